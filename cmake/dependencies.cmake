@@ -1,0 +1,14 @@
+# Third-party packages, each by the way Debian 12 ships it. packages.txt names the apt packages.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(Boost 1.74 REQUIRED)            # headers only: Asio
+find_package(OpenSSL 3.0 REQUIRED)
+find_package(Protobuf REQUIRED)              # module mode: Debian ships no protobuf-config.cmake
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)

@@ -1,0 +1,48 @@
+// AlignedBuffer<T>: owned, zero-initialised, 64-byte aligned storage of a fixed length, so that a
+// vector load never straddles a cache line. Move-only unless copied by name (clone).
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+
+namespace fedge {
+
+inline constexpr std::size_t kCacheLine = 64;
+
+template <class T>
+class AlignedBuffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(std::size_t size) : size_(size) {
+    if (size == 0) return;
+    data_.reset(static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{kCacheLine})));
+    std::memset(static_cast<void*>(data_.get()), 0, size * sizeof(T));
+  }
+
+  AlignedBuffer clone() const {
+    AlignedBuffer copy(size_);
+    if (size_ > 0) std::memcpy(copy.data(), data(), size_ * sizeof(T));
+    return copy;
+  }
+
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+  std::span<T> span() { return {data_.get(), size_}; }
+  std::span<const T> span() const { return {data_.get(), size_}; }
+
+ private:
+  struct Deleter {
+    void operator()(T* pointer) const { ::operator delete (pointer, std::align_val_t{kCacheLine}); }
+  };
+  std::unique_ptr<T, Deleter> data_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace fedge

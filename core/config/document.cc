@@ -1,0 +1,177 @@
+#include "core/config/document.h"
+
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+namespace fedge::config {
+namespace {
+
+constexpr std::size_t kMaxText = 1 << 20;
+
+Result<Value> convert(const toml::node& node, const std::string& name);
+
+std::string place(const toml::source_region& region, const std::string& name) {
+  return region.begin.line == 0 ? name : name + ":" + std::to_string(region.begin.line);
+}
+
+Result<Table> convert_table(const toml::table& source, const std::string& name) {
+  Table table;
+  for (const auto& [key, node] : source) {
+    FEDGE_TRY(value, convert(node, name));
+    table.emplace(std::string(key.str()), std::move(value));
+  }
+  return table;
+}
+
+Result<Value> convert(const toml::node& node, const std::string& name) {
+  Value value{std::int64_t{0}, place(node.source(), name)};
+  if (const auto* table = node.as_table()) {
+    FEDGE_TRY(converted, convert_table(*table, name));
+    value.data = std::move(converted);
+  } else if (const auto* array = node.as_array()) {
+    Array items;
+    for (const auto& item : *array) {
+      FEDGE_TRY(converted, convert(item, name));
+      items.push_back(std::move(converted));
+    }
+    value.data = std::move(items);
+  } else if (const auto* text = node.as_string()) {
+    value.data = text->get();
+  } else if (const auto* integer = node.as_integer()) {
+    value.data = integer->get();
+  } else if (const auto* number = node.as_floating_point()) {
+    value.data = number->get();
+  } else if (const auto* boolean = node.as_boolean()) {
+    value.data = boolean->get();
+  } else {
+    return invalid(value.where + ": dates and times are not used here");
+  }
+  return value;
+}
+
+std::string quote(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04X", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += escape;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string format_number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char text[40];
+  // The shortest digits that read back as the same double.
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, value);
+    if (std::stod(text) == value) break;
+  }
+  std::string out = text;
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
+  return out;
+}
+
+std::string inline_value(const Value& value);
+
+std::string inline_table(const Table& table) {
+  std::string out = "{";
+  for (const auto& [key, item] : table)
+    out += (out.size() > 1 ? ", " : " ") + quote(key) + " = " + inline_value(item);
+  return out + " }";
+}
+
+std::string inline_value(const Value& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return std::to_string(*integer);
+  if (const auto* number = std::get_if<double>(&value.data)) return format_number(*number);
+  if (const auto* boolean = std::get_if<bool>(&value.data)) return *boolean ? "true" : "false";
+  if (const auto* text = std::get_if<std::string>(&value.data)) return quote(*text);
+  if (const auto* table = std::get_if<Table>(&value.data)) return inline_table(*table);
+  std::string out = "[";
+  for (const Value& item : std::get<Array>(value.data))
+    out += (out.size() > 1 ? ", " : "") + inline_value(item);
+  return out + "]";
+}
+
+}  // namespace
+
+const char* type_name(const Value& value) {
+  switch (value.data.index()) {
+    case 0:
+      return "a whole number";
+    case 1:
+      return "a number";
+    case 2:
+      return "true or false";
+    case 3:
+      return "a text";
+    case 4:
+      return "a list";
+    default:
+      return "a table";
+  }
+}
+
+Result<Document> parse_toml(std::string_view text, const std::string& name) {
+  if (text.size() > kMaxText) return invalid(name + ": a configuration file may have at most 1 MiB");
+  try {
+    const toml::table parsed = toml::parse(text, name);
+    FEDGE_TRY(root, convert_table(parsed, name));
+    return Document{name, std::move(root)};
+  } catch (const toml::parse_error& error) {
+    return invalid(name + ":" + std::to_string(error.source().begin.line) + ":" +
+                   std::to_string(error.source().begin.column) + ": " + std::string(error.description()));
+  }
+}
+
+Result<void> set(Document& document, const std::string& assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return invalid("--set " + assignment + ": expected section.key=value");
+  const std::string path = assignment.substr(0, equals);
+  const std::string text = assignment.substr(equals + 1);
+  Value value{text, "--set " + path};
+  if (auto parsed = parse_toml("v = " + text, "--set " + path); parsed && parsed->root.size() == 1)
+    value.data = std::move(parsed->root.at("v").data);
+  Table* table = &document.root;
+  std::istringstream parts(path);
+  std::string key;
+  std::string next;
+  std::getline(parts, key, '.');
+  while (std::getline(parts, next, '.')) {
+    Value& child = table->try_emplace(key, Value{Table{}, value.where}).first->second;
+    if (!std::holds_alternative<Table>(child.data))
+      return invalid("--set " + assignment + ": " + key + " is " + type_name(child) + ", not a table");
+    table = &std::get<Table>(child.data);
+    key = next;
+  }
+  if (key.empty()) return invalid("--set " + assignment + ": the key is empty");
+  (*table)[key] = std::move(value);
+  return {};
+}
+
+std::string canonical_toml(const Table& table) {
+  std::string out;
+  for (const auto& [key, value] : table)
+    if (!std::holds_alternative<Table>(value.data)) out += quote(key) + " = " + inline_value(value) + "\n";
+  for (const auto& [key, value] : table) {
+    const auto* section = std::get_if<Table>(&value.data);
+    if (section == nullptr) continue;
+    out += "[" + quote(key) + "]\n";
+    for (const auto& [name, item] : *section) out += quote(name) + " = " + inline_value(item) + "\n";
+  }
+  return out;
+}
+
+}  // namespace fedge::config

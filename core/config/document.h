@@ -1,0 +1,44 @@
+// A configuration file as plain data: tables, arrays and scalars that remember where they stood.
+// Parsed from TOML; the parser's own headers stay in document.cc. Read it through config::Reader.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/result.h"
+
+namespace fedge::config {
+
+struct Value;
+using Array = std::vector<Value>;
+using Table = std::map<std::string, Value>;
+
+struct Value {
+  std::variant<std::int64_t, double, bool, std::string, Array, Table> data;
+  std::string where;  // "run.toml:12", or "--set"
+};
+
+// "a whole number", "a number", "true or false", "a text", "a list", "a table".
+const char* type_name(const Value& value);
+
+struct Document {
+  std::string name;  // file name, for messages
+  Table root;
+};
+
+// Parses TOML text (at most 1 MiB); a syntax error names file, line and column.
+Result<Document> parse_toml(std::string_view text, const std::string& name);
+
+// Applies "section.key=value" as on a command line. The value is read as TOML and, if that fails,
+// taken as a text, so that --set strategy.kind=fedavg needs no quotes. Tables on the way are made.
+Result<void> set(Document& document, const std::string& assignment);
+
+// The document as TOML with keys in sorted order: one text for one meaning, whatever the file's
+// formatting. This is what a run's hash is taken of and what clients are sent.
+std::string canonical_toml(const Table& table);
+
+}  // namespace fedge::config

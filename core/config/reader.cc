@@ -1,0 +1,210 @@
+#include "core/config/reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace fedge::config {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+std::string bounds_text(NumberBounds bounds) {
+  if (std::isinf(bounds.max)) return "at least " + number_text(bounds.min);
+  return number_text(bounds.min) + " to " + number_text(bounds.max);
+}
+
+std::string bounds_text(IntegerBounds bounds) {
+  if (bounds.max == std::numeric_limits<std::int64_t>::max()) return "at least " + std::to_string(bounds.min);
+  return std::to_string(bounds.min) + " to " + std::to_string(bounds.max);
+}
+
+std::string list_text(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += (out.empty() ? "" : ", ") + item;
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> suggestion(std::string_view word, const std::vector<std::string>& known) {
+  std::optional<std::string> best;
+  std::size_t best_distance = (word.size() <= 3 ? 1 : std::max<std::size_t>(word.size() / 3, 2)) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+Reader::Reader(const Table& table, std::string path, std::string file, std::vector<KeyDoc>* docs)
+    : table_(&table), path_(std::move(path)), file_(std::move(file)), docs_(docs) {}
+
+const Value* Reader::take(const std::string& key, const std::string& type, const std::string& fallback,
+                          const char* doc, bool required) {
+  known_.push_back(key);
+  if (docs_ != nullptr) docs_->push_back({full(key), type, required ? "required" : fallback, doc});
+  const auto it = table_->find(key);
+  if (it != table_->end()) return &it->second;
+  if (required && !error_) error_ = invalid(file_ + ": " + full(key) + " is missing: " + doc);
+  return nullptr;
+}
+
+void Reader::fail(const std::string& key, const std::string& message) {
+  if (error_) return;
+  const auto it = table_->find(key);
+  error_ = invalid((it == table_->end() ? file_ : it->second.where) + ": " + full(key) + ": " + message);
+}
+
+std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t> fallback,
+                             IntegerBounds bounds, const char* doc) {
+  const Value* value =
+      take(key, "whole number, " + bounds_text(bounds), std::to_string(fallback.value_or(0)), doc, !fallback);
+  if (value == nullptr) return fallback.value_or(bounds.min);
+  const auto* number = std::get_if<std::int64_t>(&value->data);
+  if (number == nullptr) {
+    fail(key, std::string("is ") + type_name(*value) + ", expected a whole number");
+  } else if (*number < bounds.min || *number > bounds.max) {
+    fail(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
+  } else {
+    return *number;
+  }
+  return fallback.value_or(bounds.min);
+}
+
+double Reader::number(const std::string& key, std::optional<double> fallback, NumberBounds bounds,
+                      const char* doc) {
+  const Value* value =
+      take(key, "number, " + bounds_text(bounds), number_text(fallback.value_or(0)), doc, !fallback);
+  if (value == nullptr) return fallback.value_or(bounds.min);
+  double number = 0;
+  if (const auto* integer = std::get_if<std::int64_t>(&value->data)) {
+    number = static_cast<double>(*integer);
+  } else if (const auto* real = std::get_if<double>(&value->data)) {
+    number = *real;
+  } else {
+    fail(key, std::string("is ") + type_name(*value) + ", expected a number");
+    return fallback.value_or(bounds.min);
+  }
+  if (number >= bounds.min && number <= bounds.max) return number;
+  fail(key, number_text(number) + " is out of range, expected " + bounds_text(bounds));
+  return fallback.value_or(bounds.min);
+}
+
+bool Reader::boolean(const std::string& key, std::optional<bool> fallback, const char* doc) {
+  const Value* value =
+      take(key, "true or false", fallback.value_or(false) ? "true" : "false", doc, !fallback);
+  if (value == nullptr) return fallback.value_or(false);
+  if (const auto* flag = std::get_if<bool>(&value->data)) return *flag;
+  fail(key, std::string("is ") + type_name(*value) + ", expected true or false");
+  return fallback.value_or(false);
+}
+
+std::string Reader::text(const std::string& key, std::optional<std::string> fallback, const char* doc) {
+  const Value* value = take(key, "text", "\"" + fallback.value_or("") + "\"", doc, !fallback);
+  if (value == nullptr) return fallback.value_or("");
+  if (const auto* text = std::get_if<std::string>(&value->data)) return *text;
+  fail(key, std::string("is ") + type_name(*value) + ", expected a text");
+  return fallback.value_or("");
+}
+
+std::size_t Reader::choice(const std::string& key, const std::vector<std::string>& choices,
+                           std::optional<std::size_t> fallback, const char* doc) {
+  const Value* value = take(key, "one of " + list_text(choices),
+                            fallback ? "\"" + choices[*fallback] + "\"" : std::string(), doc, !fallback);
+  if (value == nullptr) return fallback.value_or(0);
+  const auto* text = std::get_if<std::string>(&value->data);
+  if (text == nullptr) {
+    fail(key, std::string("is ") + type_name(*value) + ", expected one of " + list_text(choices));
+    return fallback.value_or(0);
+  }
+  const auto it = std::find(choices.begin(), choices.end(), *text);
+  if (it != choices.end()) return static_cast<std::size_t>(it - choices.begin());
+  const auto close = suggestion(*text, choices);
+  fail(key, "\"" + *text + "\" is not known" + (close ? ", did you mean \"" + *close + "\"?" : "") +
+                " (one of " + list_text(choices) + ")");
+  return fallback.value_or(0);
+}
+
+std::vector<std::int64_t> Reader::integers(const std::string& key,
+                                           std::optional<std::vector<std::int64_t>> fallback,
+                                           IntegerBounds bounds, const char* doc) {
+  std::string shown = "[";
+  for (const std::int64_t item : fallback.value_or(std::vector<std::int64_t>{}))
+    shown += (shown.size() > 1 ? ", " : "") + std::to_string(item);
+  const Value* value =
+      take(key, "list of whole numbers, each " + bounds_text(bounds), shown + "]", doc, !fallback);
+  if (value == nullptr) return fallback.value_or(std::vector<std::int64_t>{});
+  const auto* items = std::get_if<Array>(&value->data);
+  if (items == nullptr) {
+    fail(key, std::string("is ") + type_name(*value) + ", expected a list of whole numbers");
+    return fallback.value_or(std::vector<std::int64_t>{});
+  }
+  std::vector<std::int64_t> numbers;
+  for (const Value& item : *items) {
+    const auto* number = std::get_if<std::int64_t>(&item.data);
+    if (number == nullptr) {
+      fail(key, std::string("holds ") + type_name(item) + ", expected whole numbers only");
+    } else if (*number < bounds.min || *number > bounds.max) {
+      fail(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
+    } else {
+      numbers.push_back(*number);
+    }
+  }
+  return numbers;
+}
+
+Reader Reader::section(const std::string& key) {
+  known_.push_back(key);
+  static const Table kEmpty;
+  const auto it = table_->find(key);
+  if (it == table_->end()) return Reader(kEmpty, full(key), file_, docs_);
+  const auto* table = std::get_if<Table>(&it->second.data);
+  if (table != nullptr) return Reader(*table, full(key), file_, docs_);
+  fail(key, std::string("is ") + type_name(it->second) + ", expected a table");
+  return Reader(kEmpty, full(key), file_, docs_);
+}
+
+void Reader::adopt(Reader& section) {
+  auto result = section.finish();
+  if (!result && !error_) error_ = result.error();
+}
+
+void Reader::ignore(const std::string& key) { known_.push_back(key); }
+
+Result<void> Reader::finish() {
+  if (error_) return *error_;
+  for (const auto& [key, value] : *table_) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    const auto close = suggestion(key, known_);
+    return invalid(
+        value.where + ": unknown key " + full(key) +
+        (close ? ", did you mean " + full(*close) + "?" : " (known here: " + list_text(known_) + ")"));
+  }
+  return {};
+}
+
+}  // namespace fedge::config

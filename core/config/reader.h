@@ -1,0 +1,88 @@
+// config::Reader: takes a table apart key by key with types, bounds, defaults and a sentence of
+// documentation for each, then reports what it did not know. The calls that read are the schema:
+// errors, "did you mean" and the generated reference (reference()) come from the same calls.
+//
+//   Reader reader(value, "training");
+//   spec.batch_size = reader.integer("batch_size", 20, {1, 65536}, "Samples in one step.");
+//   FEDGE_TRY_VOID(reader.finish());
+//
+// The first error wins and is returned by finish(); reading goes on with defaults meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/document.h"
+
+namespace fedge::config {
+
+struct IntegerBounds {
+  std::int64_t min;
+  std::int64_t max;
+};
+
+struct NumberBounds {
+  double min;
+  double max;
+};
+
+// One key as the generated reference shows it.
+struct KeyDoc {
+  std::string path;      // "training.batch_size"
+  std::string type;      // "whole number 1..65536"
+  std::string fallback;  // default as TOML, or "required"
+  std::string doc;
+};
+
+class Reader {
+ public:
+  // `path` is the table's name in messages, "" at the root; `docs`, if given, collects every key asked for.
+  Reader(const Table& table, std::string path, std::string file, std::vector<KeyDoc>* docs = nullptr);
+
+  std::int64_t integer(const std::string& key, std::optional<std::int64_t> fallback, IntegerBounds bounds,
+                       const char* doc);
+  double number(const std::string& key, std::optional<double> fallback, NumberBounds bounds, const char* doc);
+  bool boolean(const std::string& key, std::optional<bool> fallback, const char* doc);
+  std::string text(const std::string& key, std::optional<std::string> fallback, const char* doc);
+  // One of a closed list; another value is an error with a suggestion. Returns its index in `choices`.
+  std::size_t choice(const std::string& key, const std::vector<std::string>& choices,
+                     std::optional<std::size_t> fallback, const char* doc);
+  std::vector<std::int64_t> integers(const std::string& key,
+                                     std::optional<std::vector<std::int64_t>> fallback, IntegerBounds bounds,
+                                     const char* doc);
+  // The named sub-table (empty if absent), to be read by the caller through its own Reader and
+  // handed back to adopt(); its keys are documented under path.key.
+  Reader section(const std::string& key);
+  // Takes over the first error of a section's reader.
+  void adopt(Reader& section);
+  // Marks keys as known without reading them (another program's part of the file).
+  void ignore(const std::string& key);
+  bool has(const std::string& key) const { return table_->contains(key); }
+  // Records an error of the caller's own, about this key: "FILE:LINE: training.x: MESSAGE".
+  void fail(const std::string& key, const std::string& message);
+
+  // The first error, or an unknown key with its place and the closest known one.
+  Result<void> finish();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const Value* take(const std::string& key, const std::string& type, const std::string& fallback,
+                    const char* doc, bool required);
+  std::string full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+
+  const Table* table_;
+  std::string path_;
+  std::string file_;
+  std::vector<KeyDoc>* docs_;
+  std::vector<std::string> known_;
+  std::optional<Error> error_;
+};
+
+// The closest of `known` to a misspelt word (edit distance at most a third of its length, or 2), if any.
+std::optional<std::string> suggestion(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace fedge::config

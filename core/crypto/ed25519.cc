@@ -1,0 +1,194 @@
+#include "core/crypto/ed25519.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "core/check.h"
+#include "core/crypto/random.h"
+#include "core/crypto/sha256.h"
+#include "core/platform/files.h"
+
+namespace fedge {
+namespace {
+
+constexpr std::string_view kFileTag = "fedge-ed25519-1";
+constexpr std::size_t kFileSize = kFileTag.size() + 1 + 64 + 1 + 64 + 1;  // tag, seed, public key, newline
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::optional<std::array<std::uint8_t, 32>> parse_hex(std::string_view hex) {
+  std::array<std::uint8_t, 32> bytes{};
+  if (hex.size() != 64) return std::nullopt;
+  for (std::size_t i = 0; i < hex.size(); ++i) {
+    const char c = hex[i];
+    int digit = -1;
+    if (c >= '0' && c <= '9') digit = c - '0';
+    if (c >= 'a' && c <= 'f') digit = c - 'a' + 10;
+    if (digit < 0) return std::nullopt;
+    bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] << 4 | digit);
+  }
+  return bytes;
+}
+
+Error damaged(const std::filesystem::path& path) {
+  return {ErrorCode::kCorrupt, "key file " + path.string() +
+                                   " is damaged; restore it from a backup, or move it away to get a new "
+                                   "identity, which must then be enrolled again"};
+}
+
+// Whoever may replace the file may choose this node's identity.
+Result<void> check_directory(const std::filesystem::path& path) {
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  struct stat info {};
+  if (::stat(parent.c_str(), &info) != 0) return system_error("cannot look at", parent, errno);
+  if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
+    return Error{ErrorCode::kRefused, "directory " + parent.string() +
+                                          " of the key file may be written by every user; run: chmod o-w " +
+                                          parent.string()};
+  return {};
+}
+
+Result<void> check_file(int fd, const std::filesystem::path& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error("cannot look at key file", path, errno);
+  if (!S_ISREG(info.st_mode))
+    return Error{ErrorCode::kRefused, "key file " + path.string() + " is not a regular file"};
+  if (info.st_uid != ::geteuid())
+    return Error{ErrorCode::kRefused,
+                 "key file " + path.string() + " belongs to another user than the one this program runs as"};
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return Error{ErrorCode::kRefused,
+                 "key file " + path.string() + " is open to other users; run: chmod 600 " + path.string()};
+  if (static_cast<std::size_t>(info.st_size) != kFileSize) return damaged(path);
+  return {};
+}
+
+Result<SecretKey> parse_key(std::string_view text, const std::filesystem::path& path) {
+  if (!text.starts_with(kFileTag) || text[kFileTag.size()] != ' ' || text.back() != '\n')
+    return damaged(path);
+  auto seed = parse_hex(text.substr(kFileTag.size() + 1, 64));
+  const auto stored = parse_hex(text.substr(kFileTag.size() + 66, 64));
+  if (!seed || !stored) return damaged(path);
+  SecretKey key = SecretKey::from_seed(*seed);
+  wipe(*seed);
+  if (key.public_key().bytes != *stored) return damaged(path);
+  return key;
+}
+
+// Nothing if there is no file.
+Result<std::optional<SecretKey>> load_key(const std::filesystem::path& path) {
+  // O_NONBLOCK: opening a pipe put there must not hang.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) {
+    if (errno == ENOENT) return std::optional<SecretKey>();
+    if (errno == ELOOP)
+      return Error{ErrorCode::kRefused,
+                   "key file " + path.string() + " is a symbolic link; put the file itself there"};
+    return system_error("cannot open key file", path, errno);
+  }
+  FEDGE_TRY_VOID(check_file(file.get(), path));
+  std::array<std::uint8_t, kFileSize> buffer{};
+  const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
+  if (got < 0) return system_error("cannot read key file", path, errno);
+  if (static_cast<std::size_t>(got) != buffer.size()) return damaged(path);
+  auto key = parse_key({reinterpret_cast<const char*>(buffer.data()), buffer.size()}, path);
+  wipe(buffer);
+  if (!key) return key.error();
+  return std::optional<SecretKey>(std::move(key).value());
+}
+
+// Whole or not at all: written beside its place and linked there, which fails if a file has appeared.
+Result<void> store_key(const SecretKey& key, const std::filesystem::path& path) {
+  std::filesystem::path beside = path;
+  beside += "." + random_hex(8) + ".new";
+  std::string text;
+  text.reserve(kFileSize);  // no reallocation leaves a copy of the seed behind
+  std::string seed = to_hex(key.seed());
+  text.append(kFileTag).append(" ").append(seed).append(" ").append(to_hex(key.public_key())).append("\n");
+  wipe({reinterpret_cast<std::uint8_t*>(seed.data()), seed.size()});
+  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.get() < 0) return system_error("cannot create key file", path, errno);
+  const ssize_t written = ::write(file.get(), text.data(), text.size());
+  int error = written < 0 ? errno : static_cast<std::size_t>(written) == text.size() ? 0 : ENOSPC;
+  wipe({reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+  if (error == 0 && ::link(beside.c_str(), path.c_str()) != 0) error = errno;
+  ::unlink(beside.c_str());
+  if (error != 0) return system_error("cannot write key file", path, error);
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || ::fsync(directory.get()) != 0) return system_error("cannot sync", parent, errno);
+  return {};
+}
+
+}  // namespace
+
+std::string to_hex(const PublicKey& key) { return to_hex(std::span<const std::uint8_t>(key.bytes)); }
+
+Result<PublicKey> parse_public_key(const std::string& hex) {
+  const auto bytes = parse_hex(hex);
+  if (!bytes)
+    return invalid("a public key is 64 lower-case hexadecimal digits, not '" + hex.substr(0, 80) + "'");
+  return PublicKey{*bytes};
+}
+
+SecretKey SecretKey::generate() {
+  std::array<std::uint8_t, 32> seed{};
+  fill_random(seed);
+  SecretKey key = from_seed(seed);
+  wipe(seed);
+  return key;
+}
+
+SecretKey SecretKey::from_seed(std::span<const std::uint8_t, 32> seed) {
+  SecretKey key;
+  std::copy(seed.begin(), seed.end(), key.seed_.begin());
+  std::array<std::uint8_t, crypto_sign_ed25519_SECRETKEYBYTES> expanded{};
+  crypto_sign_ed25519_seed_keypair(key.public_.bytes.data(), expanded.data(), key.seed_.data());
+  wipe(expanded);
+  return key;
+}
+
+SecretKey::~SecretKey() { wipe(seed_); }
+
+SecretKey::SecretKey(SecretKey&& other) noexcept : seed_(other.seed_), public_(other.public_) {
+  wipe(other.seed_);
+}
+
+SecretKey& SecretKey::operator=(SecretKey&& other) noexcept {
+  if (this != &other) {
+    seed_ = other.seed_;
+    public_ = other.public_;
+    wipe(other.seed_);
+  }
+  return *this;
+}
+
+Result<SecretKey> load_or_create_key(const std::filesystem::path& path) {
+  FEDGE_TRY_VOID(check_directory(path));
+  FEDGE_TRY(existing, load_key(path));
+  if (existing) return std::move(*existing);
+  SecretKey key = SecretKey::generate();
+  FEDGE_TRY_VOID(store_key(key, path));
+  return key;
+}
+
+}  // namespace fedge

@@ -1,0 +1,47 @@
+// Node keys: Ed25519 (libsodium). A node's identity is its public key. Secret keys wipe themselves,
+// cannot be printed or copied by accident, and live in files of mode 0600.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "core/result.h"
+
+namespace fedge {
+
+struct PublicKey {
+  std::array<std::uint8_t, 32> bytes{};
+  auto operator<=>(const PublicKey&) const = default;
+};
+
+std::string to_hex(const PublicKey& key);
+Result<PublicKey> parse_public_key(const std::string& hex);
+
+class SecretKey {
+ public:
+  static SecretKey generate();
+  static SecretKey from_seed(std::span<const std::uint8_t, 32> seed);
+  ~SecretKey();
+  SecretKey(SecretKey&& other) noexcept;
+  SecretKey& operator=(SecretKey&& other) noexcept;
+  SecretKey(const SecretKey&) = delete;
+  SecretKey& operator=(const SecretKey&) = delete;
+
+  const PublicKey& public_key() const { return public_; }
+  // The 32-byte seed, for the TLS library and the key file; the caller must not keep it.
+  std::span<const std::uint8_t, 32> seed() const { return seed_; }
+
+ private:
+  SecretKey() = default;
+  std::array<std::uint8_t, 32> seed_{};
+  PublicKey public_;
+};
+
+// Reads the key file, or makes a new key there (O_EXCL, mode 0600) if there is none. Refuses a file
+// that others may read, a symbolic link, and a damaged one; the error says what to do.
+Result<SecretKey> load_or_create_key(const std::filesystem::path& path);
+
+}  // namespace fedge

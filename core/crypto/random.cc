@@ -1,0 +1,41 @@
+#include "core/crypto/random.h"
+
+#include <sodium.h>
+
+#include <vector>
+
+#include "core/check.h"
+#include "core/crypto/sha256.h"
+
+namespace fedge {
+namespace {
+
+void need_sodium() {
+  static const bool ready = sodium_init() >= 0;
+  FEDGE_CHECK(ready, "libsodium cannot reach the system's random generator");
+}
+
+}  // namespace
+
+void fill_random(std::span<std::uint8_t> out) {
+  need_sodium();
+  randombytes_buf(out.data(), out.size());
+}
+
+std::string random_hex(std::size_t bytes) {
+  std::vector<std::uint8_t> buffer(bytes);
+  fill_random(buffer);
+  std::string hex = to_hex(std::span<const std::uint8_t>(buffer));
+  wipe(buffer);
+  return hex;
+}
+
+bool equal_secrets(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+void wipe(std::span<std::uint8_t> bytes) {
+  if (!bytes.empty()) sodium_memzero(bytes.data(), bytes.size());
+}
+
+}  // namespace fedge

@@ -1,0 +1,21 @@
+// Unpredictable bytes for keys, tokens and connection names, from the system's generator. Never for
+// anything a run's result depends on: that is core/rng.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fedge {
+
+void fill_random(std::span<std::uint8_t> out);
+// `bytes` random bytes as lower-case hexadecimal.
+std::string random_hex(std::size_t bytes);
+// Compares in time that depends on the length alone.
+bool equal_secrets(std::string_view a, std::string_view b);
+// Overwrites memory so that the compiler cannot leave the stores out.
+void wipe(std::span<std::uint8_t> bytes);
+
+}  // namespace fedge

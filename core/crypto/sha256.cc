@@ -1,0 +1,31 @@
+#include "core/crypto/sha256.h"
+
+#include <openssl/evp.h>
+
+#include "core/check.h"
+
+namespace fedge {
+
+Digest sha256(std::span<const std::byte> bytes) {
+  Digest digest;
+  const int ok = EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
+  FEDGE_CHECK(ok == 1, "OpenSSL refused to compute SHA-256");
+  return digest;
+}
+
+Digest sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
+
+std::string to_hex(std::span<const std::uint8_t> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const std::uint8_t byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+std::string short_hex(const Digest& digest) { return to_hex(std::span(digest).first(6)); }
+
+}  // namespace fedge

@@ -1,0 +1,65 @@
+// Strong types for everything that could be confused: ids never mix, counts never mix, and neither
+// converts to or from a plain number without being asked.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace fedge {
+
+// A name for a thing: comparable and hashable, no arithmetic.
+template <class Tag, class Rep>
+class StrongId {
+ public:
+  constexpr StrongId() = default;
+  constexpr explicit StrongId(Rep value) : value_(value) {}
+  constexpr Rep value() const { return value_; }
+  constexpr auto operator<=>(const StrongId&) const = default;
+
+ private:
+  Rep value_{};
+};
+
+// An amount of something: adds up with its own kind only.
+template <class Tag, class Rep>
+class Quantity {
+ public:
+  constexpr Quantity() = default;
+  constexpr explicit Quantity(Rep value) : value_(value) {}
+  constexpr Rep value() const { return value_; }
+  constexpr auto operator<=>(const Quantity&) const = default;
+  constexpr Quantity operator+(Quantity other) const { return Quantity(value_ + other.value_); }
+  constexpr Quantity operator-(Quantity other) const { return Quantity(value_ - other.value_); }
+  constexpr Quantity& operator+=(Quantity other) {
+    value_ += other.value_;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity other) {
+    value_ -= other.value_;
+    return *this;
+  }
+
+ private:
+  Rep value_{};
+};
+
+// A client's number within a coordinator, handed out with its join token, starting at 0.
+using ClientId = StrongId<struct ClientIdTag, std::uint32_t>;
+// A run's number: the first 8 bytes of the hash of its run file.
+using RunId = StrongId<struct RunIdTag, std::uint64_t>;
+// Rounds count from 1; round 0 is the initial model.
+using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
+
+constexpr RoundNumber next(RoundNumber round) { return RoundNumber(round.value() + 1); }
+
+using Bytes = Quantity<struct BytesTag, std::uint64_t>;
+// Training samples; also the integer weight of an update in an average.
+using SampleCount = Quantity<struct SampleCountTag, std::uint64_t>;
+
+}  // namespace fedge
+
+template <class Tag, class Rep>
+struct std::hash<fedge::StrongId<Tag, Rep>> {
+  std::size_t operator()(fedge::StrongId<Tag, Rep> id) const noexcept { return std::hash<Rep>{}(id.value()); }
+};

@@ -1,0 +1,29 @@
+// Parallel: how mathematics asks for several cores without knowing about threads. The task index
+// alone decides what a task does, so the result cannot depend on how many threads there are.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace fedge {
+
+class Parallel {
+ public:
+  virtual ~Parallel() = default;
+  // Calls task(i) once for each i in [0, tasks), in any order, possibly at the same time; returns when all
+  // are done.
+  virtual void for_each(std::size_t tasks, const std::function<void(std::size_t)>& task) = 0;
+  // Threads that may run tasks at the same time, at least 1: for per-thread scratch memory.
+  virtual std::size_t width() const = 0;
+};
+
+// Everything on the calling thread.
+class Sequential final : public Parallel {
+ public:
+  void for_each(std::size_t tasks, const std::function<void(std::size_t)>& task) override {
+    for (std::size_t i = 0; i < tasks; ++i) task(i);
+  }
+  std::size_t width() const override { return 1; }
+};
+
+}  // namespace fedge

@@ -1,0 +1,138 @@
+#include "core/platform/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace fedge {
+namespace {
+
+// Closes on every way out; release() hands the descriptor on.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error("cannot write", path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<void> sync_directory(const std::filesystem::path& directory) {
+  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return system_error("cannot open directory", directory, errno);
+  if (::fsync(fd.get()) != 0) return system_error("cannot sync directory", directory, errno);
+  return {};
+}
+
+}  // namespace
+
+Error system_error(const std::string& what, const std::filesystem::path& path, int error_number) {
+  ErrorCode code = ErrorCode::kUnavailable;
+  if (error_number == ENOENT || error_number == ENOTDIR) code = ErrorCode::kNotFound;
+  if (error_number == EACCES || error_number == EPERM || error_number == ELOOP) code = ErrorCode::kRefused;
+  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EMFILE || error_number == ENOMEM)
+    code = ErrorCode::kResource;
+  return {code, what + " " + path.string() + ": " + std::strerror(error_number)};
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return system_error("cannot open", path, errno);
+  std::string text;
+  char buffer[64 << 10];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("cannot read", path, errno);
+    if (got == 0) return text;
+    if (text.size() + static_cast<std::size_t>(got) > max_bytes)
+      return Error{ErrorCode::kResource, path.string() + " is larger than the " + std::to_string(max_bytes) +
+                                             " bytes allowed here"};
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+Result<void> write_file_atomic(const std::filesystem::path& path,
+                               std::span<const std::span<const std::byte>> pieces, unsigned mode) {
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  std::string temporary = (directory / ("." + path.filename().string() + ".XXXXXX")).string();
+  Descriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (fd.get() < 0) return system_error("cannot create a file beside", path, errno);
+  Result<void> result;
+  for (const auto piece : pieces)
+    if (result) result = write_all(fd.get(), piece, temporary);
+  if (result && ::fchmod(fd.get(), static_cast<mode_t>(mode)) != 0)
+    result = system_error("cannot set the mode of", temporary, errno);
+  if (result && ::fsync(fd.get()) != 0) result = system_error("cannot sync", temporary, errno);
+  if (::close(fd.release()) != 0 && result) result = system_error("cannot close", temporary, errno);
+  if (result && ::rename(temporary.c_str(), path.c_str()) != 0)
+    result = system_error("cannot replace", path, errno);
+  if (!result) {
+    ::unlink(temporary.c_str());
+    return result;
+  }
+  return sync_directory(directory);
+}
+
+Result<void> write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                               unsigned mode) {
+  return write_file_atomic(path, std::span(&bytes, 1), mode);
+}
+
+Result<void> write_file_atomic(const std::filesystem::path& path, std::string_view text, unsigned mode) {
+  return write_file_atomic(path, std::as_bytes(std::span(text)), mode);
+}
+
+Result<void> make_directory(const std::filesystem::path& path, unsigned mode) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return {};
+  std::filesystem::create_directories(path, error);
+  if (error) return system_error("cannot make directory", path, error.value());
+  if (::chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
+    return system_error("cannot set the mode of", path, errno);
+  return {};
+}
+
+Result<DirectoryLock> DirectoryLock::acquire(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / "lock";
+  Descriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (fd.get() < 0) return system_error("cannot open", file, errno);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK)
+      return Error{ErrorCode::kUnavailable, directory.string() + " is in use by another process"};
+    return system_error("cannot lock", file, errno);
+  }
+  return DirectoryLock(fd.release());
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+}  // namespace fedge

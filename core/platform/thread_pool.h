@@ -1,0 +1,47 @@
+// ThreadPool: Parallel on a fixed number of threads. Shells make one and lend it to mathematics.
+// for_each may be called from one thread at a time; the calling thread works too.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/parallel.h"
+
+namespace fedge {
+
+class ThreadPool final : public Parallel {
+ public:
+  // `threads` counts the caller: 1 starts none.
+  explicit ThreadPool(std::size_t threads);
+  ~ThreadPool() override;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  void for_each(std::size_t tasks, const std::function<void(std::size_t)>& task) override;
+  std::size_t width() const override { return threads_.size() + 1; }
+
+ private:
+  void worker();
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable start_;
+  std::condition_variable done_;
+  const std::function<void(std::size_t)>* task_ = nullptr;
+  std::size_t tasks_ = 0;
+  std::size_t generation_ = 0;
+  std::size_t busy_ = 0;
+  bool stopping_ = false;
+  std::atomic<std::size_t> next_{0};
+  std::vector<std::thread> threads_;
+};
+
+// Processors this process may use, at least 1.
+std::size_t available_processors();
+
+}  // namespace fedge

@@ -1,0 +1,312 @@
+#include "core/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "core/platform/files.h"
+
+namespace fedge {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr const char* kMetadataKey = "__metadata__";
+constexpr std::size_t kMaxDimensions = 64;
+
+Error corrupt(const std::string& name, const std::string& what) {
+  return {ErrorCode::kCorrupt, name + ": " + what};
+}
+
+std::string json_text(const std::string& text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// For messages: a hostile name may have megabytes.
+std::string shown(const std::string& text) { return json_text(text.substr(0, 80)); }
+
+std::string shape_text(const std::vector<std::size_t>& shape) {
+  std::string out = "[";
+  for (const std::size_t dimension : shape) out += (out.size() > 1 ? ", " : "") + std::to_string(dimension);
+  return out + "]";
+}
+
+struct Entry {
+  std::string name;
+  std::string dtype;
+  std::vector<std::size_t> shape;
+  std::vector<std::size_t> offsets;
+};
+
+// Takes the header in as the parser meets it, so that nothing but the one allowed structure is ever
+// built: depth, duplicate keys and foreign keys are refused on sight. A callback that returns false
+// ends the parse.
+class HeaderHandler : public nlohmann::json_sax<json> {
+ public:
+  std::vector<Entry> entries;
+  std::map<std::string, std::string> metadata;
+  std::string problem;
+  ErrorCode code = ErrorCode::kCorrupt;
+
+  bool null() override { return unexpected("null"); }
+  bool boolean(bool) override { return unexpected("true or false"); }
+  bool number_integer(number_integer_t) override { return unexpected("a negative number"); }
+  bool number_float(number_float_t, const string_t&) override { return unexpected("a fraction"); }
+  bool binary(binary_t&) override { return unexpected("binary data"); }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (state_ == State::kShape) {
+      if (entries.back().shape.size() == kMaxDimensions) return fail("has more than 64 dimensions");
+      entries.back().shape.push_back(value);
+      return true;
+    }
+    if (state_ == State::kOffsets) {
+      if (entries.back().offsets.size() == 2) return fail("has more than two data_offsets");
+      entries.back().offsets.push_back(value);
+      return true;
+    }
+    return unexpected("a number");
+  }
+
+  bool string(string_t& value) override {
+    if (state_ == State::kMetadata) {
+      metadata[key_] = std::move(value);
+      return true;
+    }
+    if (state_ != State::kTensor || key_ != "dtype") return unexpected("a text");
+    entries.back().dtype = std::move(value);
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    if (state_ == State::kStart) {
+      state_ = State::kTop;
+      return true;
+    }
+    if (state_ != State::kTop) return unexpected("an object");
+    state_ = key_ == kMetadataKey ? State::kMetadata : State::kTensor;
+    if (state_ == State::kMetadata) return true;
+    if (entries.size() == kMaxSafetensorsTensors) {
+      code = ErrorCode::kResource;
+      problem = "has more than " + std::to_string(kMaxSafetensorsTensors) + " tensors";
+      return false;
+    }
+    entries.push_back({key_, {}, {}, {}});
+    inner_.clear();
+    return true;
+  }
+
+  bool end_object() override {
+    if (state_ == State::kTensor && inner_.size() != 3) return fail("lacks dtype, shape or data_offsets");
+    state_ = state_ == State::kTop ? State::kEnd : State::kTop;
+    return true;
+  }
+
+  bool start_array(std::size_t) override {
+    if (state_ == State::kTensor && key_ == "shape") {
+      state_ = State::kShape;
+    } else if (state_ == State::kTensor && key_ == "data_offsets") {
+      state_ = State::kOffsets;
+    } else {
+      return unexpected("an array");
+    }
+    return true;
+  }
+
+  bool end_array() override {
+    state_ = State::kTensor;
+    return true;
+  }
+
+  bool key(string_t& value) override {
+    key_ = std::move(value);
+    switch (state_) {
+      case State::kTop:
+        return names_.insert(key_).second || repeated();
+      case State::kMetadata:
+        return !metadata.contains(key_) || repeated();
+      case State::kTensor:
+        if (key_ != "dtype" && key_ != "shape" && key_ != "data_offsets")
+          return fail("has the unknown key " + shown(key_));
+        return inner_.insert(key_).second || repeated();
+      default:
+        return unexpected("a key");
+    }
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
+    problem = "is not valid JSON at byte " + std::to_string(position);
+    return false;
+  }
+
+ private:
+  enum class State { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
+
+  bool unexpected(const char* what) {
+    problem = "holds " + std::string(what) + " where it should not" +
+              (key_.empty() ? "" : ", after " + shown(key_));
+    return false;
+  }
+  bool repeated() {
+    problem = "holds the key " + shown(key_) + " twice";
+    return false;
+  }
+  bool fail(const std::string& what) {
+    problem = "says that tensor " + shown(entries.back().name) + " " + what;
+    return false;
+  }
+
+  State state_ = State::kStart;
+  std::string key_;
+  std::set<std::string> names_;
+  std::set<std::string> inner_;
+};
+
+// That type, shape and offsets fit together and into `available` bytes.
+Result<void> check(const Entry& entry, std::size_t available, const std::string& name) {
+  const std::string tensor = "tensor " + shown(entry.name);
+  if (entry.dtype != "F32") {
+    return Error{ErrorCode::kUnsupported, name + ": " + tensor + " is of type " + shown(entry.dtype) +
+                                              ", only \"F32\" (32-bit floating point) is read"};
+  }
+  if (entry.offsets.size() != 2 || entry.offsets[0] > entry.offsets[1]) {
+    return corrupt(name, tensor + " has no valid data_offsets, expected [begin, end]");
+  }
+  std::size_t size = sizeof(float);
+  for (const std::size_t dimension : entry.shape) {
+    if (dimension == 0) {
+      return Error{ErrorCode::kUnsupported,
+                   name + ": " + tensor + " is empty, its shape is " + shape_text(entry.shape)};
+    }
+    if (size > available / dimension) return corrupt(name, tensor + " is larger than the file");
+    size *= dimension;
+  }
+  if (entry.offsets[1] - entry.offsets[0] != size) {
+    return corrupt(name, tensor + " of shape " + shape_text(entry.shape) + " needs " + std::to_string(size) +
+                             " bytes, its data_offsets give it " +
+                             std::to_string(entry.offsets[1] - entry.offsets[0]));
+  }
+  return {};
+}
+
+// The layout of tensors that fill `data_size` bytes without hole or overlap.
+Result<ParameterLayout> layout_of(std::vector<Entry> entries, std::size_t data_size,
+                                  const std::string& name) {
+  std::vector<Entry*> order;
+  for (Entry& entry : entries) {
+    FEDGE_TRY_VOID(check(entry, data_size, name));
+    order.push_back(&entry);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Entry* a, const Entry* b) { return a->offsets[0] < b->offsets[0]; });
+  ParameterLayout layout;
+  for (Entry* entry : order) {
+    if (entry->offsets[0] != layout.size_bytes()) {
+      return corrupt(
+          name, "tensor " + shown(entry->name) + " begins at byte " + std::to_string(entry->offsets[0]) +
+                    " of the data, but the tensors before it end at " + std::to_string(layout.size_bytes()));
+    }
+    layout.add(std::move(entry->name), std::move(entry->shape));
+  }
+  if (layout.size_bytes() != data_size) {
+    return corrupt(name, "holds " + std::to_string(data_size) + " bytes of data, its tensors take " +
+                             std::to_string(layout.size_bytes()));
+  }
+  return layout;
+}
+
+}  // namespace
+
+Result<std::string> safetensors_header(const ParameterLayout& layout,
+                                       const std::map<std::string, std::string>& metadata) {
+  std::string text = "{";
+  if (!metadata.empty()) {
+    text += "\"" + std::string(kMetadataKey) + "\":{";
+    for (const auto& [key, value] : metadata)
+      text += (text.back() == '{' ? "" : ",") + json_text(key) + ":" + json_text(value);
+    text += "}";
+  }
+  for (const TensorInfo& tensor : layout.tensors()) {
+    if (tensor.name == kMetadataKey)
+      return invalid("a tensor cannot be named __metadata__ in a .safetensors file");
+    const std::size_t begin = tensor.offset * sizeof(float);
+    text += (text.size() > 1 ? "," : "") + json_text(tensor.name) + ":{\"dtype\":\"F32\",\"shape\":[";
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+      text += (i > 0 ? "," : "") + std::to_string(tensor.shape[i]);
+    text += "],\"data_offsets\":[" + std::to_string(begin) + "," +
+            std::to_string(begin + tensor.size * sizeof(float)) + "]}";
+  }
+  text += "}";
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
+  if (text.size() > kMaxSafetensorsHeader || layout.tensors().size() > kMaxSafetensorsTensors) {
+    return invalid("names and metadata of this model are too long for a .safetensors header");
+  }
+  std::string header(kLengthBytes, '\0');
+  for (std::size_t i = 0; i < kLengthBytes; ++i) header[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  return header + text;
+}
+
+Result<void> write_safetensors(const std::filesystem::path& path, const ParameterVector& values,
+                               const std::map<std::string, std::string>& metadata) {
+  FEDGE_TRY(header, safetensors_header(values.layout(), metadata));
+  const std::array<std::span<const std::byte>, 2> pieces = {std::as_bytes(std::span(header)), values.bytes()};
+  return write_file_atomic(path, pieces);
+}
+
+Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
+  if (bytes.size() < kLengthBytes) return corrupt(name, "is too short for a .safetensors file");
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+  if (length > kMaxSafetensorsHeader) {
+    return corrupt(name, "announces a header of " + std::to_string(length) + " bytes, at most " +
+                             std::to_string(kMaxSafetensorsHeader) +
+                             " are allowed; is it a .safetensors file?");
+  }
+  if (length > bytes.size() - kLengthBytes) return corrupt(name, "is cut short: its header is incomplete");
+  const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
+  if (length == 0 || *text != '{') return corrupt(name, "its header does not begin with {");
+  HeaderHandler handler;
+  if (!json::sax_parse(text, text + length, &handler)) {
+    return Error{handler.code, name + ": its header " + handler.problem};
+  }
+  const auto data = bytes.subspan(kLengthBytes + length);
+  FEDGE_TRY(layout, layout_of(std::move(handler.entries), data.size(), name));
+  Safetensors out{ParameterVector(std::make_shared<const ParameterLayout>(std::move(layout))),
+                  std::move(handler.metadata)};
+  if (!data.empty()) std::memcpy(out.values.values().data(), data.data(), data.size());
+  return out;
+}
+
+Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes) {
+  FEDGE_TRY(text, read_file(path, max_bytes));
+  return parse_safetensors(std::as_bytes(std::span(text)), path.string());
+}
+
+Result<ParameterVector> arrange(const ParameterVector& values,
+                                std::shared_ptr<const ParameterLayout> layout) {
+  for (const TensorInfo& have : values.layout().tensors()) {
+    if (layout->find(have.name) == nullptr)
+      return invalid("tensor " + shown(have.name) + " does not belong to this model");
+  }
+  ParameterVector out(std::move(layout));
+  for (const TensorInfo& want : out.layout().tensors()) {
+    const TensorInfo* have = values.layout().find(want.name);
+    if (have == nullptr) return invalid("tensor " + shown(want.name) + " of this model is missing");
+    if (have->shape != want.shape) {
+      return invalid("tensor " + shown(want.name) + " has shape " + shape_text(have->shape) +
+                     ", this model's is " + shape_text(want.shape));
+    }
+    std::ranges::copy(values.tensor(*have), out.tensor(want).begin());
+  }
+  return out;
+}
+
+}  // namespace fedge

@@ -1,0 +1,48 @@
+// safetensors: the file format in which a model leaves and enters Fedge (Hugging Face; opens in
+// Python as is). Eight bytes of little-endian header length, a JSON header padded with spaces to a
+// multiple of eight, then the tensors. Fedge writes float32 in layout order, so that the data section
+// is the flat parameter vector byte for byte and its SHA-256 is the model hash.
+// The reader trusts nothing: it is bounded before it allocates and refuses what it does not know.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/parameters.h"
+#include "core/result.h"
+
+namespace fedge {
+
+inline constexpr std::size_t kMaxSafetensorsHeader = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxSafetensorsTensors = 16'384;
+
+struct Safetensors {
+  ParameterVector values;                       // tensors in the order of their data, all in layer 0
+  std::map<std::string, std::string> metadata;  // the header's __metadata__
+};
+
+// What comes before the data: length and header. `metadata` becomes __metadata__ if not empty; bytes
+// in it that are not UTF-8 are replaced. kInvalid for a tensor named __metadata__ or a header that
+// would be too long to be read back.
+Result<std::string> safetensors_header(const ParameterLayout& layout,
+                                       const std::map<std::string, std::string>& metadata);
+
+// Header and data, whole or not at all.
+Result<void> write_safetensors(const std::filesystem::path& path, const ParameterVector& values,
+                               const std::map<std::string, std::string>& metadata);
+
+// Takes a file's bytes apart; `name` stands in front of every message. kUnsupported for another type
+// than F32, kCorrupt for what breaks the format: tensors that overlap, leave a hole or do not fill the
+// file, sizes that do not match their shapes, names that come twice.
+Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
+Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
+
+// The same tensors in the order of `layout`, found by name. kInvalid if one is missing, left over or
+// of another shape: it names the tensor and both shapes.
+Result<ParameterVector> arrange(const ParameterVector& values, std::shared_ptr<const ParameterLayout> layout);
+
+}  // namespace fedge
