@@ -1,0 +1,144 @@
+#include "learn/dataset.h"
+
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "core/check.h"
+#include "core/platform/files.h"
+#include "learn/idx.h"
+#include "learn/partition.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr const char* kDebianDirectory = "/usr/share/datasets/fashion-mnist";
+constexpr const char* kDebianPackage = "dataset-fashion-mnist";
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
+constexpr InputShape kShape{28, 28, 1};
+constexpr std::size_t kClasses = 10;
+constexpr float kMean = 0.2860F;  // of the training images' pixels / 255
+constexpr float kDeviation = 0.3530F;
+
+struct File {
+  std::string path;
+  std::string bytes;
+};
+
+// The file as the package has it, packed, or unpacked beside it or instead.
+Result<File> read_either(const std::filesystem::path& directory, const std::string& name) {
+  const std::filesystem::path packed = directory / (name + ".gz");
+  for (const auto& path : {packed, directory / name}) {
+    auto bytes = read_file(path, kMaxFileBytes);
+    if (bytes) return File{path.string(), std::move(bytes).value()};
+    if (bytes.error().code != ErrorCode::kNotFound) return bytes.error();
+  }
+  return Error{ErrorCode::kNotFound, packed.string() + " is not there: install it with \"apt-get install " +
+                                         kDebianPackage +
+                                         "\", or set data.directory to the directory that holds it"};
+}
+
+struct Labels {
+  std::string path;
+  std::vector<std::uint8_t> values;
+};
+
+Result<Labels> read_labels(const std::filesystem::path& directory, const std::string& name) {
+  FEDGE_TRY(file, read_either(directory, name));
+  FEDGE_TRY(reader, IdxReader::open(std::as_bytes(std::span(file.bytes)), file.path, 1));
+  std::vector<std::uint8_t> labels(reader.elements());
+  FEDGE_TRY_VOID(reader.read(labels));
+  FEDGE_TRY_VOID(reader.finish());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < kClasses) continue;
+    return Error{ErrorCode::kCorrupt, file.path + ": label " + std::to_string(labels[i]) + " of sample " +
+                                          std::to_string(i) + " is out of range, expected 0 to " +
+                                          std::to_string(kClasses - 1)};
+  }
+  return Labels{std::move(file.path), std::move(labels)};
+}
+
+// (x / 255 - mean) / deviation for each possible byte, in float32 as torchvision's ToTensor and
+// Normalize compute it.
+std::array<float, 256> normalisation() {
+  std::array<float, 256> table{};
+  for (std::size_t x = 0; x < table.size(); ++x)
+    table[x] = (static_cast<float>(x) / 255.0F - kMean) / kDeviation;
+  return table;
+}
+
+// The images of these samples (ascending), or of all; the file is read to its end either way, so that
+// its checksum counts.
+Result<Dataset> read_images(const std::filesystem::path& directory, const std::string& name,
+                            const Labels& labels, std::optional<std::span<const std::uint32_t>> wanted) {
+  FEDGE_TRY(file, read_either(directory, name));
+  FEDGE_TRY(reader, IdxReader::open(std::as_bytes(std::span(file.bytes)), file.path, 3));
+  const auto& dimensions = reader.dimensions();
+  if (dimensions[1] != kShape.height || dimensions[2] != kShape.width) {
+    return Error{ErrorCode::kCorrupt, file.path + ": images are " + std::to_string(dimensions[1]) + "x" +
+                                          std::to_string(dimensions[2]) + ", expected 28x28"};
+  }
+  if (dimensions[0] != labels.values.size()) {
+    return Error{ErrorCode::kCorrupt, file.path + " holds " + std::to_string(dimensions[0]) + " images but " +
+                                          labels.path + " holds " + std::to_string(labels.values.size()) +
+                                          " labels"};
+  }
+  const std::size_t count = wanted ? wanted->size() : dimensions[0];
+  Dataset data{kShape, kClasses, AlignedBuffer<float>(count * kShape.size()), {}};
+  data.labels.reserve(count);
+  const auto normalised = normalisation();
+  std::vector<std::uint8_t> image(kShape.size());
+  for (std::size_t sample = 0; sample < dimensions[0]; ++sample) {
+    FEDGE_TRY_VOID(reader.read(image));
+    const std::size_t at = data.labels.size();
+    if (at == count || (wanted && (*wanted)[at] != sample)) continue;
+    float* out = data.inputs.data() + at * kShape.size();
+    for (std::size_t i = 0; i < image.size(); ++i) out[i] = normalised[image[i]];
+    data.labels.push_back(labels.values[sample]);
+  }
+  FEDGE_TRY_VOID(reader.finish());
+  return data;
+}
+
+std::filesystem::path directory_of(const DataSpec& spec) {
+  return spec.directory.empty() ? kDebianDirectory : spec.directory;
+}
+
+Result<std::shared_ptr<const Dataset>> read_split(const DataSpec& spec, const std::string& prefix) {
+  FEDGE_TRY(labels, read_labels(directory_of(spec), prefix + "-labels-idx1-ubyte"));
+  FEDGE_TRY(data, read_images(directory_of(spec), prefix + "-images-idx3-ubyte", labels, std::nullopt));
+  return std::make_shared<const Dataset>(std::move(data));
+}
+
+}  // namespace
+
+Result<DatasetInfo> describe(const DataSpec& spec) {
+  if (spec.dataset == "fashion-mnist")
+    return DatasetInfo{kShape,
+                       kClasses,
+                       {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
+                        "Bag", "Ankle boot"}};
+  return Error{ErrorCode::kNotFound,
+               "data.dataset: \"" + spec.dataset + "\" is not known, expected fashion-mnist"};
+}
+
+Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {
+  if (const auto known = describe(spec); !known) return known.error();
+  return read_split(spec, "train");
+}
+
+Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {
+  if (const auto known = describe(spec); !known) return known.error();
+  return read_split(spec, "t10k");
+}
+
+Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng) {
+  if (const auto known = describe(spec); !known) return known.error();
+  FEDGE_CHECK(client < spec.partition.clients, "the partition has fewer clients");
+  FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
+  FEDGE_TRY(parts, partition(spec.partition, labels.values, kClasses, rng));
+  FEDGE_TRY(data, read_images(directory_of(spec), "train-images-idx3-ubyte", labels, parts.of(client)));
+  return std::make_shared<const Dataset>(std::move(data));
+}
+
+}  // namespace fedge::learn

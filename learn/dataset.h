@@ -1,0 +1,59 @@
+// Dataset: labelled samples in memory, immutable once loaded and shared by every client of a
+// simulation; a client's part is a list of sample numbers. Fashion-MNIST (Xiao, Rasul, Vollgraf 2017,
+// 60,000 + 10,000 images, 28x28, 10 classes) is 220 MB as float32; loading it takes under a second.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/aligned_buffer.h"
+#include "core/result.h"
+#include "core/rng.h"
+#include "learn/spec.h"
+
+namespace fedge::learn {
+
+// Height x width x channels of one sample; height * width * channels floats.
+struct InputShape {
+  std::size_t height = 0;
+  std::size_t width = 0;
+  std::size_t channels = 1;
+  std::size_t size() const { return height * width * channels; }
+};
+
+struct Dataset {
+  InputShape shape;
+  std::size_t classes = 0;
+  AlignedBuffer<float> inputs;       // samples x shape.size(), row-major, normalised
+  std::vector<std::uint8_t> labels;  // samples, each < classes
+
+  std::size_t size() const { return labels.size(); }
+  std::span<const float> input(std::size_t sample) const {
+    return inputs.span().subspan(sample * shape.size(), shape.size());
+  }
+};
+
+// Loads the named data set's training or test samples. A missing file is kNotFound and names the
+// path, the package that ships it and the key that points elsewhere; a damaged one is kCorrupt and
+// names what did not match.
+Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec);
+Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec);
+
+// One client's part of the training set and nothing else, for a device that trains on its own data:
+// sample i of the result is sample partition(...).of(client)[i] of the whole set, so that training on
+// 0..size()-1 is training on that part. `rng` is the run's root stream; `client` < partition.clients.
+Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng);
+
+// What is known without the files.
+struct DatasetInfo {
+  InputShape shape;
+  std::size_t classes = 0;
+  std::vector<std::string> class_names;  // for people, one a class
+};
+Result<DatasetInfo> describe(const DataSpec& spec);
+
+}  // namespace fedge::learn

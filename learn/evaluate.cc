@@ -1,0 +1,78 @@
+#include "learn/evaluate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "core/aligned_buffer.h"
+#include "learn/kernels/kernels.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr std::size_t kBlock = 100;  // samples evaluated at a time
+
+// Sums over one block; blocks are added up in order, so that threads cannot be seen in the result.
+struct BlockSums {
+  double loss = 0;
+  std::vector<std::uint64_t> right;  // by class
+};
+
+BlockSums evaluate_block(const Model& model, std::span<const float> parameters, const Dataset& data,
+                         std::size_t first, Workspace& workspace, std::span<float> scores) {
+  const std::size_t count = std::min(kBlock, data.size() - first);
+  const std::size_t classes = model.classes();
+  const auto logits = scores.first(count * classes);
+  model.forward(parameters,
+                data.inputs.span().subspan(first * model.input_size(), count * model.input_size()), logits,
+                workspace);
+  BlockSums sums{0, std::vector<std::uint64_t>(classes)};
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto row = logits.subspan(i * classes, classes);
+    const std::size_t label = data.labels[first + i];
+    const auto largest = std::max_element(row.begin(), row.end());
+    double total = 0;
+    for (const float score : row)
+      total += std::exp(static_cast<double>(score) - static_cast<double>(*largest));
+    sums.loss += std::log(total) - (static_cast<double>(row[label]) - static_cast<double>(*largest));
+    if (static_cast<std::size_t>(largest - row.begin()) == label) ++sums.right[label];
+  }
+  return sums;
+}
+
+}  // namespace
+
+Evaluation evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
+                    Parallel& parallel) {
+  const std::size_t blocks = (data.size() + kBlock - 1) / kBlock;
+  std::vector<BlockSums> sums(blocks);
+  std::atomic<std::size_t> next{0};
+  parallel.for_each(std::min(parallel.width(), blocks), [&](std::size_t) {
+    const auto workspace = model.make_workspace(kBlock);
+    AlignedBuffer<float> scores(kBlock * model.classes());
+    for (std::size_t block = next++; block < blocks; block = next++)
+      sums[block] = evaluate_block(model, parameters, data, block * kBlock, *workspace, scores.span());
+  });
+  Evaluation result;
+  result.samples = data.size();
+  std::vector<std::uint64_t> right(model.classes());
+  std::vector<std::uint64_t> total(model.classes());
+  for (const std::uint8_t label : data.labels) ++total[label];
+  for (const BlockSums& block : sums) {
+    result.loss += block.loss;
+    for (std::size_t c = 0; c < right.size(); ++c) right[c] += block.right[c];
+  }
+  std::uint64_t all_right = 0;
+  for (std::size_t c = 0; c < right.size(); ++c) {
+    all_right += right[c];
+    result.per_class_accuracy.push_back(
+        total[c] > 0 ? static_cast<double>(right[c]) / static_cast<double>(total[c]) : 0.0);
+  }
+  if (data.size() > 0) {
+    result.loss /= static_cast<double>(data.size());
+    result.accuracy = static_cast<double>(all_right) / static_cast<double>(data.size());
+  }
+  return result;
+}
+
+}  // namespace fedge::learn

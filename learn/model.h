@@ -1,0 +1,64 @@
+// Model: a network described by data, with hand-written forward and backward over views of a flat
+// parameter vector. Stateless and shared between threads; scratch memory is the caller's Workspace.
+// Initialisation is PyTorch's default (uniform +-1/sqrt(fan_in), weights and biases).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/parameters.h"
+#include "core/rng.h"
+#include "learn/dataset.h"
+#include "learn/spec.h"
+
+namespace fedge::learn {
+
+// A mini-batch: `inputs` holds labels.size() rows of the input's size.
+struct Batch {
+  std::span<const float> inputs;
+  std::span<const std::uint8_t> labels;
+};
+
+// Scratch of one thread for one model, sized for a largest batch; no allocation inside a step.
+class Workspace {
+ public:
+  virtual ~Workspace() = default;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  const std::shared_ptr<const ParameterLayout>& layout() const { return layout_; }
+  std::size_t input_size() const { return input_size_; }
+  std::size_t classes() const { return classes_; }
+
+  // Fills all parameters from fork("init", layer) streams of `rng`.
+  virtual void initialise(std::span<float> parameters, const Rng& rng) const = 0;
+  virtual std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const = 0;
+
+  // Mean cross-entropy of the batch; overwrites `gradient` (layout().size() floats) with its derivative.
+  virtual float loss_and_gradient(std::span<const float> parameters, const Batch& batch,
+                                  std::span<float> gradient, Workspace& workspace) const = 0;
+  // One plain SGD step in place, w <- (1 - learning_rate * weight_decay) w - learning_rate * gradient,
+  // without storing the gradient; returns the loss before the step.
+  virtual float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate,
+                         float weight_decay, Workspace& workspace) const = 0;
+  // Class scores before softmax: inputs is rows x input_size(), logits is rows x classes().
+  virtual void forward(std::span<const float> parameters, std::span<const float> inputs,
+                       std::span<float> logits, Workspace& workspace) const = 0;
+
+ protected:
+  std::shared_ptr<const ParameterLayout> layout_;
+  std::size_t input_size_ = 0;
+  std::size_t classes_ = 0;
+};
+
+// Builds the model for these inputs; an impossible one (a CNN over flat inputs, too many
+// parameters) is kInvalid and names the key.
+Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
+                                          std::size_t classes);
+
+}  // namespace fedge::learn

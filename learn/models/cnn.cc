@@ -1,0 +1,123 @@
+#include "learn/models/cnn.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "learn/models/convolution.h"
+#include "learn/models/loss.h"
+
+namespace fedge::learn {
+namespace {
+
+class CnnWorkspace final : public Workspace {
+ public:
+  CnnWorkspace(const ConvolutionShape& first, const ConvolutionShape& second, const CnnShape& shape,
+               std::size_t batch)
+      : max_batch(batch),
+        conv1(first, batch),
+        conv2(second, batch),
+        conv1_gradient(batch * first.output_size()),
+        conv2_gradient(batch * second.output_size()),
+        dense(batch * shape.dense),
+        dense_gradient(batch * shape.dense),
+        logits(batch * shape.classes) {}
+
+  std::size_t max_batch;
+  ConvolutionSpace conv1;
+  ConvolutionSpace conv2;
+  AlignedBuffer<float> conv1_gradient;
+  AlignedBuffer<float> conv2_gradient;
+  AlignedBuffer<float> dense;
+  AlignedBuffer<float> dense_gradient;
+  AlignedBuffer<float> logits;
+};
+
+class Cnn final : public Model {
+ public:
+  explicit Cnn(const CnnShape& shape)
+      : shape_(shape),
+        layout_being_built_(std::make_shared<ParameterLayout>()),
+        conv1_({shape.input.height, shape.input.width, shape.input.channels, shape.channels1},
+               add_layer(*layout_being_built_, "conv1", {shape.channels1, 5, 5, shape.input.channels}, 0)),
+        conv2_({shape.input.height / 2, shape.input.width / 2, shape.channels1, shape.channels2},
+               add_layer(*layout_being_built_, "conv2", {shape.channels2, 5, 5, shape.channels1}, 1)),
+        dense_(add_layer(*layout_being_built_, "dense1", {shape.dense, conv2_.shape().output_size()}, 2)),
+        output_(add_layer(*layout_being_built_, "dense2", {shape.classes, shape.dense}, 3)) {
+    layout_ = std::move(layout_being_built_);
+    input_size_ = shape.input.size();
+    classes_ = shape.classes;
+  }
+
+  void initialise(std::span<float> parameters, const Rng& rng) const override {
+    const Layer layers[] = {conv1_.layer(), conv2_.layer(), dense_, output_};
+    for (std::size_t i = 0; i < std::size(layers); ++i)
+      initialise_layer(layers[i], parameters, rng.fork("init", i));
+  }
+
+  std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const override {
+    return std::make_unique<CnnWorkspace>(conv1_.shape(), conv2_.shape(), shape_, max_batch);
+  }
+
+  float loss_and_gradient(std::span<const float> parameters, const Batch& batch, std::span<float> gradient,
+                          Workspace& workspace) const override {
+    return backpropagate(parameters, batch, 1.0F, {gradient.data(), 0.0F}, workspace);
+  }
+
+  float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate, float weight_decay,
+                 Workspace& workspace) const override {
+    return backpropagate(parameters, batch, -learning_rate,
+                         {parameters.data(), 1.0F - learning_rate * weight_decay}, workspace);
+  }
+
+  void forward(std::span<const float> parameters, std::span<const float> inputs, std::span<float> logits,
+               Workspace& workspace) const override {
+    auto& space = static_cast<CnnWorkspace&>(workspace);
+    const std::size_t rows = inputs.size() / input_size_;
+    run_forward(parameters, inputs.data(), rows, space);
+    std::copy_n(space.logits.data(), rows * classes_, logits.data());
+  }
+
+ private:
+  void run_forward(std::span<const float> parameters, const float* inputs, std::size_t rows,
+                   CnnWorkspace& space) const {
+    FEDGE_CHECK(rows <= space.max_batch, "the workspace was made for smaller batches");
+    conv1_.forward(kernels(), parameters, rows, inputs, space.conv1);
+    conv2_.forward(kernels(), parameters, rows, space.conv1.output.data(), space.conv2);
+    layer_forward(kernels(), dense_, parameters, rows, space.conv2.output.data(), space.dense.data());
+    kernels().relu(space.dense.data(), rows * dense_.out);
+    layer_forward(kernels(), output_, parameters, rows, space.dense.data(), space.logits.data());
+  }
+
+  float backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
+                      const Destination& destination, Workspace& workspace) const {
+    auto& s = static_cast<CnnWorkspace&>(workspace);
+    const std::size_t rows = batch.labels.size();
+    const float* w = parameters.data();
+    run_forward(parameters, batch.inputs.data(), rows, s);
+    const float loss =
+        cross_entropy(kernels(), s.logits.span().first(rows * classes_), batch.labels, classes_, scale);
+    layer_backward(kernels(), output_, w + output_.weight, rows, s.dense.data(), s.logits.data(),
+                   s.dense_gradient.data(), destination);
+    kernels().relu_backward(s.dense.data(), s.dense_gradient.data(), rows * dense_.out);
+    layer_backward(kernels(), dense_, w + dense_.weight, rows, s.conv2.output.data(), s.dense_gradient.data(),
+                   s.conv2_gradient.data(), destination);
+    conv2_.backward(kernels(), w + conv2_.layer().weight, rows, s.conv1.output.data(),
+                    s.conv2_gradient.data(), s.conv1_gradient.data(), destination, s.conv2);
+    conv1_.backward(kernels(), w + conv1_.layer().weight, rows, batch.inputs.data(), s.conv1_gradient.data(),
+                    nullptr, destination, s.conv1);
+    return loss;
+  }
+
+  CnnShape shape_;
+  std::shared_ptr<ParameterLayout> layout_being_built_;
+  Convolution conv1_;
+  Convolution conv2_;
+  Layer dense_;
+  Layer output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_cnn(const CnnShape& shape) { return std::make_unique<Cnn>(shape); }
+
+}  // namespace fedge::learn

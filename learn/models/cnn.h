@@ -1,0 +1,24 @@
+// The CNN of McMahan et al. 2017 (section 3): two 5x5 convolutions ("same" padding), each with ReLU and
+// 2x2 max-pooling, a dense layer with ReLU, the output layer. Sizes are configurable.
+// Images and activations are height x width x channels; weights accordingly "conv1.weight"
+// [out, 5, 5, in] (PyTorch's [out, in, 5, 5] permuted by 0, 2, 3, 1), and the first dense layer reads
+// the last activation in that order.
+#pragma once
+
+#include <memory>
+
+#include "learn/model.h"
+
+namespace fedge::learn {
+
+struct CnnShape {
+  InputShape input;  // height and width divisible by 4
+  std::size_t channels1 = 32;
+  std::size_t channels2 = 64;
+  std::size_t dense = 512;
+  std::size_t classes = 10;
+};
+
+std::unique_ptr<Model> make_cnn(const CnnShape& shape);
+
+}  // namespace fedge::learn

@@ -1,0 +1,64 @@
+// What a client must know to train: data, model, training. Read from a run file's sections of the
+// same names; the coordinator sends clients these sections as canonical TOML, so that coordinator,
+// client and simulator build the same thing from the same text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config/reader.h"
+
+namespace fedge::learn {
+
+enum class PartitionKind { kIid, kDirichlet, kPathological, kShards, kLinear, kSquare, kExponential };
+
+// learn/partition.h says what each kind does.
+struct PartitionSpec {
+  PartitionKind kind = PartitionKind::kIid;
+  std::size_t clients = 10;
+  double alpha = 0.5;                  // dirichlet: concentration, smaller = more skew
+  std::size_t min_size = 1;            // dirichlet over everything: fewest samples a client may end up with
+  std::size_t classes_per_client = 2;  // pathological: distinct labels of each client
+  std::size_t shards_per_client = 2;   // shards: runs of the label-sorted data for each client
+  std::size_t samples_per_client = 0;  // dirichlet, iid: exactly this many each; 0 = share everything
+};
+
+struct DataSpec {
+  std::string dataset = "fashion-mnist";
+  std::string directory;  // where its files lie; empty = where the Debian package puts them
+  PartitionSpec partition;
+};
+
+enum class ModelKind { kSoftmax, kMlp, kCnn };
+
+struct ModelSpec {
+  ModelKind kind = ModelKind::kMlp;
+  std::vector<std::size_t> hidden = {200, 200};  // mlp: units of each hidden layer
+  std::vector<std::size_t> channels = {32, 64};  // cnn: output channels of the two 5x5 convolutions
+  std::size_t dense = 512;                       // cnn: units of the hidden dense layer
+};
+
+struct TrainingSpec {
+  float learning_rate = 0.05F;
+  float momentum = 0.0F;
+  float weight_decay = 0.0F;
+  std::size_t local_epochs = 1;
+  std::size_t batch_size = 20;
+};
+
+struct TaskSpec {
+  DataSpec data;
+  ModelSpec model;
+  TrainingSpec training;
+};
+
+// Reads the sections [data], [model] and [training] of a run file; a section that is absent has its
+// defaults. A key that does not belong to the chosen kind is an error like an unknown one. Errors are
+// left in `root`, for its finish(); what is returned is then not to be used.
+TaskSpec read_task(config::Reader& root);
+// The names of those sections, for readers that pass over them.
+const std::vector<std::string>& task_sections();
+
+}  // namespace fedge::learn
