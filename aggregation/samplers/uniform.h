@@ -1,0 +1,18 @@
+// UniformSampler: every set of `count` candidates is equally likely (without replacement), as in
+// FedAvg (McMahan et al., "Communication-efficient learning of deep networks from decentralized
+// data", AISTATS 2017). Stateless: the choice depends on the request's stream and candidates alone.
+// Cost: O(candidates) time and memory, `count` random draws.
+#pragma once
+
+#include <vector>
+
+#include "aggregation/samplers/sampler.h"
+
+namespace fedge::aggregation {
+
+class UniformSampler final : public Sampler {
+ public:
+  std::vector<ClientId> select(const SelectionRequest& request) override;
+};
+
+}  // namespace fedge::aggregation
