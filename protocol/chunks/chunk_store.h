@@ -1,0 +1,64 @@
+// Where the chunks of objects (models, updates) are kept: in memory or in files. One object is one
+// payload; chunks may be written in any order, each once verified against the manifest.
+// Externally synchronised; the views handed out may be used after the store is gone.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "core/aligned_buffer.h"
+#include "core/result.h"
+#include "protocol/chunks/manifest.h"
+
+namespace fedge::protocol {
+
+// Chunks that can be read: what a link serves to its peer.
+class ChunkSource {
+ public:
+  virtual ~ChunkSource() = default;
+  // Fills `out`, which has the chunk's length.
+  virtual Result<void> read(std::size_t chunk, std::span<std::byte> out) = 0;
+};
+
+// Where a link puts the chunks it fetches, already verified against the manifest.
+class ChunkSink {
+ public:
+  virtual ~ChunkSink() = default;
+  // True if this chunk need not be fetched (already here from before a cut link).
+  virtual bool has(std::size_t chunk) const = 0;
+  // An error ends the fetch and reaches its caller as it is.
+  virtual Result<void> write(std::size_t chunk, std::span<const std::byte> bytes) = 0;
+};
+
+class StoredObject : public ChunkSource, public ChunkSink {
+ public:
+  virtual const Manifest& manifest() const = 0;
+  virtual bool complete() const = 0;
+};
+
+class ChunkStore {
+ public:
+  virtual ~ChunkStore() = default;
+  // An empty object for this manifest, or the one already there under the same id.
+  virtual Result<std::shared_ptr<StoredObject>> create(const Manifest& manifest) = 0;
+  // Makes an object from data of our own: fill(i, bytes) produces chunk i, in ascending order; the
+  // store hashes it on the way. `shape` is the manifest without chunk hashes. Never the whole
+  // payload in memory (file store). An error of `fill` removes the half-made object.
+  virtual Result<std::shared_ptr<StoredObject>> build(
+      Manifest shape, const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill) = 0;
+  virtual std::shared_ptr<StoredObject> find(const ObjectId& id) = 0;  // null if absent
+  // Forgets the object; its space is freed when the last user lets go.
+  virtual void remove(const ObjectId& id) = 0;
+};
+
+// All in memory, at most `max_bytes` of payload; beyond that create() is kResource.
+std::unique_ptr<ChunkStore> make_memory_chunk_store(std::size_t max_bytes);
+// One file an object under `directory` (made if absent, emptied of leftovers), read and written in
+// place so that the process holds no payload. Disk errors name the file.
+Result<std::unique_ptr<ChunkStore>> open_file_chunk_store(const std::filesystem::path& directory,
+                                                          std::size_t max_bytes);
+
+}  // namespace fedge::protocol

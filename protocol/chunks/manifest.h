@@ -1,0 +1,48 @@
+// Manifest: a model or an update as content-addressed chunks. The payload (the covered parameters,
+// packed, in the codec's encoding) is cut into chunks of chunk_size bytes, the last one shorter;
+// each chunk is named by its SHA-256. The manifest's id is the SHA-256 of its canonical bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/coverage.h"
+#include "core/crypto/sha256.h"
+#include "core/result.h"
+
+namespace fedge::protocol {
+
+using ObjectId = Digest;
+
+enum class Codec : std::uint8_t { kFloat32 = 0 };
+
+struct Manifest {
+  Digest layout{};       // ParameterLayout::hash()
+  Coverage coverage;
+  Codec codec = Codec::kFloat32;
+  std::uint64_t payload_size = 0;  // bytes
+  std::uint32_t chunk_size = 0;    // bytes
+  std::vector<Digest> chunks;
+
+  std::size_t chunk_count() const { return chunks.size(); }
+  std::size_t chunk_length(std::size_t index) const;  // bytes of this chunk
+  // First parameter position, in the packed payload, of this chunk (float32).
+  std::size_t first_value(std::size_t index) const { return index * chunk_size / sizeof(float); }
+  ObjectId id() const;
+  bool operator==(const Manifest&) const = default;
+};
+
+// Hashes every chunk of the payload. chunk_size: a multiple of 4 within limits.h.
+Manifest make_manifest(const Digest& layout, Coverage coverage, std::span<const std::byte> payload,
+                       std::uint32_t chunk_size);
+
+// Internal consistency of a manifest from a peer: sizes, counts and codec fit each other and the
+// limits; coverage.count() * 4 == payload_size for float32.
+Result<void> validate(const Manifest& manifest);
+
+// Whether these bytes are that chunk; the error names the chunk's number and both hashes.
+Result<void> verify_chunk(const Manifest& manifest, std::size_t index, std::span<const std::byte> bytes);
+
+}  // namespace fedge::protocol

@@ -1,0 +1,299 @@
+#include "protocol/codec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/node.h"
+#include "proto/fedge.pb.h"
+#include "protocol/text.h"
+#include "protocol/wire_values.h"
+
+namespace fedge::protocol {
+namespace {
+
+// ---- values to protobuf ----
+
+template <class Wire>
+void put_task(Wire& wire, RunId run, RoundNumber round) {
+  wire.set_run(run.value());
+  wire.set_round(round.value());
+}
+
+v1::Hello message_to_wire(const Hello& message) {
+  v1::Hello wire;
+  wire.set_min_version(message.min_version);
+  wire.set_max_version(message.max_version);
+  for (const std::string& feature : message.features) wire.add_features(feature);
+  wire.set_software(clean_text(message.software, kMaxText));
+  wire.set_token(message.token);
+  return wire;
+}
+
+v1::Welcome message_to_wire(const Welcome& message) {
+  v1::Welcome wire;
+  wire.set_version(message.version);
+  for (const std::string& feature : message.features) wire.add_features(feature);
+  wire.set_software(clean_text(message.software, kMaxText));
+  wire.set_client(message.client.value());
+  return wire;
+}
+
+v1::Goodbye message_to_wire(const Goodbye& message) {
+  v1::Goodbye wire;
+  wire.set_code(to_wire(message.code));
+  wire.set_reason(clean_text(message.reason, kMaxText));
+  return wire;
+}
+
+v1::RunDescription message_to_wire(const RunDescription& message) {
+  v1::RunDescription wire;
+  wire.set_run(message.run.value());
+  wire.set_name(message.name);
+  wire.set_seed(message.seed);
+  wire.set_task(message.task);
+  wire.set_layout(to_wire(message.layout));
+  return wire;
+}
+
+v1::TrainRequest message_to_wire(const TrainRequest& message) {
+  v1::TrainRequest wire;
+  put_task(wire, message.run, message.round);
+  *wire.mutable_model() = to_wire(message.model);
+  wire.set_coverage(to_wire(message.coverage));
+  const Duration left = std::clamp<Duration>(message.time_left, Duration::zero(), kMaxTimeLeft);
+  wire.set_time_left_ns(static_cast<std::uint64_t>(left.count()));
+  return wire;
+}
+
+v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
+  v1::UpdateOffer wire;
+  put_task(wire, message.run, message.round);
+  *wire.mutable_update() = to_wire(message.update);
+  wire.set_samples(message.samples.value());
+  wire.set_steps(message.steps);
+  wire.set_train_loss(message.train_loss);
+  return wire;
+}
+
+v1::TaskFailed message_to_wire(const TaskFailed& message) {
+  v1::TaskFailed wire;
+  put_task(wire, message.run, message.round);
+  wire.set_code(to_wire(message.code));
+  wire.set_reason(clean_text(message.reason, kMaxText));
+  return wire;
+}
+
+v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
+  v1::UpdateVerdict wire;
+  put_task(wire, message.run, message.round);
+  wire.set_accepted(message.accepted);
+  if (message.accepted) return wire;
+  wire.set_code(to_wire(message.code));
+  wire.set_reason(clean_text(message.reason, kMaxText));
+  return wire;
+}
+
+v1::CancelTask message_to_wire(const CancelTask& message) {
+  v1::CancelTask wire;
+  put_task(wire, message.run, message.round);
+  wire.set_reason(clean_text(message.reason, kMaxText));
+  return wire;
+}
+
+v1::RunEnded message_to_wire(const RunEnded& message) {
+  v1::RunEnded wire;
+  wire.set_run(message.run.value());
+  wire.set_reason(clean_text(message.reason, kMaxText));
+  return wire;
+}
+
+// ---- protobuf to values ----
+
+// Reads the fields of one message after the other and keeps the first error.
+class Reader {
+ public:
+  std::string text(const std::string& value, const char* field, std::size_t max_bytes = kMaxText,
+                   LineEnds line_ends = LineEnds::kRefused) {
+    keep(check_text(value, max_bytes, field, line_ends));
+    return value;
+  }
+  template <class Repeated>
+  std::vector<std::string> features(const Repeated& values) {
+    if (static_cast<std::size_t>(values.size()) > kMaxFeatures) {
+      keep(invalid("features has " + std::to_string(values.size()) + " entries; at most " +
+                   std::to_string(kMaxFeatures) + " are allowed"));
+      return {};
+    }
+    std::vector<std::string> result;
+    for (const std::string& value : values) result.push_back(text(value, "features", kMaxFeatureText));
+    return result;
+  }
+  template <class T>
+  T take(Result<T> result, const char* field) {
+    if (result) return std::move(result).value();
+    keep(result.error().with_prefix(std::string(field) + ": "));
+    return T{};
+  }
+  void require(bool condition, const char* what) {
+    if (!condition) keep(invalid(what));
+  }
+  template <class T>
+  Result<Message> finish(T message) {
+    if (error_) return *error_;
+    return Message(std::move(message));
+  }
+
+ private:
+  void keep(const Result<void>& result) {
+    if (!result && !error_) error_ = result.error();
+  }
+  std::optional<Error> error_;
+};
+
+Result<Message> message_from_wire(const v1::Hello& wire) {
+  Reader reader;
+  reader.require(wire.min_version() >= 1 && wire.min_version() <= wire.max_version(),
+                 "min_version and max_version are not a range of versions");
+  return reader.finish(Hello{wire.min_version(), wire.max_version(), reader.features(wire.features()),
+                             reader.text(wire.software(), "software"), reader.text(wire.token(), "token")});
+}
+
+Result<Message> message_from_wire(const v1::Welcome& wire) {
+  Reader reader;
+  return reader.finish(Welcome{wire.version(), reader.features(wire.features()),
+                               reader.text(wire.software(), "software"), ClientId(wire.client())});
+}
+
+Result<Message> message_from_wire(const v1::Goodbye& wire) {
+  Reader reader;
+  return reader.finish(Goodbye{from_wire(wire.code()), reader.text(wire.reason(), "reason")});
+}
+
+Result<Message> message_from_wire(const v1::RunDescription& wire) {
+  Reader reader;
+  reader.require(!wire.name().empty(), "name is empty");
+  return reader.finish(RunDescription{RunId(wire.run()), reader.text(wire.name(), "name"), wire.seed(),
+                                      reader.text(wire.task(), "task", kMaxTaskText, LineEnds::kAllowed),
+                                      reader.take(digest_from_wire(wire.layout()), "layout")});
+}
+
+Result<Message> message_from_wire(const v1::TrainRequest& wire) {
+  constexpr auto kMax = std::chrono::duration_cast<Duration>(kMaxTimeLeft);
+  Reader reader;
+  reader.require(wire.time_left_ns() <= static_cast<std::uint64_t>(kMax.count()),
+                 "time_left_ns is above 366 days");
+  TrainRequest message{.run = RunId(wire.run()),
+                       .round = RoundNumber(wire.round()),
+                       .model = reader.take(from_wire(wire.model()), "model"),
+                       .coverage = reader.take(coverage_from_wire(wire.coverage()), "coverage"),
+                       .time_left = Duration(static_cast<Duration::rep>(wire.time_left_ns()))};
+  reader.require(message.model.coverage.contains(message.coverage), "coverage reaches beyond the model's");
+  return reader.finish(std::move(message));
+}
+
+Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
+  Reader reader;
+  reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
+  reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
+  return reader.finish(UpdateOffer{.run = RunId(wire.run()),
+                                   .round = RoundNumber(wire.round()),
+                                   .update = reader.take(from_wire(wire.update()), "update"),
+                                   .samples = SampleCount(wire.samples()),
+                                   .steps = wire.steps(),
+                                   .train_loss = wire.train_loss()});
+}
+
+Result<Message> message_from_wire(const v1::TaskFailed& wire) {
+  Reader reader;
+  return reader.finish(TaskFailed{RunId(wire.run()), RoundNumber(wire.round()), from_wire(wire.code()),
+                                  reader.text(wire.reason(), "reason")});
+}
+
+Result<Message> message_from_wire(const v1::UpdateVerdict& wire) {
+  Reader reader;
+  return reader.finish(UpdateVerdict{RunId(wire.run()), RoundNumber(wire.round()), wire.accepted(),
+                                     from_wire(wire.code()), reader.text(wire.reason(), "reason")});
+}
+
+Result<Message> message_from_wire(const v1::CancelTask& wire) {
+  Reader reader;
+  return reader.finish(
+      CancelTask{RunId(wire.run()), RoundNumber(wire.round()), reader.text(wire.reason(), "reason")});
+}
+
+Result<Message> message_from_wire(const v1::RunEnded& wire) {
+  Reader reader;
+  return reader.finish(RunEnded{RunId(wire.run()), reader.text(wire.reason(), "reason")});
+}
+
+template <class Wire>
+Result<Message> parse(MessageType type, std::span<const std::byte> header) {
+  const std::string prefix = std::string(name_of(type)) + ": ";
+  Wire wire;
+  if (!parse_wire(wire, header)) return invalid(prefix + "its bytes are not a valid protobuf message");
+  auto message = message_from_wire(wire);
+  if (!message) return message.error().with_prefix(prefix);
+  return message;
+}
+
+}  // namespace
+
+MessageType type_of(const Message& message) {
+  return std::visit(Overloaded{[](const Hello&) { return MessageType::kHello; },
+                               [](const Welcome&) { return MessageType::kWelcome; },
+                               [](const Goodbye&) { return MessageType::kGoodbye; },
+                               [](const RunDescription&) { return MessageType::kRunDescription; },
+                               [](const TrainRequest&) { return MessageType::kTrainRequest; },
+                               [](const UpdateOffer&) { return MessageType::kUpdateOffer; },
+                               [](const TaskFailed&) { return MessageType::kTaskFailed; },
+                               [](const UpdateVerdict&) { return MessageType::kUpdateVerdict; },
+                               [](const CancelTask&) { return MessageType::kCancelTask; },
+                               [](const RunEnded&) { return MessageType::kRunEnded; }},
+                    message);
+}
+
+const char* name_of(const Message& message) { return name_of(type_of(message)); }
+
+std::string encode(const Message& message) {
+  return std::visit([](const auto& value) { return serialise(message_to_wire(value)); }, message);
+}
+
+std::string encode_frame(const Message& message) { return frame_around(type_of(message), encode(message)); }
+
+std::string encode_empty_frame(MessageType type) { return frame_around(type, ""); }
+
+std::size_t frame_size(const Message& message) {
+  return kFrameHeaderSize +
+         std::visit([](const auto& value) { return message_to_wire(value).ByteSizeLong(); }, message);
+}
+
+Result<Message> decode(MessageType type, std::span<const std::byte> header) {
+  switch (type) {
+    case MessageType::kHello:
+      return parse<v1::Hello>(type, header);
+    case MessageType::kWelcome:
+      return parse<v1::Welcome>(type, header);
+    case MessageType::kGoodbye:
+      return parse<v1::Goodbye>(type, header);
+    case MessageType::kRunDescription:
+      return parse<v1::RunDescription>(type, header);
+    case MessageType::kTrainRequest:
+      return parse<v1::TrainRequest>(type, header);
+    case MessageType::kUpdateOffer:
+      return parse<v1::UpdateOffer>(type, header);
+    case MessageType::kTaskFailed:
+      return parse<v1::TaskFailed>(type, header);
+    case MessageType::kUpdateVerdict:
+      return parse<v1::UpdateVerdict>(type, header);
+    case MessageType::kCancelTask:
+      return parse<v1::CancelTask>(type, header);
+    case MessageType::kRunEnded:
+      return parse<v1::RunEnded>(type, header);
+    default:
+      return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
+                                                " is not a control message of this version"};
+  }
+}
+
+}  // namespace fedge::protocol

@@ -1,0 +1,33 @@
+// Join token: one line of text that lets a new client in. It says where the coordinator is, which key
+// it has (so that the client cannot be led to another), and a secret that is used up on joining.
+// "fedge1." and base64url of: number of addresses (1 byte), each as length of host (1), host, port (2,
+// little-endian); the coordinator's key (32); length of the secret (1), secret; then the first 4 bytes
+// of the SHA-256 of "fedge1." and all of that. The checksum tells a damaged token from a wrong one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/crypto/ed25519.h"
+#include "core/result.h"
+#include "protocol/session/endpoint.h"
+
+namespace fedge::protocol {
+
+inline constexpr std::size_t kMaxTokenAddresses = 4;
+inline constexpr std::size_t kMinTokenSecret = 16;  // bytes, printable ASCII
+inline constexpr std::size_t kMaxTokenSecret = 128;
+
+struct JoinToken {
+  std::vector<Address> addresses;  // to be tried in this order
+  PublicKey coordinator;
+  std::string secret;
+};
+
+// The token must keep the bounds above.
+std::string encode_join_token(const JoinToken& token);
+// kUnsupported for another version, kCorrupt for a truncated or mistyped token, kInvalid for what is no
+// token at all. The error never repeats the token, which is a secret.
+Result<JoinToken> parse_join_token(const std::string& text);
+
+}  // namespace fedge::protocol

@@ -1,0 +1,43 @@
+// Bounds on what a peer may send, checked before anything is allocated.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace fedge::protocol {
+
+inline constexpr std::size_t kFrameHeaderSize = 16;
+// Before the peer is authorised only a Hello fits; afterwards the largest manifest and coverage do.
+inline constexpr std::size_t kMaxHeaderUnauthorised = 4 << 10;
+inline constexpr std::size_t kMaxHeader = 2 << 20;
+inline constexpr std::size_t kMinChunkSize = 4 << 10;
+inline constexpr std::size_t kDefaultChunkSize = 256 << 10;
+inline constexpr std::size_t kMaxChunkSize = 4 << 20;
+inline constexpr std::size_t kMaxChunks = 30'000;
+// What the largest payload could hold as float32, and this machine address: no coverage reaches beyond.
+inline constexpr std::size_t kMaxParameters =
+    std::min<std::uint64_t>(std::uint64_t{kMaxChunks} * kMaxChunkSize, SIZE_MAX) / sizeof(float);
+inline constexpr std::size_t kMaxCoverageRanges = 65'536;
+inline constexpr std::size_t kMaxCoverageBytes = 512 << 10;
+inline constexpr std::size_t kMaxTaskText = 64 << 10;
+inline constexpr std::size_t kMaxText = 1 << 10;  // names, reasons, messages
+inline constexpr std::size_t kMaxFeatures = 16;
+inline constexpr std::size_t kMaxFeatureText = 64;
+inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;
+inline constexpr std::chrono::hours kMaxTimeLeft{366 * 24};
+// Chunk bytes asked for and not yet received on one link: the credit a receiver grants.
+inline constexpr std::size_t kFetchWindow = 2 << 20;
+inline constexpr std::size_t kMaxOutstandingChunks = 512;
+// Control bytes waiting to be written on one link; a peer that reads nothing is cut off there.
+inline constexpr std::size_t kMaxQueuedControl = 4 << 20;
+// Control frames from one peer within one tick (a twelfth of the idle timeout); a flood is cut off.
+inline constexpr std::size_t kMaxControlFramesPerTick = 10'000;
+inline constexpr std::chrono::seconds kHandshakeTimeout{10};
+inline constexpr std::chrono::seconds kPingInterval{20};
+inline constexpr std::chrono::seconds kIdleTimeout{60};
+// How long a closing link waits for its last bytes to leave and for the peer to close as well.
+inline constexpr std::chrono::seconds kCloseTimeout{5};
+
+}  // namespace fedge::protocol

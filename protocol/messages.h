@@ -1,0 +1,107 @@
+// The control messages of fedge.v1 as validated C++ values: what roles exchange, on a wire or in a
+// simulator. protocol/codec.h turns them into protobuf bytes and back; a decoded message satisfies
+// every bound stated here, so that roles need not check again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "protocol/chunks/manifest.h"
+
+namespace fedge::protocol {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// First message of the connecting side.
+struct Hello {
+  std::uint32_t min_version = kProtocolVersion;
+  std::uint32_t max_version = kProtocolVersion;
+  std::vector<std::string> features;
+  std::string software;  // "fedge-client 0.1.0"
+  std::string token;     // join secret; empty once enrolled
+};
+
+// The accepting side's answer: who the peer is to it, and which version both speak from now on.
+struct Welcome {
+  std::uint32_t version = kProtocolVersion;
+  std::vector<std::string> features;
+  std::string software;
+  ClientId client;
+};
+
+// Why the connection is about to be closed by the sender.
+struct Goodbye {
+  ErrorCode code = ErrorCode::kRefused;
+  std::string reason;
+};
+
+// A run the client takes part in: what it needs to build data, model and trainer.
+struct RunDescription {
+  RunId run;
+  std::string name;
+  std::uint64_t seed = 0;
+  std::string task;  // canonical TOML of [data], [model], [training]
+  Digest layout{};   // hash of the model's layout, for an early mismatch error
+};
+
+// Train from this model and offer the update.
+struct TrainRequest {
+  RunId run;
+  RoundNumber round;
+  Manifest model;        // what to fetch
+  Coverage coverage;     // which parameters to train and send
+  Duration time_left{};  // until the round's deadline, on the sender's clock
+};
+
+// The client's update is ready to be fetched.
+struct UpdateOffer {
+  RunId run;
+  RoundNumber round;
+  Manifest update;      // delta over its coverage
+  SampleCount samples;  // weight
+  std::uint64_t steps = 0;
+  double train_loss = 0;  // finite
+};
+
+// The client cannot deliver this round.
+struct TaskFailed {
+  RunId run;
+  RoundNumber round;
+  ErrorCode code = ErrorCode::kInvalid;
+  std::string reason;
+};
+
+// What became of an offered update; accepted means that it is in the round's aggregate.
+struct UpdateVerdict {
+  RunId run;
+  RoundNumber round;
+  bool accepted = false;
+  ErrorCode code = ErrorCode::kInvalid;  // only if refused
+  std::string reason;                    // only if refused
+};
+
+// Stop working on this round.
+struct CancelTask {
+  RunId run;
+  RoundNumber round;
+  std::string reason;
+};
+
+// The run is over; the client may stay connected and wait for another.
+struct RunEnded {
+  RunId run;
+  std::string reason;
+};
+
+using Message = std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
+                             UpdateVerdict, CancelTask, RunEnded>;
+
+// "train_request" and so on, for logs.
+const char* name_of(const Message& message);
+
+}  // namespace fedge::protocol

@@ -1,0 +1,68 @@
+// Endpoint: makes links. A listener accepts them, connect() opens one. Both sides present a
+// self-signed Ed25519 certificate made from their node key; the connecting side pins the key it
+// expects, the accepting side learns the peer's key and lets its owner decide.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/crypto/ed25519.h"
+#include "core/result.h"
+#include "protocol/limits.h"
+#include "protocol/session/link.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace fedge::protocol {
+
+struct Address {
+  std::string host;  // IP address or DNS name
+  std::uint16_t port = 0;
+};
+Result<Address> parse_address(const std::string& text);  // "host:port", "[::1]:7000"
+std::string to_string(const Address& address);
+
+// The TLS side of a node: certificate and key, shared by all its links.
+class TlsIdentity;
+Result<std::shared_ptr<TlsIdentity>> make_tls_identity(const SecretKey& key);
+
+// How long a link waits; the defaults are those of limits.h, tests shorten them.
+struct Timeouts {
+  std::chrono::milliseconds handshake = kHandshakeTimeout;  // for TLS, and again for the Hello to be authorised
+  std::chrono::milliseconds ping = kPingInterval;
+  std::chrono::milliseconds idle = kIdleTimeout;  // a whole multiple of a quarter of `ping`
+  std::chrono::milliseconds close = kCloseTimeout;
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual Address local_address() const = 0;  // with the real port when 0 was asked for
+  virtual void stop() = 0;
+};
+
+struct ListenOptions {
+  Address address;
+  std::size_t max_unauthorised = 256;              // links still before their Hello
+  std::size_t max_unauthorised_per_address = 16;   // of IPv6, a /64 counts as one
+  Timeouts timeouts;
+};
+
+// `on_link` gets each connection whose TLS handshake has completed; it starts to read when on_link
+// returns, so set its callbacks there. One that is not authorised in time is closed.
+Result<std::unique_ptr<Listener>> listen(boost::asio::io_context& io, std::shared_ptr<TlsIdentity> identity,
+                                         const ListenOptions& options,
+                                         std::function<void(std::shared_ptr<Link>)> on_link);
+
+// Opens a connection within the handshake timeout; a peer with another key is refused (kRefused). The
+// link starts to read when `done` returns, so set its callbacks there.
+void connect(boost::asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const Address& address,
+             const PublicKey& expected, std::function<void(Result<std::shared_ptr<Link>>)> done,
+             const Timeouts& timeouts = {});
+
+}  // namespace fedge::protocol

@@ -1,0 +1,126 @@
+// LinkImpl: a Link on a TLS stream. Two loops run on readiness: on_readable() takes frames in,
+// on_writable() puts frames out; one timer ticks for pings, silence and floods. What is decided about
+// chunks is in FetchSet and ChunkSender, what is known about bytes in FrameReader and FrameWriter.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "protocol/chunks/fetch_set.h"
+#include "protocol/chunks/sender.h"
+#include "protocol/session/admission.h"
+#include "protocol/session/endpoint.h"
+#include "protocol/session/frame_reader.h"
+#include "protocol/session/frame_writer.h"
+#include "protocol/session/tls.h"
+
+namespace fedge::protocol {
+
+class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl> {
+ public:
+  // `ticket` is null on the connecting side.
+  LinkImpl(TlsStream stream, std::string peer_address, const Timeouts& timeouts,
+           std::unique_ptr<Admission::Ticket> ticket);
+
+  // Begins to read; once, after the callbacks have been set.
+  void start();
+  // Closes at once, without a word to the peer.
+  void drop(const Error& error);
+
+  const PublicKey& peer() const override { return stream_.peer(); }
+  std::string peer_address() const override { return peer_address_; }
+  void set_callbacks(LinkCallbacks callbacks) override;
+  void authorise() override;
+  void send(const Message& message) override;
+  void serve(const Manifest& manifest, std::shared_ptr<ChunkSource> source) override;
+  void stop_serving(const ObjectId& id) override;
+  void fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink,
+             std::function<void(Result<void>)> done) override;
+  void cancel_fetch(const ObjectId& id) override;
+  Traffic traffic() const override { return traffic_; }
+  void close(const std::string& reason) override;
+
+ private:
+  using FetchDone = std::shared_ptr<std::function<void(Result<void>)>>;
+  enum class Phase {
+    kOpen,
+    kFlushing,   // writes what is queued, heeds nothing that comes
+    kLingering,  // has said that it sends no more, waits for the peer to say so too
+    kClosed,
+  };
+
+  // Input
+  void wait_readable();
+  void on_readable();
+  bool read_some(std::size_t& budget);  // false: wait, or it is over
+  Result<void> take(FrameReader::Event event);
+  Result<void> take_frame();
+  Result<void> take_message();
+  Result<void> check_chunk();
+  void take_chunk();
+  Result<void> take_chunk_request();
+  Result<void> take_chunk_refused();
+
+  // Output
+  bool has_output() const { return !writer_.idle() || sender_.pending().chunks > 0; }
+  void queue(const std::string& frame);
+  void ask_for_chunks();
+  void wait_writable();
+  void flush_soon();
+  void on_writable();
+  bool choose_frame();  // false: nothing to write
+  void write_failed();
+
+  // Life
+  void tick();
+  void arm_ticker();
+  void end_fetch(const ObjectId& id, const Result<void>& outcome);
+  void fail(const Error& error);  // tells the peer, then closes
+  void begin_closing(const Error& error);
+  void end_fetches();
+  void linger();
+  void peer_gone(const Error& error);
+  void finish(const Error& error);
+  void report_closed();
+
+  TlsStream stream_;
+  std::string peer_address_;
+  Timeouts timeouts_;
+  std::unique_ptr<Admission::Ticket> ticket_;
+  std::shared_ptr<LinkCallbacks> callbacks_ = std::make_shared<LinkCallbacks>();
+  boost::asio::steady_timer ticker_;
+  boost::asio::steady_timer deadline_;  // to be authorised, later to close
+
+  Phase phase_ = Phase::kOpen;
+  bool authorised_ = false;
+  bool accepted_;  // this is the accepting side
+  bool closed_reported_ = false;
+  std::optional<Error> outcome_;    // why the link ends
+  std::optional<Goodbye> goodbye_;  // the peer's
+
+  FrameReader reader_;
+  FrameWriter writer_;
+  FetchSet fetches_;
+  ChunkSender sender_;
+  Chunk incoming_;
+  std::map<ObjectId, FetchDone> fetch_done_;
+  Traffic traffic_;
+
+  bool waiting_readable_ = false;
+  bool waiting_writable_ = false;
+  bool flush_posted_ = false;
+  bool write_broken_ = false;
+  bool read_needs_write_ = false;  // OpenSSL must write before it can read on
+
+  int silent_ticks_ = 0;   // nothing received
+  int stalled_ticks_ = 0;  // something to write, nothing taken
+  std::uint64_t received_before_ = 0;
+  std::uint64_t written_before_ = 0;
+  std::uint64_t written_ = 0;
+  std::size_t control_frames_ = 0;  // received since the last tick
+};
+
+}  // namespace fedge::protocol

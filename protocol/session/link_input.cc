@@ -1,0 +1,136 @@
+// The receiving half of LinkImpl.
+#include <array>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "protocol/codec.h"
+#include "protocol/session/link_impl.h"
+
+namespace fedge::protocol {
+namespace {
+
+// Bytes read in one go before others have their turn on this thread.
+constexpr std::size_t kTurn = 1 << 20;
+
+}  // namespace
+
+using boost::asio::ip::tcp;
+
+void LinkImpl::wait_readable() {
+  if (std::exchange(waiting_readable_, true)) return;
+  stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](const boost::system::error_code&) {
+    self->waiting_readable_ = false;
+    self->on_readable();
+  });
+}
+
+void LinkImpl::on_readable() {
+  std::size_t budget = kTurn;
+  while (budget > 0) {
+    if (phase_ == Phase::kClosed) return;
+    if (!read_some(budget)) break;
+  }
+  if (phase_ == Phase::kClosed) return;
+  if (budget == 0) boost::asio::post(ticker_.get_executor(), [self = shared_from_this()] { self->on_readable(); });
+  if (has_output() && !waiting_writable_) on_writable();
+}
+
+bool LinkImpl::read_some(std::size_t& budget) {
+  std::array<std::byte, 4096> unheeded;
+  const bool open = phase_ == Phase::kOpen;
+  const TlsStream::Step step = stream_.read(open ? reader_.space() : std::span<std::byte>(unheeded));
+  switch (step.outcome) {
+    case TlsStream::Outcome::kDone: break;
+    case TlsStream::Outcome::kWantRead: wait_readable(); return false;
+    case TlsStream::Outcome::kWantWrite:
+      read_needs_write_ = true;
+      wait_writable();
+      return false;
+    case TlsStream::Outcome::kClosed:
+      stream_.shutdown();
+      peer_gone({ErrorCode::kUnavailable, "the peer closed the connection"});
+      return false;
+    case TlsStream::Outcome::kFailed: peer_gone(stream_.failure()); return false;
+  }
+  budget -= std::min(budget, step.bytes);
+  if (!open) return true;
+  traffic_.received += Bytes(step.bytes);
+  const auto event = reader_.filled(step.bytes, authorised_ ? FrameLimits{} : kUnauthorisedLimits);
+  const Result<void> taken = event ? take(*event) : Result<void>(event.error());
+  if (!taken) fail(taken.error());
+  return true;
+}
+
+Result<void> LinkImpl::take(FrameReader::Event event) {
+  if (event == FrameReader::Event::kMore) return {};
+  if (event == FrameReader::Event::kPayload) {
+    FEDGE_TRY_VOID(check_chunk());
+    reader_.expect_payload();
+    return {};
+  }
+  FEDGE_TRY_VOID(take_frame());
+  reader_.next();
+  if (has_output() && !waiting_writable_) on_writable();
+  return {};
+}
+
+Result<void> LinkImpl::take_frame() {
+  const MessageType type = reader_.frame().type;
+  if (type == MessageType::kChunk) {
+    take_chunk();
+    return {};
+  }
+  if (++control_frames_ > kMaxControlFramesPerTick)
+    return Error{ErrorCode::kResource, "the peer sends control frames faster than they are accepted"};
+  switch (type) {
+    case MessageType::kPing: queue(encode_empty_frame(MessageType::kPong)); return {};
+    case MessageType::kPong: return {};
+    case MessageType::kChunkRequest: return take_chunk_request();
+    case MessageType::kChunkRefused: return take_chunk_refused();
+    default: return take_message();
+  }
+}
+
+Result<void> LinkImpl::take_message() {
+  FEDGE_TRY(message, decode(reader_.frame().type, reader_.header()));
+  if (const auto* goodbye = std::get_if<Goodbye>(&message)) goodbye_ = *goodbye;
+  // The callback may replace the callbacks.
+  const auto callbacks = callbacks_;
+  if (callbacks->on_message) callbacks->on_message(message);
+  return {};
+}
+
+// Before the payload is given any memory.
+Result<void> LinkImpl::check_chunk() {
+  FEDGE_TRY(chunk, decode_chunk(reader_.header()));
+  FEDGE_TRY(length, fetches_.expected_length(chunk));
+  if (reader_.frame().payload_size != length)
+    return invalid("chunk " + std::to_string(chunk.index) + " comes with " +
+                   std::to_string(reader_.frame().payload_size) + " bytes instead of " + std::to_string(length));
+  incoming_ = chunk;
+  return {};
+}
+
+void LinkImpl::take_chunk() {
+  const auto finished = fetches_.receive(incoming_, reader_.payload());
+  // Asked for before `done` is called, so that the peer is at work meanwhile.
+  ask_for_chunks();
+  if (finished) end_fetch(finished->object, finished->outcome);
+}
+
+Result<void> LinkImpl::take_chunk_request() {
+  FEDGE_TRY(request, decode_chunk_request(reader_.header()));
+  FEDGE_TRY(refused, sender_.request(request));
+  if (refused) queue(encode_frame(*refused));
+  return {};
+}
+
+Result<void> LinkImpl::take_chunk_refused() {
+  FEDGE_TRY(refused, decode_chunk_refused(reader_.header()));
+  FEDGE_TRY(finished, fetches_.refuse(refused));
+  ask_for_chunks();
+  if (finished) end_fetch(finished->object, finished->outcome);
+  return {};
+}
+
+}  // namespace fedge::protocol

@@ -1,0 +1,161 @@
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <set>
+#include <utility>
+
+#include "protocol/session/admission.h"
+#include "protocol/session/endpoint.h"
+#include "protocol/session/handshake.h"
+#include "protocol/session/link_impl.h"
+#include "protocol/session/socket_options.h"
+
+namespace fedge::protocol {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+// One household of addresses: an IPv4 address, or the /64 an IPv6 host can choose from freely.
+std::string admission_key(const asio::ip::address& address) {
+  if (address.is_v4()) return address.to_string();
+  const auto six = address.to_v6();
+  if (six.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, six).to_string();
+  const auto bytes = six.to_bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), 8};
+}
+
+std::string describe(const tcp::endpoint& endpoint) {
+  return to_string(Address{endpoint.address().to_string(), endpoint.port()});
+}
+
+class Acceptor : public std::enable_shared_from_this<Acceptor> {
+ public:
+  Acceptor(asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const ListenOptions& options,
+           std::function<void(std::shared_ptr<Link>)> on_link)
+      : identity_(std::move(identity)),
+        options_(options),
+        on_link_(std::move(on_link)),
+        acceptor_(io),
+        pause_(io),
+        admission_(std::make_shared<Admission>(options.max_unauthorised, options.max_unauthorised_per_address)) {}
+
+  Result<void> open() {
+    boost::system::error_code error;
+    tcp::resolver resolver(acceptor_.get_executor());
+    const auto found = resolver.resolve(options_.address.host, std::to_string(options_.address.port),
+                                        tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    if (!error && found.empty()) error = asio::error::host_not_found;
+    const auto step = [&](auto action) {
+      if (!error) action();
+    };
+    step([&] { acceptor_.open(found.begin()->endpoint().protocol(), error); });
+    step([&] { acceptor_.set_option(tcp::acceptor::reuse_address(true), error); });
+    step([&] { acceptor_.bind(found.begin()->endpoint(), error); });
+    step([&] { acceptor_.listen(asio::socket_base::max_listen_connections, error); });
+    if (error)
+      return Error{ErrorCode::kUnavailable, "cannot listen on " + to_string(options_.address) + ": " + error.message()};
+    accept();
+    return {};
+  }
+
+  Address local_address() const {
+    boost::system::error_code error;
+    const tcp::endpoint endpoint = acceptor_.local_endpoint(error);
+    return error ? options_.address : Address{endpoint.address().to_string(), endpoint.port()};
+  }
+
+  void stop() {
+    if (std::exchange(stopped_, true)) return;
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    pause_.cancel();
+    on_link_ = nullptr;
+    const auto handshakes = std::exchange(handshakes_, {});
+    for (const auto& handshake : handshakes) handshake->abort({ErrorCode::kUnavailable, "the listener stops"});
+  }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
+      if (self->stopped_) return;
+      if (error) return self->rest();
+      self->receive(std::move(socket));
+      self->accept();
+    });
+  }
+
+  // Out of descriptors or memory: trying again at once would only keep the processor busy.
+  void rest() {
+    pause_.expires_after(std::chrono::milliseconds(100));
+    pause_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error && !self->stopped_) self->accept();
+    });
+  }
+
+  void receive(tcp::socket socket) {
+    boost::system::error_code error;
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    if (error) return;  // gone again
+    auto ticket = admission_->admit(admission_key(peer.address()));
+    if (!ticket) return;
+    set_socket_options(socket);
+    const auto handshake = std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_));
+    handshakes_.insert(handshake);
+    ticket->on_evicted([weak = std::weak_ptr(handshake)] {
+      if (const auto alive = weak.lock()) alive->abort({ErrorCode::kResource, "too many connections before hello"});
+    });
+    const auto held = std::make_shared<std::unique_ptr<Admission::Ticket>>(std::move(ticket));
+    handshake->start(options_.timeouts.handshake,
+                     [self = shared_from_this(), weak = std::weak_ptr(handshake), held,
+                      address = describe(peer)](Result<TlsStream> stream) {
+                       self->handshakes_.erase(weak.lock());
+                       auto place = std::move(*held);
+                       if (stream && !self->stopped_)
+                         self->begin_link(std::move(*stream), address, std::move(place));
+                     });
+  }
+
+  void begin_link(TlsStream stream, const std::string& address, std::unique_ptr<Admission::Ticket> ticket) {
+    Admission::Ticket& place = *ticket;
+    const auto link =
+        std::make_shared<LinkImpl>(std::move(stream), address, options_.timeouts, std::move(ticket));
+    place.on_evicted([weak = std::weak_ptr(link)] {
+      if (const auto alive = weak.lock()) alive->drop({ErrorCode::kResource, "too many connections before hello"});
+    });
+    const auto on_link = on_link_;  // it may stop the listener
+    on_link(link);
+    link->start();
+  }
+
+  std::shared_ptr<TlsIdentity> identity_;
+  ListenOptions options_;
+  std::function<void(std::shared_ptr<Link>)> on_link_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer pause_;
+  std::shared_ptr<Admission> admission_;
+  std::set<std::shared_ptr<Handshake>> handshakes_;
+  bool stopped_ = false;
+};
+
+class AcceptorHandle final : public Listener {
+ public:
+  explicit AcceptorHandle(std::shared_ptr<Acceptor> acceptor) : acceptor_(std::move(acceptor)) {}
+  ~AcceptorHandle() override { acceptor_->stop(); }
+  Address local_address() const override { return acceptor_->local_address(); }
+  void stop() override { acceptor_->stop(); }
+
+ private:
+  std::shared_ptr<Acceptor> acceptor_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> listen(asio::io_context& io, std::shared_ptr<TlsIdentity> identity,
+                                         const ListenOptions& options,
+                                         std::function<void(std::shared_ptr<Link>)> on_link) {
+  const auto acceptor = std::make_shared<Acceptor>(io, std::move(identity), options, std::move(on_link));
+  FEDGE_TRY_VOID(acceptor->open());
+  return std::unique_ptr<Listener>(std::make_unique<AcceptorHandle>(acceptor));
+}
+
+}  // namespace fedge::protocol

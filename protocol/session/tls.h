@@ -1,0 +1,94 @@
+// TLS 1.3 on a non-blocking socket. OpenSSL reads and writes the socket itself, so a record is copied
+// once each way; Asio only says when the socket is ready. Private to session/: knows Asio and OpenSSL.
+// Every call returns at once. Errors are text for a person; nothing here throws on a peer's bytes.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/crypto/ed25519.h"
+#include "core/result.h"
+
+namespace fedge::protocol {
+
+// Certificate, key and settings, made once.
+class TlsIdentity {
+ public:
+  struct Free {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+  TlsIdentity(std::unique_ptr<SSL_CTX, Free> context, const PublicKey& key) : context_(std::move(context)), key_(key) {}
+  SSL_CTX* context() const { return context_.get(); }
+  const PublicKey& public_key() const { return key_; }
+
+ private:
+  std::unique_ptr<SSL_CTX, Free> context_;
+  PublicKey key_;
+};
+
+class TlsStream {
+ public:
+  enum class Outcome {
+    kDone,       // made progress: `bytes`
+    kWantRead,   // again when the socket is readable
+    kWantWrite,  // again when the socket is writable
+    kClosed,     // the peer has said that it sends no more
+    kFailed,     // the connection is of no more use: failure()
+  };
+  struct Step {
+    Outcome outcome = Outcome::kFailed;
+    std::size_t bytes = 0;
+  };
+
+  // The accepting side takes any Ed25519 key; the connecting side expects this one.
+  static TlsStream accepting(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity);
+  static TlsStream connecting(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity,
+                              const PublicKey& expected);
+  TlsStream(TlsStream&&) noexcept;
+  TlsStream& operator=(TlsStream&&) = delete;
+  ~TlsStream();
+
+  Step handshake();
+  Step read(std::span<std::byte> out);  // at least one byte
+  // After kWantRead or kWantWrite, call again with the same bytes.
+  Step write(std::span<const std::byte> bytes);
+  // Says that no more will be sent.
+  Step shutdown();
+
+  boost::asio::ip::tcp::socket& socket() { return socket_; }
+  // The peer's key, once the handshake is done.
+  const PublicKey& peer() const { return state_->peer; }
+  const Error& failure() const { return failure_; }
+
+ private:
+  struct FreeSsl {
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+  // What OpenSSL's callbacks reach; its address does not change when the stream is moved.
+  struct State {
+    int fd = -1;
+    int last_errno = 0;
+    std::optional<PublicKey> expected;
+    PublicKey peer;
+    std::optional<Error> refusal;  // why the peer's certificate was not taken
+  };
+  friend struct TlsCallbacks;
+
+  TlsStream(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity);
+  Step outcome_of(int result, std::size_t bytes);
+  Error describe_failure(int ssl_error) const;
+
+  boost::asio::ip::tcp::socket socket_;
+  std::shared_ptr<TlsIdentity> identity_;
+  std::unique_ptr<State> state_;
+  std::unique_ptr<SSL, FreeSsl> ssl_;
+  Error failure_;
+};
+
+}  // namespace fedge::protocol

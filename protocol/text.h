@@ -1,0 +1,22 @@
+// Text from and for a peer. What arrives must be UTF-8 without control characters, so that it can be
+// logged and shown as it is; what leaves is made so, because an error's text may hold anything.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace fedge::protocol {
+
+enum class LineEnds { kRefused, kAllowed };  // allowed: line feed and tab, for documents
+
+// `what` names the text in the error: "hello.software".
+Result<void> check_text(std::string_view text, std::size_t max_bytes, const std::string& what,
+                        LineEnds line_ends = LineEnds::kRefused);
+
+// The text cut to max_bytes between two characters, whatever check_text refuses replaced by '?'.
+std::string clean_text(std::string_view text, std::size_t max_bytes);
+
+}  // namespace fedge::protocol

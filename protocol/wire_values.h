@@ -1,0 +1,36 @@
+// Private to the codecs: hashes, manifests, coverages and error codes to and from protobuf, and the
+// bounded parse. Included by .cc files of protocol/ alone, since it knows the generated classes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "core/coverage.h"
+#include "core/crypto/sha256.h"
+#include "core/result.h"
+#include "proto/fedge.pb.h"
+#include "protocol/chunks/manifest.h"
+#include "protocol/frame.h"
+
+namespace fedge::protocol {
+
+v1::ErrorCode to_wire(ErrorCode code);
+ErrorCode from_wire(v1::ErrorCode code);  // kInvalid for a code of a later version
+
+std::string to_wire(const Digest& digest);
+Result<Digest> digest_from_wire(const std::string& bytes);
+
+std::string to_wire(const Coverage& coverage);
+Result<Coverage> coverage_from_wire(const std::string& bytes);  // not empty
+
+v1::Manifest to_wire(const Manifest& manifest);
+Result<Manifest> from_wire(const v1::Manifest& wire);  // valid as validate() says
+
+// Never prints: protobuf would log bad UTF-8 of a peer to standard error.
+bool parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> bytes);
+std::string serialise(const google::protobuf::MessageLite& wire);
+// Frame header and header; no payload.
+std::string frame_around(MessageType type, const std::string& header);
+
+}  // namespace fedge::protocol
