@@ -1,0 +1,44 @@
+#include "apps/common.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+
+#include "core/platform/files.h"
+
+namespace fedge::apps {
+
+std::string version() { return FEDGE_VERSION; }
+
+std::string software(const std::string& program) { return program + " " + version(); }
+
+void set_up_logging(const std::string& program, const std::string& level) {
+  auto logger = spdlog::stderr_color_mt(program);
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+  logger->set_level(spdlog::level::from_str(level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void log_event(const Event& event) {
+  const auto level = event.severity == Severity::kDebug     ? spdlog::level::debug
+                     : event.severity == Severity::kInfo    ? spdlog::level::info
+                     : event.severity == Severity::kWarning ? spdlog::level::warn
+                                                            : spdlog::level::err;
+  if (spdlog::should_log(level)) spdlog::log(level, "{}", to_string(event));
+}
+
+int report_failure(const std::string& program, const Error& error) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), error.message.c_str());
+  return kFailed;
+}
+
+Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments) {
+  constexpr std::size_t kMaxFile = 1 << 20;
+  FEDGE_TRY(text, read_file(path, kMaxFile));
+  FEDGE_TRY(document, config::parse_toml(text, path));
+  for (const std::string& assignment : assignments) FEDGE_TRY_VOID(config::set(document, assignment));
+  return document;
+}
+
+}  // namespace fedge::apps

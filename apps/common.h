@@ -1,0 +1,31 @@
+// What the programs share: version, logging, exit codes, reading a run file, ending on a signal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/document.h"
+#include "core/event.h"
+#include "core/result.h"
+
+namespace fedge::apps {
+
+inline constexpr int kOk = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUsage = 2;
+
+std::string version();
+// "fedge-client 0.1.0", as told to peers and printed by --version.
+std::string software(const std::string& program);
+
+// Logs go to standard error; level is one of trace, debug, info, warning, error, off.
+void set_up_logging(const std::string& program, const std::string& level);
+void log_event(const Event& event);
+
+// Prints "PROGRAM: MESSAGE" to standard error and returns the exit code for it.
+int report_failure(const std::string& program, const Error& error);
+
+// Reads a TOML file and applies --set assignments in order.
+Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments);
+
+}  // namespace fedge::apps

@@ -1,0 +1,128 @@
+// fedge: the command-line tool for everybody: enrolment, reference, strategies.
+#include <CLI/CLI.hpp>
+#include <chrono>
+
+#include "apps/common.h"
+#include "protocol/join_token.h"
+#include "server/coordinator.h"
+#include "server/enrolment.h"
+#include "server/run_config.h"
+
+namespace {
+
+constexpr const char* kProgram = "fedge";
+constexpr const char* kExamples = R"(
+Examples:
+  fedge token create --data-dir /var/lib/fedge --count 3    three join tokens, one a line
+  fedge client ls --data-dir /var/lib/fedge
+  fedge client revoke 7 --data-dir /var/lib/fedge
+  fedge reference                                           every key of a run file
+)";
+
+struct Options {
+  std::string data_directory;
+  std::string address;
+  std::uint32_t client = 0;
+  int count = 1;
+  double hours = 24;
+};
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+int create_tokens(const Options& options) {
+  const auto key = fedge::server::open_coordinator_key(options.data_directory);
+  if (!key) return fedge::apps::report_failure(kProgram, key.error());
+  const auto address = options.address.empty() ? fedge::server::last_address(options.data_directory)
+                                               : fedge::protocol::parse_address(options.address);
+  if (!address) return fedge::apps::report_failure(kProgram, address.error());
+  fedge::server::Enrolment enrolment(options.data_directory);
+  const std::chrono::seconds lifetime(static_cast<std::int64_t>(options.hours * 3600));
+  for (int i = 0; i < options.count; ++i) {
+    const auto created = enrolment.create_token(unix_now(), lifetime);
+    if (!created) return fedge::apps::report_failure(kProgram, created.error());
+    std::printf("%s\n",
+                fedge::protocol::encode_join_token(
+                    {.addresses = {*address}, .coordinator = key->public_key(), .secret = created->secret})
+                    .c_str());
+  }
+  return fedge::apps::kOk;
+}
+
+int list_clients(const Options& options) {
+  const auto book = fedge::server::Enrolment(options.data_directory).read();
+  if (!book) return fedge::apps::report_failure(kProgram, book.error());
+  std::printf("%8s  %-9s  %-20s  %s\n", "client", "state", "enrolled", "key");
+  for (const auto& client : book->clients) {
+    char when[32];
+    const std::time_t seconds = client.enrolled;
+    std::tm calendar{};
+    ::gmtime_r(&seconds, &calendar);
+    std::strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &calendar);
+    std::printf("%8u  %-9s  %-20s  %s\n", client.client.value(), client.revoked ? "revoked" : "enrolled",
+                when, fedge::to_hex(client.key).c_str());
+  }
+  for (const auto& token : book->tokens)
+    if (!token.used)
+      std::printf("%8u  %-9s\n", token.client.value(),
+                  token.revoked                ? "revoked"
+                  : token.expires < unix_now() ? "expired"
+                                               : "invited");
+  return fedge::apps::kOk;
+}
+
+int revoke(const Options& options) {
+  const auto revoked =
+      fedge::server::Enrolment(options.data_directory).revoke(fedge::ClientId(options.client));
+  if (!revoked) return fedge::apps::report_failure(kProgram, revoked.error());
+  std::printf("client %u is revoked\n", options.client);
+  return fedge::apps::kOk;
+}
+
+int print_reference() {
+  for (const auto& key : fedge::server::describe_run_config())
+    std::printf("%-38s %s\n%-38s default %s; %s\n", key.path.c_str(), key.doc.c_str(), "",
+                key.fallback.c_str(), key.type.c_str());
+  return fedge::apps::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Fedge: federated and edge learning.", kProgram);
+  app.footer(kExamples);
+  app.set_version_flag("--version", fedge::apps::software(kProgram));
+  app.require_subcommand(1);
+
+  auto* token = app.add_subcommand("token", "Join tokens")->require_subcommand(1);
+  auto* create = token->add_subcommand("create", "Make join tokens: one use each, one a line");
+  create->add_option("--count", options.count, "How many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  create->add_option("--address", options.address,
+                     "HOST:PORT that clients reach the coordinator at [where it last listened]");
+  create->add_option("--hours", options.hours, "Lifetime")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 87600.0));
+  auto* client = app.add_subcommand("client", "Enrolled clients")->require_subcommand(1);
+  auto* list = client->add_subcommand("ls", "List clients and open invitations");
+  auto* revoke_command = client->add_subcommand("revoke", "Refuse a client from now on");
+  revoke_command->add_option("client", options.client, "Its number, as in: fedge client ls")->required();
+  for (auto* command : {create, list, revoke_command})
+    command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")->required();
+  auto* reference =
+      app.add_subcommand("reference", "Every key of a run file, with type, default and meaning");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
+  }
+  if (*create) return create_tokens(options);
+  if (*list) return list_clients(options);
+  if (*revoke_command) return revoke(options);
+  if (*reference) return print_reference();
+  return fedge::apps::kWrongUsage;
+}

@@ -1,0 +1,115 @@
+// fedge-client: the daemon of an edge device.
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include "apps/common.h"
+#include "client/daemon.h"
+#include "core/platform/files.h"
+#include "protocol/join_token.h"
+
+namespace {
+
+constexpr const char* kProgram = "fedge-client";
+constexpr const char* kExamples = R"(
+Examples:
+  fedge-client join fedge1.AbCd...             become a client of the coordinator that made the token
+  fedge-client run                             stay connected and train when asked, for ever
+  fedge-client run --token fedge1.AbCd...      the same in one step, for containers
+  fedge-client status                          who this client is and whom it belongs to
+)";
+
+struct Options {
+  std::string state_directory;
+  std::string log_level = "info";
+  std::string token;
+  bool once = false;
+};
+
+std::string default_state_directory() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state != '\0')
+    return std::string(state) + "/fedge-client";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
+    return std::string(home) + "/.local/state/fedge-client";
+  return "fedge-client-state";
+}
+
+fedge::Result<fedge::client::Membership> redeem(const Options& options) {
+  FEDGE_TRY(token, fedge::protocol::parse_join_token(options.token));
+  boost::asio::io_context io;
+  return fedge::client::join(io, options.state_directory, token, fedge::apps::software(kProgram));
+}
+
+int join(const Options& options) {
+  const auto membership = redeem(options);
+  if (!membership) return fedge::apps::report_failure(kProgram, membership.error());
+  std::printf("joined %s as client %u; now run: fedge-client run\n",
+              fedge::protocol::to_string(membership->coordinators.front()).c_str(),
+              membership->client.value());
+  return fedge::apps::kOk;
+}
+
+int run(const Options& options) {
+  fedge::apps::set_up_logging(kProgram, options.log_level);
+  if (!options.token.empty() && !fedge::client::read_membership(options.state_directory))
+    if (const auto joined = redeem(options); !joined)
+      return fedge::apps::report_failure(kProgram, joined.error());
+  boost::asio::io_context io;
+  auto daemon = fedge::client::Daemon::create(io, {.state_directory = options.state_directory,
+                                                   .software = fedge::apps::software(kProgram),
+                                                   .backoff = {},
+                                                   .stop_after_run = options.once,
+                                                   .on_event = fedge::apps::log_event});
+  if (!daemon) return fedge::apps::report_failure(kProgram, daemon.error());
+  boost::asio::signal_set signals(io, SIGINT, SIGTERM);
+  signals.async_wait([&](const boost::system::error_code& error, int) {
+    if (!error) (*daemon)->stop();
+  });
+  (*daemon)->on_finished([&] { signals.cancel(); });
+  (*daemon)->start();
+  io.run();
+  if (const auto& failure = (*daemon)->failure()) return fedge::apps::report_failure(kProgram, *failure);
+  return fedge::apps::kOk;
+}
+
+int status(const Options& options) {
+  const auto membership = fedge::client::read_membership(options.state_directory);
+  if (!membership) return fedge::apps::report_failure(kProgram, membership.error());
+  const auto key = fedge::client::open_node_key(options.state_directory);
+  if (!key) return fedge::apps::report_failure(kProgram, key.error());
+  std::printf("client       %u\n", membership->client.value());
+  std::printf("key          %s\n", fedge::to_hex(key->public_key()).c_str());
+  for (const auto& address : membership->coordinators)
+    std::printf("coordinator  %s\n", fedge::protocol::to_string(address).c_str());
+  std::printf("pinned key   %s\n", fedge::to_hex(membership->coordinator_key).c_str());
+  return fedge::apps::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options{.state_directory = default_state_directory()};
+  CLI::App app("The client daemon: trains models on this device for a coordinator it has joined.", kProgram);
+  app.footer(kExamples);
+  app.set_version_flag("--version", fedge::apps::software(kProgram));
+  app.require_subcommand(1);
+  app.add_option("--state-dir", options.state_directory, "Where key and membership are kept")
+      ->capture_default_str();
+  app.add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
+  auto* join_command = app.add_subcommand("join", "Become a client of a coordinator");
+  join_command->add_option("token", options.token, "Join token made by: fedge token create")->required();
+  auto* run_command = app.add_subcommand("run", "Stay connected and train when asked");
+  run_command->add_option("--token", options.token, "Join with this token first, unless already a member");
+  run_command->add_flag("--once", options.once, "End when the coordinator's run ends");
+  auto* status_command = app.add_subcommand("status", "Show who this client is and whom it belongs to");
+  for (auto* command : {join_command, run_command, status_command}) command->fallthrough();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
+  }
+  if (*join_command) return join(options);
+  return *run_command ? run(options) : status(options);
+}

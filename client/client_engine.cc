@@ -1,0 +1,217 @@
+#include "client/client_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fedge::client {
+namespace {
+
+Event event(Severity severity, const char* name) { return Event{severity, name, {}}; }
+
+std::int64_t number(RoundNumber round) { return round.value(); }
+
+bool is_final(ErrorCode code) { return code == ErrorCode::kRefused || code == ErrorCode::kUnsupported; }
+
+}  // namespace
+
+void ClientEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
+  if (link_ == LinkState::kStopped) return;
+  std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
+}
+
+void ClientEngine::connect(std::vector<Effect>& effects) {
+  link_ = LinkState::kConnecting;
+  retry_at_.reset();
+  effects.push_back(Connect{});
+}
+
+void ClientEngine::on(const Start&, const StepContext&, std::vector<Effect>& effects) {
+  if (link_ == LinkState::kOffline && !retry_at_) connect(effects);
+}
+
+void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
+  if (retry_at_ && context.now >= *retry_at_) connect(effects);
+}
+
+void ClientEngine::on(const Connected& connected, const StepContext&, std::vector<Effect>& effects) {
+  link_ = LinkState::kOnline;
+  attempts_ = 0;
+  effects.push_back(event(Severity::kInfo, "client.connected")
+                        .with("client", std::int64_t{connected.welcome.client.value()})
+                        .with("software", connected.welcome.software));
+}
+
+void ClientEngine::on(const Disconnected& lost, const StepContext& context, std::vector<Effect>& effects) {
+  if (is_final(lost.error.code)) {
+    stop(lost.error, effects);
+    return;
+  }
+  link_ = LinkState::kOffline;
+  // A model half fetched is gone with the link; training goes on, and a finished update is kept.
+  if (work_ == WorkState::kFetching) abandon(effects);
+  // Full jitter: uniform in (0, cap], so that clients cut off together do not come back together.
+  const double cap =
+      std::min(to_seconds(backoff_.longest), to_seconds(backoff_.first) * std::exp2(attempts_));
+  const double delay =
+      cap * (1.0 - context.rng
+                       .fork("backoff", attempts_,
+                             static_cast<std::uint64_t>(context.now.time_since_epoch().count()))
+                       .uniform());
+  attempts_ = std::min(attempts_ + 1, 30U);
+  retry_at_ = context.now + seconds(delay);
+  effects.push_back(event(Severity::kWarning, "client.disconnected")
+                        .with("reason", lost.error.message)
+                        .with("retry_seconds", delay));
+}
+
+void ClientEngine::on(const Received& received, const StepContext&, std::vector<Effect>& effects) {
+  std::visit(Overloaded{[&](const protocol::RunDescription& m) { on_message(m, effects); },
+                        [&](const protocol::TrainRequest& m) { on_message(m, effects); },
+                        [&](const protocol::UpdateVerdict& m) { on_message(m, effects); },
+                        [&](const protocol::CancelTask& m) { on_message(m, effects); },
+                        [&](const protocol::RunEnded& m) { on_message(m, effects); },
+                        [&](const protocol::Goodbye& m) { on_message(m, effects); },
+                        [&](const auto&) { unexpected(received.message, effects); }},
+             received.message);
+}
+
+void ClientEngine::on_message(const protocol::RunDescription& description, std::vector<Effect>& effects) {
+  if (run_ == description.run || preparing_ == description.run) return;  // told again after a reconnect
+  if (task_ && task_->run != description.run) abandon(effects);
+  preparing_ = description.run;
+  run_.reset();
+  effects.push_back(PrepareRun{description});
+}
+
+void ClientEngine::on_message(const protocol::TrainRequest& request, std::vector<Effect>& effects) {
+  const bool same = task_ && task_->run == request.run && task_->round == request.round;
+  if (same && work_ == WorkState::kOffered) {
+    effects.push_back(Send{*offer_});
+    return;
+  }
+  if (same && work_ != WorkState::kIdle) return;
+  if (task_) abandon(effects);
+  if (run_ != request.run && preparing_ != request.run) {
+    effects.push_back(Send{protocol::TaskFailed{request.run, request.round, ErrorCode::kInvalid,
+                                                "this client was not told about the run"}});
+    return;
+  }
+  task_ = request;
+  if (run_ == request.run) {
+    begin_task(effects);
+  } else {
+    work_ = WorkState::kPreparing;
+  }
+}
+
+void ClientEngine::begin_task(std::vector<Effect>& effects) {
+  work_ = WorkState::kFetching;
+  effects.push_back(FetchModel{task_->round, task_->model});
+}
+
+void ClientEngine::on(const RunPrepared& prepared, const StepContext&, std::vector<Effect>& effects) {
+  if (preparing_ != prepared.run) return;
+  run_ = preparing_;
+  preparing_.reset();
+  if (work_ != WorkState::kPreparing) return;
+  if (link_ == LinkState::kOnline) {
+    begin_task(effects);
+  } else {
+    abandon(effects);
+  }
+}
+
+void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vector<Effect>& effects) {
+  if (preparing_ != rejected.run) return;
+  preparing_.reset();
+  effects.push_back(event(Severity::kError, "run.rejected").with("reason", rejected.error.message));
+  if (task_) fail_task(rejected.error, effects);
+}
+
+void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>& effects) {
+  if (work_ != WorkState::kFetching || fetched.round != task_->round) return;
+  work_ = WorkState::kTraining;
+  effects.push_back(Train{task_->round, task_->coverage});
+}
+
+void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector<Effect>& effects) {
+  if (work_ == WorkState::kFetching && failed.round == task_->round) fail_task(failed.error, effects);
+}
+
+void ClientEngine::on(const Trained& trained, const StepContext&, std::vector<Effect>& effects) {
+  if (work_ != WorkState::kTraining || trained.round != task_->round) return;
+  work_ = WorkState::kOffered;
+  offer_ = trained.offer;
+  if (link_ == LinkState::kOnline) effects.push_back(Send{*offer_});
+}
+
+void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vector<Effect>& effects) {
+  if (work_ == WorkState::kTraining && failed.round == task_->round) fail_task(failed.error, effects);
+}
+
+void ClientEngine::fail_task(const Error& error, std::vector<Effect>& effects) {
+  effects.push_back(event(Severity::kError, "task.failed")
+                        .with("round", number(task_->round))
+                        .with("reason", error.message));
+  if (link_ == LinkState::kOnline)
+    effects.push_back(Send{protocol::TaskFailed{task_->run, task_->round, error.code, error.message}});
+  abandon(effects);
+}
+
+void ClientEngine::abandon(std::vector<Effect>& effects) {
+  if (!task_) return;
+  effects.push_back(Abandon{task_->round});
+  task_.reset();
+  offer_.reset();
+  work_ = WorkState::kIdle;
+}
+
+void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vector<Effect>& effects) {
+  if (!task_ || verdict.run != task_->run || verdict.round != task_->round) return;
+  if (verdict.accepted) {
+    effects.push_back(event(Severity::kInfo, "update.accepted").with("round", number(verdict.round)));
+  } else {
+    effects.push_back(event(Severity::kWarning, "update.refused")
+                          .with("round", number(verdict.round))
+                          .with("reason", verdict.reason));
+  }
+  abandon(effects);
+}
+
+void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Effect>& effects) {
+  if (!task_ || cancel.run != task_->run || cancel.round != task_->round) return;
+  effects.push_back(event(Severity::kInfo, "task.cancelled")
+                        .with("round", number(cancel.round))
+                        .with("reason", cancel.reason));
+  abandon(effects);
+}
+
+void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
+  if (task_ && task_->run == ended.run) abandon(effects);
+  if (run_ == ended.run) run_.reset();
+  if (preparing_ == ended.run) preparing_.reset();
+  effects.push_back(event(Severity::kInfo, "run.ended").with("reason", ended.reason));
+}
+
+void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {
+  // The link will close; a final refusal must not be retried, so it is acted on here.
+  if (is_final(goodbye.code)) stop(Error{goodbye.code, goodbye.reason}, effects);
+}
+
+void ClientEngine::unexpected(const protocol::Message& message, std::vector<Effect>& effects) {
+  effects.push_back(event(Severity::kWarning, "message.unexpected").with("type", protocol::name_of(message)));
+}
+
+void ClientEngine::on(const Stop&, const StepContext&, std::vector<Effect>& effects) {
+  stop(std::nullopt, effects);
+}
+
+void ClientEngine::stop(std::optional<Error> error, std::vector<Effect>& effects) {
+  abandon(effects);
+  if (link_ != LinkState::kOffline) effects.push_back(Disconnect{error ? error->message : "client stopped"});
+  link_ = LinkState::kStopped;
+  retry_at_.reset();
+  effects.push_back(Finished{std::move(error)});
+}
+
+}  // namespace fedge::client

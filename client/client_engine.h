@@ -1,0 +1,152 @@
+// ClientEngine: the client's decisions as a pure state machine (core/node.h): keep a connection,
+// take one task at a time, fetch the model, train, offer the update, survive cut links. What was
+// trained before a cut is offered again after it, not trained again. Sockets, training and storage
+// are effects; the same engine runs in the daemon and in the simulator. Under 1 KiB a client.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/event.h"
+#include "core/ids.h"
+#include "core/node.h"
+#include "protocol/messages.h"
+
+namespace fedge::client {
+
+struct BackoffRules {
+  Duration first = seconds(1);
+  Duration longest = seconds(60);
+};
+
+class ClientEngine {
+ public:
+  // --- inputs ---
+  struct Start {};
+  struct Connected {
+    protocol::Welcome welcome;
+  };
+  // The link is gone or could not be made. kRefused and kUnsupported are final: asking again will not help.
+  struct Disconnected {
+    Error error;
+  };
+  struct Received {
+    protocol::Message message;
+  };
+  struct RunPrepared {
+    RunId run;
+  };
+  struct RunRejected {
+    RunId run;
+    Error error;
+  };
+  struct ModelFetched {
+    RoundNumber round;
+  };
+  struct ModelFailed {
+    RoundNumber round;
+    Error error;
+  };
+  struct Trained {
+    RoundNumber round;
+    protocol::UpdateOffer offer;
+  };
+  struct TrainingFailed {
+    RoundNumber round;
+    Error error;
+  };
+  struct Stop {};
+  using Input = std::variant<Expired, Start, Connected, Disconnected, Received, RunPrepared, RunRejected,
+                             ModelFetched, ModelFailed, Trained, TrainingFailed, Stop>;
+
+  // --- effects ---
+  struct Connect {};
+  struct Disconnect {
+    std::string reason;
+  };
+  struct Send {
+    protocol::Message message;
+  };
+  // Build data, model and trainer; answer with RunPrepared or RunRejected.
+  struct PrepareRun {
+    protocol::RunDescription description;
+  };
+  // Fetch the model; answer with ModelFetched or ModelFailed.
+  struct FetchModel {
+    RoundNumber round;
+    protocol::Manifest model;
+  };
+  // Train from the fetched model; answer with Trained (the offer's payload is then kept for the peer) or
+  // TrainingFailed.
+  struct Train {
+    RoundNumber round;
+    Coverage coverage;
+  };
+  // Stop fetching or training for this round and forget its model and update.
+  struct Abandon {
+    RoundNumber round;
+  };
+  // The engine has stopped for good; a reason means that it failed.
+  struct Finished {
+    std::optional<Error> error;
+  };
+  using Effect =
+      std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, Finished, Event>;
+
+  explicit ClientEngine(BackoffRules backoff = {}) : backoff_(backoff) {}
+
+  // context.rng is this client's own stream; back-off jitter is drawn from it.
+  void step(const Input& input, const StepContext& context, std::vector<Effect>& effects);
+  std::optional<Time> next_deadline() const { return retry_at_; }
+
+  bool connected() const { return link_ == LinkState::kOnline; }
+  bool stopped() const { return link_ == LinkState::kStopped; }
+  // The task in hand, if any.
+  const std::optional<protocol::TrainRequest>& task() const { return task_; }
+
+ private:
+  enum class LinkState : std::uint8_t { kOffline, kConnecting, kOnline, kStopped };
+  enum class WorkState : std::uint8_t { kIdle, kPreparing, kFetching, kTraining, kOffered };
+
+  void on(const Expired&, const StepContext&, std::vector<Effect>&);
+  void on(const Start&, const StepContext&, std::vector<Effect>&);
+  void on(const Connected&, const StepContext&, std::vector<Effect>&);
+  void on(const Disconnected&, const StepContext&, std::vector<Effect>&);
+  void on(const Received&, const StepContext&, std::vector<Effect>&);
+  void on(const RunPrepared&, const StepContext&, std::vector<Effect>&);
+  void on(const RunRejected&, const StepContext&, std::vector<Effect>&);
+  void on(const ModelFetched&, const StepContext&, std::vector<Effect>&);
+  void on(const ModelFailed&, const StepContext&, std::vector<Effect>&);
+  void on(const Trained&, const StepContext&, std::vector<Effect>&);
+  void on(const TrainingFailed&, const StepContext&, std::vector<Effect>&);
+  void on(const Stop&, const StepContext&, std::vector<Effect>&);
+
+  void on_message(const protocol::RunDescription&, std::vector<Effect>&);
+  void on_message(const protocol::TrainRequest&, std::vector<Effect>&);
+  void on_message(const protocol::UpdateVerdict&, std::vector<Effect>&);
+  void on_message(const protocol::CancelTask&, std::vector<Effect>&);
+  void on_message(const protocol::RunEnded&, std::vector<Effect>&);
+  void on_message(const protocol::Goodbye&, std::vector<Effect>&);
+  void unexpected(const protocol::Message&, std::vector<Effect>&);
+
+  void connect(std::vector<Effect>& effects);
+  void begin_task(std::vector<Effect>& effects);
+  void abandon(std::vector<Effect>& effects);
+  void fail_task(const Error& error, std::vector<Effect>& effects);
+  void stop(std::optional<Error> error, std::vector<Effect>& effects);
+
+  BackoffRules backoff_;
+  LinkState link_ = LinkState::kOffline;
+  WorkState work_ = WorkState::kIdle;
+  std::uint32_t attempts_ = 0;  // failed connections in a row
+  std::optional<Time> retry_at_;
+  std::optional<RunId> run_;  // whose data and model are prepared
+  std::optional<RunId> preparing_;
+  std::optional<protocol::TrainRequest> task_;  // the task in hand
+  std::optional<protocol::UpdateOffer> offer_;  // its result
+};
+
+}  // namespace fedge::client

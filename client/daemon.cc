@@ -1,0 +1,269 @@
+#include "client/daemon.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <utility>
+
+#include "client/handshake.h"
+#include "client/vector_chunks.h"
+#include "core/crypto/random.h"
+#include "learn/task.h"
+#include "protocol/session/endpoint.h"
+
+namespace fedge::client {
+namespace {
+
+// Unpredictable on purpose: back-off jitter must differ between clients of one image.
+std::uint64_t random_seed() {
+  std::array<std::uint8_t, 8> bytes;
+  fill_random(bytes);
+  std::uint64_t seed = 0;
+  for (const std::uint8_t byte : bytes) seed = (seed << 8) | byte;
+  return seed;
+}
+
+Result<std::shared_ptr<const learn::Task>> build_task(const protocol::RunDescription& description,
+                                                      ClientId client) {
+  FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
+  config::Reader root(document.root, "", document.name);
+  const learn::TaskSpec spec = learn::read_task(root);
+  FEDGE_TRY_VOID(root.finish());
+  FEDGE_TRY(task, learn::Task::build_for(spec, description.seed, client));
+  if (task->model().layout()->hash() != description.layout)
+    return Error{ErrorCode::kUnsupported,
+                 "this client builds another model from the run's description than the "
+                 "coordinator; update the older of the two"};
+  return task;
+}
+
+}  // namespace
+
+class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
+ public:
+  Impl(boost::asio::io_context& io, DaemonOptions options, Membership membership,
+       std::shared_ptr<protocol::TlsIdentity> identity)
+      : io_(io),
+        options_(std::move(options)),
+        membership_(std::move(membership)),
+        identity_(std::move(identity)),
+        engine_(options_.backoff),
+        rng_(random_seed()),
+        timer_(io),
+        worker_(1) {}
+
+  void step(const ClientEngine::Input& input);
+  void shut_down() {
+    timer_.cancel();
+    worker_.stop();
+    worker_.join();
+  }
+
+  std::optional<Error> failure_;
+  std::function<void()> finished_;
+
+ private:
+  void perform(const ClientEngine::Effect& effect);
+  void connect();
+  void use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome);
+  void send(const protocol::Message& message);
+  void prepare(const protocol::RunDescription& description);
+  void fetch(const ClientEngine::FetchModel& fetch);
+  void train(const ClientEngine::Train& train);
+  void abandon();
+  void finish(const std::optional<Error>& error);
+  void arm_timer();
+  Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
+  void disconnected(const Error& error) { step(ClientEngine::Disconnected{error}); }
+
+  boost::asio::io_context& io_;
+  DaemonOptions options_;
+  Membership membership_;
+  std::shared_ptr<protocol::TlsIdentity> identity_;
+  ClientEngine engine_;
+  Rng rng_;
+  boost::asio::steady_timer timer_;
+  boost::asio::thread_pool worker_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::size_t next_address_ = 0;
+  std::shared_ptr<protocol::Link> link_;
+  std::shared_ptr<const learn::Task> task_;
+  std::shared_ptr<learn::Trainer> trainer_;        // used on the worker only
+  std::shared_ptr<ParameterVector> model_;         // fetched, of the task in hand
+  std::shared_ptr<const ParameterVector> update_;  // trained, kept until the verdict
+  std::optional<protocol::Manifest> fetching_;
+  std::optional<protocol::Manifest> serving_;
+};
+
+void Daemon::Impl::step(const ClientEngine::Input& input) {
+  std::vector<ClientEngine::Effect> effects;
+  engine_.step(input, {now(), rng_}, effects);
+  for (const auto& effect : effects) perform(effect);
+  arm_timer();
+}
+
+void Daemon::Impl::arm_timer() {
+  const auto deadline = engine_.next_deadline();
+  if (!deadline) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(started_ + deadline->time_since_epoch());
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->step(Expired{});
+  });
+}
+
+void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
+  std::visit(Overloaded{[&](const ClientEngine::Connect&) { connect(); },
+                        [&](const ClientEngine::Disconnect& disconnect) {
+                          if (link_) link_->close(disconnect.reason);
+                        },
+                        [&](const ClientEngine::Send& message) { send(message.message); },
+                        [&](const ClientEngine::PrepareRun& run) { prepare(run.description); },
+                        [&](const ClientEngine::FetchModel& model) { fetch(model); },
+                        [&](const ClientEngine::Train& work) { train(work); },
+                        [&](const ClientEngine::Abandon&) { abandon(); },
+                        [&](const ClientEngine::Finished& finished) { finish(finished.error); },
+                        [&](const Event& event) {
+                          if (options_.on_event) options_.on_event(event);
+                          // Through the queue: this effect is being carried out inside a step.
+                          if (options_.stop_after_run && event.name == "run.ended")
+                            boost::asio::post(
+                                io_, [self = shared_from_this()] { self->step(ClientEngine::Stop{}); });
+                        }},
+             effect);
+}
+
+void Daemon::Impl::connect() {
+  const protocol::Address address =
+      membership_.coordinators[next_address_++ % membership_.coordinators.size()];
+  protocol::connect(io_, identity_, address, membership_.coordinator_key,
+                    [self = shared_from_this()](Result<std::shared_ptr<protocol::Link>> connected) {
+                      if (self->engine_.stopped()) return;
+                      if (!connected) return self->disconnected(connected.error());
+                      self->link_ = *connected;
+                      greet(self->link_, self->options_.software, "",
+                            [self](Result<protocol::Welcome> welcome) {
+                              if (welcome) return self->use(self->link_, *welcome);
+                              if (self->link_) std::exchange(self->link_, nullptr)->close("no welcome");
+                              self->disconnected(welcome.error());
+                            });
+                    });
+}
+
+void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome) {
+  link->set_callbacks(
+      {.on_message = [self = shared_from_this()](
+                         const protocol::Message& message) { self->step(ClientEngine::Received{message}); },
+       .on_closed =
+           [self = shared_from_this()](const Error& error) {
+             self->link_.reset();
+             self->fetching_.reset();
+             self->serving_.reset();
+             self->disconnected(error);
+           }});
+  step(ClientEngine::Connected{welcome});
+}
+
+void Daemon::Impl::send(const protocol::Message& message) {
+  if (!link_) return;
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message); offer != nullptr && update_) {
+    serving_ = offer->update;
+    link_->serve(offer->update, std::make_shared<VectorSource>(update_, offer->update.chunk_size));
+  }
+  link_->send(message);
+}
+
+void Daemon::Impl::prepare(const protocol::RunDescription& description) {
+  boost::asio::post(worker_, [self = shared_from_this(), description, client = membership_.client] {
+    auto built = build_task(description, client);
+    boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
+      if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
+      self->task_ = *built;
+      self->trainer_ = std::make_shared<learn::Trainer>(self->task_->make_trainer());
+      self->step(ClientEngine::RunPrepared{run});
+    });
+  });
+}
+
+void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
+  const auto& layout = task_->model().layout();
+  if (fetch.model.layout != layout->hash() || fetch.model.coverage != Coverage::all(layout->size()))
+    return step(ClientEngine::ModelFailed{fetch.round, invalid("the offered model is not the run's model")});
+  if (!link_) return;  // the engine will hear of the loss next
+  model_ = std::make_shared<ParameterVector>(layout);
+  fetching_ = fetch.model;
+  link_->fetch(fetch.model, std::make_shared<VectorSink>(model_, fetch.model),
+               [self = shared_from_this(), round = fetch.round](Result<void> done) {
+                 self->fetching_.reset();
+                 if (done) return self->step(ClientEngine::ModelFetched{round});
+                 self->step(ClientEngine::ModelFailed{round, done.error()});
+               });
+}
+
+void Daemon::Impl::train(const ClientEngine::Train& train) {
+  boost::asio::post(worker_, [self = shared_from_this(), train, task = task_, trainer = trainer_,
+                              model = model_, run = engine_.task()->run,
+                              chunk_size = engine_.task()->model.chunk_size, client = membership_.client] {
+    auto update = std::make_shared<ParameterVector>(model->shared_layout());
+    const auto result = task->train(client, train.round, model->values(), update->values(), *trainer);
+    ClientEngine::Input outcome;
+    if (result.samples.value() == 0) {
+      outcome = ClientEngine::TrainingFailed{train.round, invalid("this client has no training samples")};
+    } else {
+      protocol::UpdateOffer offer{.run = run,
+                                  .round = train.round,
+                                  .update = protocol::make_manifest(model->layout().hash(), train.coverage,
+                                                                    update->bytes(), chunk_size),
+                                  .samples = result.samples,
+                                  .steps = result.steps,
+                                  .train_loss = result.mean_loss};
+      outcome = ClientEngine::Trained{train.round, std::move(offer)};
+    }
+    boost::asio::post(self->io_, [self, round = train.round, update, outcome = std::move(outcome)] {
+      // Given up meanwhile: another task may be in hand.
+      if (!self->engine_.task() || self->engine_.task()->round != round) return;
+      self->update_ = update;
+      self->model_.reset();
+      self->step(outcome);
+    });
+  });
+}
+
+void Daemon::Impl::abandon() {
+  if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
+  if (link_ && serving_) link_->stop_serving(serving_->id());
+  fetching_.reset();
+  serving_.reset();
+  model_.reset();
+  update_.reset();
+}
+
+void Daemon::Impl::finish(const std::optional<Error>& error) {
+  failure_ = error;
+  timer_.cancel();
+  if (link_) std::exchange(link_, nullptr)->close("client stopped");
+  worker_.stop();
+  if (finished_) boost::asio::post(io_, finished_);
+}
+
+Daemon::Daemon(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Daemon::~Daemon() { impl_->shut_down(); }
+
+Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, DaemonOptions options) {
+  FEDGE_TRY(membership, read_membership(options.state_directory));
+  FEDGE_TRY(key, open_node_key(options.state_directory));
+  FEDGE_TRY(identity, protocol::make_tls_identity(key));
+  return std::unique_ptr<Daemon>(
+      new Daemon(std::make_shared<Impl>(io, std::move(options), std::move(membership), std::move(identity))));
+}
+
+void Daemon::on_finished(std::function<void()> finished) { impl_->finished_ = std::move(finished); }
+void Daemon::start() { impl_->step(ClientEngine::Start{}); }
+void Daemon::stop() { impl_->step(ClientEngine::Stop{}); }
+const std::optional<Error>& Daemon::failure() const { return impl_->failure_; }
+
+}  // namespace fedge::client

@@ -1,0 +1,55 @@
+// Daemon: the client program around ClientEngine. One thread runs the io_context: link, timers and
+// the engine; one worker thread prepares data and trains, so that the link stays alive meanwhile.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "client/client_engine.h"
+#include "client/membership.h"
+#include "core/event.h"
+#include "core/result.h"
+#include "protocol/join_token.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace fedge::client {
+
+struct DaemonOptions {
+  std::filesystem::path state_directory;
+  std::string software;  // "fedge-client 0.1.0", told to the coordinator
+  BackoffRules backoff;
+  bool stop_after_run = false;  // end with the run instead of waiting for the next
+  std::function<void(const Event&)> on_event;
+};
+
+class Daemon {
+ public:
+  // Reads key and membership; an error says what is missing.
+  static Result<std::unique_ptr<Daemon>> create(boost::asio::io_context& io, DaemonOptions options);
+  ~Daemon();
+
+  // Called once when the daemon has ended, whatever the reason.
+  void on_finished(std::function<void()> finished);
+  // Connects and works until stop() or a final refusal; run io.run() afterwards.
+  void start();
+  // Leaves the coordinator and lets the io_context run out of work.
+  void stop();
+  // Why the daemon ended, if it failed.
+  const std::optional<Error>& failure() const;
+
+ private:
+  class Impl;
+  explicit Daemon(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+// Redeems a join token and writes the membership: `fedge-client join`. Runs `io` until done.
+Result<Membership> join(boost::asio::io_context& io, const std::filesystem::path& state_directory,
+                        const protocol::JoinToken& token, const std::string& software);
+
+}  // namespace fedge::client

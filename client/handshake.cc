@@ -1,0 +1,40 @@
+#include "client/handshake.h"
+
+#include <utility>
+
+namespace fedge::client {
+
+void greet(const std::shared_ptr<protocol::Link>& link, const std::string& software,
+           const std::string& secret, std::function<void(Result<protocol::Welcome>)> done) {
+  // Called once, by whichever comes first: answer, refusal or end of the link.
+  auto finish = [done = std::move(done), called = false](Result<protocol::Welcome> result) mutable {
+    if (std::exchange(called, true)) return;
+    done(std::move(result));
+  };
+  auto shared = std::make_shared<decltype(finish)>(std::move(finish));
+  const std::weak_ptr<protocol::Link> weak = link;
+  link->set_callbacks(
+      {.on_message =
+           [shared, weak](const protocol::Message& message) {
+             if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
+               if (welcome->version != protocol::kProtocolVersion) {
+                 (*shared)(Error{ErrorCode::kUnsupported, "the coordinator chose protocol version " +
+                                                              std::to_string(welcome->version) +
+                                                              ", this client speaks " +
+                                                              std::to_string(protocol::kProtocolVersion)});
+                 return;
+               }
+               if (const auto alive = weak.lock()) alive->authorise();
+               (*shared)(*welcome);
+             } else if (const auto* goodbye = std::get_if<protocol::Goodbye>(&message)) {
+               (*shared)(Error{goodbye->code, "the coordinator refused: " + goodbye->reason});
+             } else {
+               (*shared)(invalid(std::string("the coordinator began with ") + protocol::name_of(message) +
+                                 " instead of welcome"));
+             }
+           },
+       .on_closed = [shared](const Error& error) { (*shared)(error); }});
+  link->send(protocol::Hello{.features = {}, .software = software, .token = secret});
+}
+
+}  // namespace fedge::client

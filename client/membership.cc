@@ -1,0 +1,60 @@
+#include "client/membership.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/platform/files.h"
+
+namespace fedge::client {
+namespace {
+
+constexpr std::size_t kMaxFile = 64 << 10;
+
+std::filesystem::path file_in(const std::filesystem::path& directory) {
+  return directory / "membership.json";
+}
+
+}  // namespace
+
+Result<Membership> read_membership(const std::filesystem::path& state_directory) {
+  const auto file = file_in(state_directory);
+  auto text = read_file(file, kMaxFile);
+  if (!text && text.error().code == ErrorCode::kNotFound)
+    return Error{ErrorCode::kNotFound, "no membership in " + state_directory.string() +
+                                           "; join a coordinator first: fedge-client join TOKEN"};
+  if (!text) return text.error();
+  const Error damaged{ErrorCode::kCorrupt,
+                      file.string() + " is damaged; remove it and join again with a new token"};
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("coordinators") || !json.contains("coordinator_key") ||
+      !json.contains("client") || !json["client"].is_number_unsigned() ||
+      !json["coordinator_key"].is_string())
+    return damaged;
+  Membership membership;
+  for (const auto& item : json["coordinators"]) {
+    if (!item.is_string()) return damaged;
+    auto address = protocol::parse_address(item.get<std::string>());
+    if (!address) return damaged;
+    membership.coordinators.push_back(*address);
+  }
+  const auto key = parse_public_key(json["coordinator_key"].get<std::string>());
+  if (!key || membership.coordinators.empty()) return damaged;
+  membership.coordinator_key = *key;
+  membership.client = ClientId(json["client"].get<std::uint32_t>());
+  return membership;
+}
+
+Result<void> write_membership(const std::filesystem::path& state_directory, const Membership& membership) {
+  nlohmann::json json{{"coordinators", nlohmann::json::array()},
+                      {"coordinator_key", to_hex(membership.coordinator_key)},
+                      {"client", membership.client.value()}};
+  for (const auto& address : membership.coordinators)
+    json["coordinators"].push_back(protocol::to_string(address));
+  return write_file_atomic(file_in(state_directory), json.dump(1) + "\n", 0600);
+}
+
+Result<SecretKey> open_node_key(const std::filesystem::path& state_directory) {
+  FEDGE_TRY_VOID(make_directory(state_directory, 0700));
+  return load_or_create_key(state_directory / "node.key");
+}
+
+}  // namespace fedge::client

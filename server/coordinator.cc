@@ -1,0 +1,379 @@
+#include "server/coordinator.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "core/platform/files.h"
+#include "core/platform/thread_pool.h"
+#include "protocol/limits.h"
+#include "server/enrolment.h"
+#include "server/gatekeeper.h"
+#include "server/run_state.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kMaxStoredPayload = std::size_t{64} << 30;
+
+// Checks every value on its way into the store, so that folding later cannot fail.
+class CheckedSink final : public protocol::ChunkSink {
+ public:
+  CheckedSink(const RunState& state, std::shared_ptr<protocol::StoredObject> object)
+      : state_(state), object_(std::move(object)) {}
+  bool has(std::size_t chunk) const override { return object_->has(chunk); }
+  Result<void> write(std::size_t chunk, std::span<const std::byte> bytes) override {
+    const std::span<const float> values(reinterpret_cast<const float*>(bytes.data()),
+                                        bytes.size() / sizeof(float));
+    const protocol::Manifest& manifest = object_->manifest();
+    FEDGE_TRY_VOID(state_.check(manifest.coverage, manifest.first_value(chunk), values));
+    return object_->write(chunk, bytes);
+  }
+
+ private:
+  const RunState& state_;
+  std::shared_ptr<protocol::StoredObject> object_;
+};
+
+}  // namespace
+
+class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl> {
+ public:
+  // What create() has opened and built, in the order in which it must be destroyed last to first.
+  struct Parts {
+    DirectoryLock lock;
+    std::unique_ptr<learn::Model> model;
+    std::shared_ptr<const learn::Dataset> test;
+    std::unique_ptr<protocol::ChunkStore> models;   // made here
+    std::unique_ptr<protocol::ChunkStore> updates;  // clients': every value in it has been checked
+    std::unique_ptr<ThreadPool> threads;
+    std::unique_ptr<RunState> state;
+  };
+
+  Impl(boost::asio::io_context& io, const CoordinatorOptions& options, Parts parts)
+      : io_(io),
+        options_(options),
+        parts_(std::move(parts)),
+        state_(*parts_.state),
+        engine_(state_.rules(), aggregation::make_sampler(state_.config().sampling)),
+        rng_(state_.config().seed),
+        gate_(io, Enrolment(options.data_directory), options.software),
+        timer_(io),
+        worker_(1) {}
+
+  Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
+  void step(const RoundEngine::Input& input);
+  void stop(const std::string& reason) { step(RoundEngine::Stop{reason}); }
+  void shut_down();
+
+  std::unique_ptr<protocol::Listener> listener_;
+
+ private:
+  struct Peer {
+    std::shared_ptr<protocol::Link> link;
+    std::optional<protocol::Manifest> fetching;
+  };
+  // An update that is here, checked, and not folded yet.
+  using Stored = std::map<ClientId, std::shared_ptr<protocol::StoredObject>>;
+
+  void admit(ClientId client, std::shared_ptr<protocol::Link> link);
+  void received(ClientId client, const protocol::Message& message);
+  void departed(ClientId client, const protocol::Link* link);
+  void perform(const RoundEngine::Effect& effect);
+  void assign(const RoundEngine::Assign& work);
+  void send(ClientId client, const protocol::Message& message);
+  void fetch(const RoundEngine::Fetch& fetch);
+  void fold(const RoundEngine::Fold& fold);
+  void discard(ClientId client);
+  void release(const protocol::StoredObject& update) { parts_.updates->remove(update.manifest().id()); }
+  void close_round(const RoundEngine::CloseRound& close);
+  void fail(const Error& error);
+  void finish(std::optional<Error> error);
+  void arm_timer();
+  void report(const Event& event) {
+    if (options_.on_event) options_.on_event(event);
+  }
+  Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
+  protocol::Traffic traffic_since_last_round();
+
+  boost::asio::io_context& io_;
+  CoordinatorOptions options_;
+  Parts parts_;
+  RunState& state_;
+  RoundEngine engine_;
+  Rng rng_;
+  Gatekeeper gate_;
+  boost::asio::steady_timer timer_;
+  boost::asio::thread_pool worker_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::map<ClientId, Peer> peers_;
+  Stored stored_;
+  protocol::Traffic departed_traffic_;  // of links that are gone
+  protocol::Traffic counted_traffic_;   // already reported with a round
+  bool finished_ = false;
+};
+
+Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> identity) {
+  gate_.on_admitted([self = weak_from_this()](ClientId client, std::shared_ptr<protocol::Link> link) {
+    if (const auto alive = self.lock()) alive->admit(client, std::move(link));
+  });
+  gate_.on_event([self = weak_from_this()](const Event& event) {
+    if (const auto alive = self.lock()) alive->report(event);
+  });
+  FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), {.address = options_.listen},
+                                       [self = weak_from_this()](std::shared_ptr<protocol::Link> link) {
+                                         if (const auto alive = self.lock())
+                                           alive->gate_.receive(std::move(link));
+                                       }));
+  listener_ = std::move(listener);
+  return {};
+}
+
+void Coordinator::Impl::step(const RoundEngine::Input& input) {
+  std::vector<RoundEngine::Effect> effects;
+  engine_.step(input, {now(), rng_}, effects);
+  for (const auto& effect : effects) perform(effect);
+  arm_timer();
+}
+
+void Coordinator::Impl::arm_timer() {
+  const auto deadline = engine_.next_deadline();
+  if (!deadline) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(started_ + deadline->time_since_epoch());
+  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto alive = self.lock(); alive && !error) alive->step(Expired{});
+  });
+}
+
+void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> link) {
+  if (const auto known = peers_.find(client); known != peers_.end()) {
+    const auto old = known->second.link;
+    departed(client, old.get());
+    old->close("this client has connected again");
+  }
+  link->set_callbacks({.on_message =
+                           [self = weak_from_this(), client](const protocol::Message& message) {
+                             if (const auto alive = self.lock()) alive->received(client, message);
+                           },
+                       .on_closed =
+                           [self = weak_from_this(), client, raw = link.get()](const Error& error) {
+                             const auto alive = self.lock();
+                             if (!alive) return;
+                             alive->report(Event{Severity::kInfo, "client.left", {}}
+                                               .with("client", std::int64_t{client.value()})
+                                               .with("reason", error.message));
+                             alive->departed(client, raw);
+                           }});
+  peers_[client] = Peer{link, std::nullopt};
+  const RunConfig& config = state_.config();
+  link->send(
+      protocol::RunDescription{config.id, config.name, config.seed, config.task_text, state_.rules().layout});
+  step(RoundEngine::ClientArrived{client});
+}
+
+void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
+  const auto peer = peers_.find(client);
+  if (peer == peers_.end() || peer->second.link.get() != link) return;  // replaced meanwhile
+  const protocol::Traffic traffic = link->traffic();
+  departed_traffic_.sent += traffic.sent;
+  departed_traffic_.received += traffic.received;
+  peers_.erase(peer);
+  step(RoundEngine::ClientLeft{client});
+}
+
+void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
+    return step(RoundEngine::Offered{client, *offer});
+  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
+    return step(RoundEngine::Failed{client, *failed});
+  const auto peer = peers_.find(client);
+  if (peer == peers_.end()) return;
+  report(Event{Severity::kWarning, "client.misbehaved", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason",
+                   std::string("sent ") + protocol::name_of(message) + ", which is not a client's to send"));
+  peer->second.link->close(std::string("unexpected message ") + protocol::name_of(message));
+}
+
+void Coordinator::Impl::perform(const RoundEngine::Effect& effect) {
+  std::visit(Overloaded{[&](const RoundEngine::Assign& work) { assign(work); },
+                        [&](const RoundEngine::Send& message) { send(message.client, message.message); },
+                        [&](const RoundEngine::Fetch& offered) { fetch(offered); },
+                        [&](const RoundEngine::Fold& accepted) { fold(accepted); },
+                        [&](const RoundEngine::Discard& dropped) { discard(dropped.client); },
+                        [&](const RoundEngine::CloseRound& close) { close_round(close); },
+                        [&](const RoundEngine::Finished& finished) {
+                          report(Event{Severity::kInfo, "run.finished", {}}.with("reason", finished.reason));
+                          finish(std::nullopt);
+                        },
+                        [&](const Event& event) { report(event); }},
+             effect);
+}
+
+void Coordinator::Impl::assign(const RoundEngine::Assign& work) {
+  const auto peer = peers_.find(work.client);
+  if (peer == peers_.end()) return;
+  // A key revoked since it connected gets no more work; the loss comes back as an input.
+  if (const auto known = gate_.check(*peer->second.link); !known) {
+    peer->second.link->send(protocol::Goodbye{known.error().code, known.error().message});
+    peer->second.link->close(known.error().message);
+    return;
+  }
+  const auto& model = state_.model_object();
+  peer->second.link->serve(model->manifest(), model);
+  send(work.client, protocol::TrainRequest{state_.config().id, work.round, model->manifest(), work.coverage,
+                                           work.time_left});
+}
+
+void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {
+  if (const auto peer = peers_.find(client); peer != peers_.end()) peer->second.link->send(message);
+}
+
+void Coordinator::Impl::fetch(const RoundEngine::Fetch& fetch) {
+  const ClientId client = fetch.client;
+  const RoundNumber round = fetch.offer.round;
+  const auto peer = peers_.find(client);
+  if (peer == peers_.end()) return;
+  auto object = parts_.updates->create(fetch.offer.update);
+  if (!object) return fail(object.error());
+  peer->second.fetching = fetch.offer.update;
+  stored_[client] = *object;
+  peer->second.link->fetch(fetch.offer.update, std::make_shared<CheckedSink>(state_, *object),
+                           [self = weak_from_this(), client, round](Result<void> done) {
+                             const auto alive = self.lock();
+                             if (!alive) return;
+                             if (const auto it = alive->peers_.find(client); it != alive->peers_.end())
+                               it->second.fetching.reset();
+                             if (done) return alive->step(RoundEngine::Stored{client, round});
+                             // A link that broke says so itself: the client may come back in time.
+                             if (done.error().code == ErrorCode::kUnavailable) return;
+                             alive->discard(client);
+                             alive->step(RoundEngine::Damaged{client, round, done.error()});
+                           });
+}
+
+void Coordinator::Impl::discard(ClientId client) {
+  if (const auto peer = peers_.find(client); peer != peers_.end() && peer->second.fetching) {
+    peer->second.link->cancel_fetch(peer->second.fetching->id());
+    peer->second.fetching.reset();
+  }
+  if (auto node = stored_.extract(client)) release(*node.mapped());
+}
+
+void Coordinator::Impl::fold(const RoundEngine::Fold& accepted) {
+  auto node = stored_.extract(accepted.client);
+  boost::asio::post(worker_, [self = shared_from_this(), update = std::move(node.mapped()),
+                              weight = accepted.weight]() mutable {
+    const auto folded = self->state_.fold(*update, weight);
+    boost::asio::post(self->io_, [self, folded, update = std::move(update)] {
+      self->release(*update);
+      if (!folded) self->fail(folded.error());
+    });
+  });
+}
+
+void Coordinator::Impl::close_round(const RoundEngine::CloseRound& close) {
+  for (auto& [client, peer] : peers_) peer.link->stop_serving(state_.model_object()->manifest().id());
+  const protocol::Traffic traffic = traffic_since_last_round();
+  boost::asio::post(worker_, [self = shared_from_this(), close, traffic] {
+    const double elapsed = to_seconds(self->now());
+    auto metrics = self->state_.close(close, {traffic.received, traffic.sent, elapsed, elapsed});
+    boost::asio::post(self->io_, [self, close, metrics = std::move(metrics)] {
+      if (!metrics) return self->fail(metrics.error());
+      if (self->options_.on_round) self->options_.on_round(*metrics);
+      self->step(RoundEngine::Committed{close.round});
+    });
+  });
+}
+
+protocol::Traffic Coordinator::Impl::traffic_since_last_round() {
+  protocol::Traffic total = departed_traffic_;
+  for (const auto& [client, peer] : peers_) {
+    const protocol::Traffic traffic = peer.link->traffic();
+    total.sent += traffic.sent;
+    total.received += traffic.received;
+  }
+  const protocol::Traffic since{total.sent - counted_traffic_.sent,
+                                total.received - counted_traffic_.received};
+  counted_traffic_ = total;
+  return since;
+}
+
+void Coordinator::Impl::fail(const Error& error) {
+  if (finished_) return;
+  report(Event{Severity::kError, "run.failed", {}}.with("reason", error.message));
+  finish(error);
+}
+
+void Coordinator::Impl::finish(std::optional<Error> error) {
+  if (std::exchange(finished_, true)) return;
+  timer_.cancel();
+  if (listener_) listener_->stop();
+  for (auto& [client, peer] : peers_) peer.link->close("the run has ended");
+  boost::asio::post(worker_, [self = shared_from_this(), error] {
+    auto model = error ? Result<ParameterVector>(*error) : self->state_.load_model();
+    auto shared = std::make_shared<Result<ParameterVector>>(std::move(model));
+    boost::asio::post(self->io_, [self, shared] {
+      if (self->options_.on_finished) self->options_.on_finished(std::move(*shared));
+    });
+  });
+}
+
+void Coordinator::Impl::shut_down() {
+  worker_.join();
+  worker_.stop();
+}
+
+Coordinator::Coordinator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Coordinator::~Coordinator() { impl_->shut_down(); }
+
+Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context& io,
+                                                         const CoordinatorOptions& options,
+                                                         const RunConfig& run) {
+  FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
+  FEDGE_TRY(lock, DirectoryLock::acquire(options.data_directory));
+  FEDGE_TRY(key, open_coordinator_key(options.data_directory));
+  FEDGE_TRY(identity, protocol::make_tls_identity(key));
+  FEDGE_TRY(test, learn::load_test(run.task.data));
+  FEDGE_TRY(model, learn::make_model(run.task.model, test->shape, test->classes));
+  const auto chunks = options.data_directory / "chunks";
+  FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kMaxStoredPayload));
+  FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kMaxStoredPayload));
+  auto threads = std::make_unique<ThreadPool>(options.threads);
+  FEDGE_TRY(state, RunState::create(run, *model, *test, *models, *threads));
+  const auto impl = std::make_shared<Impl>(
+      io, options,
+      Impl::Parts{std::move(lock), std::move(model), std::move(test), std::move(models), std::move(updates),
+                  std::move(threads), std::make_unique<RunState>(std::move(state))});
+  FEDGE_TRY_VOID(impl->listen(std::move(identity)));
+  FEDGE_TRY_VOID(write_file_atomic(options.data_directory / "address",
+                                   protocol::to_string(impl->listener_->local_address()) + "\n"));
+  return std::unique_ptr<Coordinator>(new Coordinator(impl));
+}
+
+protocol::Address Coordinator::address() const { return impl_->listener_->local_address(); }
+void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
+
+Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory) {
+  FEDGE_TRY_VOID(make_directory(data_directory, 0700));
+  return load_or_create_key(data_directory / "node.key");
+}
+
+Result<protocol::Address> last_address(const std::filesystem::path& data_directory) {
+  auto text = read_file(data_directory / "address", 1024);
+  if (!text && text.error().code == ErrorCode::kNotFound)
+    return Error{ErrorCode::kNotFound, "no coordinator has listened with " + data_directory.string() +
+                                           " yet; give its address with --address HOST:PORT"};
+  if (!text) return text.error();
+  while (!text->empty() && text->back() == '\n') text->pop_back();
+  return protocol::parse_address(*text);
+}
+
+}  // namespace fedge::server

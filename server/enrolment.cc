@@ -1,0 +1,188 @@
+#include "server/enrolment.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "core/crypto/random.h"
+#include "core/platform/files.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kMaxBook = 64 << 20;
+constexpr std::size_t kSecretBytes = 32;
+
+// Serialises changes of the book between processes, for as long as it lives.
+class BookLock {
+ public:
+  explicit BookLock(const std::filesystem::path& file)
+      : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+    while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~BookLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  BookLock(const BookLock&) = delete;
+  BookLock& operator=(const BookLock&) = delete;
+  bool held() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+std::string hash_of(const std::string& secret) { return to_hex(sha256(secret)); }
+
+// Reads a field of the wanted type, or says which is missing.
+template <class T>
+bool take(const nlohmann::json& object, const char* key, T& out) {
+  const auto it = object.find(key);
+  if (it == object.end()) return false;
+  if constexpr (std::is_same_v<T, bool>) {
+    if (!it->is_boolean()) return false;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!it->is_string()) return false;
+  } else {
+    if (!it->is_number_integer()) return false;
+  }
+  out = it->template get<T>();
+  return true;
+}
+
+std::optional<TokenRecord> read_token(const nlohmann::json& item) {
+  TokenRecord token;
+  std::uint32_t client = 0;
+  if (!take(item, "client", client) || !take(item, "secret_hash", token.secret_hash) ||
+      !take(item, "expires", token.expires) || !take(item, "used", token.used) ||
+      !take(item, "revoked", token.revoked))
+    return std::nullopt;
+  token.client = ClientId(client);
+  return token;
+}
+
+std::optional<ClientRecord> read_client(const nlohmann::json& item) {
+  ClientRecord record;
+  std::uint32_t client = 0;
+  std::string key;
+  if (!take(item, "client", client) || !take(item, "key", key) || !take(item, "enrolled", record.enrolled) ||
+      !take(item, "revoked", record.revoked))
+    return std::nullopt;
+  const auto parsed = parse_public_key(key);
+  if (!parsed) return std::nullopt;
+  record.client = ClientId(client);
+  record.key = *parsed;
+  return record;
+}
+
+Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
+
+}  // namespace
+
+Enrolment::Enrolment(std::filesystem::path data_directory)
+    : directory_(std::move(data_directory)), file_(directory_ / "enrolment.json") {}
+
+Result<EnrolmentBook> Enrolment::read() const {
+  auto text = read_file(file_, kMaxBook);
+  if (!text && text.error().code == ErrorCode::kNotFound) return EnrolmentBook{};
+  if (!text) return text.error();
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const Error damaged{ErrorCode::kCorrupt, file_.string() + " is damaged; restore it from a backup"};
+  if (!json.is_object() || !json.contains("tokens") || !json.contains("clients")) return damaged;
+  EnrolmentBook book;
+  for (const auto& item : json["tokens"]) {
+    auto token = read_token(item);
+    if (!token) return damaged;
+    book.tokens.push_back(std::move(*token));
+  }
+  for (const auto& item : json["clients"]) {
+    auto client = read_client(item);
+    if (!client) return damaged;
+    book.clients.push_back(*client);
+  }
+  return book;
+}
+
+Result<void> Enrolment::write(const EnrolmentBook& book) const {
+  nlohmann::json json{{"tokens", nlohmann::json::array()}, {"clients", nlohmann::json::array()}};
+  for (const TokenRecord& token : book.tokens)
+    json["tokens"].push_back({{"client", token.client.value()},
+                              {"secret_hash", token.secret_hash},
+                              {"expires", token.expires},
+                              {"used", token.used},
+                              {"revoked", token.revoked}});
+  for (const ClientRecord& client : book.clients)
+    json["clients"].push_back({{"client", client.client.value()},
+                               {"key", to_hex(client.key)},
+                               {"enrolled", client.enrolled},
+                               {"revoked", client.revoked}});
+  return write_file_atomic(file_, json.dump(1) + "\n", 0600);
+}
+
+Result<Enrolment::NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds lifetime) {
+  const BookLock lock(directory_ / "enrolment.lock");
+  if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
+  FEDGE_TRY(book, read());
+  std::uint32_t next = 0;
+  for (const TokenRecord& token : book.tokens) next = std::max(next, token.client.value() + 1);
+  NewToken created{ClientId(next), random_hex(kSecretBytes)};
+  book.tokens.push_back({created.client, hash_of(created.secret), now + lifetime.count(), false, false});
+  FEDGE_TRY_VOID(write(book));
+  return created;
+}
+
+Result<ClientId> Enrolment::redeem(const std::string& secret, const PublicKey& key, UnixSeconds now) {
+  const BookLock lock(directory_ / "enrolment.lock");
+  if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
+  FEDGE_TRY(book, read());
+  const std::string hash = hash_of(secret);
+  const auto token = std::find_if(book.tokens.begin(), book.tokens.end(),
+                                  [&](const TokenRecord& t) { return equal_secrets(t.secret_hash, hash); });
+  if (token == book.tokens.end()) return refused("the join token is not known here");
+  if (token->revoked) return refused("the join token has been revoked");
+  const auto known = std::find_if(book.clients.begin(), book.clients.end(),
+                                  [&](const ClientRecord& c) { return c.key == key; });
+  if (known != book.clients.end()) {
+    if (known->revoked) return refused("this client's key has been revoked");
+    if (known->client == token->client) return known->client;
+    return refused("this client has already joined with another token");
+  }
+  if (token->used) return refused("the join token has already been used; ask for a new one");
+  if (now > token->expires) return refused("the join token has expired; ask for a new one");
+  token->used = true;
+  const ClientId client = token->client;
+  book.clients.push_back({client, key, now, false});
+  FEDGE_TRY_VOID(write(book));
+  return client;
+}
+
+Result<ClientId> Enrolment::authenticate(const PublicKey& key) const {
+  FEDGE_TRY(book, read());
+  const auto known = std::find_if(book.clients.begin(), book.clients.end(),
+                                  [&](const ClientRecord& c) { return c.key == key; });
+  if (known == book.clients.end())
+    return refused("this client is not enrolled here; join with a token first");
+  if (known->revoked) return refused("this client's key has been revoked");
+  return known->client;
+}
+
+Result<void> Enrolment::revoke(ClientId client) {
+  const BookLock lock(directory_ / "enrolment.lock");
+  if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
+  FEDGE_TRY(book, read());
+  bool found = false;
+  for (TokenRecord& token : book.tokens)
+    if (token.client == client) found = token.revoked = true;
+  for (ClientRecord& record : book.clients)
+    if (record.client == client) found = record.revoked = true;
+  if (!found)
+    return Error{ErrorCode::kNotFound,
+                 "there is no client " + std::to_string(client.value()) + " in " + file_.string()};
+  return write(book);
+}
+
+}  // namespace fedge::server

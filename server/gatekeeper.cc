@@ -1,0 +1,84 @@
+#include "server/gatekeeper.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <utility>
+
+#include "protocol/limits.h"
+
+namespace fedge::server {
+namespace {
+
+UnixSeconds calendar_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Gatekeeper::Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, std::string software)
+    : io_(io), enrolment_(std::move(enrolment)), software_(std::move(software)) {}
+
+void Gatekeeper::on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted) {
+  admitted_ = std::move(admitted);
+}
+
+void Gatekeeper::on_event(std::function<void(const Event&)> report) { report_ = std::move(report); }
+
+void Gatekeeper::receive(std::shared_ptr<protocol::Link> link) {
+  waiting_.insert(link);
+  const auto timer = std::make_shared<boost::asio::steady_timer>(io_, protocol::kHandshakeTimeout);
+  const std::weak_ptr<protocol::Link> weak = link;
+  timer->async_wait([this, weak, timer](const boost::system::error_code& error) {
+    const auto alive = weak.lock();
+    if (!error && alive && waiting_.contains(alive))
+      refuse(alive, {ErrorCode::kUnavailable, "no hello within the time allowed"});
+  });
+  link->set_callbacks({.on_message =
+                           [this, weak, timer](const protocol::Message& message) {
+                             const auto alive = weak.lock();
+                             if (!alive) return;
+                             timer->cancel();
+                             if (const auto* hello = std::get_if<protocol::Hello>(&message))
+                               return greet(alive, *hello);
+                             refuse(alive, invalid(std::string("the first message must be hello, not ") +
+                                                   protocol::name_of(message)));
+                           },
+                       .on_closed =
+                           [this, weak, timer](const Error&) {
+                             timer->cancel();
+                             if (const auto alive = weak.lock()) waiting_.erase(alive);
+                           }});
+}
+
+void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
+  if (hello.min_version > protocol::kProtocolVersion || hello.max_version < protocol::kProtocolVersion)
+    return refuse(link, {ErrorCode::kUnsupported, "this coordinator speaks protocol version " +
+                                                      std::to_string(protocol::kProtocolVersion) +
+                                                      ", the client " + std::to_string(hello.min_version) +
+                                                      " to " + std::to_string(hello.max_version)});
+  const auto client = hello.token.empty() ? enrolment_.authenticate(link->peer())
+                                          : enrolment_.redeem(hello.token, link->peer(), calendar_now());
+  if (!client) return refuse(link, client.error());
+  waiting_.erase(link);
+  link->authorise();
+  link->send(protocol::Welcome{
+      .version = protocol::kProtocolVersion, .features = {}, .software = software_, .client = *client});
+  report_(Event{Severity::kInfo, hello.token.empty() ? "client.arrived" : "client.enrolled", {}}
+              .with("client", std::int64_t{client->value()})
+              .with("address", link->peer_address())
+              .with("software", hello.software));
+  admitted_(*client, link);
+}
+
+void Gatekeeper::refuse(const std::shared_ptr<protocol::Link>& link, const Error& error) {
+  waiting_.erase(link);
+  report_(Event{Severity::kWarning, "client.refused", {}}
+              .with("address", link->peer_address())
+              .with("reason", error.message));
+  link->send(protocol::Goodbye{error.code, error.message});
+  link->close(error.message);
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,46 @@
+// Gatekeeper: stands between a fresh link and the run. It waits a bounded time for Hello, agrees on a
+// protocol version, redeems a join token or looks the key up, and only then authorises the link:
+// until that, nothing but one small message is read from the peer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/event.h"
+#include "protocol/session/link.h"
+#include "server/enrolment.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace fedge::server {
+
+class Gatekeeper {
+ public:
+  Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, std::string software);
+
+  // Called with each client let in; its link's callbacks are the callee's to set.
+  void on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted);
+  void on_event(std::function<void(const Event&)> report);
+
+  void receive(std::shared_ptr<protocol::Link> link);
+  // Whether the key of this link is still welcome.
+  Result<ClientId> check(const protocol::Link& link) const { return enrolment_.authenticate(link.peer()); }
+
+ private:
+  void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
+  void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
+
+  boost::asio::io_context& io_;
+  Enrolment enrolment_;
+  std::string software_;
+  std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted_;
+  std::function<void(const Event&)> report_;
+  std::set<std::shared_ptr<protocol::Link>>
+      waiting_;  // links before their Hello; the listener bounds their number
+};
+
+}  // namespace fedge::server

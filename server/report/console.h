@@ -1,0 +1,43 @@
+// RoundTable: a run's rounds as they happen, one line each, with a progress bar below on a terminal
+// and none in a file or pipe.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "server/report/metrics.h"
+
+namespace fedge::server {
+
+class RoundTable {
+ public:
+  // Writes to `out`, which is the caller's.
+  RoundTable(std::FILE* out, std::uint32_t rounds);
+  ~RoundTable();
+  RoundTable(const RoundTable&) = delete;
+  RoundTable& operator=(const RoundTable&) = delete;
+
+  void begin(const std::string& name);
+  void add(const RoundMetrics& metrics);
+  // Takes the progress bar away.
+  void finish();
+
+ private:
+  void draw_bar();
+  void clear_bar();
+
+  std::FILE* out_;
+  std::uint32_t rounds_;
+  bool terminal_;
+  bool bar_shown_ = false;
+  std::uint64_t done_ = 0;
+  double seconds_ = 0;  // of wall time, at the last round
+};
+
+// "812 B", "1.4 MB": decimal units, three significant digits.
+std::string format_bytes(std::uint64_t bytes);
+// "4.2 s", "3 min 05 s", "2 h 07 min".
+std::string format_seconds(double value);
+
+}  // namespace fedge::server

@@ -1,0 +1,181 @@
+#include "server/report/metrics.h"
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/platform/files.h"
+
+namespace fedge::server {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxClasses = 65'536;
+
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+// Reads the keys of one object; the first that is not what it should be is remembered.
+class Fields {
+ public:
+  explicit Fields(const ordered_json& object) : object_(object) {}
+
+  std::uint64_t count(const char* key) {
+    const auto* value = find(key);
+    if (value == nullptr) return 0;
+    if (!value->is_number_unsigned()) return fail(key, "a whole number"), 0;
+    return value->get<std::uint64_t>();
+  }
+  double real(const char* key) {
+    const auto* value = find(key);
+    return value == nullptr ? kNotMeasured : as_real(key, *value);
+  }
+  std::string text(const char* key) {
+    const auto* value = find(key);
+    if (value == nullptr) return {};
+    if (!value->is_string()) return fail(key, "a text"), "";
+    return value->get<std::string>();
+  }
+  std::vector<double> reals(const char* key) {
+    const auto* value = find(key);
+    if (value == nullptr || value->is_null()) return {};
+    if (!value->is_array() || value->size() > kMaxClasses)
+      return fail(key, "a list of numbers"), std::vector<double>();
+    std::vector<double> out;
+    for (const auto& item : *value) out.push_back(as_real(key, item));
+    return out;
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const ordered_json* find(const char* key) {
+    const auto it = object_.find(key);
+    if (it != object_.end()) return &*it;
+    if (problem_.empty()) problem_ = std::string(key) + " is missing";
+    return nullptr;
+  }
+  double as_real(const char* key, const ordered_json& value) {
+    if (value.is_null()) return kNotMeasured;
+    if (!value.is_number()) return fail(key, "a number or null"), kNotMeasured;
+    return value.get<double>();
+  }
+  void fail(const char* key, const char* expected) {
+    if (problem_.empty()) problem_ = std::string(key) + " is not " + expected;
+  }
+
+  const ordered_json& object_;
+  std::string problem_;
+};
+
+std::string csv_number(double value) {
+  if (!std::isfinite(value)) return "";
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+}  // namespace
+
+std::string to_json(const RoundMetrics& metrics) {
+  ordered_json line;
+  line["round"] = metrics.round;
+  line["model_hash"] = metrics.model_hash;
+  line["test_accuracy"] = number(metrics.test_accuracy);
+  line["test_loss"] = number(metrics.test_loss);
+  line["per_class_accuracy"] = ordered_json::array();
+  for (const double accuracy : metrics.per_class_accuracy)
+    line["per_class_accuracy"].push_back(number(accuracy));
+  line["train_loss"] = number(metrics.train_loss);
+  line["clients_selected"] = metrics.clients_selected;
+  line["clients_completed"] = metrics.clients_completed;
+  line["bytes_up"] = metrics.bytes_up;
+  line["bytes_down"] = metrics.bytes_down;
+  line["virtual_seconds"] = number(metrics.virtual_seconds);
+  line["wall_seconds"] = number(metrics.wall_seconds);
+  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where) {
+  // Nothing here is nested deeper than a list in an object; the callback keeps more from being built.
+  bool too_deep = false;
+  const auto shallow = [&](int depth, ordered_json::parse_event_t event, const ordered_json&) {
+    if (depth < 2 || (event != ordered_json::parse_event_t::array_start &&
+                      event != ordered_json::parse_event_t::object_start)) {
+      return true;
+    }
+    too_deep = true;
+    return false;
+  };
+  const auto object = ordered_json::parse(line, shallow, /*allow_exceptions=*/false);
+  if (!object.is_object() || too_deep)
+    return Error{ErrorCode::kCorrupt, where + ": is not a round's JSON object"};
+  Fields fields(object);
+  RoundMetrics metrics;
+  metrics.round = fields.count("round");
+  metrics.model_hash = fields.text("model_hash");
+  metrics.test_accuracy = fields.real("test_accuracy");
+  metrics.test_loss = fields.real("test_loss");
+  metrics.per_class_accuracy = fields.reals("per_class_accuracy");
+  metrics.train_loss = fields.real("train_loss");
+  metrics.clients_selected = fields.count("clients_selected");
+  metrics.clients_completed = fields.count("clients_completed");
+  metrics.bytes_up = fields.count("bytes_up");
+  metrics.bytes_down = fields.count("bytes_down");
+  metrics.virtual_seconds = fields.real("virtual_seconds");
+  metrics.wall_seconds = fields.real("wall_seconds");
+  if (!fields.problem().empty()) return Error{ErrorCode::kCorrupt, where + ": " + fields.problem()};
+  return metrics;
+}
+
+Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path) {
+  FEDGE_TRY(text, read_file(path, kMaxFileBytes));
+  std::vector<RoundMetrics> rounds;
+  std::string_view rest = text;
+  for (std::size_t line = 1; !rest.empty(); ++line) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) break;
+    FEDGE_TRY(metrics, parse_metrics(rest.substr(0, end), path.string() + ":" + std::to_string(line)));
+    rounds.push_back(std::move(metrics));
+    rest.remove_prefix(end + 1);
+  }
+  return rounds;
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string csv_header(std::size_t classes) {
+  std::string line =
+      "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
+      "bytes_up,bytes_down,virtual_seconds,wall_seconds";
+  for (std::size_t k = 0; k < classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
+  return line + "\r\n";
+}
+
+std::string to_csv(const RoundMetrics& metrics, std::size_t classes) {
+  std::string line = std::to_string(metrics.round) + "," + csv_field(metrics.model_hash);
+  for (const double value : {metrics.test_accuracy, metrics.test_loss, metrics.train_loss})
+    line += "," + csv_number(value);
+  for (const std::uint64_t value :
+       {metrics.clients_selected, metrics.clients_completed, metrics.bytes_up, metrics.bytes_down}) {
+    line += "," + std::to_string(value);
+  }
+  for (const double value : {metrics.virtual_seconds, metrics.wall_seconds}) line += "," + csv_number(value);
+  for (std::size_t k = 0; k < classes; ++k) {
+    line += "," +
+            csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);
+  }
+  return line + "\r\n";
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,52 @@
+// RoundMetrics: what a run reports about each round, written by simulator and coordinator alike as
+// one JSON object a line (metrics.jsonl) and as a table (metrics.csv, RFC 4180), and read back for
+// reports. A figure that was not taken is NaN here, null in JSON and an empty field in the table;
+// JSON has no infinities, so those become null too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace fedge::server {
+
+inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+
+struct RoundMetrics {
+  std::uint64_t round = 0;                 // from 1; 0 is the initial model
+  std::string model_hash;                  // of the model this round ended with, 64 hexadecimal digits
+  double test_accuracy = kNotMeasured;     // 0 to 1
+  double test_loss = kNotMeasured;         // mean cross-entropy
+  std::vector<double> per_class_accuracy;  // empty if not measured
+  double train_loss = kNotMeasured;        // of the clients that completed, by their samples
+  std::uint64_t clients_selected = 0;
+  std::uint64_t clients_completed = 0;
+  std::uint64_t bytes_up = 0;    // clients to server, in this round
+  std::uint64_t bytes_down = 0;  // server to clients, in this round
+  double virtual_seconds = 0;    // since the run began, on the clock that drove it
+  double wall_seconds = 0;       // since the run began, as one waits for it
+};
+
+// One line of metrics.jsonl, without the line feed. Doubles are written so that they read back exactly.
+std::string to_json(const RoundMetrics& metrics);
+// kCorrupt for what is no such object; keys it does not know are passed over. `where` stands in front
+// of the message.
+Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where);
+// All lines of a file, at most 1 GiB. An unfinished last line (a program stopped in the middle of it)
+// is left out.
+Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path);
+
+// The table's first line and one for a round, each with its CR LF. `classes` is the number of columns
+// for per_class_accuracy.
+std::string csv_header(std::size_t classes);
+std::string to_csv(const RoundMetrics& metrics, std::size_t classes);
+// One field, in quotation marks if it needs them.
+std::string csv_field(std::string_view text);
+
+}  // namespace fedge::server

@@ -1,0 +1,89 @@
+#include "server/report/run_output.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+
+#include "core/platform/files.h"
+#include "core/safetensors.h"
+#include "learn/dataset.h"
+#include "server/report/console.h"
+#include "server/report/html.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kMaxRunFile = 1 << 20;
+
+Result<void> write_reports(const std::filesystem::path& directory, const RunConfig& config,
+                           const std::string& run_file, const std::vector<RoundMetrics>& rounds) {
+  std::size_t classes = 0;
+  for (const RoundMetrics& round : rounds) classes = std::max(classes, round.per_class_accuracy.size());
+  std::string table = csv_header(classes);
+  for (const RoundMetrics& round : rounds) table += to_csv(round, classes);
+  FEDGE_TRY_VOID(write_file_atomic(directory / "metrics.csv", table));
+  FEDGE_TRY(dataset, learn::describe(config.task.data));
+  const ReportInfo info{.name = config.name,
+                        .run_file = run_file,
+                        .class_names = dataset.class_names,
+                        .facts = {{"data", config.task.data.dataset},
+                                  {"clients", std::to_string(config.task.data.partition.clients)},
+                                  {"clients per round", std::to_string(config.sampling.clients_per_round)},
+                                  {"seed", std::to_string(config.seed)}}};
+  return write_file_atomic(directory / "report.html", report_html(info, rounds));
+}
+
+}  // namespace
+
+Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const RunConfig& config) {
+  FEDGE_TRY_VOID(make_directory(directory));
+  FEDGE_TRY_VOID(write_file_atomic(directory / "run.toml", config.canonical));
+  const auto path = directory / "metrics.jsonl";
+  std::FILE* lines = std::fopen(path.c_str(), "we");
+  if (lines == nullptr) return system_error("cannot write", path, errno);
+  return RunOutput(directory, config, lines);
+}
+
+Result<void> RunOutput::add(const RoundMetrics& metrics) {
+  rounds_.push_back(metrics);
+  const std::string line = to_json(metrics) + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), lines_.get()) == line.size() && std::fflush(lines_.get()) == 0)
+    return {};
+  return system_error("cannot write", directory_ / "metrics.jsonl", errno);
+}
+
+Result<void> RunOutput::finish(const ParameterVector& model) {
+  const std::string rounds = std::to_string(rounds_.empty() ? 0 : rounds_.back().round);
+  FEDGE_TRY_VOID(write_safetensors(
+      directory_ / "model.safetensors", model,
+      {{"run", config_.name}, {"round", rounds}, {"model_hash", to_hex(model_hash(model.values()))}}));
+  return write_reports(directory_, config_, config_.canonical, rounds_);
+}
+
+std::string RunOutput::summary() const {
+  std::string text;
+  const auto evaluated = std::find_if(rounds_.rbegin(), rounds_.rend(), [](const RoundMetrics& round) {
+    return !std::isnan(round.test_accuracy);
+  });
+  if (evaluated != rounds_.rend()) {
+    char line[96];
+    std::snprintf(line, sizeof line, "accuracy  %.2f %% after round %llu\n", 100 * evaluated->test_accuracy,
+                  static_cast<unsigned long long>(evaluated->round));
+    text += line;
+  }
+  text += "model     " + (directory_ / "model.safetensors").string() + "\n";
+  text += "report    " + (directory_ / "report.html").string() + "\n";
+  text += "metrics   " + (directory_ / "metrics.jsonl").string() + "\n";
+  return text;
+}
+
+Result<void> rewrite_report(const std::filesystem::path& directory) {
+  const auto path = directory / "run.toml";
+  FEDGE_TRY(text, read_file(path, kMaxRunFile));
+  FEDGE_TRY(document, config::parse_toml(text, path.string()));
+  FEDGE_TRY(config, read_run_config(document));
+  FEDGE_TRY(rounds, read_metrics(directory / "metrics.jsonl"));
+  return write_reports(directory, config, text, rounds);
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,280 @@
+#include "server/round_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fedge::server {
+namespace {
+
+Event event(Severity severity, const char* name, RoundNumber round) {
+  return Event{severity, name, {}}.with("round", std::int64_t{round.value()});
+}
+
+std::int64_t number(ClientId client) { return client.value(); }
+std::int64_t number(std::size_t count) { return static_cast<std::int64_t>(count); }
+
+protocol::UpdateVerdict refusal(RunId run, RoundNumber round, const Error& error) {
+  return {run, round, false, error.code, error.message};
+}
+
+}  // namespace
+
+RoundEngine::RoundEngine(const RoundRules& rules, std::unique_ptr<aggregation::Sampler> sampler)
+    : rules_(rules), sampler_(std::move(sampler)) {}
+
+void RoundEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
+  std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
+}
+
+std::optional<Time> RoundEngine::next_deadline() const {
+  if (phase_ != Phase::kCollecting) return std::nullopt;
+  return deadline_;
+}
+
+void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ != Phase::kCollecting || context.now < deadline_) return;
+  close("deadline", effects);
+}
+
+void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ == Phase::kFinished) {
+    effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
+    return;
+  }
+  present_.insert(arrived.client);
+  const auto task = tasks_.find(arrived.client);
+  if (phase_ == Phase::kCollecting && task != tasks_.end() && task->second.state == TaskState::kLost) {
+    // Back before the deadline: what it trained meanwhile is still welcome.
+    task->second = Task{};
+    assign(arrived.client, context, effects);
+  } else if (phase_ == Phase::kCollecting && count(TaskState::kLost) > 0) {
+    // The round is short of somebody who vanished when nobody could take over.
+    const auto lost = std::find_if(tasks_.begin(), tasks_.end(),
+                                   [](const auto& entry) { return entry.second.state == TaskState::kLost; });
+    if (task == tasks_.end()) {
+      tasks_.erase(lost);
+      assign(arrived.client, context, effects);
+    }
+  }
+  start_round_if_possible(context, effects);
+}
+
+void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::vector<Effect>& effects) {
+  present_.erase(left.client);
+  const auto task = tasks_.find(left.client);
+  if (phase_ != Phase::kCollecting || task == tasks_.end() || task->second.state == TaskState::kDone) return;
+  lose(left.client, "connection lost", context, effects);
+}
+
+std::optional<Error> RoundEngine::objection(ClientId client, const protocol::UpdateOffer& offer) const {
+  if (offer.run != rules_.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
+  const std::string round = std::to_string(offer.round.value());
+  if (offer.round != round_ || phase_ != Phase::kCollecting)
+    return Error{ErrorCode::kStale,
+                 "round " + round + " is closed; the current round is " + std::to_string(round_.value())};
+  const auto task = tasks_.find(client);
+  if (task == tasks_.end() || task->second.state == TaskState::kLost)
+    return Error{ErrorCode::kRefused, "this client has no work in round " + round};
+  if (task->second.state != TaskState::kAssigned)
+    return Error{ErrorCode::kRefused, "this client has already delivered its update of round " + round};
+  if (offer.update.layout != rules_.layout)
+    return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
+                   short_hex(rules_.layout));
+  if (offer.update.coverage != Coverage::all(rules_.parameters))
+    return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
+                   " parameters, the plan asked for all " + std::to_string(rules_.parameters));
+  if (offer.samples.value() == 0 || offer.samples > rules_.max_samples)
+    return invalid("the update claims " + std::to_string(offer.samples.value()) +
+                   " samples, allowed are 1 to " + std::to_string(rules_.max_samples.value()));
+  return std::nullopt;
+}
+
+void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
+  if (const auto error = objection(offered.client, offered.offer)) {
+    effects.push_back(Send{offered.client, refusal(offered.offer.run, offered.offer.round, *error)});
+    effects.push_back(event(Severity::kWarning, "update.refused", offered.offer.round)
+                          .with("client", number(offered.client))
+                          .with("reason", error->message));
+    // A malformed update of the current round will not get better; a stale one changes nothing here.
+    if (error->code == ErrorCode::kInvalid) lose(offered.client, error->message, context, effects);
+    return;
+  }
+  Task& task = tasks_.at(offered.client);
+  task.state = TaskState::kFetching;
+  task.samples = offered.offer.samples;
+  task.train_loss = offered.offer.train_loss;
+  effects.push_back(Fetch{offered.client, offered.offer});
+}
+
+RoundEngine::Task* RoundEngine::active_task(ClientId client, RoundNumber round) {
+  if (phase_ != Phase::kCollecting || round != round_) return nullptr;
+  const auto task = tasks_.find(client);
+  if (task == tasks_.end() || task->second.state == TaskState::kLost) return nullptr;
+  return &task->second;
+}
+
+void RoundEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
+  Task* task = active_task(stored.client, stored.round);
+  if (task == nullptr || task->state != TaskState::kFetching) {
+    effects.push_back(Discard{stored.client, stored.round});
+    return;
+  }
+  task->state = TaskState::kDone;
+  effects.push_back(Fold{stored.client, stored.round, task->samples});
+  effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
+  close_if_complete(context, effects);
+}
+
+void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
+  Task* task = active_task(damaged.client, damaged.round);
+  if (task == nullptr || task->state != TaskState::kFetching) return;
+  effects.push_back(Send{damaged.client, refusal(rules_.run, damaged.round, damaged.error)});
+  effects.push_back(event(Severity::kWarning, "update.refused", damaged.round)
+                        .with("client", number(damaged.client))
+                        .with("reason", damaged.error.message));
+  lose(damaged.client, damaged.error.message, context, effects);
+}
+
+void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
+  Task* task = active_task(failed.client, failed.failure.round);
+  if (failed.failure.run != rules_.run || task == nullptr || task->state != TaskState::kAssigned) return;
+  lose(failed.client, failed.failure.reason, context, effects);
+}
+
+void RoundEngine::on(const Committed& committed, const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ != Phase::kClosing || committed.round != round_) return;
+  if (round_.value() >= rules_.rounds) {
+    finish("all rounds done", effects);
+    return;
+  }
+  phase_ = Phase::kWaiting;
+  start_round_if_possible(context, effects);
+}
+
+void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {
+  if (phase_ == Phase::kFinished) return;
+  if (phase_ == Phase::kCollecting)
+    for (const auto& [client, task] : tasks_)
+      if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching)
+        effects.push_back(Discard{client, round_});
+  finish(stop.reason, effects);
+}
+
+std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
+  std::vector<aggregation::Candidate> result;
+  for (const ClientId client : present_)
+    if (!without_task || !tasks_.contains(client)) result.push_back({client, SampleCount(0)});
+  return result;
+}
+
+std::size_t RoundEngine::count(TaskState state) const {
+  return static_cast<std::size_t>(std::count_if(
+      tasks_.begin(), tasks_.end(), [&](const auto& entry) { return entry.second.state == state; }));
+}
+
+std::size_t RoundEngine::clients_needed() const {
+  return round_ == RoundNumber(0) ? rules_.first_round_clients : rules_.min_available;
+}
+
+void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ != Phase::kWaiting) return;
+  if (present_.size() < clients_needed()) {
+    if (!announced_waiting_)
+      effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
+                            .with("clients", number(present_.size()))
+                            .with("needed", number(clients_needed())));
+    announced_waiting_ = true;
+    return;
+  }
+  announced_waiting_ = false;
+  phase_ = Phase::kCollecting;
+  round_ = next(round_);
+  deadline_ = context.now + rules_.deadline;
+  tasks_.clear();
+  const auto wanted = static_cast<std::size_t>(
+      std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection));
+  const auto pool = candidates(false);
+  const auto selected = sampler_->select({.round = round_,
+                                          .candidates = pool,
+                                          .count = wanted,
+                                          .rng = context.rng.fork("sample", round_.value())});
+  effects.push_back(event(Severity::kInfo, "round.started", round_)
+                        .with("available", number(pool.size()))
+                        .with("selected", number(selected.size())));
+  for (const ClientId client : selected) assign(client, context, effects);
+}
+
+void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
+  tasks_[client] = Task{};
+  effects.push_back(Assign{client, round_, Coverage::all(rules_.parameters), deadline_ - context.now});
+}
+
+void RoundEngine::lose(ClientId client, const std::string& reason, const StepContext& context,
+                       std::vector<Effect>& effects) {
+  Task& task = tasks_.at(client);
+  if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
+  task.state = TaskState::kLost;
+  effects.push_back(
+      event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
+  const auto pool = candidates(true);
+  const auto substitute =
+      sampler_->select({.round = round_,
+                        .candidates = pool,
+                        .count = 1,
+                        .rng = context.rng.fork("substitute", round_.value(), client.value())});
+  if (!substitute.empty()) {
+    effects.push_back(event(Severity::kInfo, "client.replaced", round_)
+                          .with("client", number(client))
+                          .with("by", number(substitute.front())));
+    assign(substitute.front(), context, effects);
+  }
+  close_if_complete(context, effects);
+}
+
+void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effect>& effects) {
+  const std::size_t done = count(TaskState::kDone);
+  if (done >= rules_.clients_per_round) {
+    close("enough answers", effects);
+    return;
+  }
+  if (done + count(TaskState::kLost) < tasks_.size()) return;
+  // Nobody is working any more. Wait for the deadline only if somebody lost may still come back.
+  const bool returning = std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
+    return entry.second.state == TaskState::kLost && !present_.contains(entry.first);
+  });
+  if (!returning || context.now >= deadline_) close("nobody left to answer", effects);
+}
+
+void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects) {
+  phase_ = Phase::kClosing;
+  std::size_t completed = 0;
+  double loss = 0;
+  double samples = 0;
+  for (const auto& [client, task] : tasks_) {
+    if (task.state == TaskState::kDone) {
+      ++completed;
+      loss += task.train_loss * static_cast<double>(task.samples.value());
+      samples += static_cast<double>(task.samples.value());
+      continue;
+    }
+    if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
+    if (task.state != TaskState::kLost)
+      effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason}});
+  }
+  const bool short_of_answers = completed < rules_.clients_per_round;
+  effects.push_back(event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed", round_)
+                        .with("reason", reason)
+                        .with("selected", number(tasks_.size()))
+                        .with("completed", number(completed)));
+  effects.push_back(CloseRound{round_, tasks_.size(), completed, samples > 0 ? loss / samples : 0.0});
+}
+
+void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
+  phase_ = Phase::kFinished;
+  tasks_.clear();
+  for (const ClientId client : present_)
+    effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
+  effects.push_back(Finished{reason});
+}
+
+}  // namespace fedge::server

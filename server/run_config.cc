@@ -1,0 +1,70 @@
+#include "server/run_config.h"
+
+#include <limits>
+
+#include "core/crypto/sha256.h"
+#include "protocol/limits.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+RunConfig read_sections(config::Reader& root) {
+  RunConfig run;
+  config::Reader section = root.section("run");
+  run.name = section.text("name", "run", "Name of the run, for people: in logs, reports and file names.");
+  run.rounds = static_cast<std::uint32_t>(section.integer("rounds", 10, {1, 1'000'000}, "Rounds to train."));
+  run.seed = static_cast<std::uint64_t>(
+      section.integer("seed", 1, {0, kNoLimit}, "Seed of every random draw of the run."));
+  run.round_deadline = seconds(section.number("round_deadline", 600, {0.001, 1e9},
+                                              "Seconds after which a round closes with those who answered."));
+  const std::int64_t wait = section.integer(
+      "wait_for_clients", 0, {0, 10'000'000},
+      "Clients that must be connected before the first round; 0 = all that the data is partitioned over.");
+  run.evaluate_every = static_cast<std::uint32_t>(section.integer(
+      "evaluate_every", 1, {1, 1'000'000}, "Evaluate after every so many rounds, and after the last."));
+  run.chunk_size = static_cast<std::uint32_t>(section.integer(
+      "chunk_size", protocol::kDefaultChunkSize, {protocol::kMinChunkSize, protocol::kMaxChunkSize},
+      "Bytes in one chunk of a model or an update; a multiple of 4."));
+  if (run.chunk_size % 4 != 0) section.fail("chunk_size", "is not a multiple of 4");
+  root.adopt(section);
+  run.task = learn::read_task(root);
+  run.sampling = aggregation::read_sampling(root);
+  run.strategy = aggregation::read_strategy(root);
+  run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : run.task.data.partition.clients;
+  root.ignore("simulation");
+  return run;
+}
+
+}  // namespace
+
+Result<RunConfig> read_run_config(const config::Document& document) {
+  config::Reader root(document.root, "", document.name);
+  RunConfig run = read_sections(root);
+  FEDGE_TRY_VOID(root.finish());
+  config::Table task;
+  for (const std::string& name : learn::task_sections())
+    if (const auto it = document.root.find(name); it != document.root.end()) task.insert(*it);
+  run.task_text = config::canonical_toml(task);
+  if (run.task_text.size() > protocol::kMaxTaskText)
+    return invalid(document.name +
+                   ": [data], [model] and [training] together are longer than clients accept (" +
+                   std::to_string(protocol::kMaxTaskText) + " bytes)");
+  run.canonical = config::canonical_toml(document.root);
+  const Digest digest = sha256(run.canonical);
+  std::uint64_t id = 0;
+  for (std::size_t i = 0; i < 8; ++i) id = (id << 8) | digest[i];
+  run.id = RunId(id);
+  return run;
+}
+
+std::vector<config::KeyDoc> describe_run_config() {
+  std::vector<config::KeyDoc> docs;
+  const config::Table empty;
+  config::Reader root(empty, "", "", &docs);
+  read_sections(root);
+  return docs;
+}
+
+}  // namespace fedge::server

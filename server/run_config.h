@@ -1,0 +1,39 @@
+// RunConfig: a run file, read and validated. The same file drives the simulator and a federation;
+// sections that only another program uses ([simulation]) are passed over here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aggregation/spec.h"
+#include "core/config/reader.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "learn/spec.h"
+
+namespace fedge::server {
+
+struct RunConfig {
+  std::string name;
+  RunId id;  // first 8 bytes of the canonical text's SHA-256
+  std::uint32_t rounds = 1;
+  std::uint64_t seed = 0;
+  Duration round_deadline{};
+  std::size_t wait_for_clients = 1;  // before the first round
+  std::uint32_t evaluate_every = 1;  // rounds; the last round is always evaluated
+  std::uint32_t chunk_size = 0;      // bytes
+  learn::TaskSpec task;
+  aggregation::SamplingSpec sampling;
+  aggregation::StrategySpec strategy;
+  std::string task_text;  // canonical TOML of what clients must know
+  std::string canonical;  // canonical TOML of the whole file
+};
+
+// Reads and checks everything but [simulation]. Errors name file, line and key.
+Result<RunConfig> read_run_config(const config::Document& document);
+// Every key a run file may hold for the coordinator, for the generated reference.
+std::vector<config::KeyDoc> describe_run_config();
+
+}  // namespace fedge::server

@@ -1,0 +1,169 @@
+#include "sim/concrete.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <map>
+
+#include "core/platform/files.h"
+#include "protocol/join_token.h"
+#include "server/coordinator.h"
+#include "server/enrolment.h"
+
+namespace fedge::sim {
+namespace {
+
+constexpr std::chrono::hours kTokenLifetime{24};
+
+// Child processes by pid; whatever still runs when it goes away is told to stop, then killed.
+class Processes {
+ public:
+  ~Processes() { stop(); }
+
+  Result<void> start(const std::string& name, const std::vector<std::string>& arguments) {
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    const pid_t parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid < 0) return system_error("cannot start", arguments.front(), errno);
+    if (pid == 0) {
+      // Dies with us, even if we are killed; a terminal's Ctrl-C is ours to pass on.
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (::getppid() != parent) ::_exit(1);
+      ::setpgid(0, 0);
+      ::execv(argv[0], argv.data());
+      std::perror(argv[0]);
+      ::_exit(127);
+    }
+    running_.emplace(pid, name);
+    return {};
+  }
+
+  struct Ended {
+    std::string name;
+    int status = 0;
+  };
+  // Waits for one process to end, or for a signal (empty name).
+  Ended wait() {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, 0);
+    const auto node = running_.extract(pid);
+    return node ? Ended{node.mapped(), status} : Ended{};
+  }
+  bool empty() const { return running_.empty(); }
+
+  void stop() {
+    for (const auto& [pid, name] : running_) ::kill(pid, SIGTERM);
+    for (int tries = 0; tries < 100 && !running_.empty(); ++tries) {
+      reap();
+      if (!running_.empty()) ::usleep(50'000);
+    }
+    for (const auto& [pid, name] : running_) ::kill(pid, SIGKILL);
+    while (!running_.empty()) {
+      const pid_t pid = ::waitpid(-1, nullptr, 0);
+      if (pid < 0 && errno == ECHILD) break;
+      running_.erase(pid);
+    }
+  }
+
+ private:
+  void reap() {
+    for (pid_t pid = ::waitpid(-1, nullptr, WNOHANG); pid > 0; pid = ::waitpid(-1, nullptr, WNOHANG))
+      running_.erase(pid);
+  }
+
+  std::map<pid_t, std::string> running_;
+};
+
+std::string describe(const Processes::Ended& ended) {
+  if (WIFSIGNALED(ended.status))
+    return ended.name + " was killed by signal " + std::to_string(WTERMSIG(ended.status));
+  return ended.name + " failed with exit code " + std::to_string(WEXITSTATUS(ended.status));
+}
+
+bool failed(const Processes::Ended& ended) {
+  return !WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0;
+}
+
+// The line that the coordinator writes once it listens; kUnavailable if it ends before that.
+Result<protocol::Address> read_address(int fd) {
+  std::string line;
+  char byte = 0;
+  for (;;) {
+    const ssize_t got = ::read(fd, &byte, 1);
+    if (got < 0 && errno == EINTR) return Error{ErrorCode::kUnavailable, "interrupted"};
+    if (got <= 0) return Error{ErrorCode::kUnavailable, "the coordinator did not start"};
+    if (byte == '\n') return protocol::parse_address(line);
+    line += byte;
+  }
+}
+
+Result<void> start_clients(const ConcreteOptions& options, const protocol::Address& address,
+                           Processes& processes) {
+  const auto data = options.scratch / "coordinator";
+  FEDGE_TRY(key, server::open_coordinator_key(data));
+  server::Enrolment enrolment(data);
+  const auto now =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  for (std::size_t i = 0; i < options.clients; ++i) {
+    FEDGE_TRY(created, enrolment.create_token(now, kTokenLifetime));
+    const std::string token = protocol::encode_join_token(
+        {.addresses = {address}, .coordinator = key.public_key(), .secret = created.secret});
+    const std::string number = std::to_string(created.client.value());
+    FEDGE_TRY_VOID(
+        processes.start("client " + number, {(options.programs / "fedge-client").string(), "--state-dir",
+                                             (options.scratch / ("client-" + number)).string(), "--log-level",
+                                             options.log_level, "run", "--once", "--token", token}));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> run_concrete(const ConcreteOptions& options) {
+  Processes processes;
+  int ready[2];
+  if (::pipe2(ready, O_CLOEXEC) != 0) return system_error("cannot make a pipe for", options.run_file, errno);
+  const int inherited = ::fcntl(ready[1], F_DUPFD, 3);  // without close-on-exec: the coordinator's end
+  ::close(ready[1]);
+  std::vector<std::string> arguments{(options.programs / "fedge-coordinator").string(),
+                                     "--data-dir",
+                                     (options.scratch / "coordinator").string(),
+                                     "--listen",
+                                     "127.0.0.1:0",
+                                     "--run",
+                                     options.run_file.string(),
+                                     "--out",
+                                     options.out.string(),
+                                     "--threads",
+                                     std::to_string(options.threads),
+                                     "--ready-fd",
+                                     std::to_string(inherited),
+                                     "--log-level",
+                                     options.log_level};
+  for (const std::string& assignment : options.assignments)
+    arguments.insert(arguments.end(), {"--set", assignment});
+  const auto started = processes.start("the coordinator", arguments);
+  ::close(inherited);
+  const auto address = started ? read_address(ready[0]) : Result<protocol::Address>(started.error());
+  ::close(ready[0]);
+  if (!address) return address.error();
+  FEDGE_TRY_VOID(start_clients(options, *address, processes));
+  while (!processes.empty()) {
+    const auto ended = processes.wait();
+    if (options.interrupted && options.interrupted()) return Error{ErrorCode::kUnavailable, "interrupted"};
+    if (!ended.name.empty() && failed(ended)) return Error{ErrorCode::kUnavailable, describe(ended)};
+    if (ended.name == "the coordinator") break;
+  }
+  // The clients end with the run; those that missed its last word are stopped by ~Processes.
+  return {};
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,30 @@
+// Concrete mode: the same run file over real sockets. Starts the real coordinator and real client
+// programs as processes on loopback, waits for the run's end, and leaves no process behind.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace fedge::sim {
+
+struct ConcreteOptions {
+  std::filesystem::path programs;  // directory with fedge-coordinator and fedge-client
+  std::filesystem::path run_file;
+  std::vector<std::string> assignments;  // --set
+  std::filesystem::path out;             // the coordinator writes its results here
+  std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
+  std::size_t clients = 1;
+  std::size_t threads = 1;  // of the coordinator
+  std::string log_level = "warning";
+  std::function<bool()> interrupted;  // may be empty
+};
+
+// kUnavailable if interrupted; otherwise the first process that failed is named.
+Result<void> run_concrete(const ConcreteOptions& options);
+
+}  // namespace fedge::sim

@@ -1,0 +1,34 @@
+#include "sim/devices.h"
+
+#include <cmath>
+
+namespace fedge::sim {
+namespace {
+
+constexpr double kBytesPerMegabit = 1e6 / 8;
+
+Duration time_for(double amount, double per_second) { return seconds(amount / per_second); }
+
+}  // namespace
+
+Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
+  Rng draws = rng.fork("device", client.value());
+  samples_per_second_ = spec.samples_per_second * std::exp(spec.speed_sigma * draws.normal());
+  down_bytes_per_second_ =
+      spec.down_mbps * kBytesPerMegabit * std::exp(spec.bandwidth_sigma * draws.normal());
+  up_bytes_per_second_ = spec.up_mbps * kBytesPerMegabit * std::exp(spec.bandwidth_sigma * draws.normal());
+}
+
+Duration Device::training_time(SampleCount samples, std::size_t epochs) const {
+  return time_for(static_cast<double>(samples.value()) * static_cast<double>(epochs), samples_per_second_);
+}
+
+Duration Device::download_time(Bytes bytes) const {
+  return time_for(static_cast<double>(bytes.value()), down_bytes_per_second_);
+}
+
+Duration Device::upload_time(Bytes bytes) const {
+  return time_for(static_cast<double>(bytes.value()), up_bytes_per_second_);
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,340 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/check.h"
+#include "protocol/chunks/chunk_messages.h"
+#include "protocol/codec.h"
+
+namespace fedge::sim {
+namespace {
+
+// Updates folded in one pass over the accumulator, once this many wait.
+constexpr std::size_t kFoldTogether = 8;
+
+// An offer in abstract mode: nothing crosses a network, so its chunks are not hashed.
+protocol::Manifest update_manifest(const protocol::Manifest& model, const Coverage& coverage) {
+  protocol::Manifest manifest;
+  manifest.layout = model.layout;
+  manifest.coverage = coverage;
+  manifest.chunk_size = model.chunk_size;
+  manifest.payload_size = coverage.count() * sizeof(float);
+  manifest.chunks.resize((manifest.payload_size + model.chunk_size - 1) / model.chunk_size);
+  return manifest;
+}
+
+// What a link carries to move all chunks of an object; every chunk's frame is the same size but for
+// its payload and the digits of its index.
+Bytes transfer_size(const protocol::Manifest& manifest) {
+  std::uint64_t bytes = manifest.payload_size;
+  for (std::uint32_t chunk = 0; chunk < manifest.chunk_count(); ++chunk)
+    bytes +=
+        protocol::encode_frame(protocol::Chunk{.object = {}, .index = chunk}, manifest.chunk_length(chunk))
+            .size();
+  return Bytes(bytes);
+}
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
+                       Parallel& parallel)
+    : spec_(spec),
+      task_(task),
+      state_(state),
+      parallel_(parallel),
+      root_(state.config().seed),
+      engine_(state.rules(), aggregation::make_sampler(state.config().sampling)),
+      clients_(task.clients()),
+      pool_(task, parallel),
+      all_(Coverage::all(task.model().layout()->size())),
+      transfer_size_(transfer_size(state.model_object()->manifest())) {}
+
+Result<void> Simulation::run(const SimulationHooks& hooks) {
+  hooks_ = &hooks;
+  wall_start_ = wall_seconds();
+  for (std::uint32_t i = 0; i < clients_.size(); ++i) step_client(ClientId(i), client::ClientEngine::Start{});
+  while (!queue_.empty() && !finished_ && !failure_) {
+    if (hooks.interrupted && hooks.interrupted()) break;
+    auto entry = queue_.pop();
+    now_ = entry.at;
+    ++events_;
+    dispatch(entry.payload);
+  }
+  if (failure_) return *failure_;
+  return {};
+}
+
+void Simulation::schedule(Time at, std::optional<ClientId> client, Payload payload) {
+  queue_.push(at, Scheduled{client, std::move(payload)});
+}
+
+void Simulation::report(const Event& event) {
+  if (hooks_->on_event) hooks_->on_event(now_, event);
+}
+
+void Simulation::dispatch(Scheduled& event) {
+  if (!event.client) {
+    step_server(Expired{});
+    return;
+  }
+  const ClientId id = *event.client;
+  VirtualClient& client = at(id);
+  const auto current = [&](std::uint32_t session) { return client.online && client.session == session; };
+  std::visit(Overloaded{
+                 [&](const Expired&) {
+                   client.timer.reset();
+                   step_client(id, Expired{});
+                 },
+                 [&](const Cut& cut_off) {
+                   if (!current(cut_off.session)) return;
+                   client.offline_until = now_ + spec_.dropout_offline;
+                   cut(id, "simulated dropout");
+                 },
+                 [&](const Arrive& arrive) {
+                   if (!current(arrive.session)) return;
+                   const auto& config = state_.config();
+                   server_sends(
+                       id, protocol::RunDescription{config.id, config.name, config.seed, config.task_text,
+                                                    state_.model_object()->manifest().layout});
+                   step_server(server::RoundEngine::ClientArrived{id});
+                 },
+                 [&](const Uploaded& uploaded) {
+                   if (current(uploaded.session)) update_arrived(id, uploaded.round);
+                 },
+                 [&](const ClientInput& input) {
+                   // What the network or the device brings; training results survive a cut link.
+                   const bool local = std::holds_alternative<client::ClientEngine::Trained>(input.input) ||
+                                      std::holds_alternative<client::ClientEngine::Disconnected>(input.input);
+                   if (local || current(input.session)) step_client(id, input.input);
+                 },
+                 [&](const ServerInput& input) {
+                   if (current(input.session)) step_server(input.input);
+                 },
+             },
+             event.payload);
+}
+
+void Simulation::step_client(ClientId id, const client::ClientEngine::Input& input) {
+  client::ClientEngine::Input completed = input;
+  if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
+    // The job may be gone: the engine gave the task up while the device was busy with it.
+    if (!pool_.has(id, trained->round)) return;
+    const learn::TrainingResult& result = pool_.result(id);
+    trained->offer.samples = result.samples;
+    trained->offer.steps = result.steps;
+    trained->offer.train_loss = result.mean_loss;
+  }
+  const Rng rng = root_.fork("client", id.value());
+  std::vector<client::ClientEngine::Effect> effects;
+  at(id).engine.step(completed, {now_, rng}, effects);
+  for (const auto& effect : effects) perform(id, effect);
+  arm_client_timer(id);
+}
+
+void Simulation::arm_client_timer(ClientId id) {
+  VirtualClient& client = at(id);
+  const auto deadline = client.engine.next_deadline();
+  if (!deadline || client.timer == deadline) return;
+  client.timer = deadline;
+  schedule(*deadline, id, Expired{});
+}
+
+void Simulation::step_server(const server::RoundEngine::Input& input) {
+  std::vector<server::RoundEngine::Effect> effects;
+  engine_.step(input, {now_, root_}, effects);
+  for (const auto& effect : effects) perform(effect);
+  arm_server_timer();
+}
+
+void Simulation::arm_server_timer() {
+  const auto deadline = engine_.next_deadline();
+  if (!deadline || server_timer_ == deadline) return;
+  server_timer_ = deadline;
+  schedule(*deadline, std::nullopt, Expired{});
+}
+
+void Simulation::cut(ClientId id, const char* reason) {
+  at(id).online = false;
+  step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
+  step_server(server::RoundEngine::ClientLeft{id});
+}
+
+Time Simulation::down_arrival(ClientId id, Bytes bytes) {
+  bytes_down_ += bytes.value();
+  Time& free = at(id).down_free;
+  free = std::max(free, now_) + device(id).download_time(bytes);
+  return free + spec_.latency;
+}
+
+Time Simulation::up_arrival(ClientId id, Bytes bytes) {
+  bytes_up_ += bytes.value();
+  Time& free = at(id).up_free;
+  free = std::max(free, now_) + device(id).upload_time(bytes);
+  return free + spec_.latency;
+}
+
+// ---- the client's effects ----
+
+void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect) {
+  using Client = client::ClientEngine;
+  std::visit(
+      Overloaded{
+          [&](const Client::Connect&) { connect(id); },
+          [&](const Client::Disconnect& disconnect) {
+            if (at(id).online) cut(id, disconnect.reason.c_str());
+          },
+          [&](const Client::Send& send) { client_sends(id, send.message); },
+          [&](const Client::PrepareRun& prepare) {
+            schedule(now_, id, ClientInput{Client::RunPrepared{prepare.description.run}, at(id).session});
+          },
+          [&](const Client::FetchModel& fetch) { fetch_model(id, fetch); },
+          [&](const Client::Train& start) { train(id, start); },
+          [&](const Client::Abandon&) { pool_.drop(id); }, [&](const Client::Finished&) {},
+          [&](const Event& event) { report(event); }},
+      effect);
+}
+
+void Simulation::connect(ClientId id) {
+  VirtualClient& client = at(id);
+  if (now_ < client.offline_until) {
+    schedule(now_ + spec_.latency, id,
+             ClientInput{client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, "no network"}},
+                         client.session});
+    return;
+  }
+  // TCP, TLS 1.3 and Hello/Welcome: two and a half round trips before the coordinator knows the client.
+  client.online = true;
+  ++client.session;
+  schedule(now_ + 5 * spec_.latency, id, Arrive{client.session});
+  schedule(
+      now_ + 6 * spec_.latency, id,
+      ClientInput{client::ClientEngine::Connected{{.software = "fedge-sim", .client = id}}, client.session});
+}
+
+void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
+  schedule(down_arrival(id, transfer_size_) + spec_.latency, id,
+           ClientInput{client::ClientEngine::ModelFetched{fetch.round}, at(id).session});
+}
+
+void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
+  // A model of a closed round trains nothing useful; the word that it is closed is on its way.
+  if (start.round != engine_.round() || !model_) return;
+  const SampleCount samples(task_.samples_of(id).size());
+  if (samples.value() == 0) {
+    schedule(now_, id,
+             ClientInput{client::ClientEngine::TrainingFailed{start.round, invalid("no training samples")},
+                         at(id).session});
+    return;
+  }
+  const Time finish = now_ + device(id).training_time(samples, task_.spec().training.local_epochs);
+  pool_.enqueue(id, start.round, model_, finish);
+  protocol::UpdateOffer offer{.run = state_.config().id,
+                              .round = start.round,
+                              .update = update_manifest(state_.model_object()->manifest(), start.coverage)};
+  schedule(finish, id,
+           ClientInput{client::ClientEngine::Trained{start.round, std::move(offer)}, at(id).session});
+}
+
+void Simulation::client_sends(ClientId id, const protocol::Message& message) {
+  using Server = server::RoundEngine;
+  const Time arrival = up_arrival(id, Bytes(protocol::frame_size(message)));
+  const std::uint32_t session = at(id).session;
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
+    schedule(arrival, id, ServerInput{Server::Offered{id, *offer}, session});
+  else if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
+    schedule(arrival, id, ServerInput{Server::Failed{id, *failed}, session});
+}
+
+// ---- the coordinator's effects ----
+
+void Simulation::perform(const server::RoundEngine::Effect& effect) {
+  using Server = server::RoundEngine;
+  std::visit(Overloaded{[&](const Server::Assign& work) { assign(work); },
+                        [&](const Server::Send& send) { server_sends(send.client, send.message); },
+                        [&](const Server::Fetch& fetch) { fetch_update(fetch); },
+                        [&](const Server::Fold& accepted) { fold(accepted); }, [&](const Server::Discard&) {},
+                        [&](const Server::CloseRound& close) { close_round(close); },
+                        [&](const Server::Finished&) { finished_ = true; },
+                        [&](const Event& event) { report(event); }},
+             effect);
+}
+
+void Simulation::assign(const server::RoundEngine::Assign& work) {
+  const protocol::Manifest& manifest = state_.model_object()->manifest();
+  if (!model_) {
+    auto loaded = state_.load_model();
+    if (!loaded) {
+      failure_ = loaded.error();
+      return;
+    }
+    model_ = std::make_shared<const ParameterVector>(std::move(*loaded));
+  }
+  server_sends(work.client, protocol::TrainRequest{state_.config().id, work.round, manifest, work.coverage,
+                                                   work.time_left});
+  Rng draws = root_.fork("dropout", work.round.value(), work.client.value());
+  if (draws.uniform() >= spec_.dropout_probability) return;
+  const Device device(spec_, work.client, root_);
+  const Bytes payload(manifest.payload_size);
+  const Duration expected = device.download_time(payload) + device.upload_time(payload) + 4 * spec_.latency +
+                            device.training_time(SampleCount(task_.samples_of(work.client).size()),
+                                                 task_.spec().training.local_epochs);
+  const Duration after = seconds(draws.uniform() * to_seconds(expected));
+  schedule(now_ + after, work.client, Cut{at(work.client).session});
+}
+
+void Simulation::server_sends(ClientId id, const protocol::Message& message) {
+  if (!at(id).online) return;
+  schedule(down_arrival(id, Bytes(protocol::frame_size(message))), id,
+           ClientInput{client::ClientEngine::Received{message}, at(id).session});
+}
+
+void Simulation::fetch_update(const server::RoundEngine::Fetch& fetch) {
+  // The request travels down, the payload up.
+  schedule(up_arrival(fetch.client, transfer_size_) + spec_.latency, fetch.client,
+           Uploaded{fetch.offer.round, at(fetch.client).session});
+}
+
+void Simulation::update_arrived(ClientId id, RoundNumber round) {
+  const TrainedUpdate* update = pool_.find(id, round);
+  if (update == nullptr) return;  // the client gave it up meanwhile
+  if (const auto checked = state_.check(all_, 0, update->update.span()); !checked) {
+    step_server(server::RoundEngine::Damaged{id, round, checked.error()});
+    return;
+  }
+  step_server(server::RoundEngine::Stored{id, round});
+}
+
+void Simulation::fold(const server::RoundEngine::Fold& accepted) {
+  waiting_.push_back({accepted.weight, pool_.take(accepted.client)});
+  if (waiting_.size() >= kFoldTogether) flush_folds();
+}
+
+void Simulation::flush_folds() {
+  std::vector<aggregation::UpdateView> views;
+  for (const Waiting& waiting : waiting_) views.push_back({waiting.weight, &all_, waiting.update.span()});
+  if (auto folded = state_.fold(views); !folded) failure_ = folded.error();
+  for (Waiting& waiting : waiting_) pool_.recycle(std::move(waiting.update));
+  waiting_.clear();
+}
+
+void Simulation::close_round(const server::RoundEngine::CloseRound& close) {
+  flush_folds();
+  model_.reset();
+  const auto metrics = state_.close(
+      close, {Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_), wall_seconds() - wall_start_});
+  bytes_up_ = 0;
+  bytes_down_ = 0;
+  if (!metrics) {
+    failure_ = metrics.error();
+    return;
+  }
+  hooks_->on_round(*metrics);
+  step_server(server::RoundEngine::Committed{close.round});
+}
+
+}  // namespace fedge::sim

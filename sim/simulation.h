@@ -1,0 +1,137 @@
+// Simulation: drives one RoundEngine and many ClientEngines, the very objects of the daemons, in
+// virtual time. Messages take latency and bandwidth, training takes device time, clients drop out;
+// local training is really computed (TrainingPool), so that the models are real. Single-threaded but
+// for the mathematics; a function of run file and seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "client/client_engine.h"
+#include "core/parallel.h"
+#include "core/result.h"
+#include "server/round_engine.h"
+#include "server/run_state.h"
+#include "sim/devices.h"
+#include "sim/event_queue.h"
+#include "sim/spec.h"
+#include "sim/training_pool.h"
+
+namespace fedge::sim {
+
+struct SimulationHooks {
+  std::function<void(const server::RoundMetrics&)> on_round;
+  std::function<void(Time, const Event&)> on_event;  // may be empty
+  std::function<bool()> interrupted;                 // asked between events; may be empty
+};
+
+class Simulation {
+ public:
+  // Everything lent must outlive the simulation.
+  Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
+             Parallel& parallel);
+
+  // Runs to the end of the run, or until interrupted.
+  Result<void> run(const SimulationHooks& hooks);
+
+  Time now() const { return now_; }
+  std::uint64_t events() const { return events_; }
+
+ private:
+  struct Cut {
+    std::uint32_t session;
+  };  // the link breaks, if it is still this one
+  struct Arrive {
+    std::uint32_t session;
+  };  // the connection is up on the coordinator's side
+  struct Uploaded {
+    RoundNumber round;
+    std::uint32_t session;
+  };
+  struct ClientInput {
+    client::ClientEngine::Input input;
+    std::uint32_t session;
+  };
+  struct ServerInput {
+    server::RoundEngine::Input input;
+    std::uint32_t session;
+  };
+  using Payload = std::variant<Expired, Cut, Arrive, Uploaded, ClientInput, ServerInput>;
+  struct Scheduled {
+    std::optional<ClientId> client;  // nobody: the coordinator's own timer
+    Payload payload;
+  };
+  // A client's surroundings; its decisions are in the engine.
+  struct VirtualClient {
+    client::ClientEngine engine;
+    std::uint32_t session = 0;  // counts connections; what belongs to an earlier one is lost
+    bool online = false;
+    Time down_free{};  // when each direction of its link is free again
+    Time up_free{};
+    Time offline_until{};
+    std::optional<Time> timer;
+  };
+
+  void dispatch(Scheduled& event);
+  void step_client(ClientId id, const client::ClientEngine::Input& input);
+  void step_server(const server::RoundEngine::Input& input);
+  void arm_client_timer(ClientId id);
+  void arm_server_timer();
+  void cut(ClientId id, const char* reason);
+
+  void perform(ClientId id, const client::ClientEngine::Effect& effect);
+  void connect(ClientId id);
+  void fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
+  void train(ClientId id, const client::ClientEngine::Train& train);
+  void client_sends(ClientId id, const protocol::Message& message);
+
+  void perform(const server::RoundEngine::Effect& effect);
+  void assign(const server::RoundEngine::Assign& assign);
+  void server_sends(ClientId id, const protocol::Message& message);
+  void fetch_update(const server::RoundEngine::Fetch& fetch);
+  void update_arrived(ClientId id, RoundNumber round);
+  void fold(const server::RoundEngine::Fold& fold);
+  void flush_folds();
+  void close_round(const server::RoundEngine::CloseRound& close);
+
+  Device device(ClientId id) const { return Device(spec_, id, root_); }
+  VirtualClient& at(ClientId id) { return clients_[id.value()]; }
+  // When bytes sent now have passed the client's link downwards / upwards.
+  Time down_arrival(ClientId id, Bytes bytes);
+  Time up_arrival(ClientId id, Bytes bytes);
+  void schedule(Time at, std::optional<ClientId> client, Payload payload);
+  void report(const Event& event);
+
+  SimulationSpec spec_;
+  const learn::Task& task_;
+  server::RunState& state_;
+  Parallel& parallel_;
+  Rng root_;
+  server::RoundEngine engine_;
+  std::vector<VirtualClient> clients_;
+  TrainingPool pool_;
+  EventQueue<Scheduled> queue_;
+  std::shared_ptr<const ParameterVector> model_;  // of the round in progress
+  struct Waiting {
+    SampleCount weight;
+    AlignedBuffer<float> update;
+  };
+  std::vector<Waiting> waiting_;  // accepted, not folded yet
+  Coverage all_;
+  Bytes transfer_size_;  // of a whole model or update
+  Time now_{};
+  std::optional<Time> server_timer_;
+  std::uint64_t events_ = 0;
+  std::uint64_t bytes_up_ = 0;  // since the round started
+  std::uint64_t bytes_down_ = 0;
+  double wall_start_ = 0;
+  const SimulationHooks* hooks_ = nullptr;
+  std::optional<Error> failure_;
+  bool finished_ = false;
+};
+
+}  // namespace fedge::sim

@@ -1,0 +1,50 @@
+#include "sim/spec.h"
+
+namespace fedge::sim {
+namespace {
+
+SimulationSpec read_section(config::Reader& section) {
+  SimulationSpec spec;
+  config::Reader device = section.section("device");
+  spec.samples_per_second = device.number("samples_per_second", 1000.0, {1e-3, 1e12},
+                                          "Median training speed of a device, samples a second.");
+  spec.speed_sigma =
+      device.number("sigma", 0.0, {0.0, 10.0}, "Log-normal spread of that speed over clients.");
+  section.adopt(device);
+  config::Reader network = section.section("network");
+  spec.latency = seconds(network.number("latency", 0.02, {0.0, 3600.0}, "One-way delay, seconds."));
+  spec.down_mbps = network.number("down_mbps", 50.0, {1e-6, 1e9}, "Median rate to a client, 10^6 bit/s.");
+  spec.up_mbps = network.number("up_mbps", 10.0, {1e-6, 1e9}, "Median rate from a client, 10^6 bit/s.");
+  spec.bandwidth_sigma =
+      network.number("sigma", 0.0, {0.0, 10.0}, "Log-normal spread of both rates over clients.");
+  section.adopt(network);
+  config::Reader dropout = section.section("dropout");
+  spec.dropout_probability =
+      dropout.number("probability", 0.0, {0.0, 1.0}, "Chance that a client vanishes while it has work.");
+  spec.dropout_offline = seconds(dropout.number("offline_seconds", 60.0, {0.0, 1e9},
+                                                "How long a client that vanished stays away, seconds."));
+  section.adopt(dropout);
+  return spec;
+}
+
+}  // namespace
+
+Result<SimulationSpec> read_simulation(const config::Document& document) {
+  config::Reader root(document.root, "", document.name);
+  config::Reader section = root.section("simulation");
+  const SimulationSpec spec = read_section(section);
+  root.adopt(section);
+  for (const auto& [key, value] : document.root) root.ignore(key);
+  FEDGE_TRY_VOID(root.finish());
+  return spec;
+}
+
+std::vector<config::KeyDoc> describe_simulation() {
+  std::vector<config::KeyDoc> docs;
+  const config::Table empty;
+  config::Reader section(empty, "simulation", "", &docs);
+  read_section(section);
+  return docs;
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,29 @@
+// SimulationSpec: the [simulation] section of a run file: what virtual devices and links are like.
+#pragma once
+
+#include "core/config/reader.h"
+#include "core/result.h"
+#include "core/time.h"
+
+namespace fedge::sim {
+
+struct SimulationSpec {
+  // Devices: training speed, log-normal over clients around a median.
+  double samples_per_second = 1000.0;
+  double speed_sigma = 0.0;
+  // Links: the coordinator's side is never the bottleneck.
+  Duration latency{};       // one way
+  double down_mbps = 50.0;  // 10^6 bit/s
+  double up_mbps = 10.0;
+  double bandwidth_sigma = 0.0;
+  // Dropouts: each task is cut off with this probability, at a uniformly drawn moment of its work.
+  double dropout_probability = 0.0;
+  Duration dropout_offline{};  // how long the client stays away
+};
+
+// Reads [simulation] alone; the other sections are read_run_config's.
+Result<SimulationSpec> read_simulation(const config::Document& document);
+// The keys of [simulation], for the generated reference.
+std::vector<config::KeyDoc> describe_simulation();
+
+}  // namespace fedge::sim

@@ -1,0 +1,63 @@
+// TrainingPool: carries out local training for the simulator. Jobs are queued when a client starts
+// and computed in groups, earliest finish first, on all threads, the first time one of them is
+// needed; a client that drops out before that costs nothing. A job's result is a pure function of
+// (model, client, round, seed), so neither grouping nor threads can be seen in it.
+// Memory: one update for each job computed and not yet taken.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/aligned_buffer.h"
+#include "core/ids.h"
+#include "core/parallel.h"
+#include "core/parameters.h"
+#include "core/time.h"
+#include "learn/task.h"
+
+namespace fedge::sim {
+
+struct TrainedUpdate {
+  RoundNumber round;
+  learn::TrainingResult result;
+  AlignedBuffer<float> update;
+};
+
+class TrainingPool {
+ public:
+  // Both must outlive the pool.
+  TrainingPool(const learn::Task& task, Parallel& parallel);
+
+  void enqueue(ClientId client, RoundNumber round, std::shared_ptr<const ParameterVector> model, Time finish);
+  // Computes the job if need be. The client must have a job; its update stays until taken or dropped.
+  const learn::TrainingResult& result(ClientId client);
+  // Whether the client has a job of this round, computed or not.
+  bool has(ClientId client, RoundNumber round) const;
+  // The computed update of this round, or null.
+  const TrainedUpdate* find(ClientId client, RoundNumber round) const;
+  // Hands the update over, or nothing if there is none.
+  AlignedBuffer<float> take(ClientId client);
+  void drop(ClientId client);
+  // Returns a buffer for reuse.
+  void recycle(AlignedBuffer<float> buffer);
+
+ private:
+  struct Job {
+    RoundNumber round;
+    std::shared_ptr<const ParameterVector> model;
+    Time finish;
+  };
+  void compute_group(ClientId needed);
+
+  const learn::Task& task_;
+  Parallel& parallel_;
+  std::vector<learn::Trainer> trainers_;  // one a thread
+  std::map<ClientId, Job> queued_;
+  std::map<ClientId, TrainedUpdate> computed_;
+  std::vector<AlignedBuffer<float>> spare_;
+};
+
+}  // namespace fedge::sim
