@@ -1,0 +1,271 @@
+// How fast does a link move one object, compared with a bare Asio TLS copy of the same bytes? Two
+// processes on loopback, the two ways in turn, the best of several runs of each:
+//   bare  boost::asio::ssl::stream, memory to memory, nothing checked
+//   link  a file chunk store served over a Link, every chunk verified into a memory store
+// Usage: bench_link [MB] [runs]
+#include <utility>  // Boost 1.74 uses std::exchange without it
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "protocol/chunks/chunk_store.h"
+#include "protocol/session/endpoint.h"
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using namespace fedge;
+using namespace fedge::protocol;
+using TlsSocket = asio::ssl::stream<tcp::socket>;
+
+constexpr std::size_t kPiece = kDefaultChunkSize;  // bytes the bare copy writes and reads at once
+
+SecretKey fixed_key(std::uint8_t number) {
+  std::array<std::uint8_t, 32> seed{};
+  seed[0] = number;
+  return SecretKey::from_seed(seed);
+}
+
+void give_up(const char* what) {
+  std::fprintf(stderr, "bench_link: %s\n", what);
+  std::exit(1);
+}
+
+// TLS 1.3 with the cipher the link uses, and a certificate made here.
+asio::ssl::context bare_context(bool server) {
+  asio::ssl::context context(server ? asio::ssl::context::tls_server : asio::ssl::context::tls_client);
+  SSL_CTX* native = context.native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_3_VERSION);
+  SSL_CTX_set_ciphersuites(native, "TLS_AES_128_GCM_SHA256");
+  if (!server) return context;
+  EVP_PKEY* key = EVP_EC_gen("P-256");
+  X509* certificate = X509_new();
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+  X509_set_pubkey(certificate, key);
+  X509_sign(certificate, key, EVP_sha256());
+  if (SSL_CTX_use_certificate(native, certificate) != 1 || SSL_CTX_use_PrivateKey(native, key) != 1)
+    give_up("cannot set up the bare TLS server");
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  return context;
+}
+
+// Sends all the bytes for each byte received.
+class BareServer {
+ public:
+  BareServer(asio::io_context& io, std::span<const std::byte> bytes)
+      : bytes_(bytes), context_(bare_context(true)), acceptor_(io, {asio::ip::address_v4::loopback(), 0}), stream_(io, context_) {
+    acceptor_.async_accept(stream_.lowest_layer(), [this](const boost::system::error_code& error) {
+      if (error) return;
+      stream_.lowest_layer().set_option(tcp::no_delay(true));
+      stream_.async_handshake(asio::ssl::stream_base::server, [this](const boost::system::error_code& failed) {
+        if (!failed) wait();
+      });
+    });
+  }
+  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+
+ private:
+  void wait() {
+    asio::async_read(stream_, asio::buffer(&order_, 1), [this](const boost::system::error_code& error, std::size_t) {
+      if (!error) write(0);
+    });
+  }
+  void write(std::size_t from) {
+    if (from == bytes_.size()) return wait();
+    const std::size_t size = std::min(kPiece, bytes_.size() - from);
+    asio::async_write(stream_, asio::buffer(bytes_.data() + from, size),
+                      [this, from, size](const boost::system::error_code& error, std::size_t) {
+                        if (!error) write(from + size);
+                      });
+  }
+
+  std::span<const std::byte> bytes_;
+  asio::ssl::context context_;
+  tcp::acceptor acceptor_;
+  TlsSocket stream_;
+  char order_ = 0;
+};
+
+struct Ports {
+  std::uint16_t bare = 0;
+  std::uint16_t link = 0;
+};
+
+int run_sender(std::span<const std::byte> bytes, const Manifest& manifest, int ports_out) {
+  asio::io_context io;
+  BareServer bare(io, bytes);
+  const auto directory = std::filesystem::temp_directory_path() / ("bench_link." + std::to_string(::getpid()));
+  auto store = open_file_chunk_store(directory, bytes.size() + (1 << 20));
+  if (!store) give_up(store.error().message.c_str());
+  auto object = (*store)->build(manifest, [&](std::size_t i, std::span<std::byte> out) -> Result<void> {
+    std::memcpy(out.data(), bytes.data() + i * manifest.chunk_size, out.size());
+    return {};
+  });
+  if (!object) give_up(object.error().message.c_str());
+  std::shared_ptr<Link> held;
+  auto listener = listen(io, *make_tls_identity(fixed_key(1)), {.address = {"127.0.0.1", 0}},
+                         [&](std::shared_ptr<Link> link) {
+                           held = link;
+                           link->authorise();
+                           link->serve(manifest, *object);
+                           link->set_callbacks({.on_message = {}, .on_closed = [&](const Error&) { io.stop(); }});
+                         });
+  if (!listener) give_up(listener.error().message.c_str());
+  const Ports ports{bare.port(), (*listener)->local_address().port};
+  if (::write(ports_out, &ports, sizeof ports) != sizeof ports) return 1;
+  io.run();
+  *object = nullptr;
+  store->reset();
+  std::filesystem::remove_all(directory);
+  return 0;
+}
+
+// Processor time of a process so far: steadier than the clock on a machine that has other work.
+double cpu_seconds(pid_t process) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+class Receiver {
+ public:
+  Receiver(asio::io_context& io, const Ports& ports, const Manifest& manifest)
+      : io_(io), manifest_(manifest), context_(bare_context(false)), bare_(io, context_),
+        buffer_(static_cast<std::size_t>(manifest.payload_size)) {
+    bare_.lowest_layer().connect({asio::ip::address_v4::loopback(), ports.bare});
+    bare_.lowest_layer().set_option(tcp::no_delay(true));
+    bare_.handshake(asio::ssl::stream_base::client);
+    connect(io, *make_tls_identity(fixed_key(2)), {"127.0.0.1", ports.link}, fixed_key(1).public_key(),
+            [&](Result<std::shared_ptr<Link>> link) {
+              if (!link) give_up(link.error().message.c_str());
+              link_ = *link;
+              link_->authorise();
+            });
+    while (!link_) io.run_one();
+  }
+
+  double bare_seconds() {
+    const auto start = std::chrono::steady_clock::now();
+    bool done = false;
+    asio::async_write(bare_, asio::buffer("g", 1), [&](const boost::system::error_code&, std::size_t) { read(0, done); });
+    while (!done) io_.run_one();
+    return seconds_since(start);
+  }
+
+  double link_seconds() {
+    auto store = make_memory_chunk_store(static_cast<std::size_t>(manifest_.payload_size));
+    auto object = store->create(manifest_);
+    bool done = false;
+    const auto start = std::chrono::steady_clock::now();
+    link_->fetch(manifest_, *object, [&](Result<void> result) {
+      if (!result) give_up(result.error().message.c_str());
+      done = true;
+    });
+    while (!done) io_.run_one();
+    const double taken = seconds_since(start);
+    if (!(*object)->complete()) give_up("the object is not complete");
+    return taken;
+  }
+
+  void close() {
+    link_->close("done");
+    io_.run_for(std::chrono::seconds(2));
+  }
+
+ private:
+  void read(std::size_t from, bool& done) {
+    if (from == buffer_.size()) {
+      done = true;
+      return;
+    }
+    const std::size_t size = std::min(kPiece, buffer_.size() - from);
+    asio::async_read(bare_, asio::buffer(buffer_.data() + from, size),
+                     [this, from, size, &done](const boost::system::error_code& error, std::size_t) {
+                       if (error) give_up("the bare copy broke");
+                       read(from + size, done);
+                     });
+  }
+
+  asio::io_context& io_;
+  const Manifest& manifest_;
+  asio::ssl::context context_;
+  TlsSocket bare_;
+  AlignedBuffer<std::byte> buffer_;
+  std::shared_ptr<Link> link_;
+};
+
+// The best of the runs of one way.
+struct Score {
+  const char* name;
+  double wall = 1e9;
+  double sending = 1e9;
+  double receiving = 1e9;
+
+  template <class Run>
+  void add(pid_t sender, Run run) {
+    const double sender_before = cpu_seconds(sender);
+    const double own_before = cpu_seconds(::getpid());
+    wall = std::min(wall, run());
+    sending = std::min(sending, cpu_seconds(sender) - sender_before);
+    receiving = std::min(receiving, cpu_seconds(::getpid()) - own_before);
+  }
+  void print(std::size_t size) const {
+    const double gigabytes = static_cast<double>(size) / 1e9;
+    std::printf("%s  %5.0f MB/s   processor seconds per GB: sender %.2f, receiver %.2f\n", name, 1e3 * gigabytes / wall,
+                sending / gigabytes, receiving / gigabytes);
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t megabytes = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 100;
+  const int runs = argc > 2 ? std::atoi(argv[2]) : 9;
+  const std::size_t size = megabytes * 1'000'000;
+  AlignedBuffer<std::byte> payload(size);
+  for (std::size_t i = 0; i < size; ++i) payload.data()[i] = static_cast<std::byte>((i * 2654435761U) >> 13 & 0xff);
+  const Manifest manifest = make_manifest(sha256("bench"), Coverage::all(size / sizeof(float)), payload.span(),
+                                          static_cast<std::uint32_t>(kDefaultChunkSize));
+  int pipe_ends[2];
+  if (::pipe(pipe_ends) != 0) return 1;
+  const pid_t sender = ::fork();
+  if (sender == 0) return run_sender(payload.span(), manifest, pipe_ends[1]);
+  Ports ports;
+  if (::read(pipe_ends[0], &ports, sizeof ports) != sizeof ports) return 1;
+  asio::io_context io;
+  Receiver receiver(io, ports, manifest);
+  Score bare{"bare"};
+  Score link{"link"};
+  for (int run = 0; run < runs; ++run) {
+    bare.add(sender, [&] { return receiver.bare_seconds(); });
+    link.add(sender, [&] { return receiver.link_seconds(); });
+  }
+  bare.print(size);
+  link.print(size);
+  const double ratio = bare.wall / link.wall;
+  std::printf("best of %d, %zu MB in chunks of 256 KiB: link / bare = %.2f\n", runs, megabytes, ratio);
+  receiver.close();
+  int status = 0;
+  ::waitpid(sender, &status, 0);
+  return ratio >= 0.6 ? 0 : 2;
+}

@@ -1,0 +1,216 @@
+#include "tests/tidy/tidy.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace fedge::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kHeader = "// What this is.\n#pragma once\n";
+
+// A source tree in a temporary directory that starts out without a finding.
+class Tree {
+ public:
+  Tree() {
+    std::string pattern = (fs::temp_directory_path() / "fedge-tidy-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    root_ = pattern;
+    for (const char* room : {"core", "learn", "server", "client", "protocol", "tests"})
+      write(std::string(room) + "/README.md", "# " + std::string(room) + "\n");
+    write("core/rng.h", kHeader + "#include <array>\n");
+    write("protocol/frame.h", kHeader + "#include \"core/rng.h\"\n");
+    write("server/engine.h", kHeader + "#include \"protocol/frame.h\"\n");
+  }
+  ~Tree() { fs::remove_all(root_); }
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  void write(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path, std::ios::binary) << text;
+  }
+  std::vector<std::string> findings() const {
+    std::vector<std::string> texts;
+    for (const Finding& finding : check_tree(root_)) texts.push_back(to_string(finding));
+    return texts;
+  }
+  const fs::path& root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+bool starts_with(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+// Writes one file and expects exactly one finding, at this place and with these words in it.
+void expect_one(const std::string& path, const std::string& text, const std::string& place,
+                const std::string& words) {
+  CAPTURE(path);
+  CAPTURE(text);
+  const Tree tree;
+  tree.write(path, text);
+  const auto findings = tree.findings();
+  REQUIRE(findings.size() == 1);
+  CAPTURE(findings[0]);
+  CHECK(starts_with(findings[0], place + ": "));
+  CHECK(findings[0].find(words) != std::string::npos);
+}
+
+void expect_none(const std::string& path, const std::string& text) {
+  CAPTURE(path);
+  CAPTURE(text);
+  const Tree tree;
+  tree.write(path, text);
+  const auto findings = tree.findings();
+  CAPTURE((findings.empty() ? "" : findings[0]));
+  CHECK(findings.empty());
+}
+
+}  // namespace
+
+TEST_CASE("tidy: a clean tree has no findings") { CHECK(Tree().findings().empty()); }
+
+TEST_CASE("tidy: includes against the room order are found") {
+  expect_one("core/a.cc", "#include \"protocol/frame.h\"\n", "core/a.cc:1", "core may not include");
+  expect_one("learn/a.cc", "\n#include \"server/engine.h\"\n", "learn/a.cc:2", "learn may not include");
+  expect_one("protocol/a.cc", "  #  include   \"server/engine.h\"\n", "protocol/a.cc:1",
+             "protocol may not include");
+  expect_one("client/a.cc", "#include \"server/engine.h\"\n", "client/a.cc:1", "client may not include");
+  expect_none("server/a.cc", "#include \"core/rng.h\"\n#include \"protocol/frame.h\"\n");
+  expect_none("tests/a.cc", "#include \"core/rng.h\"\n#include \"server/engine.h\"\n");
+}
+
+TEST_CASE("tidy: a room may not include the tests") {
+  const Tree tree;
+  tree.write("tests/fake.h", kHeader);
+  tree.write("server/a.cc", "#include \"tests/fake.h\"\n");
+  REQUIRE(tree.findings().size() == 1);
+  CHECK(tree.findings()[0] == "server/a.cc:1: a room may not include \"tests/fake.h\"");
+}
+
+TEST_CASE("tidy: sockets, overlay networks and databases stay out of rooms that decide") {
+  expect_one("core/a.cc", "#include <boost/asio.hpp>\n", "core/a.cc:1", "boost/asio.hpp");
+  expect_one("learn/a.cc", "#include <sqlite3.h>\n", "learn/a.cc:1", "sqlite3.h");
+  expect_one("learn/a.cc", "#include <opendht/dhtrunner.h>\n", "learn/a.cc:1", "opendht");
+  expect_none("server/a.cc", "#include <boost/asio.hpp>\n");
+}
+
+TEST_CASE("tidy: public headers include the standard library and the project alone") {
+  expect_one("learn/a.h", kHeader + "#include <Eigen/Core>\n", "learn/a.h:3", "public header");
+  expect_one("server/a.h", kHeader + "#include <boost/asio.hpp>\n", "server/a.h:3", "public header");
+  expect_one("core/a.h", kHeader + "#include <unistd.h>\n", "core/a.h:3", "public header");
+  expect_none("server/detail/a.h", kHeader + "#include <boost/asio.hpp>\n");
+  expect_none("learn/a.cc", "#include <Eigen/Core>\n");
+  expect_none("tests/a.h", kHeader + "#include <doctest/doctest.h>\n");
+}
+
+TEST_CASE("tidy: quoted includes start at the root of the repository") {
+  expect_one("core/a.cc", "#include \"rng.h\"\n", "core/a.cc:1", "not a path from the root");
+  expect_one("core/a.cc", "#include \"core/gone.h\"\n", "core/a.cc:1", "not a path from the root");
+  expect_none("protocol/a.cc", "#include \"proto/wire.pb.h\"\n");
+}
+
+TEST_CASE("tidy: clocks, hidden randomness, the environment and threads belong in shells") {
+  for (const char* line :
+       {"auto t = std::chrono::steady_clock::now();", "std::chrono::system_clock::time_point t;",
+        "std::random_device d;", "const char* home = std::getenv(\"HOME\");", "std::thread worker(run);",
+        "std::jthread worker(run);", "auto f = std::async(run);", "auto t = time(nullptr);",
+        "auto t = std::time(nullptr);", "auto t = ::time (nullptr);", "int r = rand();",
+        "std::this_thread::sleep_for(pause);"}) {
+    expect_one("learn/a.cc", std::string("// A file.\n") + line + "\n", "learn/a.cc:2", "belongs in a shell");
+    expect_none("server/a.cc", std::string(line) + "\n");
+    expect_none("core/platform/a.cc", std::string(line) + "\n");
+    expect_none("tests/a.cc", std::string(line) + "\n");
+  }
+  expect_one("core/a.cc", "#include <thread>\n", "core/a.cc:1", "<thread>");
+  expect_one("core/a.h", kHeader + "#include <future>\n", "core/a.h:3", "<future>");
+}
+
+TEST_CASE("tidy: what only looks like a clock is let through") {
+  for (const char* line :
+       {"// no std::random_device, no getenv here", "/* std::thread */ int x;",
+        "const char* text = \"std::random_device\";", "auto t = event.time(now);", "auto t = event->time();",
+        "double virtual_time(int x);", "const Time time = now;", "auto t = clock_of::time(x);",
+        "my_steady_clock_count = 1'000'000;", "auto s = R\"(std::thread \" )\"; char c = '\"';"})
+    expect_none("learn/a.cc", std::string(line) + "\n");
+}
+
+TEST_CASE("tidy: a comment or a literal ends where it ends") {
+  expect_one("learn/a.cc", "/* a\n */ std::random_device d;\n", "learn/a.cc:2", "random_device");
+  expect_one("learn/a.cc", "char c = '\"'; std::random_device d; char e = '\"';\n", "learn/a.cc:1",
+             "random_device");
+  expect_one("learn/a.cc", "auto s = \"a\\\"b\"; std::random_device d;\n", "learn/a.cc:1", "random_device");
+  expect_one("learn/a.cc", "auto s = R\"x()\")x\"; std::random_device d;\n", "learn/a.cc:1", "random_device");
+  expect_one("learn/a.cc", "int n = 1'000; std::random_device d; int m = 2'000;\n", "learn/a.cc:1",
+             "random_device");
+}
+
+TEST_CASE("tidy: a room without a read-me, or with a long one, is found") {
+  const Tree tree;
+  fs::remove(tree.root() / "learn/README.md");
+  CHECK(tree.findings() == std::vector<std::string>{"learn: the room has no README.md"});
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "line\n";
+  expect_none("core/README.md", text);
+  expect_one("core/README.md", text + "line\n", "core/README.md", "61 lines");
+  expect_none("core/platform/README.md", text + "line\n");
+}
+
+TEST_CASE("tidy: files above the size limits are found") {
+  const auto lines = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "int x;\n";
+    return text;
+  };
+  expect_none("core/a.cc", lines(400));
+  expect_one("core/a.cc", lines(401), "core/a.cc", "401 lines");
+  expect_none("core/a.h", kHeader + lines(248));
+  expect_one("core/a.h", kHeader + lines(249), "core/a.h", "251 lines");
+  expect_none("tests/unit/core/a_test.cc", lines(600));
+  expect_one("tests/unit/core/a_test.cc", lines(601), "tests/unit/core/a_test.cc", "601 lines");
+}
+
+TEST_CASE("tidy: more than 25 files in one folder are found") {
+  const Tree tree;
+  for (int i = 0; i < 25; ++i) tree.write("core/crowd/f" + std::to_string(i) + ".cc", "int x;\n");
+  CHECK(tree.findings().empty());
+  tree.write("core/crowd/one_more.cc", "int x;\n");
+  REQUIRE(tree.findings().size() == 1);
+  CHECK(starts_with(tree.findings()[0], "core/crowd: 26 files"));
+}
+
+TEST_CASE("tidy: headers open with a comment and are included once") {
+  expect_one("core/a.h", "#pragma once\n", "core/a.h:1", "opens with a comment");
+  expect_one("core/a.h", "// What it is.\nint x;\n", "core/a.h:1", "#pragma once");
+}
+
+TEST_CASE("tidy: tabs, trailing blanks, unfinished work and a missing last newline are found") {
+  expect_one("core/a.cc", "int x;\n\tint y;\n", "core/a.cc:2", "a tab");
+  expect_one("core/a.cc", "int x; \n", "core/a.cc:1", "blanks at the end");
+  expect_one("docs/a.md", "text \n", "docs/a.md:1", "blanks at the end");
+  expect_one("core/a.cc", "int x;", "core/a.cc:1", "no newline");
+  for (const std::string& marker :
+       {std::string("TO") + "DO", std::string("FIX") + "ME", std::string("XX") + "X"})
+    expect_one("core/a.cc", "// " + marker + ": later\n", "core/a.cc:1", marker);
+  expect_none("core/a.cc", "int TODOS = 1;\n");
+}
+
+TEST_CASE("tidy: build trees, hidden folders, links and unknown files are passed over") {
+  const Tree tree;
+  const std::string bad = "\tstd::random_device d; \n";
+  tree.write("build/dev/core/a.cc", bad);
+  tree.write(".deps/a.cc", bad);
+  tree.write("tests/fuzz/corpus/a", bad);
+  fs::create_directory_symlink(tree.root() / "build", tree.root() / "learn/link");
+  CHECK(tree.findings().empty());
+  tree.write("core/build/a.cc", bad);
+  CHECK(tree.findings().size() == 3);
+}
+
+}  // namespace fedge::tidy

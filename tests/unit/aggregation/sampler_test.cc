@@ -1,0 +1,69 @@
+#include "aggregation/samplers/sampler.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace fedge::aggregation {
+namespace {
+
+std::vector<Candidate> candidates(std::uint32_t count) {
+  std::vector<Candidate> result;
+  for (std::uint32_t i = 0; i < count; ++i) result.push_back({ClientId(3 * i), SampleCount(60)});
+  return result;
+}
+
+std::vector<ClientId> uniform(const std::vector<Candidate>& pool, std::size_t count, std::uint64_t seed) {
+  const auto sampler = make_sampler(SamplingSpec{});
+  return sampler->select({RoundNumber(1), pool, count, Rng(seed).fork("sample", 1)});
+}
+
+}  // namespace
+
+TEST_CASE("uniform: picks the wanted number of distinct candidates, sorted") {
+  const auto pool = candidates(100);
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const auto chosen = uniform(pool, 10, seed);
+    REQUIRE(chosen.size() == 10);
+    CHECK(std::is_sorted(chosen.begin(), chosen.end()));
+    CHECK(std::set<ClientId>(chosen.begin(), chosen.end()).size() == 10);
+    for (const ClientId client : chosen) CHECK((client.value() % 3 == 0 && client.value() < 300));
+  }
+}
+
+TEST_CASE("uniform: takes everybody when there are no more than wanted") {
+  const std::vector<ClientId> everybody = {ClientId(0), ClientId(3), ClientId(6)};
+  CHECK(uniform(candidates(3), 3, 1) == everybody);
+  CHECK(uniform(candidates(3), 10, 1) == everybody);
+  CHECK(uniform(candidates(0), 10, 1).empty());
+  CHECK(uniform(candidates(3), 0, 1).empty());
+}
+
+TEST_CASE("uniform: the same stream and candidates give the same choice, another stream another") {
+  const auto pool = candidates(1000);
+  CHECK(uniform(pool, 20, 7) == uniform(pool, 20, 7));
+  CHECK(uniform(pool, 20, 7) != uniform(pool, 20, 8));
+}
+
+TEST_CASE("uniform: a sampler has no memory of earlier choices") {
+  const auto pool = candidates(50);
+  const auto used = make_sampler(SamplingSpec{});
+  (void)used->select({RoundNumber(1), pool, 5, Rng(3)});
+  CHECK(used->select({RoundNumber(2), pool, 5, Rng(4)}) ==
+        make_sampler(SamplingSpec{})->select({RoundNumber(2), pool, 5, Rng(4)}));
+}
+
+TEST_CASE("uniform: all pairs of five are equally likely") {
+  // 10 pairs, 20,000 draws: 2,000 each; chi-square with 9 degrees of freedom, 27.9 at p = 0.001.
+  const auto pool = candidates(5);
+  std::map<std::vector<ClientId>, int> seen;
+  for (std::uint64_t seed = 0; seed < 20'000; ++seed) ++seen[uniform(pool, 2, seed)];
+  REQUIRE(seen.size() == 10);
+  double chi_square = 0;
+  for (const auto& [pair, count] : seen) chi_square += (count - 2000.0) * (count - 2000.0) / 2000.0;
+  CHECK(chi_square < 27.9);
+}
+
+}  // namespace fedge::aggregation

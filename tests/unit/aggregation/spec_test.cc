@@ -1,0 +1,79 @@
+#include "aggregation/spec.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace fedge::aggregation {
+namespace {
+
+struct Specs {
+  SamplingSpec sampling;
+  StrategySpec strategy;
+};
+
+Result<Specs> read(const std::string& text) {
+  FEDGE_TRY(document, config::parse_toml(text, "run.toml"));
+  config::Reader root(document.root, "", document.name);
+  Specs specs{read_sampling(root), read_strategy(root)};
+  FEDGE_TRY_VOID(root.finish());
+  return specs;
+}
+
+std::string error_of(const std::string& text) {
+  const auto specs = read(text);
+  REQUIRE_FALSE(specs);
+  return specs.error().message;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("spec: an empty file has the defaults") {
+  const auto specs = read("");
+  REQUIRE(specs);
+  CHECK(specs->sampling.kind == "uniform");
+  CHECK(specs->sampling.clients_per_round == 10);
+  CHECK(specs->sampling.over_selection == 1.0);
+  CHECK(specs->sampling.min_available == 1);
+  CHECK(specs->strategy.kind == "fedavg");
+  CHECK(specs->strategy.server_learning_rate == 1.0);
+  CHECK(specs->strategy.fixed_point.fraction_bits == 28);
+  CHECK(specs->strategy.fixed_point.max_abs == 256.0);
+}
+
+TEST_CASE("spec: every key arrives") {
+  const auto specs = read(
+      "[sampling]\nkind = \"uniform\"\nclients_per_round = 50\nover_selection = 1.3\nmin_available = 20\n"
+      "[strategy]\nkind = \"fedavg\"\nserver_learning_rate = 0.5\nfraction_bits = 20\nmax_abs = 4096\n");
+  REQUIRE(specs);
+  CHECK(specs->sampling.clients_per_round == 50);
+  CHECK(specs->sampling.over_selection == 1.3);
+  CHECK(specs->sampling.min_available == 20);
+  CHECK(specs->strategy.server_learning_rate == 0.5);
+  CHECK(specs->strategy.fixed_point.fraction_bits == 20);
+  CHECK(specs->strategy.fixed_point.max_abs == 4096.0);
+}
+
+TEST_CASE("spec: mistakes are named with their line") {
+  CHECK(contains(error_of("[sampling]\nclient_per_round = 5\n"), "clients_per_round"));
+  CHECK(contains(error_of("[sampling]\n\nover_selection = 0.5\n"), "run.toml:3"));
+  CHECK(contains(error_of("[sampling]\nclients_per_round = 0\n"), "sampling.clients_per_round"));
+  CHECK(contains(error_of("[strategy]\nkind = \"fedavgg\"\n"), "fedavg"));
+  CHECK(contains(error_of("[strategy]\nserver_learning_rate = -1\n"), "strategy.server_learning_rate"));
+  CHECK(contains(error_of("[strategy]\nfraction_bits = 64\n"), "strategy.fraction_bits"));
+  CHECK(contains(error_of("[strategy]\nmax_abs = nan\n"), "strategy.max_abs"));
+}
+
+TEST_CASE("spec: a fixed point that leaves no room for a round's samples is refused") {
+  // 2^20 * 2^28 = 2^48 a sample: room for 2^15 - 1.
+  const std::string error = error_of("[strategy]\nmax_abs = 1048576\n");
+  CHECK(contains(error, "run.toml:2: strategy.max_abs"));
+  CHECK(contains(error, "32767 samples"));
+  CHECK(read("[strategy]\nmax_abs = 1048576\nfraction_bits = 20\n"));
+}
+
+}  // namespace fedge::aggregation

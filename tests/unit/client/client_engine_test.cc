@@ -1,0 +1,206 @@
+#include "client/client_engine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace fedge;
+using fedge::client::ClientEngine;
+
+static_assert(Node<ClientEngine>);
+
+namespace {
+
+const RunId kRun(77);
+
+// Drives one engine by hand and keeps what it asked for.
+struct Harness {
+  ClientEngine engine{{.first = seconds(1), .longest = seconds(8)}};
+  Rng rng{5};
+  Time now{};
+  std::vector<ClientEngine::Effect> effects;
+
+  void feed(const ClientEngine::Input& input) {
+    effects.clear();
+    engine.step(input, {now, rng}, effects);
+  }
+  template <class T>
+  const T* effect() const {
+    for (const auto& candidate : effects)
+      if (const auto* found = std::get_if<T>(&candidate)) return found;
+    return nullptr;
+  }
+  template <class M>
+  const M* sent() const {
+    for (const auto& candidate : effects)
+      if (const auto* send = std::get_if<ClientEngine::Send>(&candidate))
+        if (const auto* message = std::get_if<M>(&send->message)) return message;
+    return nullptr;
+  }
+  void go_online() {
+    feed(ClientEngine::Start{});
+    REQUIRE(effect<ClientEngine::Connect>() != nullptr);
+    feed(ClientEngine::Connected{});
+  }
+  void describe_and_prepare() {
+    feed(ClientEngine::Received{
+        protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
+    REQUIRE(effect<ClientEngine::PrepareRun>() != nullptr);
+    feed(ClientEngine::RunPrepared{kRun});
+  }
+  void request(std::uint32_t round) {
+    protocol::TrainRequest request;
+    request.run = kRun;
+    request.round = RoundNumber(round);
+    request.coverage = Coverage::all(10);
+    feed(ClientEngine::Received{request});
+  }
+  void train(std::uint32_t round) {
+    request(round);
+    REQUIRE(effect<ClientEngine::FetchModel>() != nullptr);
+    feed(ClientEngine::ModelFetched{RoundNumber(round)});
+    REQUIRE(effect<ClientEngine::Train>() != nullptr);
+  }
+  void finish_training(std::uint32_t round) {
+    protocol::UpdateOffer offer;
+    offer.run = kRun;
+    offer.round = RoundNumber(round);
+    offer.samples = SampleCount(60);
+    feed(ClientEngine::Trained{RoundNumber(round), offer});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("client: fetches, trains, offers, and is free again after the verdict") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(1);
+  h.finish_training(1);
+  REQUIRE(h.sent<protocol::UpdateOffer>() != nullptr);
+  CHECK(h.sent<protocol::UpdateOffer>()->samples == SampleCount(60));
+  h.feed(ClientEngine::Received{protocol::UpdateVerdict{kRun, RoundNumber(1), true, {}, {}}});
+  CHECK(h.effect<ClientEngine::Abandon>() != nullptr);
+  h.train(2);
+}
+
+TEST_CASE("client: work that arrives while the run is being prepared starts when it is ready") {
+  Harness h;
+  h.go_online();
+  h.feed(ClientEngine::Received{
+      protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
+  h.request(1);
+  CHECK(h.effect<ClientEngine::FetchModel>() == nullptr);
+  h.feed(ClientEngine::RunPrepared{kRun});
+  CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
+}
+
+TEST_CASE("client: reconnects with exponential back-off and jitter, at most the longest delay") {
+  Harness h;
+  h.go_online();
+  std::vector<double> delays;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+    REQUIRE(h.engine.next_deadline().has_value());
+    const double delay = to_seconds(*h.engine.next_deadline() - h.now);
+    CHECK(delay > 0);
+    CHECK(delay <= std::min(8.0, std::exp2(attempt)));
+    delays.push_back(delay);
+    h.now = *h.engine.next_deadline() - Duration(1);
+    h.feed(Expired{});
+    CHECK(h.effect<ClientEngine::Connect>() == nullptr);  // an early timer is harmless
+    h.now += Duration(1);
+    h.feed(Expired{});
+    CHECK(h.effect<ClientEngine::Connect>() != nullptr);
+    CHECK(!h.engine.next_deadline().has_value());
+  }
+  std::sort(delays.begin(), delays.end());
+  CHECK(std::unique(delays.begin(), delays.end()) == delays.end());
+  h.feed(ClientEngine::Connected{});
+  h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+  CHECK(*h.engine.next_deadline() - h.now <= seconds(1));  // success starts over
+}
+
+TEST_CASE("client: an update finished while offline is offered after the reconnect, not trained again") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(4);
+  h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "cut"}});
+  h.finish_training(4);
+  CHECK(h.sent<protocol::UpdateOffer>() == nullptr);
+  h.now = *h.engine.next_deadline();
+  h.feed(Expired{});
+  h.feed(ClientEngine::Connected{});
+  h.request(4);
+  CHECK(h.effect<ClientEngine::FetchModel>() == nullptr);
+  REQUIRE(h.sent<protocol::UpdateOffer>() != nullptr);
+  CHECK(h.sent<protocol::UpdateOffer>()->round == RoundNumber(4));
+}
+
+TEST_CASE("client: a newer round replaces the task in hand, and the old result is not offered") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(1);
+  h.request(2);
+  CHECK(h.effect<ClientEngine::Abandon>()->round == RoundNumber(1));
+  CHECK(h.effect<ClientEngine::FetchModel>()->round == RoundNumber(2));
+  h.finish_training(1);
+  CHECK(h.effects.empty());
+}
+
+TEST_CASE("client: a cancelled task is dropped") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(1);
+  h.feed(ClientEngine::Received{protocol::CancelTask{kRun, RoundNumber(1), "round closed"}});
+  CHECK(h.effect<ClientEngine::Abandon>() != nullptr);
+  h.finish_training(1);
+  CHECK(h.effects.empty());
+}
+
+TEST_CASE("client: a failure is told to the coordinator with its reason") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.request(1);
+  h.feed(ClientEngine::ModelFailed{RoundNumber(1), {ErrorCode::kCorrupt, "chunk 3 is damaged"}});
+  REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
+  CHECK(h.sent<protocol::TaskFailed>()->reason == "chunk 3 is damaged");
+  CHECK(h.sent<protocol::TaskFailed>()->code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("client: data that cannot be prepared fails the work that waits for it") {
+  Harness h;
+  h.go_online();
+  h.feed(ClientEngine::Received{
+      protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
+  h.request(1);
+  h.feed(ClientEngine::RunRejected{kRun, {ErrorCode::kNotFound, "no data here"}});
+  REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
+  CHECK(h.sent<protocol::TaskFailed>()->reason == "no data here");
+}
+
+TEST_CASE("client: a final refusal stops it for good, and it says why") {
+  for (const ErrorCode code : {ErrorCode::kRefused, ErrorCode::kUnsupported}) {
+    Harness h;
+    h.feed(ClientEngine::Start{});
+    h.feed(ClientEngine::Disconnected{{code, "key revoked"}});
+    REQUIRE(h.effect<ClientEngine::Finished>() != nullptr);
+    CHECK(h.effect<ClientEngine::Finished>()->error->message == "key revoked");
+    CHECK(h.engine.stopped());
+    CHECK(!h.engine.next_deadline().has_value());
+    h.feed(ClientEngine::Start{});
+    CHECK(h.effects.empty());
+  }
+}
+
+TEST_CASE("client: work of a run it was not told about is refused") {
+  Harness h;
+  h.go_online();
+  h.request(1);
+  REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
+}

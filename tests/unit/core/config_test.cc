@@ -1,0 +1,109 @@
+#include <doctest/doctest.h>
+
+#include "core/config/document.h"
+#include "core/config/reader.h"
+
+using namespace fedge::config;
+
+namespace {
+
+Document parse(const char* text) {
+  auto document = parse_toml(text, "run.toml");
+  REQUIRE(document);
+  return *document;
+}
+
+std::string error_of(const char* text) {
+  const Document document = parse(text);
+  Reader root(document.root, "", document.name);
+  Reader section = root.section("training");
+  section.integer("batch_size", 20, {1, 1000}, "Samples in one step.");
+  section.number("learning_rate", 0.1, {0, 10}, "Step size.");
+  section.choice("optimizer", {"sgd", "adam"}, 0, "Local optimizer.");
+  section.boolean("shuffle", true, "New order each epoch.");
+  section.integers("hidden", std::vector<std::int64_t>{200}, {1, 100}, "Units.");
+  root.adopt(section);
+  const auto result = root.finish();
+  return result ? "" : result.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("config: values of every type are read, absent keys take their defaults") {
+  const Document document =
+      parse("[training]\nbatch_size = 32\nlearning_rate = 1\nname = \"x\"\nhidden = [3, 4]\n");
+  Reader root(document.root, "", document.name);
+  Reader section = root.section("training");
+  CHECK(section.integer("batch_size", 20, {1, 1000}, "") == 32);
+  CHECK(section.number("learning_rate", 0.1, {0, 10}, "") == 1.0);
+  CHECK(section.text("name", "", "") == "x");
+  CHECK(section.integers("hidden", std::nullopt, {1, 9}, "") == std::vector<std::int64_t>{3, 4});
+  CHECK(section.boolean("shuffle", true, ""));
+  root.adopt(section);
+  CHECK(root.finish());
+}
+
+TEST_CASE("config: errors name file, line, key, and what would be right") {
+  CHECK(error_of("[training]\n\nbatchsize = 3\n") ==
+        "run.toml:3: unknown key training.batchsize, did you mean training.batch_size?");
+  CHECK(error_of("[trainig]\nbatch_size = 3\n") == "run.toml:1: unknown key trainig, did you mean training?");
+  CHECK(error_of("[training]\nbatch_size = 0\n") ==
+        "run.toml:2: training.batch_size: 0 is out of range, expected 1 to 1000");
+  CHECK(error_of("[training]\nbatch_size = \"3\"\n") ==
+        "run.toml:2: training.batch_size: is a text, expected a whole number");
+  CHECK(error_of("[training]\nlearning_rate = nan\n") ==
+        "run.toml:2: training.learning_rate: nan is out of range, expected 0 to 10");
+  CHECK(error_of("[training]\noptimizer = \"adma\"\n") ==
+        "run.toml:2: training.optimizer: \"adma\" is not known, did you mean \"adam\"? (one of sgd, adam)");
+  CHECK(error_of("training = 3\n") == "run.toml:1: training: is a whole number, expected a table");
+  CHECK(error_of("[training]\nhidden = [1, 2.5]\n") ==
+        "run.toml:2: training.hidden: holds a number, expected whole numbers only");
+}
+
+TEST_CASE("config: a required key that is missing is named with its meaning") {
+  const Document document = parse("");
+  Reader root(document.root, "", document.name);
+  root.integer("rounds", std::nullopt, {1, 9}, "Rounds to train.");
+  CHECK(root.finish().error().message == "run.toml: rounds is missing: Rounds to train.");
+}
+
+TEST_CASE("config: a syntax error names file, line and column") {
+  const auto broken = parse_toml("[run]\nname = \n", "run.toml");
+  REQUIRE(!broken);
+  CHECK(broken.error().message.starts_with("run.toml:2:"));
+}
+
+TEST_CASE("config: --set overrides, makes tables on the way, and takes bare words as texts") {
+  Document document = parse("[run]\nseed = 1\n");
+  CHECK(set(document, "run.seed=8"));
+  CHECK(set(document, "strategy.kind=fedavg"));
+  CHECK(set(document, "data.partition.alpha=0.25"));
+  CHECK(
+      canonical_toml(document.root) ==
+      "[\"data\"]\n\"partition\" = { \"alpha\" = 0.25 }\n[\"run\"]\n\"seed\" = 8\n[\"strategy\"]\n\"kind\" = "
+      "\"fedavg\"\n");
+  CHECK(!set(document, "run.seed.deeper=1"));
+  CHECK(!set(document, "novalue"));
+}
+
+TEST_CASE("config: canonical text is the same for different spellings and reads back as itself") {
+  const Document a = parse("b = 1\n[t]\nx = 0.5\ny = \"q\\\"\\n\"\n");
+  const std::string text = canonical_toml(a.root);
+  const auto again = parse_toml(text, "again");
+  REQUIRE(again);
+  CHECK(canonical_toml(again->root) == text);
+  const Document c = parse("b=1\nt={y=\"q\\u0022\\u000A\",x=5e-1} # comment\n");
+  CHECK(canonical_toml(c.root) == text);
+}
+
+TEST_CASE("config: the reference lists what the reader asked for") {
+  std::vector<KeyDoc> docs;
+  const Table empty;
+  Reader root(empty, "", "", &docs);
+  Reader section = root.section("training");
+  section.integer("batch_size", 20, {1, 1000}, "Samples in one step.");
+  REQUIRE(docs.size() == 1);
+  CHECK(docs[0].path == "training.batch_size");
+  CHECK(docs[0].type == "whole number, 1 to 1000");
+  CHECK(docs[0].fallback == "20");
+}

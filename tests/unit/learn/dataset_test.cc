@@ -1,0 +1,187 @@
+#include "learn/dataset.h"
+
+#include <cmath>
+
+#include "learn/partition.h"
+#include "tests/unit/learn/idx_fixture.h"
+
+using namespace fedge;
+using namespace fedge::learn;
+using test::gzip;
+using test::idx;
+
+namespace {
+
+constexpr std::size_t kPixels = 28 * 28;
+
+struct TrainTest {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> test;
+};
+
+// Both splits, or the first error.
+Result<TrainTest> load(const DataSpec& spec) {
+  FEDGE_TRY(train, load_train(spec));
+  FEDGE_TRY(test, load_test(spec));
+  return TrainTest{train, test};
+}
+
+// Sample i is one shade all over.
+test::Bytes images(const test::Bytes& shades) {
+  test::Bytes pixels;
+  for (const auto shade : shades) pixels.insert(pixels.end(), kPixels, shade);
+  return idx({static_cast<std::uint32_t>(shades.size()), 28, 28}, pixels);
+}
+
+test::Bytes labels(const test::Bytes& values) {
+  return idx({static_cast<std::uint32_t>(values.size())}, values);
+}
+
+// Four training samples and two for the test, packed.
+struct Fixture {
+  test::TemporaryDirectory directory;
+  DataSpec spec;
+
+  Fixture() {
+    directory.write("train-images-idx3-ubyte.gz", gzip(images({0, 255, 51, 102})));
+    directory.write("train-labels-idx1-ubyte.gz", gzip(labels({9, 0, 3, 3})));
+    directory.write("t10k-images-idx3-ubyte.gz", gzip(images({204, 1})));
+    directory.write("t10k-labels-idx1-ubyte.gz", gzip(labels({7, 8})));
+    spec.directory = directory.path().string();
+  }
+};
+
+void check_fails(const DataSpec& spec, ErrorCode code, const std::vector<std::string>& words) {
+  const auto result = load(spec);
+  REQUIRE_FALSE(result.has_value());
+  CHECK(result.error().code == code);
+  for (const auto& word : words)
+    CHECK_MESSAGE(result.error().message.find(word) != std::string::npos, result.error().message);
+}
+
+// The real one, or nothing.
+std::optional<TrainTest> fashion_mnist() {
+  auto data = load(DataSpec{});
+  if (data) return std::move(data).value();
+  REQUIRE(data.error().code == ErrorCode::kNotFound);
+  MESSAGE("skipped: not found: " << data.error().message);
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("dataset: pixels are normalised to (x / 255 - 0.2860) / 0.3530, labels kept") {
+  const Fixture fixture;
+  const auto data = load(fixture.spec);
+  REQUIRE(data.has_value());
+  CHECK(data->train->shape.height == 28);
+  CHECK(data->train->shape.width == 28);
+  CHECK(data->train->shape.channels == 1);
+  CHECK(data->train->classes == 10);
+  CHECK(data->train->labels == std::vector<std::uint8_t>{9, 0, 3, 3});
+  CHECK(data->test->labels == std::vector<std::uint8_t>{7, 8});
+  // By hand: -0.2860/0.3530, 0.7140/0.3530, (0.2 - 0.2860)/0.3530, (0.4 - 0.2860)/0.3530.
+  const double expected[] = {-0.8101983, 2.0226629, -0.2436261, 0.3229462};
+  for (std::size_t sample = 0; sample < 4; ++sample) {
+    const auto input = data->train->input(sample);
+    REQUIRE(input.size() == kPixels);
+    for (const float value : input) REQUIRE(value == doctest::Approx(expected[sample]).epsilon(1e-6));
+  }
+  CHECK(data->test->input(0)[783] == doctest::Approx(1.4560907).epsilon(1e-6));  // (0.8 - 0.2860) / 0.3530
+}
+
+TEST_CASE("dataset: unpacked files do as well") {
+  const Fixture fixture;
+  std::filesystem::remove(fixture.directory.path() / "train-images-idx3-ubyte.gz");
+  fixture.directory.write("train-images-idx3-ubyte", images({0, 255, 51, 102}));
+  const auto data = load(fixture.spec);
+  REQUIRE(data.has_value());
+  CHECK(data->train->input(1)[0] == doctest::Approx(2.0226629).epsilon(1e-6));
+}
+
+TEST_CASE("dataset: a missing file names its path, the package and the key to set") {
+  const Fixture fixture;
+  const auto path = fixture.directory.path() / "t10k-labels-idx1-ubyte.gz";
+  std::filesystem::remove(path);
+  check_fails(fixture.spec, ErrorCode::kNotFound,
+              {path.string(), "apt-get install dataset-fashion-mnist", "data.directory"});
+}
+
+TEST_CASE("dataset: damaged files are named with what does not match") {
+  const Fixture fixture;
+  SUBCASE("more images than labels") {
+    fixture.directory.write("train-images-idx3-ubyte.gz", gzip(images({0, 1, 2, 3, 4})));
+    check_fails(fixture.spec, ErrorCode::kCorrupt,
+                {"train-images-idx3-ubyte.gz holds 5 images", "holds 4 labels"});
+  }
+  SUBCASE("a label that is no class") {
+    fixture.directory.write("t10k-labels-idx1-ubyte.gz", gzip(labels({7, 10})));
+    check_fails(fixture.spec, ErrorCode::kCorrupt, {"t10k-labels", "label 10 of sample 1", "0 to 9"});
+  }
+  SUBCASE("images of another size") {
+    fixture.directory.write("t10k-images-idx3-ubyte.gz", gzip(idx({2, 1, 2}, {1, 2, 3, 4})));
+    check_fails(fixture.spec, ErrorCode::kCorrupt, {"t10k-images", "images are 1x2, expected 28x28"});
+  }
+  SUBCASE("a flipped bit of the checksum") {
+    auto packed = gzip(images({0, 255, 51, 102}));
+    packed[packed.size() - 5] ^= 0x80;
+    fixture.directory.write("train-images-idx3-ubyte.gz", packed);
+    check_fails(fixture.spec, ErrorCode::kCorrupt, {"train-images-idx3-ubyte.gz", "CRC-32"});
+  }
+}
+
+TEST_CASE("dataset: an unknown name is refused and the known one needs no files to be described") {
+  DataSpec spec;
+  const auto info = describe(spec);
+  REQUIRE(info.has_value());
+  CHECK(info->shape.size() == 784);
+  CHECK(info->classes == 10);
+  REQUIRE(info->class_names.size() == 10);
+  CHECK(info->class_names[9] == "Ankle boot");
+  spec.dataset = "cifar-10";
+  CHECK(describe(spec).error().message.find("\"cifar-10\" is not known") != std::string::npos);
+}
+
+TEST_CASE("dataset: one client's part is its samples of the whole, in the partition's order") {
+  Fixture fixture;
+  fixture.spec.partition.clients = 2;
+  const auto whole = load(fixture.spec);
+  const Rng rng(5);
+  const auto parts = partition(fixture.spec.partition, whole->train->labels, 10, rng);
+  REQUIRE(parts.has_value());
+  for (std::size_t client = 0; client < 2; ++client) {
+    const auto part = load_part(fixture.spec, client, rng);
+    REQUIRE(part.has_value());
+    REQUIRE((*part)->size() == parts->of(client).size());
+    for (std::size_t i = 0; i < (*part)->size(); ++i) {
+      const std::uint32_t sample = parts->of(client)[i];
+      CHECK((*part)->labels[i] == whole->train->labels[sample]);
+      CHECK((*part)->input(i)[400] == whole->train->input(sample)[400]);
+    }
+  }
+}
+
+TEST_CASE("dataset: Fashion-MNIST is the published one") {
+  const auto data = fashion_mnist();
+  if (!data) return;
+  REQUIRE(data->train->size() == 60000);
+  REQUIRE(data->test->size() == 10000);
+  std::vector<int> train(10), test(10);
+  for (const auto label : data->train->labels) ++train[label];
+  for (const auto label : data->test->labels) ++test[label];
+  CHECK(train == std::vector<int>(10, 6000));
+  CHECK(test == std::vector<int>(10, 1000));
+  // The first labels as every tutorial prints them.
+  const std::vector<std::uint8_t> first = {9, 0, 0, 3, 0, 2, 7, 2, 5, 5};
+  CHECK(std::vector<std::uint8_t>(data->train->labels.begin(), data->train->labels.begin() + 10) == first);
+  // Mean and deviation of the training pixels are 0.2860 and 0.3530, so normalised they are 0 and 1.
+  double sum = 0;
+  double squares = 0;
+  for (const float value : data->train->inputs.span()) {
+    sum += static_cast<double>(value);
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const double mean = sum / (60000.0 * 784);
+  CHECK(mean * 0.3530 + 0.2860 == doctest::Approx(72.940 / 255).epsilon(1e-4));
+  CHECK(std::sqrt(squares / (60000.0 * 784) - mean * mean) == doctest::Approx(1.0).epsilon(1e-3));
+}

@@ -1,0 +1,269 @@
+// Every model against a slow network in double precision: scores directly, gradients by central
+// differences of its loss.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "learn/model.h"
+#include "reference_network.h"
+
+using namespace fedge;
+using namespace fedge::learn;
+
+namespace {
+
+struct Case {
+  std::string name;
+  ModelSpec spec;
+  InputShape input;
+  std::size_t classes;
+};
+
+ModelSpec mlp(std::vector<std::size_t> hidden) {
+  ModelSpec spec;
+  spec.kind = ModelKind::kMlp;
+  spec.hidden = std::move(hidden);
+  return spec;
+}
+
+ModelSpec cnn(std::vector<std::size_t> channels, std::size_t dense) {
+  ModelSpec spec;
+  spec.kind = ModelKind::kCnn;
+  spec.channels = std::move(channels);
+  spec.dense = dense;
+  return spec;
+}
+
+const std::vector<Case>& cases() {
+  ModelSpec softmax;
+  softmax.kind = ModelKind::kSoftmax;
+  static const std::vector<Case> all = {
+      {"softmax", softmax, {4, 5, 1}, 7},
+      {"softmax of two classes over one pixel", softmax, {1, 1, 1}, 2},
+      {"mlp, one hidden layer", mlp({7}), {3, 3, 1}, 4},
+      {"mlp, two hidden layers of odd widths", mlp({11, 5}), {4, 5, 1}, 10},
+      {"mlp, three hidden layers, one of a single unit", mlp({9, 1, 6}), {5, 5, 1}, 3},
+      {"cnn 8x8x1", cnn({2, 3}, 5), {8, 8, 1}, 10},
+      {"cnn 8x12x3", cnn({2, 3}, 5), {8, 12, 3}, 4},
+      {"cnn 4x4x1, the smallest", cnn({1, 1}, 1), {4, 4, 1}, 2},
+      {"cnn wider than a block of pixels", cnn({2, 1}, 3), {4, 60, 1}, 3},
+      {"cnn of more channels than a vector", cnn({9, 17}, 6), {4, 8, 2}, 5},
+  };
+  return all;
+}
+
+// A model with random parameters and a random batch, as floats for it and as doubles for the reference.
+struct Sample {
+  Sample(const Case& c, std::size_t rows) : shape(c), labels(rows) {
+    auto made = make_model(c.spec, c.input, c.classes);
+    REQUIRE_MESSAGE(made.has_value(), made.error().message);
+    model = std::move(made).value();
+    Rng rng = Rng(11).fork(c.name, rows);
+    // Wider than the initialisation, so that every ReLU has a chance of being on.
+    parameters.resize(model->layout()->size());
+    for (float& w : parameters) w = static_cast<float>(rng.normal() * 0.3);
+    inputs.resize(rows * c.input.size());
+    for (float& x : inputs) x = static_cast<float>(rng.normal());
+    for (std::uint8_t& label : labels) label = static_cast<std::uint8_t>(rng.below(c.classes));
+  }
+  Batch batch() const { return {inputs, labels}; }
+
+  const Case& shape;
+  std::unique_ptr<Model> model;
+  std::vector<float> parameters;
+  std::vector<float> inputs;
+  std::vector<std::uint8_t> labels;
+};
+
+test::Values reference_logits(const Case& c, std::span<const double> parameters, test::Values x) {
+  test::LayerReader layers(parameters);
+  if (c.spec.kind == ModelKind::kCnn) {
+    test::Image image{c.input.height, c.input.width, c.input.channels, std::move(x)};
+    for (const std::size_t channels : c.spec.channels) {
+      image = test::max_pool(layers.convolution(image, channels));
+      image.pixels = test::relu(std::move(image.pixels));
+    }
+    x = test::relu(layers.dense(image.pixels, c.spec.dense));
+  } else if (c.spec.kind == ModelKind::kMlp) {
+    for (const std::size_t units : c.spec.hidden) x = test::relu(layers.dense(x, units));
+  }
+  x = layers.dense(x, c.classes);
+  REQUIRE(layers.empty());
+  return x;
+}
+
+test::Values row_of(const Sample& s, std::size_t row) {
+  const auto first = s.inputs.begin() + static_cast<std::ptrdiff_t>(row * s.model->input_size());
+  return {first, first + static_cast<std::ptrdiff_t>(s.model->input_size())};
+}
+
+double reference_loss(const Sample& s, std::span<const double> parameters) {
+  double loss = 0;
+  for (std::size_t r = 0; r < s.labels.size(); ++r)
+    loss += test::cross_entropy(reference_logits(s.shape, parameters, row_of(s, r)), s.labels[r]);
+  return loss / static_cast<double>(s.labels.size());
+}
+
+test::Values reference_gradient(const Sample& s) {
+  constexpr double kStep = 1e-6;  // truncation and rounding both below 1e-9 in double
+  test::Values parameters(s.parameters.begin(), s.parameters.end());
+  test::Values gradient;
+  for (double& w : parameters) {
+    const double centre = w;
+    w = centre + kStep;
+    const double above = reference_loss(s, parameters);
+    w = centre - kStep;
+    const double below = reference_loss(s, parameters);
+    w = centre;
+    gradient.push_back((above - below) / (2.0 * kStep));
+  }
+  return gradient;
+}
+
+// For float32 results of short sums whose terms have the size of the largest result.
+double tolerance(const test::Values& exact) {
+  double largest = 1.0;
+  for (const double value : exact) largest = std::max(largest, std::abs(value));
+  return 3e-6 * largest;
+}
+
+double worst_difference(std::span<const float> actual, const test::Values& exact) {
+  REQUIRE(actual.size() == exact.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(actual[i]) - exact[i]);
+    worst = std::isnan(difference) ? 1e300 : std::max(worst, difference);
+  }
+  return worst;
+}
+
+template <class Check>
+void for_each_case(Check check) {
+  for (const Case& c : cases())
+    for (const std::size_t rows : {1, 3, 10}) {
+      CAPTURE(c.name);
+      CAPTURE(rows);
+      check(Sample(c, rows));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("models: scores are those of a slow network in double precision") {
+  for_each_case([](const Sample& s) {
+    const std::size_t rows = s.labels.size();
+    const auto workspace = s.model->make_workspace(rows + 2);
+    std::vector<float> logits(rows * s.model->classes());
+    s.model->forward(s.parameters, s.inputs, logits, *workspace);
+    const test::Values parameters(s.parameters.begin(), s.parameters.end());
+    test::Values exact;
+    for (std::size_t r = 0; r < rows; ++r)
+      for (const double logit : reference_logits(s.shape, parameters, row_of(s, r))) exact.push_back(logit);
+    CHECK(worst_difference(logits, exact) <= tolerance(exact));
+  });
+}
+
+TEST_CASE("models: loss and gradient are those of central differences in double precision") {
+  for_each_case([](const Sample& s) {
+    const auto workspace = s.model->make_workspace(s.labels.size());
+    // NaN: every element must be written.
+    std::vector<float> gradient(s.parameters.size(), std::nanf(""));
+    const float loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace);
+    const test::Values parameters(s.parameters.begin(), s.parameters.end());
+    CHECK(static_cast<double>(loss) == doctest::Approx(reference_loss(s, parameters)).epsilon(3e-6));
+    const test::Values exact = reference_gradient(s);
+    CHECK(worst_difference(gradient, exact) <= tolerance(exact));
+  });
+}
+
+TEST_CASE("models: a step is w - learning_rate * (gradient + weight_decay * w)") {
+  constexpr float kRate = 0.05F;
+  for (const float decay : {0.0F, 0.1F})
+    for_each_case([&](const Sample& s) {
+      CAPTURE(decay);
+      const auto workspace = s.model->make_workspace(s.labels.size());
+      std::vector<float> gradient(s.parameters.size());
+      const float loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace);
+      test::Values exact;
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        const double w = static_cast<double>(s.parameters[i]);
+        exact.push_back(w - static_cast<double>(kRate) *
+                                (static_cast<double>(gradient[i]) + static_cast<double>(decay) * w));
+      }
+      std::vector<float> stepped = s.parameters;
+      const float same = s.model->sgd_step(stepped, s.batch(), kRate, decay, *workspace);
+      CHECK(same == loss);
+      CHECK(worst_difference(stepped, exact) <= tolerance(exact) / 10.0);
+    });
+}
+
+TEST_CASE("models: a used workspace gives the same bits as a fresh one, also after a larger batch") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    const Sample large(c, 10);
+    const Sample small(c, 3);
+    const auto used = large.model->make_workspace(10);
+    std::vector<float> gradient(large.parameters.size());
+    std::vector<float> again(large.parameters.size());
+    large.model->loss_and_gradient(large.parameters, large.batch(), gradient, *used);
+    const float loss = small.model->loss_and_gradient(small.parameters, small.batch(), gradient, *used);
+    const float fresh =
+        small.model->loss_and_gradient(small.parameters, small.batch(), again, *small.model->make_workspace(3));
+    CHECK(loss == fresh);
+    CHECK(gradient == again);
+  }
+}
+
+TEST_CASE("models: initial weights and biases fill +-1/sqrt(inputs) evenly and depend on the seed alone") {
+  for (const Case& c : {Case{"mlp", mlp({200, 100}), {28, 28, 1}, 10}, Case{"cnn", cnn({32, 64}, 64), {28, 28, 1}, 10}}) {
+    CAPTURE(c.name);
+    auto model = make_model(c.spec, c.input, c.classes);
+    REQUIRE(model.has_value());
+    const ParameterLayout& layout = *(*model)->layout();
+    std::vector<float> first(layout.size());
+    std::vector<float> same(layout.size(), 7.0F);
+    std::vector<float> other(layout.size());
+    (*model)->initialise(first, Rng(5));
+    (*model)->initialise(same, Rng(5));
+    (*model)->initialise(other, Rng(6));
+    CHECK(first == same);
+    for (std::size_t t = 0; t < layout.tensors().size(); ++t) {
+      const TensorInfo& tensor = layout.tensors()[t];
+      const TensorInfo& weight = layout.tensors()[t / 2 * 2];
+      CAPTURE(tensor.name);
+      const double bound = 1.0 / std::sqrt(static_cast<double>(weight.size / weight.shape[0]));
+      double sum = 0;
+      double squares = 0;
+      for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
+        const double w = static_cast<double>(first[i]) / bound;
+        REQUIRE(std::abs(w) <= 1.0 + 1e-6);
+        REQUIRE(first[i] != other[i]);
+        sum += w;
+        squares += w * w;
+      }
+      // Uniform in +-1: variance 1/3, of the squares 4/45; five standard deviations of each mean.
+      const double n = static_cast<double>(tensor.size);
+      CHECK(std::abs(sum / n) <= 5.0 * std::sqrt(1.0 / 3.0 / n));
+      CHECK(std::abs(squares / n - 1.0 / 3.0) <= 5.0 * std::sqrt(4.0 / 45.0 / n));
+    }
+  }
+}
+
+TEST_CASE("make_model: an impossible cnn is refused by the key at fault") {
+  const auto message = [](const ModelSpec& spec, const InputShape& input) {
+    const auto model = make_model(spec, input, 10);
+    REQUIRE_FALSE(model.has_value());
+    CHECK(model.error().code == ErrorCode::kInvalid);
+    return model.error().message;
+  };
+  CHECK(message(cnn({2, 3}, 5), {10, 8, 1}).find("10x8") != std::string::npos);
+  CHECK(message(cnn({2, 3, 4}, 5), {8, 8, 1}).find("model.channels") != std::string::npos);
+  CHECK(message(cnn({2, 1024}, std::size_t{1} << 40), {8, 8, 1}).find("model.dense") != std::string::npos);
+  CHECK(message(mlp({std::size_t{1} << 20, std::size_t{1} << 20}), {8, 8, 1}).find("model.hidden") !=
+        std::string::npos);
+}

@@ -1,0 +1,93 @@
+// Slow, obvious networks in double precision, straight from the definitions: what the models of
+// learn/ are compared with. Nothing is shared with them but the order of the parameters.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fedge::learn::test {
+
+using Values = std::vector<double>;
+
+struct Image {
+  std::size_t height = 0;
+  std::size_t width = 0;
+  std::size_t channels = 0;
+  Values pixels;  // height x width x channels
+  double at(std::size_t y, std::size_t x, std::size_t c) const { return pixels[(y * width + x) * channels + c]; }
+};
+
+inline Values relu(Values values) {
+  for (double& value : values) value = std::max(value, 0.0);
+  return values;
+}
+
+// Takes the parameters of one layer after the other from the front of a flat vector.
+class LayerReader {
+ public:
+  explicit LayerReader(std::span<const double> parameters) : rest_(parameters) {}
+
+  // weight [out, in], bias [out]
+  Values dense(const Values& x, std::size_t out) {
+    const auto weight = take(out * x.size());
+    const auto bias = take(out);
+    Values y(bias.begin(), bias.end());
+    for (std::size_t o = 0; o < out; ++o)
+      for (std::size_t i = 0; i < x.size(); ++i) y[o] += weight[o * x.size() + i] * x[i];
+    return y;
+  }
+
+  // weight [out, 5, 5, in], bias [out]; zeros around the image
+  Image convolution(const Image& x, std::size_t out) {
+    const auto weight = take(out * 25 * x.channels);
+    const auto bias = take(out);
+    Image y{x.height, x.width, out, {}};
+    for (std::size_t row = 0; row < x.height; ++row)
+      for (std::size_t column = 0; column < x.width; ++column)
+        for (std::size_t o = 0; o < out; ++o) {
+          double sum = bias[o];
+          for (std::size_t i = 0; i < 5; ++i)
+            for (std::size_t j = 0; j < 5; ++j) {
+              if (row + i < 2 || row + i - 2 >= x.height || column + j < 2 || column + j - 2 >= x.width) continue;
+              for (std::size_t c = 0; c < x.channels; ++c)
+                sum += weight[((o * 5 + i) * 5 + j) * x.channels + c] * x.at(row + i - 2, column + j - 2, c);
+            }
+          y.pixels.push_back(sum);
+        }
+    return y;
+  }
+
+  bool empty() const { return rest_.empty(); }
+
+ private:
+  std::span<const double> take(std::size_t count) {
+    const auto front = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return front;
+  }
+  std::span<const double> rest_;
+};
+
+inline Image max_pool(const Image& x) {
+  Image y{x.height / 2, x.width / 2, x.channels, {}};
+  for (std::size_t row = 0; row < y.height; ++row)
+    for (std::size_t column = 0; column < y.width; ++column)
+      for (std::size_t c = 0; c < x.channels; ++c)
+        y.pixels.push_back(std::max({x.at(2 * row, 2 * column, c), x.at(2 * row, 2 * column + 1, c),
+                                     x.at(2 * row + 1, 2 * column, c), x.at(2 * row + 1, 2 * column + 1, c)}));
+  return y;
+}
+
+// -log softmax(logits)[label]
+inline double cross_entropy(const Values& logits, std::size_t label) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit - largest);
+  return std::log(total) + largest - logits[label];
+}
+
+}  // namespace fedge::learn::test

@@ -1,0 +1,308 @@
+#include "server/round_engine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace fedge;
+using fedge::server::RoundEngine;
+
+static_assert(Node<RoundEngine>);
+
+namespace {
+
+const RunId kRun(9);
+const Digest kLayout = sha256("layout");
+constexpr std::size_t kParameters = 100;
+
+struct Harness {
+  server::RoundRules rules{.run = kRun,
+                           .layout = kLayout,
+                           .parameters = kParameters,
+                           .rounds = 2,
+                           .clients_per_round = 3,
+                           .over_selection = 1.0,
+                           .first_round_clients = 3,
+                           .min_available = 1,
+                           .deadline = seconds(60),
+                           .max_samples = SampleCount(1000)};
+  std::optional<RoundEngine> engine_;
+  Rng rng{3};
+  Time now{};
+  std::vector<RoundEngine::Effect> effects;
+
+  RoundEngine& engine() {
+    if (!engine_) engine_.emplace(rules, aggregation::make_sampler({}));
+    return *engine_;
+  }
+  void feed(const RoundEngine::Input& input) {
+    effects.clear();
+    engine().step(input, {now, rng}, effects);
+  }
+  void arrive(std::initializer_list<std::uint32_t> clients) {
+    for (const std::uint32_t client : clients) feed(RoundEngine::ClientArrived{ClientId(client)});
+  }
+  template <class T>
+  std::vector<T> all() const {
+    std::vector<T> found;
+    for (const auto& effect : effects)
+      if (const auto* match = std::get_if<T>(&effect)) found.push_back(*match);
+    return found;
+  }
+  template <class T>
+  std::optional<T> one() const {
+    const auto found = all<T>();
+    return found.size() == 1 ? std::optional<T>(found.front()) : std::nullopt;
+  }
+  template <class M>
+  std::optional<M> sent_to(std::uint32_t client) const {
+    for (const auto& send : all<RoundEngine::Send>())
+      if (send.client == ClientId(client))
+        if (const auto* message = std::get_if<M>(&send.message)) return *message;
+    return std::nullopt;
+  }
+  std::optional<Event> event(const char* name) const {
+    for (const auto& candidate : all<Event>())
+      if (candidate.name == name) return candidate;
+    return std::nullopt;
+  }
+  protocol::UpdateOffer offer(std::uint32_t round, std::uint64_t samples = 60) const {
+    protocol::UpdateOffer result;
+    result.run = kRun;
+    result.round = RoundNumber(round);
+    result.update.layout = kLayout;
+    result.update.coverage = Coverage::all(kParameters);
+    result.samples = SampleCount(samples);
+    result.train_loss = static_cast<double>(samples);
+    return result;
+  }
+  void deliver(std::uint32_t client, std::uint32_t round, std::uint64_t samples = 60) {
+    feed(RoundEngine::Offered{ClientId(client), offer(round, samples)});
+    REQUIRE(one<RoundEngine::Fetch>());
+    feed(RoundEngine::Stored{ClientId(client), RoundNumber(round)});
+    REQUIRE(one<RoundEngine::Fold>());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("round: starts when enough clients are there, and each selected one gets the work") {
+  Harness h;
+  h.arrive({0, 1});
+  CHECK(h.all<RoundEngine::Assign>().empty());
+  CHECK(!h.engine().next_deadline());
+  h.arrive({2});
+  const auto work = h.all<RoundEngine::Assign>();
+  REQUIRE(work.size() == 3);
+  CHECK(work[0].round == RoundNumber(1));
+  CHECK(work[0].coverage == Coverage::all(kParameters));
+  CHECK(work[0].time_left == seconds(60));
+  CHECK(h.engine().next_deadline() == Time(seconds(60)));
+}
+
+TEST_CASE("round: closes when all have answered; the training loss is weighted by samples") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.deliver(1, 1, 10);
+  CHECK(h.sent_to<protocol::UpdateVerdict>(1)->accepted);
+  h.deliver(0, 1, 20);
+  CHECK(!h.one<RoundEngine::CloseRound>());
+  h.deliver(2, 1, 70);
+  const auto close = h.one<RoundEngine::CloseRound>();
+  REQUIRE(close);
+  CHECK(close->completed == 3);
+  CHECK(close->train_loss == doctest::Approx((10 * 10 + 20 * 20 + 70 * 70) / 100.0));
+}
+
+TEST_CASE("round: the next one starts after the commit, and the run ends after the last") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 1);
+  h.feed(RoundEngine::Committed{RoundNumber(1)});
+  CHECK(h.all<RoundEngine::Assign>().size() == 3);
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 2);
+  h.feed(RoundEngine::Committed{RoundNumber(2)});
+  CHECK(h.one<RoundEngine::Finished>());
+  CHECK(h.sent_to<protocol::RunEnded>(0));
+  CHECK(h.engine().finished());
+}
+
+TEST_CASE("round: a lost client is replaced by one that has no work") {
+  Harness h;
+  h.rules.first_round_clients = 4;
+  h.arrive({0, 1, 2, 3});
+  std::vector<ClientId> selected;
+  for (const auto& work : h.all<RoundEngine::Assign>()) selected.push_back(work.client);
+  REQUIRE(selected.size() == 3);
+  h.feed(RoundEngine::ClientLeft{selected[0]});
+  const auto substitute = h.one<RoundEngine::Assign>();
+  REQUIRE(substitute);
+  CHECK(std::find(selected.begin(), selected.end(), substitute->client) == selected.end());
+  REQUIRE(h.event("client.replaced"));
+}
+
+TEST_CASE(
+    "round: without a substitute it waits for the deadline, closes with those who answered, and says so") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.deliver(0, 1);
+  h.deliver(1, 1);
+  h.feed(RoundEngine::ClientLeft{ClientId(2)});
+  CHECK(!h.one<RoundEngine::CloseRound>());
+  h.now = Time(seconds(59));
+  h.feed(Expired{});
+  CHECK(h.effects.empty());  // an early timer is harmless
+  h.now = Time(seconds(60));
+  h.feed(Expired{});
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 2);
+  REQUIRE(h.event("round.closed"));
+  CHECK(to_string(*h.event("round.closed")) ==
+        "round.closed round=1 reason=\"deadline\" selected=3 completed=2");
+  CHECK(h.event("round.closed")->severity == Severity::kWarning);
+}
+
+TEST_CASE("round: a client that comes back before the deadline is asked again and counts once") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.deliver(0, 1);
+  h.deliver(1, 1);
+  h.feed(RoundEngine::ClientLeft{ClientId(2)});
+  h.arrive({2});
+  REQUIRE(h.one<RoundEngine::Assign>());
+  CHECK(h.one<RoundEngine::Assign>()->client == ClientId(2));
+  h.deliver(2, 1);
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 3);
+}
+
+TEST_CASE("round: over-selection asks more clients and cancels those not needed") {
+  Harness h;
+  h.rules.over_selection = 1.5;
+  h.rules.first_round_clients = 5;
+  h.arrive({0, 1, 2, 3, 4});
+  CHECK(h.all<RoundEngine::Assign>().size() == 5);
+  for (const std::uint32_t client : {4U, 2U, 0U}) h.deliver(client, 1);
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->selected == 5);
+  CHECK(h.sent_to<protocol::CancelTask>(1));
+  CHECK(h.sent_to<protocol::CancelTask>(3));
+  CHECK(!h.sent_to<protocol::CancelTask>(4));
+}
+
+TEST_CASE("round: an update of an earlier round is refused as stale and the round goes on") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 1);
+  h.feed(RoundEngine::Committed{RoundNumber(1)});
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
+  const auto verdict = h.sent_to<protocol::UpdateVerdict>(0);
+  REQUIRE(verdict);
+  CHECK(!verdict->accepted);
+  CHECK(verdict->code == ErrorCode::kStale);
+  CHECK(verdict->reason == "round 1 is closed; the current round is 2");
+  CHECK(!h.one<RoundEngine::Fetch>());
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 2);
+}
+
+TEST_CASE("round: a second update of one client in one round is refused") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.deliver(0, 1);
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
+  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->code == ErrorCode::kRefused);
+  CHECK(!h.one<RoundEngine::Fetch>());
+}
+
+TEST_CASE(
+    "round: updates nobody asked for, of another run, layout, coverage or impossible weight are refused") {
+  Harness h;
+  h.rules.clients_per_round = 2;
+  h.arrive({0, 1, 2});
+  std::vector<std::uint32_t> selected;
+  for (const auto& work : h.all<RoundEngine::Assign>()) selected.push_back(work.client.value());
+  REQUIRE(selected.size() == 2);
+  const std::uint32_t idle = 3 - selected[0] - selected[1];
+  h.feed(RoundEngine::Offered{ClientId(idle), h.offer(1)});
+  CHECK(h.sent_to<protocol::UpdateVerdict>(idle)->code == ErrorCode::kRefused);
+  const auto refused = [&](protocol::UpdateOffer offer, ErrorCode code) {
+    Harness fresh;
+    fresh.arrive({0, 1, 2});
+    fresh.feed(RoundEngine::Offered{ClientId(0), std::move(offer)});
+    const auto verdict = fresh.sent_to<protocol::UpdateVerdict>(0);
+    return verdict && !verdict->accepted && verdict->code == code && !fresh.one<RoundEngine::Fetch>();
+  };
+  auto other_run = h.offer(1);
+  other_run.run = RunId(10);
+  CHECK(refused(other_run, ErrorCode::kStale));
+  CHECK(refused(h.offer(2), ErrorCode::kStale));
+  auto layout = h.offer(1);
+  layout.update.layout = sha256("another");
+  CHECK(refused(layout, ErrorCode::kInvalid));
+  auto coverage = h.offer(1);
+  coverage.update.coverage = Coverage::of({{0, 50}});
+  CHECK(refused(coverage, ErrorCode::kInvalid));
+  CHECK(refused(h.offer(1, 0), ErrorCode::kInvalid));
+  CHECK(refused(h.offer(1, 1001), ErrorCode::kInvalid));
+}
+
+TEST_CASE(
+    "round: a damaged update is refused by name, its sender loses the round, the others' round goes on") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
+  h.feed(RoundEngine::Damaged{ClientId(0), RoundNumber(1), {ErrorCode::kCorrupt, "chunk 3: wrong hash"}});
+  const auto verdict = h.sent_to<protocol::UpdateVerdict>(0);
+  REQUIRE(verdict);
+  CHECK(verdict->code == ErrorCode::kCorrupt);
+  CHECK(verdict->reason == "chunk 3: wrong hash");
+  h.deliver(1, 1);
+  h.deliver(2, 1);
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 2);
+}
+
+TEST_CASE("round: an upload that a closed round cut short is discarded, a late one too") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
+  h.now = Time(seconds(60));
+  h.feed(Expired{});
+  REQUIRE(h.one<RoundEngine::Discard>());
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 0);
+  h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+  CHECK(h.one<RoundEngine::Discard>());
+  CHECK(!h.one<RoundEngine::Fold>());
+}
+
+TEST_CASE("round: clients that all fail end the round at once instead of at the deadline") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U})
+    h.feed(RoundEngine::Failed{ClientId(client), {kRun, RoundNumber(1), ErrorCode::kNotFound, "no data"}});
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 0);
+}
+
+TEST_CASE("round: stopping tells every client and frees what was being fetched") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.feed(RoundEngine::Offered{ClientId(1), h.offer(1)});
+  h.feed(RoundEngine::Stop{"told to"});
+  CHECK(!h.all<RoundEngine::Discard>().empty());
+  CHECK(h.sent_to<protocol::RunEnded>(0)->reason == "told to");
+  CHECK(h.one<RoundEngine::Finished>());
+}
+
+TEST_CASE("round: the same inputs in the same order select the same clients") {
+  const auto selection = [] {
+    Harness h;
+    h.rules.first_round_clients = 50;
+    h.rules.clients_per_round = 10;
+    for (std::uint32_t client = 0; client < 50; ++client)
+      h.feed(RoundEngine::ClientArrived{ClientId(client)});
+    std::vector<ClientId> clients;
+    for (const auto& work : h.all<RoundEngine::Assign>()) clients.push_back(work.client);
+    return clients;
+  };
+  CHECK(selection().size() == 10);
+  CHECK(selection() == selection());
+}

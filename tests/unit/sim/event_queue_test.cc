@@ -1,0 +1,29 @@
+#include "sim/event_queue.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/rng.h"
+
+using namespace fedge;
+
+TEST_CASE("event queue: pops by time, and events of one time in the order they were scheduled") {
+  sim::EventQueue<int> queue;
+  Rng rng(4);
+  std::vector<std::pair<Time, int>> expected;
+  for (int i = 0; i < 500; ++i) {
+    const Time at(Duration(static_cast<std::int64_t>(rng.below(20))));
+    queue.push(at, i);
+    expected.emplace_back(at, i);
+  }
+  std::sort(expected.begin(), expected.end());
+  for (const auto& [at, value] : expected) {
+    REQUIRE(!queue.empty());
+    const auto entry = queue.pop();
+    CHECK(entry.at == at);
+    CHECK(entry.payload == value);
+  }
+  CHECK(queue.empty());
+}
