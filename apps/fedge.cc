@@ -7,6 +7,7 @@
 #include "server/coordinator.h"
 #include "server/enrolment.h"
 #include "server/run_config.h"
+#include "sim/spec.h"
 
 namespace {
 
@@ -82,7 +83,9 @@ int revoke(const Options& options) {
 }
 
 int print_reference() {
-  for (const auto& key : fedge::server::describe_run_config())
+  auto keys = fedge::server::describe_run_config();
+  for (auto& key : fedge::sim::describe_simulation()) keys.push_back(std::move(key));
+  for (const auto& key : keys)
     std::printf("%-38s %s\n%-38s default %s; %s\n", key.path.c_str(), key.doc.c_str(), "",
                 key.fallback.c_str(), key.type.c_str());
   return fedge::apps::kOk;

@@ -1,5 +1,6 @@
 #include "client/daemon.h"
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -52,6 +53,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         engine_(options_.backoff),
         rng_(random_seed()),
         timer_(io),
+        unfinished_(io.get_executor()),
         worker_(1) {}
 
   void step(const ClientEngine::Input& input);
@@ -85,6 +87,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   ClientEngine engine_;
   Rng rng_;
   boost::asio::steady_timer timer_;
+  // Keeps the io_context running while only the worker has something to do.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::size_t next_address_ = 0;
@@ -248,6 +252,7 @@ void Daemon::Impl::finish(const std::optional<Error>& error) {
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
   worker_.stop();
   if (finished_) boost::asio::post(io_, finished_);
+  unfinished_.reset();
 }
 
 Daemon::Daemon(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,5 +1,6 @@
 #include "server/coordinator.h"
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -61,8 +62,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         state_(*parts_.state),
         engine_(state_.rules(), aggregation::make_sampler(state_.config().sampling)),
         rng_(state_.config().seed),
-        gate_(io, Enrolment(options.data_directory), options.software),
+        gate_(Enrolment(options.data_directory), options.software),
         timer_(io),
+        unfinished_(io.get_executor()),
         worker_(1) {}
 
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
@@ -108,6 +110,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Rng rng_;
   Gatekeeper gate_;
   boost::asio::steady_timer timer_;
+  // Keeps the io_context running while only the worker has something to do.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::map<ClientId, Peer> peers_;
@@ -322,6 +326,7 @@ void Coordinator::Impl::finish(std::optional<Error> error) {
     auto shared = std::make_shared<Result<ParameterVector>>(std::move(model));
     boost::asio::post(self->io_, [self, shared] {
       if (self->options_.on_finished) self->options_.on_finished(std::move(*shared));
+      self->unfinished_.reset();
     });
   });
 }

@@ -1,11 +1,7 @@
 #include "server/gatekeeper.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <utility>
-
-#include "protocol/limits.h"
 
 namespace fedge::server {
 namespace {
@@ -17,8 +13,8 @@ UnixSeconds calendar_now() {
 
 }  // namespace
 
-Gatekeeper::Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, std::string software)
-    : io_(io), enrolment_(std::move(enrolment)), software_(std::move(software)) {}
+Gatekeeper::Gatekeeper(Enrolment enrolment, std::string software)
+    : enrolment_(std::move(enrolment)), software_(std::move(software)) {}
 
 void Gatekeeper::on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted) {
   admitted_ = std::move(admitted);
@@ -28,26 +24,18 @@ void Gatekeeper::on_event(std::function<void(const Event&)> report) { report_ = 
 
 void Gatekeeper::receive(std::shared_ptr<protocol::Link> link) {
   waiting_.insert(link);
-  const auto timer = std::make_shared<boost::asio::steady_timer>(io_, protocol::kHandshakeTimeout);
   const std::weak_ptr<protocol::Link> weak = link;
-  timer->async_wait([this, weak, timer](const boost::system::error_code& error) {
-    const auto alive = weak.lock();
-    if (!error && alive && waiting_.contains(alive))
-      refuse(alive, {ErrorCode::kUnavailable, "no hello within the time allowed"});
-  });
   link->set_callbacks({.on_message =
-                           [this, weak, timer](const protocol::Message& message) {
+                           [this, weak](const protocol::Message& message) {
                              const auto alive = weak.lock();
-                             if (!alive) return;
-                             timer->cancel();
+                             if (!alive || !waiting_.contains(alive)) return;
                              if (const auto* hello = std::get_if<protocol::Hello>(&message))
                                return greet(alive, *hello);
                              refuse(alive, invalid(std::string("the first message must be hello, not ") +
                                                    protocol::name_of(message)));
                            },
                        .on_closed =
-                           [this, weak, timer](const Error&) {
-                             timer->cancel();
+                           [this, weak](const Error&) {
                              if (const auto alive = weak.lock()) waiting_.erase(alive);
                            }});
 }

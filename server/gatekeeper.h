@@ -1,6 +1,7 @@
-// Gatekeeper: stands between a fresh link and the run. It waits a bounded time for Hello, agrees on a
-// protocol version, redeems a join token or looks the key up, and only then authorises the link:
-// until that, nothing but one small message is read from the peer.
+// Gatekeeper: stands between a fresh link and the run. It waits for Hello, agrees on a protocol
+// version, redeems a join token or looks the key up, and only then authorises the link: until that,
+// nothing but one small message is read from the peer, and a link that is not authorised within the
+// handshake timeout closes itself. One thread; outlives its links' callbacks.
 #pragma once
 
 #include <functional>
@@ -12,15 +13,11 @@
 #include "protocol/session/link.h"
 #include "server/enrolment.h"
 
-namespace boost::asio {
-class io_context;
-}
-
 namespace fedge::server {
 
 class Gatekeeper {
  public:
-  Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, std::string software);
+  Gatekeeper(Enrolment enrolment, std::string software);
 
   // Called with each client let in; its link's callbacks are the callee's to set.
   void on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted);
@@ -34,7 +31,6 @@ class Gatekeeper {
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
 
-  boost::asio::io_context& io_;
   Enrolment enrolment_;
   std::string software_;
   std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted_;

@@ -10,7 +10,7 @@
 
 #include "core/rng.h"
 #include "learn/model.h"
-#include "reference_network.h"
+#include "tests/unit/learn/reference_network.h"
 
 using namespace fedge;
 using namespace fedge::learn;
@@ -109,20 +109,15 @@ double reference_loss(const Sample& s, std::span<const double> parameters) {
   return loss / static_cast<double>(s.labels.size());
 }
 
-test::Values reference_gradient(const Sample& s) {
+// The derivative by this parameter.
+double reference_derivative(const Sample& s, std::size_t parameter) {
   constexpr double kStep = 1e-6;  // truncation and rounding both below 1e-9 in double
-  test::Values parameters(s.parameters.begin(), s.parameters.end());
-  test::Values gradient;
-  for (double& w : parameters) {
-    const double centre = w;
-    w = centre + kStep;
-    const double above = reference_loss(s, parameters);
-    w = centre - kStep;
-    const double below = reference_loss(s, parameters);
-    w = centre;
-    gradient.push_back((above - below) / (2.0 * kStep));
-  }
-  return gradient;
+  test::Values moved(s.parameters.begin(), s.parameters.end());
+  const double centre = moved[parameter];
+  moved[parameter] = centre + kStep;
+  const double above = reference_loss(s, moved);
+  moved[parameter] = centre - kStep;
+  return (above - reference_loss(s, moved)) / (2.0 * kStep);
 }
 
 // For float32 results of short sums whose terms have the size of the largest result.
@@ -145,7 +140,7 @@ double worst_difference(std::span<const float> actual, const test::Values& exact
 template <class Check>
 void for_each_case(Check check) {
   for (const Case& c : cases())
-    for (const std::size_t rows : {1, 3, 10}) {
+    for (const std::size_t rows : {1U, 3U, 10U}) {
       CAPTURE(c.name);
       CAPTURE(rows);
       check(Sample(c, rows));
@@ -176,8 +171,16 @@ TEST_CASE("models: loss and gradient are those of central differences in double 
     const float loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace);
     const test::Values parameters(s.parameters.begin(), s.parameters.end());
     CHECK(static_cast<double>(loss) == doctest::Approx(reference_loss(s, parameters)).epsilon(3e-6));
-    const test::Values exact = reference_gradient(s);
-    CHECK(worst_difference(gradient, exact) <= tolerance(exact));
+    CHECK(std::none_of(gradient.begin(), gradient.end(), [](float g) { return std::isnan(g); }));
+    // Every derivative of a small model, a regular choice of a larger one's.
+    const std::size_t stride = 1 + gradient.size() * s.labels.size() / 3000;
+    std::vector<float> some;
+    test::Values exact;
+    for (std::size_t i = 0; i < gradient.size(); i += stride) {
+      some.push_back(gradient[i]);
+      exact.push_back(reference_derivative(s, i));
+    }
+    CHECK(worst_difference(some, exact) <= tolerance(exact));
   });
 }
 
@@ -212,15 +215,16 @@ TEST_CASE("models: a used workspace gives the same bits as a fresh one, also aft
     std::vector<float> again(large.parameters.size());
     large.model->loss_and_gradient(large.parameters, large.batch(), gradient, *used);
     const float loss = small.model->loss_and_gradient(small.parameters, small.batch(), gradient, *used);
-    const float fresh =
-        small.model->loss_and_gradient(small.parameters, small.batch(), again, *small.model->make_workspace(3));
+    const float fresh = small.model->loss_and_gradient(small.parameters, small.batch(), again,
+                                                       *small.model->make_workspace(3));
     CHECK(loss == fresh);
     CHECK(gradient == again);
   }
 }
 
 TEST_CASE("models: initial weights and biases fill +-1/sqrt(inputs) evenly and depend on the seed alone") {
-  for (const Case& c : {Case{"mlp", mlp({200, 100}), {28, 28, 1}, 10}, Case{"cnn", cnn({32, 64}, 64), {28, 28, 1}, 10}}) {
+  for (const Case& c :
+       {Case{"mlp", mlp({200, 100}), {28, 28, 1}, 10}, Case{"cnn", cnn({32, 64}, 64), {28, 28, 1}, 10}}) {
     CAPTURE(c.name);
     auto model = make_model(c.spec, c.input, c.classes);
     REQUIRE(model.has_value());
@@ -239,13 +243,18 @@ TEST_CASE("models: initial weights and biases fill +-1/sqrt(inputs) evenly and d
       const double bound = 1.0 / std::sqrt(static_cast<double>(weight.size / weight.shape[0]));
       double sum = 0;
       double squares = 0;
+      std::size_t outside = 0;
+      std::size_t same_as_other = 0;
       for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size; ++i) {
         const double w = static_cast<double>(first[i]) / bound;
-        REQUIRE(std::abs(w) <= 1.0 + 1e-6);
-        REQUIRE(first[i] != other[i]);
+        outside += std::abs(w) <= 1.0 + 1e-6 ? 0U : 1U;
+        same_as_other += first[i] == other[i] ? 1U : 0U;
         sum += w;
         squares += w * w;
       }
+      CHECK(outside == 0);
+      // 24-bit numbers: a few meet by chance.
+      CHECK(same_as_other <= 3);
       // Uniform in +-1: variance 1/3, of the squares 4/45; five standard deviations of each mean.
       const double n = static_cast<double>(tensor.size);
       CHECK(std::abs(sum / n) <= 5.0 * std::sqrt(1.0 / 3.0 / n));

@@ -69,7 +69,8 @@ class Worst {
   void see(double actual, const Expected& expected, std::size_t n) {
     const double allowed = static_cast<double>(n) * kUnit * expected.magnitude;
     const double error = std::abs(actual - expected.value);
-    if (!(error <= allowed)) worst_ = std::max(worst_, std::isnan(error) || allowed == 0 ? 1e300 : error / allowed);
+    if (!(error <= allowed))
+      worst_ = std::max(worst_, std::isnan(error) || allowed == 0 ? 1e300 : error / allowed);
   }
   double value() const { return worst_; }
 
@@ -261,7 +262,7 @@ double softmax_error(const Kernels& kernels, std::size_t rows, std::size_t class
 TEST_CASE("softmax: is exp normalised by row, for small logits and for logits of 200") {
   for (const Kernels* kernels : supported_kernels())
     for (std::size_t rows = 1; rows <= kMostRows; ++rows)
-      for (const std::size_t classes : {1, 2, 3, 7, 8, 10, 11, 16, 31, 64})
+      for (const std::size_t classes : {1U, 2U, 3U, 7U, 8U, 10U, 11U, 16U, 31U, 64U})
         for (const double spread : {1e-6, 1.0, 10.0, 40.0, 200.0}) {
           CAPTURE(kernels->name);
           CAPTURE(rows);
@@ -283,13 +284,14 @@ TEST_CASE("softmax: one certain class, equal logits, and huge logits give the pr
     CHECK(out[3] == 0.5F);
     CHECK(out[4] == 0.5F);
     CHECK(out[5] <= 1e-37F);
-    for (std::size_t c = 6; c < 9; ++c) CHECK(static_cast<double>(out[c]) == doctest::Approx(1.0 / 3.0).epsilon(2e-7));
+    for (std::size_t c = 6; c < 9; ++c)
+      CHECK(static_cast<double>(out[c]) == doctest::Approx(1.0 / 3.0).epsilon(2e-7));
   }
 }
 
 TEST_CASE("softmax: in place gives the same bits as apart") {
   for (const Kernels* kernels : supported_kernels())
-    for (const std::size_t classes : {1, 3, 8, 10, 31}) {
+    for (const std::size_t classes : {1U, 3U, 8U, 10U, 31U}) {
       CAPTURE(kernels->name);
       CAPTURE(classes);
       Guarded logits = Guarded::random(10 * classes, Rng(5).fork("logits", classes));

@@ -18,7 +18,9 @@ struct Image {
   std::size_t width = 0;
   std::size_t channels = 0;
   Values pixels;  // height x width x channels
-  double at(std::size_t y, std::size_t x, std::size_t c) const { return pixels[(y * width + x) * channels + c]; }
+  double at(std::size_t y, std::size_t x, std::size_t c) const {
+    return pixels[(y * width + x) * channels + c];
+  }
 };
 
 inline Values relu(Values values) {
@@ -52,7 +54,8 @@ class LayerReader {
           double sum = bias[o];
           for (std::size_t i = 0; i < 5; ++i)
             for (std::size_t j = 0; j < 5; ++j) {
-              if (row + i < 2 || row + i - 2 >= x.height || column + j < 2 || column + j - 2 >= x.width) continue;
+              if (row + i < 2 || row + i - 2 >= x.height || column + j < 2 || column + j - 2 >= x.width)
+                continue;
               for (std::size_t c = 0; c < x.channels; ++c)
                 sum += weight[((o * 5 + i) * 5 + j) * x.channels + c] * x.at(row + i - 2, column + j - 2, c);
             }
@@ -77,8 +80,9 @@ inline Image max_pool(const Image& x) {
   for (std::size_t row = 0; row < y.height; ++row)
     for (std::size_t column = 0; column < y.width; ++column)
       for (std::size_t c = 0; c < x.channels; ++c)
-        y.pixels.push_back(std::max({x.at(2 * row, 2 * column, c), x.at(2 * row, 2 * column + 1, c),
-                                     x.at(2 * row + 1, 2 * column, c), x.at(2 * row + 1, 2 * column + 1, c)}));
+        y.pixels.push_back(
+            std::max({x.at(2 * row, 2 * column, c), x.at(2 * row, 2 * column + 1, c),
+                      x.at(2 * row + 1, 2 * column, c), x.at(2 * row + 1, 2 * column + 1, c)}));
   return y;
 }
 

@@ -1,0 +1,39 @@
+// Federated averaging over a workload, as the simulator does it: local training through
+// learn::Task::train on all threads, updates folded into the exact accumulator.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "aggregation/accumulator.h"
+#include "bench/training/workload.h"
+#include "core/aligned_buffer.h"
+#include "core/parallel.h"
+#include "learn/dataset.h"
+#include "learn/evaluate.h"
+#include "learn/trainer.h"
+
+namespace fedge::bench {
+
+class Federation {
+ public:
+  // `parallel` and `workload` must outlive it.
+  Federation(const Workload& workload, Parallel& parallel);
+
+  // Trains and averages the next round.
+  Result<void> train_round();
+  std::size_t rounds_done() const { return round_; }
+  const std::vector<float>& model() const { return model_; }
+
+ private:
+  const Workload& workload_;
+  Parallel& parallel_;
+  std::vector<float> model_;
+  std::vector<learn::Trainer> trainers_;       // one a thread
+  std::vector<AlignedBuffer<float>> updates_;  // one a client of a round
+  Coverage whole_;
+  aggregation::Accumulator accumulator_;
+  std::size_t round_ = 0;
+};
+
+}  // namespace fedge::bench

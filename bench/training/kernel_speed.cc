@@ -1,0 +1,118 @@
+#include "bench/training/kernel_speed.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/training/peak.h"
+#include "core/aligned_buffer.h"
+#include "core/rng.h"
+#include "learn/kernels/kernels.h"
+
+namespace fedge::bench {
+namespace {
+
+constexpr int kTurns = 7;
+constexpr double kSecondsPerTurn = 0.02;
+
+// Operations a second of processor time, which other programs do not use up; the best of several
+// turns. `work` returns the operations it did.
+double speed(const std::function<double()>& work) {
+  double best = 0;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    double operations = 0;
+    double seconds = 0;
+    const std::clock_t start = std::clock();
+    while (seconds < kSecondsPerTurn) {
+      for (int i = 0; i < 8; ++i) operations += work();
+      seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    }
+    best = std::max(best, operations / seconds);
+  }
+  return best;
+}
+
+Peak peak_of(const std::string& kernels) {
+#if FEDGE_X86_KERNELS
+  if (kernels == "x86-64-v3") return peak_x86_64_v3;
+  if (kernels == "x86-64-v4") return peak_x86_64_v4;
+#endif
+  static_cast<void>(kernels);
+  return peak_portable;
+}
+
+struct NamedShape {
+  const char* use;
+  learn::DenseShape shape;
+};
+
+// Rows x inputs x outputs as the models ask for them. A convolution's forward is a dense_backward of
+// patches, its weights' gradient a dense_update of patches; rows are the pixels of a block.
+constexpr NamedShape kShapes[] = {
+    {"mlp, layer 1, batch 10", {10, 784, 200}},    {"mlp, layer 1, batch 20", {20, 784, 200}},
+    {"mlp, layer 2, batch 10", {10, 200, 200}},    {"mlp, layer 3, batch 10", {10, 200, 10}},
+    {"softmax, batch 10", {10, 784, 10}},          {"softmax, batch 20", {20, 784, 10}},
+    {"cnn, dense, batch 10", {10, 3136, 512}},     {"cnn, conv1 forward", {56, 32, 25}},
+    {"cnn, conv1 weights", {56, 32, 25}},          {"cnn, conv2 forward", {56, 64, 800}},
+    {"cnn, conv2 patch gradients", {56, 800, 64}},
+};
+
+struct Arrays {
+  explicit Arrays(const learn::DenseShape& s)
+      : x(s.rows * s.in),
+        w(s.out * s.in),
+        bias(s.out),
+        y(s.rows * s.out),
+        dy(s.rows * s.out),
+        dx(s.rows * s.in) {
+    Rng rng(1);
+    for (AlignedBuffer<float>* array : {&x, &w, &dy})
+      for (float& value : array->span()) value = static_cast<float>(0.01 * rng.normal());
+  }
+  AlignedBuffer<float> x, w, bias, y, dy, dx;
+};
+
+void print_row(const learn::Kernels& kernels, const NamedShape& named, double peak) {
+  const learn::DenseShape& s = named.shape;
+  Arrays a(s);
+  const double operations = 2.0 * static_cast<double>(s.rows * s.in * s.out);
+  const double forward = speed([&] {
+    kernels.dense_forward(s, a.x.data(), a.w.data(), a.bias.data(), a.y.data());
+    return operations;
+  });
+  const double backward = speed([&] {
+    kernels.dense_backward(s, a.dy.data(), a.w.data(), a.dx.data());
+    return operations;
+  });
+  const double update = speed([&] {
+    kernels.dense_update(s, a.dy.data(), a.x.data(), 1.0F, a.w.data());
+    return operations;
+  });
+  const std::string shape = std::to_string(s.rows) + "x" + std::to_string(s.in) + "x" + std::to_string(s.out);
+  std::printf("%-12s %-28s %-12s", kernels.name, named.use, shape.c_str());
+  for (const double value : {forward, backward, update})
+    std::printf("%7.1f %3.0f%%", value / 1e9, 100 * value / peak);
+  std::printf("\n");
+}
+
+}  // namespace
+
+void print_kernel_speeds() {
+  std::printf("GFLOP/s on one thread, and the share of the multiply-adds the core can do; best of %d turns\n",
+              kTurns);
+  float sink = 0;
+  for (const learn::Kernels* kernels : learn::supported_kernels()) {
+    const Peak peak = peak_of(kernels->name);
+    const double limit = speed([&] { return peak(100'000, 0.999F, &sink); });
+    std::printf("\n%-12s %-28s %-12s%12s%12s%12s\n", kernels->name, "limit", "", "forward", "backward",
+                "update");
+    std::printf("%-12s %-28s %-12s%7.1f\n", kernels->name, "multiply-adds on registers", "", limit / 1e9);
+    for (const NamedShape& shape : kShapes) print_row(*kernels, shape, limit);
+  }
+  if (sink == 42.0F) std::printf("\n");  // so that the sums are needed
+}
+
+}  // namespace fedge::bench

@@ -1,0 +1,210 @@
+// A whole federation inside one test: a real coordinator, real client daemons and hostile peers on
+// loopback, on one io_context, with a tiny data set of its own. Nothing sleeps: run_until() drives the
+// io_context until something has happened, and fails the test if it never does.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/daemon.h"
+#include "client/handshake.h"
+#include "client/vector_chunks.h"
+#include "core/config/document.h"
+#include "server/coordinator.h"
+#include "server/enrolment.h"
+#include "tests/unit/learn/idx_fixture.h"
+
+namespace fedge::test {
+
+using learn::test::TemporaryDirectory;
+
+// Forty training samples of ten classes, ten test samples.
+inline void write_tiny_dataset(const TemporaryDirectory& directory) {
+  const auto split = [&](const std::string& prefix, std::uint32_t samples) {
+    learn::test::Bytes pixels;
+    learn::test::Bytes labels;
+    for (std::uint32_t i = 0; i < samples; ++i) {
+      labels.push_back(static_cast<std::uint8_t>(i % 10));
+      for (std::uint32_t p = 0; p < 784; ++p)
+        pixels.push_back(static_cast<std::uint8_t>(p % 10 == i % 10 ? 250 : i));
+    }
+    directory.write(prefix + "-images-idx3-ubyte", learn::test::idx({samples, 28, 28}, pixels));
+    directory.write(prefix + "-labels-idx1-ubyte", learn::test::idx({samples}, labels));
+  };
+  split("train", 40);
+  split("t10k", 10);
+}
+
+class Federation {
+ public:
+  // `settings` are --set assignments on top of a softmax run with as many clients as asked for.
+  Federation(std::size_t clients, const std::vector<std::string>& settings) {
+    write_tiny_dataset(data);
+    const std::string count = std::to_string(clients);
+    auto document = config::parse_toml(
+        "[run]\nname = \"test\"\nrounds = 2\nseed = 5\n[model]\nkind = \"softmax\"\n"
+        "[training]\nbatch_size = 5\n[data]\ndirectory = \"" +
+            data.path().string() + "\"\npartition = { clients = " + count +
+            " }\n[sampling]\nclients_per_round = " + count + "\n",
+        "test.toml");
+    REQUIRE(document);
+    for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
+    auto config = server::read_run_config(*document);
+    REQUIRE(config);
+    run = *config;
+    auto created = server::Coordinator::create(
+        io,
+        {.data_directory = directory.path() / "coordinator",
+         .listen = {"127.0.0.1", 0},
+         .software = "test",
+         .on_round = [this](const server::RoundMetrics& metrics) { rounds.push_back(metrics); },
+         .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
+         .on_finished = [this](Result<ParameterVector> model) { final_model = std::move(model); }},
+        run);
+    REQUIRE_MESSAGE(created, created.error().message);
+    coordinator = std::move(*created);
+    auto key = server::open_coordinator_key(directory.path() / "coordinator");
+    REQUIRE(key);
+    coordinator_key = key->public_key();
+  }
+
+  server::Enrolment enrolment() const { return server::Enrolment(directory.path() / "coordinator"); }
+
+  // A join secret; client numbers are handed out in order.
+  std::string token() const {
+    auto created = enrolment().create_token(0, std::chrono::hours(1'000'000));
+    REQUIRE(created);
+    return created->secret;
+  }
+
+  // Starts an honest daemon as the next client number.
+  void add_client() {
+    const auto state = directory.path() / ("client-" + std::to_string(daemons.size()));
+    auto key = client::open_node_key(state);
+    REQUIRE(key);
+    const auto client = enrolment().redeem(token(), key->public_key(), 0);
+    REQUIRE(client);
+    REQUIRE(client::write_membership(state, {{coordinator->address()}, coordinator_key, *client}));
+    auto daemon = client::Daemon::create(io, {.state_directory = state,
+                                              .software = "test",
+                                              .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
+                                              .stop_after_run = true});
+    REQUIRE(daemon);
+    daemons.push_back(std::move(*daemon));
+    daemons.back()->start();
+  }
+
+  void run_until(const std::function<bool()>& happened) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!happened() && std::chrono::steady_clock::now() < limit)
+      io.run_one_for(std::chrono::milliseconds(100));
+    std::string log;
+    for (const std::string& event : events) log += event + "\n";
+    REQUIRE_MESSAGE(happened(), log);
+  }
+  void run_to_the_end() {
+    run_until([&] { return final_model.has_value(); });
+    REQUIRE(*final_model);
+  }
+  bool reported(const std::string& text) const {
+    for (const std::string& event : events)
+      if (event.find(text) != std::string::npos) return true;
+    return false;
+  }
+
+  TemporaryDirectory data;
+  TemporaryDirectory directory;
+  boost::asio::io_context io;
+  server::RunConfig run;
+  std::vector<server::RoundMetrics> rounds;
+  std::vector<std::string> events;
+  std::optional<Result<ParameterVector>> final_model;
+  PublicKey coordinator_key;
+  std::unique_ptr<server::Coordinator> coordinator;
+  std::vector<std::unique_ptr<client::Daemon>> daemons;
+};
+
+// A peer under the test's control: it joins like a client and then does whatever it is told to.
+class HostilePeer {
+ public:
+  explicit HostilePeer(Federation& federation) : federation_(federation), key_(SecretKey::generate()) {
+    auto made = protocol::make_tls_identity(key_);
+    REQUIRE(made);
+    identity_ = *made;
+  }
+
+  // Connects and says hello with this secret; `answer` holds what came back.
+  void join(const std::string& secret) {
+    answer.reset();
+    protocol::connect(federation_.io, identity_, federation_.coordinator->address(),
+                      federation_.coordinator_key,
+                      [this, secret](Result<std::shared_ptr<protocol::Link>> connected) {
+                        REQUIRE(connected);
+                        link = *connected;
+                        client::greet(link, "hostile", secret, [this](Result<protocol::Welcome> welcome) {
+                          answer = std::move(welcome);
+                          if (*answer) listen();
+                        });
+                      });
+    federation_.run_until([&] { return answer.has_value(); });
+  }
+  void listen() {
+    link->set_callbacks({.on_message =
+                             [this](const protocol::Message& message) {
+                               if (const auto* request = std::get_if<protocol::TrainRequest>(&message))
+                                 task = *request;
+                               if (const auto* word = std::get_if<protocol::UpdateVerdict>(&message))
+                                 verdict = *word;
+                               if (const auto* word = std::get_if<protocol::Goodbye>(&message))
+                                 goodbye = *word;
+                             },
+                         .on_closed = [this](const Error&) { closed = true; }});
+  }
+  void wait_for_task(std::uint32_t round) {
+    federation_.run_until([&] { return task && task->round == RoundNumber(round); });
+  }
+
+  // An honest offer of these values for the task in hand.
+  protocol::UpdateOffer offer(const std::shared_ptr<ParameterVector>& update) const {
+    protocol::UpdateOffer result;
+    result.run = task->run;
+    result.round = task->round;
+    result.update =
+        protocol::make_manifest(task->model.layout, task->coverage, update->bytes(), task->model.chunk_size);
+    result.samples = SampleCount(4);
+    result.steps = 1;
+    result.train_loss = 1;
+    return result;
+  }
+  void send_update(const protocol::UpdateOffer& offered, const std::shared_ptr<ParameterVector>& served) {
+    verdict.reset();
+    link->serve(offered.update, std::make_shared<client::VectorSource>(served, offered.update.chunk_size));
+    link->send(offered);
+    federation_.run_until([&] { return verdict.has_value(); });
+  }
+  std::shared_ptr<ParameterVector> zero_update() const {
+    auto layout = std::make_shared<ParameterLayout>();
+    layout->add("all", {task->coverage.count()});
+    return std::make_shared<ParameterVector>(layout);
+  }
+
+  std::optional<Result<protocol::Welcome>> answer;
+  std::shared_ptr<protocol::Link> link;
+  std::optional<protocol::TrainRequest> task;
+  std::optional<protocol::UpdateVerdict> verdict;
+  std::optional<protocol::Goodbye> goodbye;
+  bool closed = false;
+
+ private:
+  Federation& federation_;
+  SecretKey key_;
+  std::shared_ptr<protocol::TlsIdentity> identity_;
+};
+
+}  // namespace fedge::test

@@ -1,0 +1,171 @@
+#include "tests/integration/federation.h"
+
+using namespace fedge;
+using test::Federation;
+using test::HostilePeer;
+
+TEST_CASE("federation: two daemons and a coordinator finish a run over TLS") {
+  Federation f(2, {});
+  f.add_client();
+  f.add_client();
+  f.run_to_the_end();
+  REQUIRE(f.rounds.size() == 2);
+  CHECK(f.rounds[1].clients_completed == 2);
+  CHECK(f.rounds[1].test_accuracy >= 0.0);
+  CHECK(f.rounds[1].bytes_up > 2 * 7850 * 4);
+  CHECK(f.rounds[0].model_hash != f.rounds[1].model_hash);
+  CHECK(f.rounds[1].model_hash == to_hex(model_hash((*f.final_model)->values())));
+}
+
+TEST_CASE("federation: a wrong, a used and an expired token are refused before anything large can be sent") {
+  Federation f(1, {});
+  HostilePeer peer(f);
+  peer.join("0123456789abcdef0123456789abcdef");
+  REQUIRE(!*peer.answer);
+  CHECK(peer.answer->error().code == ErrorCode::kRefused);
+  CHECK(peer.answer->error().message == "the coordinator refused: the join token is not known here");
+  CHECK(f.reported("client.refused"));
+  const std::string secret = f.token();
+  HostilePeer first(f);
+  first.join(secret);
+  CHECK(*first.answer);
+  HostilePeer second(f);
+  second.join(secret);
+  CHECK(second.answer->error().message ==
+        "the coordinator refused: the join token has already been used; ask for a new one");
+}
+
+TEST_CASE("federation: a revoked key is refused at the door, and a connected one gets no more work") {
+  Federation f(2, {"run.wait_for_clients=2"});
+  f.add_client();
+  HostilePeer peer(f);
+  peer.join(f.token());
+  REQUIRE(*peer.answer);
+  peer.wait_for_task(1);
+  REQUIRE(f.enrolment().revoke((*peer.answer)->client));
+  peer.send_update(peer.offer(peer.zero_update()), peer.zero_update());
+  CHECK(peer.verdict->accepted);  // round 1 was handed out before the revocation
+  f.run_until([&] { return peer.closed; });
+  REQUIRE(peer.goodbye);
+  CHECK(peer.goodbye->reason == "this client's key has been revoked");
+  peer.join("");
+  REQUIRE(!*peer.answer);
+  CHECK(peer.answer->error().message == "the coordinator refused: this client's key has been revoked");
+}
+
+TEST_CASE("federation: damaged updates are refused by name and the other client's round goes on") {
+  Federation f(2, {"run.wait_for_clients=2", "run.chunk_size=8192"});
+  f.add_client();
+  HostilePeer peer(f);
+  peer.join(f.token());
+  REQUIRE(*peer.answer);
+  peer.wait_for_task(1);
+  auto update = peer.zero_update();
+  auto offer = peer.offer(update);
+  std::string reason;
+  SUBCASE("NaN") {
+    update->values()[5000] = std::numeric_limits<float>::quiet_NaN();
+    offer = peer.offer(update);
+    reason = "dense1.weight[5000]";
+  }
+  SUBCASE("1e30") {
+    update->values()[7845] = 1e30F;
+    offer = peer.offer(update);
+    reason = "dense1.bias[5]";
+  }
+  SUBCASE("a chunk that is not what the manifest says") {
+    update->values()[3000] = 1.0F;  // after the manifest was made
+    reason = "chunk 1";
+  }
+  SUBCASE("another layout") {
+    offer.update.layout = sha256("another layout");
+    reason = "is not the model's";
+  }
+  SUBCASE("another coverage") {
+    offer.update = protocol::make_manifest(peer.task->model.layout, Coverage::of({{0, 2048}}),
+                                           update->bytes().first(8192), 8192);
+    reason = "the plan asked for all 7850";
+  }
+  SUBCASE("an impossible weight") {
+    offer.samples = SampleCount(1'000'000'000);
+    reason = "claims 1000000000 samples";
+  }
+  peer.send_update(offer, update);
+  CHECK(!peer.verdict->accepted);
+  CHECK_MESSAGE(peer.verdict->reason.find(reason) != std::string::npos, peer.verdict->reason);
+  f.run_until([&] { return !f.rounds.empty(); });
+  CHECK(f.rounds[0].clients_completed == 1);
+  CHECK(f.reported("round.closed round=1"));
+}
+
+TEST_CASE("federation: a replayed update of an earlier round is refused and changes nothing") {
+  Federation f(2, {"run.wait_for_clients=2"});
+  f.add_client();
+  HostilePeer peer(f);
+  peer.join(f.token());
+  peer.wait_for_task(1);
+  const auto update = peer.zero_update();
+  const auto first = peer.offer(update);
+  peer.send_update(first, update);
+  CHECK(peer.verdict->accepted);
+  peer.wait_for_task(2);
+  peer.send_update(first, update);
+  CHECK(!peer.verdict->accepted);
+  CHECK(peer.verdict->code == ErrorCode::kStale);
+  CHECK(peer.verdict->reason == "round 1 is closed; the current round is 2");
+  auto second = peer.offer(update);
+  peer.send_update(second, update);
+  CHECK(peer.verdict->accepted);
+  f.run_to_the_end();
+  CHECK(f.rounds[1].clients_completed == 2);
+}
+
+TEST_CASE(
+    "federation: a client that vanishes mid-round is waited for until the deadline, which is reported") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1", "run.round_deadline=1"});
+  f.add_client();
+  HostilePeer peer(f);
+  peer.join(f.token());
+  peer.wait_for_task(1);
+  peer.link->close("gone");
+  f.run_to_the_end();
+  REQUIRE(f.rounds.size() == 1);
+  CHECK(f.rounds[0].clients_completed == 1);
+  CHECK(f.reported("round.closed round=1 reason=\"deadline\" selected=2 completed=1"));
+}
+
+TEST_CASE("federation: a vanished client is replaced when there is somebody without work") {
+  Federation f(3, {"run.wait_for_clients=3", "run.rounds=1", "sampling.clients_per_round=2"});
+  f.add_client();
+  HostilePeer one(f);
+  one.join(f.token());
+  HostilePeer two(f);
+  two.join(f.token());
+  f.run_until([&] { return one.task || two.task; });
+  HostilePeer& chosen = one.task ? one : two;
+  HostilePeer& other = one.task ? two : one;
+  if (other.task) {  // both hostile ones were chosen: the honest client takes over
+    chosen.link->close("gone");
+    f.run_until([&] { return f.reported("client.replaced"); });
+    other.send_update(other.offer(other.zero_update()), other.zero_update());
+  } else {
+    chosen.link->close("gone");
+    f.run_until([&] { return other.task.has_value(); });
+    other.send_update(other.offer(other.zero_update()), other.zero_update());
+  }
+  f.run_to_the_end();
+  CHECK(f.rounds[0].clients_completed == 2);
+  CHECK(f.reported("client.replaced"));
+}
+
+TEST_CASE("federation: messages that are not a client's to send close its link, the run goes on") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1", "run.round_deadline=1"});
+  f.add_client();
+  HostilePeer peer(f);
+  peer.join(f.token());
+  peer.wait_for_task(1);
+  peer.link->send(protocol::RunEnded{peer.task->run, "says who"});
+  f.run_until([&] { return peer.closed; });
+  CHECK(f.reported("client.misbehaved"));
+  f.run_to_the_end();
+}

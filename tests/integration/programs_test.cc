@@ -1,0 +1,166 @@
+// The programs as a user starts them: exit codes, messages, files left behind, and the promise that
+// every mode and any number of threads give the same models.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/safetensors.h"
+#include "server/report/metrics.h"
+#include "tests/integration/federation.h"
+
+using namespace fedge;
+using learn::test::TemporaryDirectory;
+
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string output;  // standard output and error
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string command = std::string(FEDGE_BINARY_DIR) + "/" + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.output.append(buffer.data(), got);
+  const int status = ::pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+std::vector<std::string> hashes(const std::filesystem::path& directory) {
+  const auto rounds = server::read_metrics(directory / "metrics.jsonl");
+  REQUIRE(rounds);
+  std::vector<std::string> result;
+  for (const auto& round : *rounds) result.push_back(round.model_hash);
+  return result;
+}
+
+// The example run with a tiny data set, so that this test needs no package.
+struct Example {
+  TemporaryDirectory data;
+  TemporaryDirectory out;
+  std::string arguments;
+  Example() {
+    test::write_tiny_dataset(data);
+    arguments =
+        "run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" + data.path().string() +
+        " --set data.partition.clients=4 --set sampling.clients_per_round=4"
+        " --set run.rounds=3 ";
+  }
+  std::filesystem::path directory(const std::string& name) const { return out.path() / name; }
+  Outcome simulate(const std::string& name, const std::string& more) const {
+    return run("fedge-sim " + arguments + more + " --out " + directory(name).string());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("modes: virtual time, real sockets, one thread and two give the same model after every round") {
+  const Example example;
+  for (const auto& [name, more] : std::vector<std::pair<std::string, std::string>>{
+           {"two", "--threads 2"}, {"one", "--threads 1"}, {"real", "--mode concrete"}}) {
+    const Outcome outcome = example.simulate(name, more);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  }
+  const auto expected = hashes(example.directory("two"));
+  REQUIRE(expected.size() == 3);
+  CHECK(expected[0] != expected[2]);
+  CHECK(hashes(example.directory("one")) == expected);
+  CHECK(hashes(example.directory("real")) == expected);
+}
+
+TEST_CASE("outputs: metrics, table, model and report are there, and the model is the last round's") {
+  const Example example;
+  const Outcome outcome = example.simulate("x", "");
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  for (const char* file : {"metrics.jsonl", "metrics.csv", "model.safetensors", "report.html", "run.toml"})
+    CHECK_MESSAGE(std::filesystem::file_size(example.directory("x") / file) > 0, file);
+  const auto model = read_safetensors(example.directory("x") / "model.safetensors", 1 << 28);
+  REQUIRE(model);
+  CHECK(to_hex(model_hash(model->values.values())) == hashes(example.directory("x")).back());
+  CHECK(outcome.output.find("accuracy  ") != std::string::npos);
+}
+
+TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
+  const TemporaryDirectory directory;
+  const auto file = directory.path() / "bad.toml";
+  std::ofstream(file) << "[run]\nrounds = 3\n\n[training]\nbatchsize = 3\n";
+  for (const char* program : {"fedge-sim run ", "fedge-coordinator --data-dir /nonexistent --run "}) {
+    const Outcome outcome = run(program + file.string());
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(
+        outcome.output.find(file.string() +
+                            ":5: unknown key training.batchsize, did you mean training.batch_size?") !=
+            std::string::npos,
+        outcome.output);
+  }
+}
+
+TEST_CASE("errors: missing data and a missing run file are named, with what to do") {
+  const TemporaryDirectory directory;
+  const Outcome data =
+      run("fedge-sim run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" +
+          directory.path().string() + " --out " + directory.path().string());
+  CHECK(data.code == 1);
+  CHECK(data.output.find("apt-get install dataset-fashion-mnist") != std::string::npos);
+  const Outcome file = run("fedge-sim run /nonexistent/run.toml");
+  CHECK(file.code == 1);
+  CHECK(file.output == "fedge-sim: cannot open /nonexistent/run.toml: No such file or directory\n");
+}
+
+TEST_CASE("errors: wrong usage is exit code 2, help and version are 0") {
+  CHECK(run("fedge-sim").code == 2);
+  CHECK(run("fedge-sim run").code == 2);
+  CHECK(run("fedge-client --nonsense").code == 2);
+  CHECK(run("fedge-coordinator").code == 2);
+  for (const char* program : {"fedge", "fedge-sim", "fedge-client", "fedge-coordinator"}) {
+    CHECK(run(std::string(program) + " --help").code == 0);
+    CHECK(run(std::string(program) + " --version").output.starts_with(std::string(program) + " "));
+  }
+}
+
+TEST_CASE("errors: a damaged token, and a client that has not joined, are told what to do") {
+  const TemporaryDirectory directory;
+  const std::string state = "fedge-client --state-dir " + directory.path().string() + "/state ";
+  CHECK(run(state + "join nonsense").output.find("a join token begins with") != std::string::npos);
+  CHECK(run(state + "join fedge1.AAAA").output.find("incomplete or mistyped") != std::string::npos);
+  const Outcome outcome = run(state + "run");
+  CHECK(outcome.code == 1);
+  CHECK(outcome.output.find("join a coordinator first: fedge-client join TOKEN") != std::string::npos);
+}
+
+TEST_CASE("tokens: made on the command line, listed, revoked") {
+  const TemporaryDirectory directory;
+  const std::string data = " --data-dir " + directory.path().string() + "/coordinator";
+  const Outcome no_address = run("fedge token create" + data);
+  CHECK(no_address.code == 1);
+  CHECK(no_address.output.find("--address HOST:PORT") != std::string::npos);
+  const Outcome tokens = run("fedge token create --count 2 --address 127.0.0.1:7433" + data);
+  REQUIRE(tokens.code == 0);
+  CHECK(std::count(tokens.output.begin(), tokens.output.end(), '\n') == 2);
+  CHECK(tokens.output.starts_with("fedge1."));
+  CHECK(run("fedge client revoke 1" + data).code == 0);
+  const Outcome list = run("fedge client ls" + data);
+  CHECK(list.output.find("0  invited") != std::string::npos);
+  CHECK(list.output.find("1  revoked") != std::string::npos);
+  CHECK(run("fedge client revoke 9" + data).code == 1);
+}
+
+TEST_CASE("reference: every key of the example run file is in it") {
+  const Outcome reference = run("fedge reference");
+  REQUIRE(reference.code == 0);
+  for (const char* key :
+       {"run.rounds", "data.partition.alpha", "model.hidden", "training.optimizer.learning_rate",
+        "sampling.clients_per_round", "strategy.kind", "simulation.network.latency"})
+    CHECK_MESSAGE(reference.output.find(key) != std::string::npos, key);
+}

@@ -1,0 +1,177 @@
+// Every model against PyTorch: scores, loss and gradient of one batch, and three steps of
+// torch.optim.SGD with momentum and weight decay against Trainer. The numbers come from
+// tests/reference/make_torch_reference.py, which computes them in float64; parameters and inputs are
+// hashed() here and there, and exact in float32.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "learn/model.h"
+#include "learn/trainer.h"
+
+using namespace fedge;
+using namespace fedge::learn;
+
+namespace {
+
+constexpr std::size_t kSteps = 3;
+
+// The same numbers as hashed() of the Python script, times `scale` (a power of two).
+void fill_hashed(std::span<float> values, std::uint32_t stream, float scale) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint32_t x = static_cast<std::uint32_t>(i) + stream * 0x9E3779B9U;
+    for (const std::uint32_t factor : {0x7FEB352DU, 0x846CA68BU}) {
+      x ^= x >> 16;
+      x *= factor;
+    }
+    x ^= x >> 15;
+    values[i] = (static_cast<float>(x >> 16) / 32768.0F - 1.0F) * scale;
+  }
+}
+
+// Weight and bias of layer i have the streams 2 i and 2 i + 1, and a scale near 2 / sqrt(inputs).
+std::vector<float> hashed_parameters(const ParameterLayout& layout) {
+  std::vector<float> parameters(layout.size());
+  for (std::size_t t = 0; t < layout.tensors().size(); ++t) {
+    const TensorInfo& tensor = layout.tensors()[t];
+    const TensorInfo& weight = layout.tensors()[t / 2 * 2];
+    const double inputs = static_cast<double>(weight.size / weight.shape[0]);
+    const double scale = std::exp2(std::round(std::log2(2.0 / std::sqrt(inputs))));
+    fill_hashed(std::span(parameters).subspan(tensor.offset, tensor.size), static_cast<std::uint32_t>(t),
+                static_cast<float>(scale));
+  }
+  return parameters;
+}
+
+using Blocks = std::map<std::string, std::vector<double>>;
+
+Blocks read_blocks(const std::string& name) {
+  const std::string path = std::string(FEDGE_SOURCE_DIR) + "/tests/reference/torch_" + name + ".txt";
+  std::ifstream in(path);
+  REQUIRE_MESSAGE(in.good(), path);
+  Blocks blocks;
+  std::string block;
+  std::size_t count = 0;
+  while (in >> block >> count) {
+    blocks[block].resize(count);
+    for (double& value : blocks[block]) in >> value;
+    REQUIRE_MESSAGE(in.good(), path);
+  }
+  return blocks;
+}
+
+struct Case {
+  std::string name;
+  std::size_t rows;
+  InputShape input;
+  std::size_t classes;
+  ModelSpec spec;
+};
+
+const std::vector<Case>& cases() {
+  ModelSpec softmax;
+  softmax.kind = ModelKind::kSoftmax;
+  ModelSpec mlp_odd;
+  mlp_odd.hidden = {19, 13, 9};
+  ModelSpec cnn;
+  cnn.kind = ModelKind::kCnn;
+  ModelSpec cnn_small = cnn;
+  cnn_small.channels = {4, 6};
+  cnn_small.dense = 11;
+  static const std::vector<Case> all = {{"softmax", 10, {28, 28, 1}, 10, softmax},
+                                        {"mlp", 10, {28, 28, 1}, 10, {}},
+                                        {"mlp_odd", 7, {3, 5, 1}, 6, mlp_odd},
+                                        {"cnn", 4, {28, 28, 1}, 10, cnn},
+                                        {"cnn_small", 6, {8, 12, 3}, 7, cnn_small}};
+  return all;
+}
+
+struct Prepared {
+  explicit Prepared(const Case& c)
+      : expected(read_blocks(c.name)),
+        data{c.input, c.classes, AlignedBuffer<float>(c.rows * c.input.size()), {}} {
+    auto made = make_model(c.spec, c.input, c.classes);
+    REQUIRE(made.has_value());
+    model = std::move(made).value();
+    parameters = hashed_parameters(*model->layout());
+    REQUIRE(parameters.size() == static_cast<std::size_t>(expected.at("size").at(0)));
+    fill_hashed(data.inputs.span(), 1000, 1.0F);
+    for (std::size_t i = 0; i < c.rows; ++i)
+      data.labels.push_back(static_cast<std::uint8_t>(i * 3 % c.classes));
+  }
+  Batch batch() const { return {data.inputs.span(), data.labels}; }
+
+  Blocks expected;
+  std::unique_ptr<Model> model;
+  std::vector<float> parameters;
+  Dataset data;
+};
+
+// Rounding errors of a float32 sum of n products grow like sqrt(n) units of 2^-24 of its terms' size.
+// The longest sums here have n = 3136 (the cnn's first dense layer): 3.4e-6 of a block's largest number.
+constexpr double kTolerance = 3.4e-6;
+
+// The largest difference between every stride-th of `actual` and `expected`, over the largest of those.
+double difference(std::span<const float> actual, const std::vector<double>& expected, std::size_t stride) {
+  REQUIRE((actual.size() + stride - 1) / stride == expected.size());
+  double worst = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    const double error = std::abs(static_cast<double>(actual[i * stride]) - expected[i]);
+    worst = std::isnan(error) ? 1e300 : std::max(worst, error);
+  }
+  return worst / largest;
+}
+
+}  // namespace
+
+TEST_CASE("reference: scores, loss and gradient of each model are PyTorch's") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    const Prepared p(c);
+    const std::size_t stride = static_cast<std::size_t>(p.expected.at("stride").at(0));
+    const auto workspace = p.model->make_workspace(c.rows);
+    std::vector<float> scores(c.rows * c.classes);
+    p.model->forward(p.parameters, p.data.inputs.span(), scores, *workspace);
+    CHECK(difference(scores, p.expected.at("scores"), 1) <= kTolerance);
+
+    std::vector<float> gradient(p.parameters.size());
+    const float loss = p.model->loss_and_gradient(p.parameters, p.batch(), gradient, *workspace);
+    CHECK(static_cast<double>(loss) == doctest::Approx(p.expected.at("losses").at(0)).epsilon(kTolerance));
+    CHECK(difference(gradient, p.expected.at("gradient"), stride) <= kTolerance);
+    // Of all derivatives, also those between the ones kept.
+    double squares = 0;
+    for (const float g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
+    CHECK(std::sqrt(squares) == doctest::Approx(p.expected.at("gradient_norm").at(0)).epsilon(kTolerance));
+  }
+}
+
+TEST_CASE("reference: three steps with momentum and weight decay are those of torch.optim.SGD") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    const Prepared p(c);
+    TrainingSpec spec;
+    spec.learning_rate = 0.05F;
+    spec.momentum = 0.9F;
+    spec.weight_decay = 1e-3F;
+    spec.batch_size = c.rows;  // one step an epoch, so that the order of the samples only matters to rounding
+    spec.local_epochs = kSteps;
+    std::vector<std::uint32_t> samples(c.rows);
+    std::iota(samples.begin(), samples.end(), 0U);
+    std::vector<float> trained = p.parameters;
+    const TrainingResult result = Trainer(*p.model, spec).train(trained, p.data, samples, Rng(1));
+    CHECK(result.steps == kSteps);
+    const auto& losses = p.expected.at("losses");
+    CHECK(result.mean_loss ==
+          doctest::Approx(std::accumulate(losses.begin(), losses.end(), 0.0) / kSteps).epsilon(kTolerance));
+    CHECK(difference(trained, p.expected.at("trained"),
+                     static_cast<std::size_t>(p.expected.at("stride").at(0))) <= kTolerance);
+  }
+}

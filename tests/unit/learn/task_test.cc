@@ -1,0 +1,151 @@
+#include "learn/task.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace fedge;
+using namespace fedge::learn;
+
+namespace {
+
+// Small enough for a test, over the real data.
+TaskSpec small_spec() {
+  TaskSpec spec;
+  spec.data.partition.kind = PartitionKind::kDirichlet;
+  spec.data.partition.clients = 50;
+  spec.data.partition.alpha = 0.1;
+  spec.data.partition.samples_per_client = 60;
+  spec.model.hidden = {16};
+  spec.training.batch_size = 20;
+  return spec;
+}
+
+// Null, with a message, where Fashion-MNIST is not installed.
+std::shared_ptr<const Task> build(const TaskSpec& spec, std::uint64_t seed) {
+  auto task = Task::build(spec, seed);
+  if (!task && task.error().code == ErrorCode::kNotFound) {
+    MESSAGE("skipped: Fashion-MNIST not found");
+    return nullptr;
+  }
+  REQUIRE_MESSAGE(task.has_value(), task.error().message);
+  return std::move(task).value();
+}
+
+std::shared_ptr<const Task> build_for(const TaskSpec& spec, std::uint64_t seed, std::uint32_t client) {
+  auto task = Task::build_for(spec, seed, ClientId(client));
+  REQUIRE_MESSAGE(task.has_value(), task.error().message);
+  return std::move(task).value();
+}
+
+std::vector<float> initial_model(const Task& task) {
+  std::vector<float> parameters(task.model().layout()->size());
+  task.model().initialise(parameters, Rng(1));
+  return parameters;
+}
+
+std::vector<float> update_of(const Task& task, std::uint32_t client, std::uint32_t round, Trainer& trainer) {
+  const auto global = initial_model(task);
+  std::vector<float> update(global.size(), 7.0F);
+  const TrainingResult result = task.train(ClientId(client), RoundNumber(round), global, update, trainer);
+  CHECK(result.samples == SampleCount(task.samples_of(ClientId(client)).size()));
+  return update;
+}
+
+std::vector<float> update_of(const Task& task, std::uint32_t client, std::uint32_t round) {
+  Trainer trainer = task.make_trainer();
+  return update_of(task, client, round, trainer);
+}
+
+}  // namespace
+
+TEST_CASE("task: a client that holds its own samples alone computes the same bits as one that holds all") {
+  for (const float momentum : {0.0F, 0.9F}) {
+    TaskSpec spec = small_spec();
+    spec.training.momentum = momentum;
+    const auto all = build(spec, 42);
+    if (!all) return;
+    for (const std::uint32_t client : {0U, 7U, 49U}) {
+      CAPTURE(client);
+      const auto own = build_for(spec, 42, client);
+      CHECK(own->data().size() == 60);
+      REQUIRE(own->samples_of(ClientId(client)).size() == all->samples_of(ClientId(client)).size());
+      for (const std::uint32_t round : {1U, 2U})
+        CHECK(update_of(*own, client, round) == update_of(*all, client, round));
+    }
+  }
+}
+
+TEST_CASE(
+    "task: an update depends on the client, the round and the seed, and not on what a trainer did before") {
+  const auto task = build(small_spec(), 42);
+  if (!task) return;
+  Trainer trainer = task->make_trainer();
+  const auto update = update_of(*task, 3, 5, trainer);
+  CHECK(update != update_of(*task, 4, 5, trainer));
+  CHECK(update != update_of(*task, 3, 6, trainer));
+  CHECK(update == update_of(*task, 3, 5, trainer));
+  CHECK(update != update_of(*build(small_spec(), 43), 3, 5));
+}
+
+TEST_CASE("task: an update is what training with the client's stream adds to the global model") {
+  const auto task = build(small_spec(), 42);
+  if (!task) return;
+  const auto global = initial_model(*task);
+  std::vector<float> trained = global;
+  Trainer trainer = task->make_trainer();
+  trainer.train(trained, task->data(), task->samples_of(ClientId(3)), Rng(42).fork("train", 5, 3));
+  const auto update = update_of(*task, 3, 5);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < update.size(); ++i) wrong += update[i] == trained[i] - global[i] ? 0U : 1U;
+  CHECK(wrong == 0);
+  CHECK(std::any_of(update.begin(), update.end(), [](float x) { return x != 0.0F; }));
+}
+
+TEST_CASE("task: clients hold disjoint samples of the training set") {
+  const auto task = build(small_spec(), 42);
+  if (!task) return;
+  CHECK(task->clients() == 50);
+  CHECK(task->data().size() == 60000);
+  std::set<std::uint32_t> seen;
+  for (std::uint32_t client = 0; client < 50; ++client)
+    for (const std::uint32_t sample : task->samples_of(ClientId(client))) seen.insert(sample);
+  CHECK(seen.size() == 50 * 60);
+  CHECK(*seen.rbegin() < 60000);
+}
+
+TEST_CASE("task: a client outside the partition is refused by its number") {
+  const auto task = Task::build_for(small_spec(), 42, ClientId(50));
+  REQUIRE_FALSE(task.has_value());
+  CHECK(task.error().code == ErrorCode::kInvalid);
+  CHECK(task.error().message.find("client 50") != std::string::npos);
+  CHECK(task.error().message.find("data.partition.clients is 50") != std::string::npos);
+}
+
+TEST_CASE("task: missing data and impossible partitions are errors that name the file or the key") {
+  TaskSpec spec = small_spec();
+  spec.data.directory = "/nonexistent";
+  for (const auto& task : {Task::build(spec, 1), Task::build_for(spec, 1, ClientId(0))}) {
+    REQUIRE_FALSE(task.has_value());
+    CHECK(task.error().code == ErrorCode::kNotFound);
+    CHECK(task.error().message.find("/nonexistent/train-labels") != std::string::npos);
+  }
+  if (!build(small_spec(), 1)) return;
+  spec = small_spec();
+  spec.data.partition.clients = 2000;  // 120,000 samples of 60,000
+  for (const auto& task : {Task::build(spec, 1), Task::build_for(spec, 1, ClientId(0))}) {
+    REQUIRE_FALSE(task.has_value());
+    CHECK(task.error().code == ErrorCode::kInvalid);
+    CHECK(task.error().message.find("samples_per_client") != std::string::npos);
+  }
+  spec = small_spec();
+  spec.model.kind = ModelKind::kCnn;
+  spec.model.channels = {8};
+  const auto task = Task::build(spec, 1);
+  REQUIRE_FALSE(task.has_value());
+  CHECK(task.error().message.find("model.channels") != std::string::npos);
+}

@@ -1,0 +1,278 @@
+#include "protocol/chunks/chunk_store.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "protocol/limits.h"
+
+using namespace fedge;
+using namespace fedge::protocol;
+
+namespace {
+
+constexpr std::uint32_t kChunk = 4096;
+
+struct Scratch {
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "fedge-store-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Scratch() { std::filesystem::remove_all(path); }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) names.push_back(entry.path().filename());
+    return names;
+  }
+  std::filesystem::path path;
+};
+
+std::vector<std::byte> some_bytes(std::size_t size, unsigned seed) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 31 + seed * 7 + i / 256) & 0xff);
+  return bytes;
+}
+
+Manifest manifest_of(std::span<const std::byte> bytes) {
+  return make_manifest({}, Coverage::all(bytes.size() / 4), bytes, kChunk);
+}
+
+auto filler(const std::vector<std::byte>& bytes) {
+  return [&bytes](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+    std::memcpy(out.data(), bytes.data() + chunk * kChunk, out.size());
+    return {};
+  };
+}
+
+std::span<const std::byte> chunk_of(const Manifest& manifest, std::span<const std::byte> bytes, std::size_t i) {
+  return bytes.subspan(i * kChunk, manifest.chunk_length(i));
+}
+
+std::vector<std::byte> content(StoredObject& object) {
+  std::vector<std::byte> bytes(object.manifest().payload_size);
+  for (std::size_t i = 0; i < object.manifest().chunk_count(); ++i)
+    REQUIRE(object.read(i, std::span(bytes).subspan(i * kChunk, object.manifest().chunk_length(i))));
+  return bytes;
+}
+
+// Runs the same claims on both kinds of store.
+void with_each_store(std::size_t max_bytes, const std::function<void(ChunkStore&)>& claims) {
+  SUBCASE("in memory") { claims(*make_memory_chunk_store(max_bytes)); }
+  SUBCASE("in files") {
+    const Scratch scratch;
+    auto store = open_file_chunk_store(scratch.path, max_bytes);
+    REQUIRE(store);
+    claims(**store);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("chunk store: chunks written in any order make the whole object") {
+  with_each_store(1 << 20, [](ChunkStore& store) {
+    const auto bytes = some_bytes(5 * kChunk + 100, 1);
+    const Manifest manifest = manifest_of(bytes);
+    const auto object = store.create(manifest);
+    REQUIRE(object);
+    for (const std::size_t i : {5U, 0U, 3U, 1U, 4U, 2U}) {
+      CHECK_FALSE((*object)->complete());
+      CHECK_FALSE((*object)->has(i));
+      REQUIRE((*object)->write(i, chunk_of(manifest, bytes, i)));
+      CHECK((*object)->has(i));
+    }
+    CHECK((*object)->complete());
+    CHECK_FALSE((*object)->has(6));
+    CHECK(content(**object) == bytes);
+  });
+}
+
+TEST_CASE("chunk store: a chunk that has not come cannot be read, and writing one twice is no harm") {
+  with_each_store(1 << 20, [](ChunkStore& store) {
+    const auto bytes = some_bytes(2 * kChunk, 2);
+    const Manifest manifest = manifest_of(bytes);
+    const auto object = store.create(manifest);
+    REQUIRE(object);
+    std::vector<std::byte> out(kChunk);
+    CHECK((*object)->read(1, out).error().code == ErrorCode::kNotFound);
+    REQUIRE((*object)->write(1, chunk_of(manifest, bytes, 1)));
+    REQUIRE((*object)->write(1, chunk_of(manifest, bytes, 1)));
+    CHECK_FALSE((*object)->complete());
+    CHECK((*object)->read(1, out));
+  });
+}
+
+TEST_CASE("chunk store: create gives the object that is there already, remove forgets it but not its users") {
+  with_each_store(1 << 20, [](ChunkStore& store) {
+    const auto bytes = some_bytes(kChunk, 3);
+    const Manifest manifest = manifest_of(bytes);
+    const auto first = store.create(manifest);
+    REQUIRE(first);
+    CHECK(*store.create(manifest) == *first);
+    CHECK(store.find(manifest.id()) == *first);
+    store.remove(manifest.id());
+    CHECK(store.find(manifest.id()) == nullptr);
+    CHECK(*store.create(manifest) != *first);
+    REQUIRE((*first)->write(0, bytes));
+    CHECK(content(**first) == bytes);
+    store.remove(sha256("no such object"));
+  });
+}
+
+TEST_CASE("chunk store: an object built from our own data has the manifest of those bytes") {
+  with_each_store(1 << 20, [](ChunkStore& store) {
+    const auto bytes = some_bytes(3 * kChunk + 8, 4);
+    Manifest shape = manifest_of(bytes);
+    shape.chunks.clear();
+    const auto object = store.build(shape, filler(bytes));
+    REQUIRE(object);
+    CHECK((*object)->manifest() == manifest_of(bytes));
+    CHECK((*object)->complete());
+    CHECK(content(**object) == bytes);
+    CHECK(store.find(manifest_of(bytes).id()) == *object);
+    CHECK(*store.build(shape, filler(bytes)) == *object);
+  });
+}
+
+TEST_CASE("chunk store: an error while building leaves nothing behind") {
+  with_each_store(4 * kChunk, [](ChunkStore& store) {
+    const auto bytes = some_bytes(4 * kChunk, 5);
+    const Manifest shape = manifest_of(bytes);
+    const auto failed = store.build(shape, [&](std::size_t i, std::span<std::byte> out) -> Result<void> {
+      if (i == 2) return invalid("no more");
+      return filler(bytes)(i, out);
+    });
+    REQUIRE_FALSE(failed);
+    CHECK(failed.error().message == "no more");
+    CHECK(store.find(shape.id()) == nullptr);
+    CHECK(store.build(shape, filler(bytes)));
+  });
+}
+
+TEST_CASE("chunk store: beyond its bytes it takes no object, until one is let go") {
+  with_each_store(5 * kChunk, [](ChunkStore& store) {
+    const auto one = some_bytes(2 * kChunk, 6);
+    const auto two = some_bytes(3 * kChunk, 7);
+    const auto three = some_bytes(4, 8);
+    auto first = store.create(manifest_of(one));
+    REQUIRE(first);
+    REQUIRE(store.create(manifest_of(two)));
+    const auto refused = store.create(manifest_of(three));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kResource);
+    store.remove(manifest_of(one).id());
+    CHECK_FALSE(store.create(manifest_of(three)));  // still in use
+    first = Error{};
+    CHECK(store.create(manifest_of(three)));
+  });
+}
+
+TEST_CASE("chunk store: a manifest that does not fit together is refused") {
+  with_each_store(1 << 20, [](ChunkStore& store) {
+    Manifest manifest = manifest_of(some_bytes(kChunk, 9));
+    manifest.payload_size += 4;
+    CHECK(store.create(manifest).error().code == ErrorCode::kInvalid);
+    manifest.chunk_size = 1;
+    CHECK(store.build(manifest, {}).error().code == ErrorCode::kInvalid);
+  });
+}
+
+TEST_CASE("chunk store: an object outlives its store") {
+  const auto bytes = some_bytes(2 * kChunk, 10);
+  const Scratch scratch;
+  auto files = open_file_chunk_store(scratch.path, 1 << 20);
+  REQUIRE(files);
+  auto memory = make_memory_chunk_store(1 << 20);
+  auto in_file = (*files)->build(manifest_of(bytes), filler(bytes));
+  auto in_memory = memory->build(manifest_of(bytes), filler(bytes));
+  files = Error{};
+  memory.reset();
+  CHECK(content(**in_file) == bytes);
+  CHECK(content(**in_memory) == bytes);
+  in_file = Error{};
+  CHECK(scratch.files().empty());
+}
+
+TEST_CASE("file chunk store: leftovers of a killed process go, other files stay") {
+  const Scratch scratch;
+  std::ofstream(scratch.path / "7.chunks") << "left behind";
+  std::ofstream(scratch.path / "notes.txt") << "not ours";
+  const auto store = open_file_chunk_store(scratch.path, 1 << 20);
+  REQUIRE(store);
+  CHECK(scratch.files() == std::vector<std::string>{"notes.txt"});
+}
+
+TEST_CASE("file chunk store: files are private, and those of objects that are gone are written over") {
+  const Scratch scratch;
+  auto opened = open_file_chunk_store(scratch.path, 1 << 20);
+  REQUIRE(opened);
+  ChunkStore& store = **opened;
+  const auto first = some_bytes(3 * kChunk, 11);
+  const auto second = some_bytes(2 * kChunk, 12);
+  REQUIRE(store.build(manifest_of(first), filler(first)));
+  REQUIRE(scratch.files().size() == 1);
+  const auto name = scratch.files()[0];
+  struct stat info {};
+  REQUIRE(::stat((scratch.path / name).c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  store.remove(manifest_of(first).id());
+  const auto object = store.create(manifest_of(second));
+  REQUIRE(object);
+  CHECK(scratch.files() == std::vector<std::string>{name});
+  // What the file held before is not taken for a chunk.
+  CHECK_FALSE((*object)->has(0));
+  std::vector<std::byte> out(kChunk);
+  CHECK_FALSE((*object)->read(0, out));
+}
+
+TEST_CASE("file chunk store: spare files never make it exceed its bytes on disk") {
+  const Scratch scratch;
+  auto opened = open_file_chunk_store(scratch.path, 4 * kChunk);
+  REQUIRE(opened);
+  const auto small = some_bytes(kChunk, 13);
+  const auto large = some_bytes(4 * kChunk, 14);
+  REQUIRE((*opened)->build(manifest_of(small), filler(small)));
+  (*opened)->remove(manifest_of(small).id());
+  REQUIRE((*opened)->build(manifest_of(large), filler(large)));
+  std::uintmax_t total = 0;
+  for (const auto& name : scratch.files()) total += std::filesystem::file_size(scratch.path / name);
+  CHECK(total == 4 * kChunk);
+}
+
+TEST_CASE("file chunk store: a directory that cannot be is an error with its name") {
+  const Scratch scratch;
+  std::ofstream(scratch.path / "file") << "in the way";
+  const auto store = open_file_chunk_store(scratch.path / "file" / "chunks", 1 << 20);
+  REQUIRE_FALSE(store);
+  CHECK(store.error().message.find("file") != std::string::npos);
+}
+
+TEST_CASE("file chunk store: a directory that disappears, and a file that may not grow, are errors with their names") {
+  const Scratch scratch;
+  auto opened = open_file_chunk_store(scratch.path / "chunks", 1 << 30);
+  REQUIRE(opened);
+  const auto bytes = some_bytes(64 * kChunk, 15);
+  // The nearest an ordinary user comes to a full disk.
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small{16 * kChunk, before.rlim_max};
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const auto too_large = (*opened)->create(manifest_of(bytes));
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, old_handler);
+  REQUIRE_FALSE(too_large);
+  CHECK(too_large.error().message.find(".chunks") != std::string::npos);
+  CHECK(std::filesystem::is_empty(scratch.path / "chunks"));
+  std::filesystem::remove_all(scratch.path / "chunks");
+  const auto gone = (*opened)->create(manifest_of(bytes));
+  REQUIRE_FALSE(gone);
+  CHECK(gone.error().code == ErrorCode::kNotFound);
+  CHECK(gone.error().message.find((scratch.path / "chunks").string()) != std::string::npos);
+}

@@ -1,0 +1,223 @@
+#include "protocol/codec.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "core/node.h"
+#include "example_messages.h"
+
+using namespace fedge;
+using namespace fedge::protocol;
+
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+bool same(const Hello& a, const Hello& b) {
+  return a.min_version == b.min_version && a.max_version == b.max_version && a.features == b.features &&
+         a.software == b.software && a.token == b.token;
+}
+bool same(const Welcome& a, const Welcome& b) {
+  return a.version == b.version && a.features == b.features && a.software == b.software && a.client == b.client;
+}
+bool same(const Goodbye& a, const Goodbye& b) { return a.code == b.code && a.reason == b.reason; }
+bool same(const RunDescription& a, const RunDescription& b) {
+  return a.run == b.run && a.name == b.name && a.seed == b.seed && a.task == b.task && a.layout == b.layout;
+}
+bool same(const TrainRequest& a, const TrainRequest& b) {
+  return a.run == b.run && a.round == b.round && a.model == b.model && a.coverage == b.coverage &&
+         a.time_left == b.time_left;
+}
+bool same(const UpdateOffer& a, const UpdateOffer& b) {
+  return a.run == b.run && a.round == b.round && a.update == b.update && a.samples == b.samples &&
+         a.steps == b.steps && a.train_loss == b.train_loss;
+}
+bool same(const TaskFailed& a, const TaskFailed& b) {
+  return a.run == b.run && a.round == b.round && a.code == b.code && a.reason == b.reason;
+}
+bool same(const UpdateVerdict& a, const UpdateVerdict& b) {
+  return a.run == b.run && a.round == b.round && a.accepted == b.accepted && a.code == b.code && a.reason == b.reason;
+}
+bool same(const CancelTask& a, const CancelTask& b) {
+  return a.run == b.run && a.round == b.round && a.reason == b.reason;
+}
+bool same(const RunEnded& a, const RunEnded& b) { return a.run == b.run && a.reason == b.reason; }
+
+bool same(const Message& a, const Message& b) {
+  return a.index() == b.index() &&
+         std::visit([&](const auto& value) { return same(value, std::get<std::decay_t<decltype(value)>>(b)); }, a);
+}
+
+// The message after a trip over the wire, if a peer would take it.
+Result<Message> received(const Message& message) { return decode(type_of(message), bytes_of(encode(message))); }
+
+std::string refusal(const Message& message) {
+  const auto result = received(message);
+  return result ? "accepted" : result.error().message;
+}
+
+template <class T, class Change>
+Message changed(T message, Change change) {
+  change(message);
+  return message;
+}
+
+TrainRequest train_request() { return std::get<TrainRequest>(example_messages()[4]); }
+UpdateOffer update_offer() { return std::get<UpdateOffer>(example_messages()[5]); }
+
+}  // namespace
+
+TEST_CASE("codec: every message survives the wire in every field") {
+  for (const Message& message : example_messages()) {
+    const auto back = received(message);
+    REQUIRE_MESSAGE(back, name_of(message));
+    CHECK_MESSAGE(same(*back, message), name_of(message));
+    CHECK(frame_size(message) == encode_frame(message).size());
+    CHECK(encode_frame(message).size() == kFrameHeaderSize + encode(message).size());
+  }
+}
+
+TEST_CASE("codec: the bytes of a verdict are those of the protobuf encoding, worked out by hand") {
+  // run: field 1, fixed64. round: field 2, varint. accepted: field 3, varint.
+  const std::string bytes("\x09\x05\0\0\0\0\0\0\0\x10\x03\x18\x01", 13);
+  CHECK(encode(UpdateVerdict{RunId(5), RoundNumber(3), true, ErrorCode::kInvalid, ""}) == bytes);
+}
+
+TEST_CASE("codec: a message cut anywhere never crashes, and never passes for the whole") {
+  for (const Message& message : example_messages()) {
+    const std::string whole = encode(message);
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      const auto cut = decode(type_of(message), bytes_of(whole).first(size));
+      if (cut) CHECK_FALSE(same(*cut, message));
+    }
+  }
+}
+
+TEST_CASE("codec: with any one bit flipped a message is refused or is a valid message") {
+  for (const Message& message : example_messages()) {
+    const std::string whole = encode(message);
+    for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+      std::string flipped = whole;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+      const auto result = decode(type_of(message), bytes_of(flipped));
+      if (!result) CHECK_FALSE(result.error().message.empty());
+      if (result) CHECK(received(*result));
+    }
+  }
+}
+
+TEST_CASE("codec: any header read as any other type never crashes") {
+  for (const Message& message : example_messages())
+    for (unsigned type = 0; type < 64; ++type) {
+      const auto result = decode(static_cast<MessageType>(type), bytes_of(encode(message)));
+      if (std::string(name_of(static_cast<MessageType>(type))) == "unknown")
+        CHECK(result.error().code == ErrorCode::kUnsupported);
+    }
+}
+
+TEST_CASE("codec: fields of a later version are ignored") {
+  // Field 1000, length-delimited, three bytes; field 1001, varint.
+  const std::string extra("\xc2\x3e\x03" "abc" "\xc8\x3e\x7f", 9);
+  for (const Message& message : example_messages()) {
+    const auto result = decode(type_of(message), bytes_of(encode(message) + extra));
+    REQUIRE(result);
+    CHECK(same(*result, message));
+  }
+}
+
+TEST_CASE("codec: an error code of a later version counts as invalid") {
+  const auto result = decode(MessageType::kGoodbye, bytes_of(std::string("\x08\x63", 2)));
+  REQUIRE(result);
+  CHECK(std::get<Goodbye>(*result).code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("codec: lengths that lie within a message are refused without being allocated") {
+  // Field 4 (software), length 2^31-1; length 2^63; a varint of eleven bytes; a group that never ends.
+  for (const std::string& bad :
+       {std::string("\x22\xff\xff\xff\xff\x07"), std::string("\x22\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
+        std::string("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), std::string(60, '\x0b')}) {
+    const auto result = decode(MessageType::kHello, bytes_of(bad));
+    REQUIRE_FALSE(result);
+    CHECK(result.error().message == "hello: its bytes are not a valid protobuf message");
+  }
+  CHECK_FALSE(decode(MessageType::kHello, bytes_of(std::string(kMaxHeader + 1, '\0'))));
+}
+
+TEST_CASE("codec: text out of bounds is refused with the field's name") {
+  CHECK(refusal(Hello{.token = "bad\x80"}).starts_with("hello: "));
+  CHECK(refusal(Hello{.token = "a\nb"}) == "hello: token has a control character at byte 1");
+  CHECK(refusal(Hello{.token = std::string(kMaxText + 1, 'a')}) ==
+        "hello: token has 1025 bytes; at most 1024 are allowed");
+  CHECK(refusal(Hello{.features = {std::string(65, 'a')}}) ==
+        "hello: features has 65 bytes; at most 64 are allowed");
+  CHECK(refusal(Hello{.features = std::vector<std::string>(17, "a")}) ==
+        "hello: features has 17 entries; at most 16 are allowed");
+  CHECK(refusal(Hello{.min_version = 2, .max_version = 1}).find("range of versions") != std::string::npos);
+  CHECK(refusal(RunDescription{.name = "", .task = "", .layout = {}}) == "run_description: name is empty");
+  CHECK(refusal(RunDescription{.name = "r", .task = std::string(kMaxTaskText + 1, 'a'), .layout = {}})
+            .starts_with("run_description: task has 65537 bytes"));
+}
+
+TEST_CASE("codec: the reason of an error of ours always arrives, whatever is in it") {
+  const auto result = received(Goodbye{ErrorCode::kCorrupt, "line\none\x80" + std::string(2000, 'x')});
+  REQUIRE(result);
+  const std::string& reason = std::get<Goodbye>(*result).reason;
+  CHECK(reason.size() == kMaxText);
+  CHECK(reason.starts_with("line?one?xx"));
+}
+
+TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
+  const auto loss = [](double value) {
+    return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.train_loss = value; }));
+  };
+  CHECK(loss(std::numeric_limits<double>::quiet_NaN()) == "update_offer: train_loss is not finite");
+  CHECK(loss(std::numeric_limits<double>::infinity()) == "update_offer: train_loss is not finite");
+  CHECK(loss(-std::numeric_limits<double>::infinity()) == "update_offer: train_loss is not finite");
+  CHECK(loss(-1e300) == "accepted");
+  const auto samples = [](std::uint64_t value) {
+    return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.samples = SampleCount(value); }));
+  };
+  CHECK(samples(0) == "update_offer: samples is not between 1 and 2^40");
+  CHECK(samples(kMaxSamples) == "accepted");
+  CHECK(samples(std::uint64_t{1} << 60) == "update_offer: samples is not between 1 and 2^40");
+}
+
+TEST_CASE("codec: the time left is held between nothing and a year") {
+  const auto sent = [](Duration left) {
+    return std::get<TrainRequest>(*received(changed(train_request(), [&](TrainRequest& m) { m.time_left = left; })))
+        .time_left;
+  };
+  CHECK(sent(Duration(-5)) == Duration(0));
+  CHECK(sent(Duration::max()) == kMaxTimeLeft);
+  // Field 5 (time_left_ns) above 366 days, appended: the last value counts.
+  const std::string bytes = encode(train_request()) + "\x28\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
+  const auto result = decode(MessageType::kTrainRequest, bytes_of(bytes));
+  REQUIRE_FALSE(result);
+  CHECK(result.error().message == "train_request: time_left_ns is above 366 days");
+}
+
+TEST_CASE("codec: a coverage to train that the model does not hold is refused") {
+  CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.coverage = Coverage::of({{1005, 1015}}); })) ==
+        "train_request: coverage reaches beyond the model's");
+  CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.coverage = {}; })) ==
+        "train_request: coverage: the coverage is empty");
+}
+
+TEST_CASE("codec: a manifest that does not fit together is refused") {
+  const auto offer = [](auto change) {
+    return refusal(changed(update_offer(), [&](UpdateOffer& m) { change(m.update); }));
+  };
+  const auto contains = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  CHECK(contains(offer([](Manifest& m) { m.chunks.pop_back(); }), "makes 3 chunks, but 2 hashes are given"));
+  CHECK(contains(offer([](Manifest& m) { m.payload_size = 12'004; }), "needs 12000 bytes of payload"));
+  CHECK(contains(offer([](Manifest& m) { m.payload_size = ~std::uint64_t{0}; }), "at most 30000 are allowed"));
+  CHECK(contains(offer([](Manifest& m) { m.payload_size = 0; }), "empty"));
+  CHECK(contains(offer([](Manifest& m) { m.chunk_size = 0; }), "chunk_size 0"));
+  CHECK(contains(offer([](Manifest& m) { m.chunk_size = 4098; }), "chunk_size 4098"));
+  CHECK(contains(offer([](Manifest& m) { m.chunk_size = 8 << 20; }), "chunk_size 8388608"));
+  CHECK(contains(offer([](Manifest& m) { m.coverage = {}; }), "coverage is empty"));
+  CHECK(contains(offer([](Manifest& m) { m.codec = static_cast<Codec>(9); }), "codec 9"));
+  CHECK(contains(offer([](Manifest& m) { m.coverage = Coverage::of({{kMaxParameters - 1, kMaxParameters + 2999}}); }),
+                 "reaches beyond"));
+}

@@ -1,0 +1,43 @@
+// One of every message, every field set to something that is not its default.
+#pragma once
+
+#include <vector>
+
+#include "protocol/messages.h"
+
+namespace fedge::protocol {
+
+inline Digest digest_of(std::uint8_t first) {
+  Digest digest{};
+  for (std::size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<std::uint8_t>(first + i);
+  return digest;
+}
+
+// 3,000 parameters in two ranges: 12,000 bytes in three chunks of 4,096, the last one 3,808.
+inline Manifest example_manifest() {
+  return {.layout = digest_of(1),
+          .coverage = Coverage::of({{10, 1010}, {2000, 4000}}),
+          .codec = Codec::kFloat32,
+          .payload_size = 12'000,
+          .chunk_size = 4096,
+          .chunks = {digest_of(100), digest_of(150), digest_of(200)}};
+}
+
+inline std::vector<Message> example_messages() {
+  return {
+      Hello{1, 3, {"swarm", "int8"}, "fedge-client 0.1.0", "c0ffee"},
+      Welcome{1, {"int8"}, "fedge-coordinator 0.1.0", ClientId(7)},
+      Goodbye{ErrorCode::kResource, "the disk is full"},
+      RunDescription{RunId(0x0123456789abcdef), "fashion", 42, "[data]\nname = \"\xc3\xa4\"\n\tx = 1\n", digest_of(9)},
+      TrainRequest{RunId(5), RoundNumber(3), example_manifest(), Coverage::of({{10, 20}, {2500, 2600}}),
+                   std::chrono::milliseconds(90'500)},
+      UpdateOffer{RunId(5), RoundNumber(3), example_manifest(), SampleCount(60), 12, 0.125},
+      TaskFailed{RunId(5), RoundNumber(3), ErrorCode::kUnavailable, "battery is low"},
+      UpdateVerdict{RunId(5), RoundNumber(3), false, ErrorCode::kStale, "the round is over"},
+      UpdateVerdict{RunId(5), RoundNumber(3), true, ErrorCode::kInvalid, ""},
+      CancelTask{RunId(5), RoundNumber(3), "enough updates"},
+      RunEnded{RunId(5), "all rounds done"},
+  };
+}
+
+}  // namespace fedge::protocol
