@@ -6,9 +6,9 @@
 
 Per client a plain loop: take the global parameters, train one epoch of mini-batches with autograd and
 plain SGD, hand the result in. Two processes of one thread each share the clients of a round through a
-counter; each sums its clients in float64 and the parent averages. Images, batches and initial weights
-come from bench_training's export, so that both train the same. The loop is lean on purpose: parameters
-are plain tensors, no nn.Module, no optimizer object, no data loader, images already normalised.
+counter; each sums its clients and the parent averages. Batches and initial weights come from
+bench_training's export, so that both train the same. The loop is lean on purpose: parameters are views
+of one vector, no nn.Module, no optimizer object, no data loader, images already normalised.
 """
 import argparse
 import gzip
@@ -70,42 +70,36 @@ class Workload:
 
 
 class Network:
-    """A model over a flat parameter vector in the order of learn/, and PyTorch's views of it."""
+    """A model whose parameters are views of one flat vector, in PyTorch's order of dimensions."""
 
     def __init__(self, model):
         self.cnn = model == "cnn"
         widths = {"softmax": (784, 10), "mlp": (784, 200, 200, 10), "cnn": (3136, 512, 10)}[model]
-        self.shapes = [(32, 5, 5, 1), (32,), (64, 5, 5, 32), (64,)] if self.cnn else []
+        self.shapes = [(32, 1, 5, 5), (32,), (64, 32, 5, 5), (64,)] if self.cnn else []
         for inputs, outputs in zip(widths, widths[1:]):
             self.shapes += [(outputs, inputs), (outputs,)]
 
-    def load(self, flat):
-        """Leaf tensors with these values. PyTorch has channels before rows and columns."""
+    def views(self, flat):
+        """One tensor for each weight and bias, sharing flat's memory."""
         tensors = []
         at = 0
-        for i, shape in enumerate(self.shapes):
+        for shape in self.shapes:
             size = int(np.prod(shape))
-            values = torch.from_numpy(flat[at:at + size]).reshape(shape)
-            if len(shape) == 4:
-                values = values.permute(0, 3, 1, 2)
-            elif self.cnn and i == 4:
-                values = values.reshape(512, 7, 7, 64).permute(0, 3, 1, 2).reshape(512, 3136)
-            tensors.append(values.clone(memory_format=torch.contiguous_format).requires_grad_())
+            tensors.append(flat[at:at + size].view(shape).detach().requires_grad_())
             at += size
         return tensors
 
-    def add_to(self, total, tensors, weight):
-        """total += weight * parameters, in float64, in the order of learn/."""
-        at = 0
-        for i, values in enumerate(tensors):
-            values = values.detach()
-            if values.dim() == 4:
-                values = values.permute(0, 2, 3, 1)
-            elif self.cnn and i == 4:
-                values = values.reshape(512, 64, 7, 7).permute(0, 2, 3, 1)
-            size = values.numel()
-            total[at:at + size].view(values.shape).add_(values, alpha=weight)
-            at += size
+    def from_learn(self, flat):
+        """learn/ has rows and columns before channels."""
+        flat = torch.from_numpy(flat.copy())
+        if self.cnn:
+            with torch.no_grad():
+                views = self.views(flat)
+                for i in (0, 2):
+                    outputs, inputs = self.shapes[i][:2]
+                    views[i].copy_(views[i].reshape(outputs, 5, 5, inputs).permute(0, 3, 1, 2).clone())
+                views[4].copy_(views[4].reshape(512, 7, 7, 64).permute(0, 3, 1, 2).reshape(512, 3136).clone())
+        return flat
 
     def scores(self, tensors, x):
         if self.cnn:
@@ -130,20 +124,14 @@ class Network:
                     values.add_(gradient, alpha=-LEARNING_RATE)
 
 
-def shared(array):
-    """A float64 tensor that the workers see too."""
-    return torch.from_numpy(array.astype(np.float64)).share_memory_()
-
-
-def worker(number, network, workload, x, y, model, sums, counter, pipe):
+def worker(network, workload, x, y, model, total, counter, pipe):
     torch.set_num_threads(1)
-    flat = model.numpy()
+    parameters = torch.empty_like(model)
+    tensors = network.views(parameters)
     while True:
         clients = workload.rounds[pipe.recv()]
         started = time.process_time()
-        total = sums[number]
         total.zero_()
-        start = flat.astype(np.float32)
         samples = 0
         while True:
             with counter.get_lock():
@@ -152,9 +140,9 @@ def worker(number, network, workload, x, y, model, sums, counter, pipe):
             if mine >= len(clients):
                 break
             order = torch.from_numpy(clients[mine][1].astype(np.int64))
-            tensors = network.load(start)
+            parameters.copy_(model)
             network.train(tensors, x[order], y[order], workload.batch)
-            network.add_to(total, tensors, float(len(order)))
+            total.add_(parameters, alpha=float(len(order)))
             samples += len(order)
         pipe.send((samples, time.process_time() - started))
 
@@ -162,19 +150,18 @@ def worker(number, network, workload, x, y, model, sums, counter, pipe):
 class Torch:
     def __init__(self, model, workload):
         torch.set_num_threads(1)
-        self.network, self.workload = Network(model), workload
+        self.network = Network(model)
         x, y = images("train"), labels("train")
         self.test = images("t10k"), labels("t10k")
-        self.model = shared(workload.initial)
-        self.sums = [shared(np.zeros(len(workload.initial))) for _ in range(WORKERS)]
+        self.model = self.network.from_learn(workload.initial).share_memory_()
+        self.totals = [torch.zeros_like(self.model).share_memory_() for _ in range(WORKERS)]
         self.counter = multiprocessing.Value("i", 0)
         self.pipes = []
         self.round = 0
-        for number in range(WORKERS):
+        for total in self.totals:
             here, there = multiprocessing.Pipe()
-            multiprocessing.Process(target=worker, daemon=True,
-                                    args=(number, self.network, workload, x, y, self.model, self.sums,
-                                          self.counter, there)).start()
+            multiprocessing.Process(target=worker, daemon=True, args=(self.network, workload, x, y, self.model,
+                                                                      total, self.counter, there)).start()
             self.pipes.append(here)
 
     def train(self):
@@ -183,15 +170,14 @@ class Torch:
         for pipe in self.pipes:
             pipe.send(self.round)
         answers = [pipe.recv() for pipe in self.pipes]
-        self.model.copy_(sum(self.sums) / sum(samples for samples, _ in answers))
-        self.model.copy_(self.model.float())  # the global model is float32
+        torch.add(*self.totals, out=self.model).div_(sum(samples for samples, _ in answers))
         self.round += 1
         return (time.perf_counter() - started,
                 time.process_time() - processor + sum(seconds for _, seconds in answers))
 
     def evaluate(self):
         with torch.no_grad():
-            tensors = self.network.load(self.model.numpy().astype(np.float32))
+            tensors = self.network.views(self.model)
             scores = torch.cat([self.network.scores(tensors, x) for x in self.test[0].split(1000)])
         return ((scores.argmax(1) == self.test[1]).double().mean().item(),
                 functional.cross_entropy(scores, self.test[1]).item())

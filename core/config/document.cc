@@ -2,6 +2,7 @@
 
 #include <toml++/toml.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <sstream>
@@ -74,13 +75,14 @@ std::string format_number(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char text[40];
   // The shortest digits that read back as the same double.
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, value);
-    if (std::stod(text) == value) break;
-  }
-  std::string out = text;
+  std::string out(text, std::to_chars(text, text + sizeof text, value).ptr);
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
   return out;
+}
+
+std::string key_text(const std::string& key) {
+  constexpr const char* kBare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  return !key.empty() && key.find_first_not_of(kBare) == std::string::npos ? key : quote(key);
 }
 
 std::string inline_value(const Value& value);
@@ -88,7 +90,7 @@ std::string inline_value(const Value& value);
 std::string inline_table(const Table& table) {
   std::string out = "{";
   for (const auto& [key, item] : table)
-    out += (out.size() > 1 ? ", " : " ") + quote(key) + " = " + inline_value(item);
+    out += (out.size() > 1 ? ", " : " ") + key_text(key) + " = " + inline_value(item);
   return out + " }";
 }
 
@@ -164,12 +166,12 @@ Result<void> set(Document& document, const std::string& assignment) {
 std::string canonical_toml(const Table& table) {
   std::string out;
   for (const auto& [key, value] : table)
-    if (!std::holds_alternative<Table>(value.data)) out += quote(key) + " = " + inline_value(value) + "\n";
+    if (!std::holds_alternative<Table>(value.data)) out += key_text(key) + " = " + inline_value(value) + "\n";
   for (const auto& [key, value] : table) {
     const auto* section = std::get_if<Table>(&value.data);
     if (section == nullptr) continue;
-    out += "[" + quote(key) + "]\n";
-    for (const auto& [name, item] : *section) out += quote(name) + " = " + inline_value(item) + "\n";
+    out += (out.empty() ? "[" : "\n[") + key_text(key) + "]\n";
+    for (const auto& [name, item] : *section) out += key_text(name) + " = " + inline_value(item) + "\n";
   }
   return out;
 }

@@ -118,7 +118,9 @@ TlsStream TlsStream::connecting(boost::asio::ip::tcp::socket socket, std::shared
 
 TlsStream::Step TlsStream::handshake() {
   ERR_clear_error();
-  return outcome_of(SSL_do_handshake(ssl_.get()), 0);
+  const int result = SSL_do_handshake(ssl_.get());
+  state_->established = result == 1;
+  return outcome_of(result, 0);
 }
 
 TlsStream::Step TlsStream::read(std::span<std::byte> out) {
@@ -158,7 +160,7 @@ Error TlsStream::describe_failure(int ssl_error) const {
   }
   const char* reason = ERR_reason_error_string(code);
   // An alert is the peer's refusal. A record damaged on its way is not: another try may succeed.
-  const bool damaged = SSL_is_init_finished(ssl_.get()) == 1 && ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET;
+  const bool damaged = state_->established && ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET;
   return {damaged ? ErrorCode::kUnavailable : ErrorCode::kRefused, std::string("TLS failed: ") + (reason != nullptr ? reason : "unknown reason")};
 }
 

@@ -78,10 +78,8 @@ TEST_CASE("config: --set overrides, makes tables on the way, and takes bare word
   CHECK(set(document, "run.seed=8"));
   CHECK(set(document, "strategy.kind=fedavg"));
   CHECK(set(document, "data.partition.alpha=0.25"));
-  CHECK(
-      canonical_toml(document.root) ==
-      "[\"data\"]\n\"partition\" = { \"alpha\" = 0.25 }\n[\"run\"]\n\"seed\" = 8\n[\"strategy\"]\n\"kind\" = "
-      "\"fedavg\"\n");
+  CHECK(canonical_toml(document.root) ==
+        "[data]\npartition = { alpha = 0.25 }\n\n[run]\nseed = 8\n\n[strategy]\nkind = \"fedavg\"\n");
   CHECK(!set(document, "run.seed.deeper=1"));
   CHECK(!set(document, "novalue"));
 }

@@ -49,7 +49,7 @@ struct Loopback {
   bool run_until(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     io.restart();
-    while (!condition() && std::chrono::steady_clock::now() < deadline) io.run_one_for(std::chrono::milliseconds(50));
+    while (!condition() && std::chrono::steady_clock::now() < deadline) io.run_one_for(std::chrono::milliseconds(5));
     return condition();
   }
 
@@ -59,6 +59,7 @@ struct Loopback {
       ++links;
       server.use(std::move(link));
       if (authorise_at_once) server.link->authorise();
+      if (on_server_link) on_server_link();
     });
     REQUIRE(made);
     listener = std::move(*made);
@@ -98,6 +99,7 @@ struct Loopback {
   std::shared_ptr<TlsIdentity> server_identity = *make_tls_identity(server_key);
   std::shared_ptr<TlsIdentity> client_identity = *make_tls_identity(client_key);
   bool authorise_at_once = true;
+  std::function<void()> on_server_link;
   int links = 0;
   End server;
   End client;

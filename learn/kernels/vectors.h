@@ -1,0 +1,70 @@
+// The compiler's vectors for one instruction set, and the few operations that kernels need on them.
+// Included by body.h alone, inside one .cc for each instruction set, in that set's own namespace.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace fedge::learn::FEDGE_KERNELS {
+namespace {
+
+constexpr std::size_t kLanes = FEDGE_LANES;
+using Vector [[gnu::vector_size(kLanes * sizeof(float)), gnu::aligned(4), gnu::may_alias]] = float;
+using Integers [[gnu::vector_size(kLanes * sizeof(float))]] = std::int32_t;
+
+constexpr std::size_t kTileRows = 5;
+constexpr std::size_t kTileVectors = 2;
+
+inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
+inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
+inline Vector broadcast(float x) { return x - Vector{}; }
+
+// Through memory, so that the vectors around it can stay in registers.
+[[gnu::noinline]] Vector load_part(const float* p, std::size_t count) {
+  float lanes[kLanes] = {};
+  __builtin_memcpy(lanes, p, count * sizeof(float));
+  return load(lanes);
+}
+inline void store_part(float* p, Vector v, std::size_t count) {
+  __builtin_memcpy(p, &v, count * sizeof(float));
+}
+
+// A whole vector, or the first `count` lanes of one.
+template <bool kWhole>
+inline Vector take(const float* p, std::size_t count) {
+  if constexpr (kWhole) return load(p);
+  return load_part(p, count);
+}
+template <bool kWhole>
+inline void put(float* p, Vector v, std::size_t count) {
+  if constexpr (kWhole) {
+    store(p, v);
+  } else {
+    store_part(p, v, count);
+  }
+}
+
+// Lane i of the result is lane f(i) of a and b laid side by side.
+template <class Places, std::size_t... I>
+inline Vector shuffle(Vector a, Vector b, Places places, std::index_sequence<I...>) {
+  return __builtin_shuffle(a, b, Integers{static_cast<std::int32_t>(places(I))...});
+}
+template <class Places>
+inline Vector shuffle(Vector a, Vector b, Places places) {
+  return shuffle(a, b, places, std::make_index_sequence<kLanes>{});
+}
+
+// The sums of a's and of b's lanes, in lanes 0 and 1: always added in the same order.
+inline Vector sums(Vector a, Vector b) {
+  // Within each four lanes: a0 b0 a1 b1 and a2 b2 a3 b3, one instruction each.
+  const auto low = [](std::size_t i) { return i / 4 * 4 + i % 4 / 2 + (i % 2) * kLanes; };
+  const auto high = [](std::size_t i) { return i / 4 * 4 + i % 4 / 2 + 2 + (i % 2) * kLanes; };
+  Vector total = shuffle(a, b, low) + shuffle(a, b, high);
+  if constexpr (kLanes >= 16) total += shuffle(total, total, [](std::size_t i) { return (i + 8) % kLanes; });
+  if constexpr (kLanes >= 8) total += shuffle(total, total, [](std::size_t i) { return (i + 4) % kLanes; });
+  return total + shuffle(total, total, [](std::size_t i) { return (i + 2) % kLanes; });
+}
+
+}  // namespace
+}  // namespace fedge::learn::FEDGE_KERNELS

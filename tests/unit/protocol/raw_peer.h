@@ -1,0 +1,88 @@
+// A peer that keeps no rules: it speaks TLS as it should and writes whatever a test wants inside.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "link_fixture.h"
+#include "protocol/codec.h"
+#include "protocol/frame.h"
+#include "protocol/session/tls.h"
+
+namespace fedge::protocol {
+
+class RawPeer {
+ public:
+  RawPeer(Loopback& net, const SecretKey& key)
+      : stream_(TlsStream::connecting(connected(net), *make_tls_identity(key), net.server_key.public_key())) {}
+  explicit RawPeer(Loopback& net) : RawPeer(net, net.client_key) {}
+
+  static boost::asio::ip::tcp::socket connected(Loopback& net) {
+    boost::asio::ip::tcp::socket socket(net.io);
+    const auto address = net.listener->local_address();
+    socket.connect({boost::asio::ip::make_address(address.host), address.port});
+    return socket;
+  }
+
+  // Does what can be done now: the handshake, then writing, then reading.
+  void poll() {
+    if (ended_) return;
+    if (!ready_) {
+      const auto step = stream_.handshake();
+      ready_ = step.outcome == TlsStream::Outcome::kDone;
+      ended_ = step.outcome == TlsStream::Outcome::kFailed;
+      if (!ready_) return;
+    }
+    while (!out_.empty()) {
+      const auto step = stream_.write(std::as_bytes(std::span(out_)));
+      if (step.outcome != TlsStream::Outcome::kDone) break;
+      out_.erase(0, step.bytes);
+    }
+    std::byte buffer[16 << 10];
+    while (reading_ && !ended_) {
+      const auto step = stream_.read(buffer);
+      if (step.outcome == TlsStream::Outcome::kDone)
+        in_.append(reinterpret_cast<const char*>(buffer), step.bytes);
+      else if (step.outcome == TlsStream::Outcome::kWantRead)
+        break;
+      else
+        ended_ = true;
+    }
+  }
+
+  void write(std::string bytes) { out_ += bytes; }
+  void stop_reading() { reading_ = false; }
+  bool ready() const { return ready_; }
+  bool ended() const { return ended_; }
+  bool written() const { return out_.empty(); }
+  const Error& failure() const { return stream_.failure(); }
+  const std::string& received() const { return in_; }
+  TlsStream& stream() { return stream_; }
+
+  // The Goodbye received last, if there is one.
+  std::optional<Goodbye> goodbye() const {
+    std::optional<Goodbye> found;
+    auto rest = std::as_bytes(std::span(in_));
+    while (rest.size() >= kFrameHeaderSize) {
+      const auto frame = parse_frame_header(rest.first<kFrameHeaderSize>(), {});
+      if (!frame || rest.size() < kFrameHeaderSize + frame->header_size + frame->payload_size) break;
+      if (frame->type == MessageType::kGoodbye)
+        found = std::get<Goodbye>(*decode(frame->type, rest.subspan(kFrameHeaderSize, frame->header_size)));
+      rest = rest.subspan(kFrameHeaderSize + frame->header_size + frame->payload_size);
+    }
+    return found;
+  }
+
+ private:
+  TlsStream stream_;
+  bool ready_ = false;
+  bool ended_ = false;
+  bool reading_ = true;
+  std::string out_;
+  std::string in_;
+};
+
+}  // namespace fedge::protocol
