@@ -18,28 +18,9 @@
 #include "core/config/document.h"
 #include "server/coordinator.h"
 #include "server/enrolment.h"
-#include "tests/unit/learn/idx_fixture.h"
+#include "tests/support/tiny_dataset.h"
 
 namespace fedge::test {
-
-using learn::test::TemporaryDirectory;
-
-// Forty training samples of ten classes, ten test samples.
-inline void write_tiny_dataset(const TemporaryDirectory& directory) {
-  const auto split = [&](const std::string& prefix, std::uint32_t samples) {
-    learn::test::Bytes pixels;
-    learn::test::Bytes labels;
-    for (std::uint32_t i = 0; i < samples; ++i) {
-      labels.push_back(static_cast<std::uint8_t>(i % 10));
-      for (std::uint32_t p = 0; p < 784; ++p)
-        pixels.push_back(static_cast<std::uint8_t>(p % 10 == i % 10 ? 250 : i));
-    }
-    directory.write(prefix + "-images-idx3-ubyte", learn::test::idx({samples, 28, 28}, pixels));
-    directory.write(prefix + "-labels-idx1-ubyte", learn::test::idx({samples}, labels));
-  };
-  split("train", 40);
-  split("t10k", 10);
-}
 
 class Federation {
  public:

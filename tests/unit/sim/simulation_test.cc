@@ -1,0 +1,153 @@
+#include "sim/simulation.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "core/platform/thread_pool.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+
+namespace {
+
+struct Outcome {
+  std::vector<server::RoundMetrics> rounds;
+  std::vector<std::string> events;
+  double seconds = 0;  // virtual
+
+  std::vector<std::string> hashes() const {
+    std::vector<std::string> result;
+    for (const auto& round : rounds) result.push_back(round.model_hash);
+    return result;
+  }
+  std::size_t count(const std::string& text) const {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(),
+                      [&](const std::string& event) { return event.find(text) != std::string::npos; }));
+  }
+};
+
+// Runs a softmax model on ten clients of the tiny data set with these settings on top.
+Outcome simulate(const std::vector<std::string>& settings, std::size_t threads = 1) {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  auto document = config::parse_toml(
+      "[run]\nrounds = 3\nseed = 5\n[model]\nkind = \"softmax\"\n[training]\n"
+      "batch_size = 2\n[data]\ndirectory = \"" +
+          data.path().string() + "\"\npartition = { clients = 10 }\n[sampling]\nclients_per_round = 4\n",
+      "test.toml");
+  REQUIRE(document);
+  for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
+  const auto config = server::read_run_config(*document);
+  REQUIRE_MESSAGE(config, config.error().message);
+  const auto spec = sim::read_simulation(*document);
+  REQUIRE(spec);
+  const auto task = learn::Task::build(config->task, config->seed);
+  REQUIRE(task);
+  const auto test = learn::load_test(config->task.data);
+  REQUIRE(test);
+  ThreadPool pool(threads);
+  const auto store = protocol::make_memory_chunk_store(1 << 30);
+  auto state = server::RunState::create(*config, (*task)->model(), **test, *store, pool);
+  REQUIRE(state);
+  sim::Simulation simulation(*spec, **task, *state, pool);
+  Outcome outcome;
+  REQUIRE(simulation.run(
+      {.on_round = [&](const server::RoundMetrics& metrics) { outcome.rounds.push_back(metrics); },
+       .on_event = [&](Time, const Event& event) { outcome.events.push_back(to_string(event)); },
+       .interrupted = {}}));
+  outcome.seconds = to_seconds(simulation.now());
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("simulation: every round completes, the model moves, time and bytes are counted") {
+  const Outcome outcome = simulate({});
+  REQUIRE(outcome.rounds.size() == 3);
+  for (const auto& round : outcome.rounds) {
+    CHECK(round.clients_selected == 4);
+    CHECK(round.clients_completed == 4);
+    CHECK(round.bytes_up > 4 * 7850 * 4);
+    CHECK(round.bytes_down > 4 * 7850 * 4);
+  }
+  CHECK(outcome.rounds[0].virtual_seconds < outcome.rounds[1].virtual_seconds);
+  CHECK(outcome.rounds[0].model_hash != outcome.rounds[1].model_hash);
+}
+
+TEST_CASE(
+    "simulation: the same file gives the same models and times, another seed others; threads do not matter") {
+  const Outcome first = simulate({"simulation.dropout.probability=0.3", "simulation.device.sigma=1"});
+  const Outcome again = simulate({"simulation.dropout.probability=0.3", "simulation.device.sigma=1"}, 3);
+  const Outcome other =
+      simulate({"simulation.dropout.probability=0.3", "simulation.device.sigma=1", "run.seed=6"});
+  CHECK(first.hashes() == again.hashes());
+  CHECK(first.events == again.events);
+  CHECK(first.seconds == again.seconds);
+  CHECK(first.hashes() != other.hashes());
+}
+
+TEST_CASE("simulation: slower devices and links cost virtual time by what they are slower") {
+  const auto seconds_of = [](const std::vector<std::string>& settings) { return simulate(settings).seconds; };
+  const std::vector<std::string> ideal{"simulation.network.latency=0", "simulation.network.down_mbps=1e9",
+                                       "simulation.network.up_mbps=1e9",
+                                       "simulation.device.samples_per_second=4"};
+  // Four samples at four a second: one second a round and nothing else.
+  CHECK(seconds_of(ideal) == doctest::Approx(3.0).epsilon(0.001));
+  auto latency = ideal;
+  latency[0] = "simulation.network.latency=1";
+  // Joining takes 6; then each round: request 1, fetch 2, train 1, offer 1, fetch 2.
+  CHECK(seconds_of(latency) > 3.0 * 7.0);
+  auto uplink = ideal;
+  uplink[2] = "simulation.network.up_mbps=0.2512";  // 31.4 kB of update take one second
+  CHECK(seconds_of(uplink) == doctest::Approx(6.0).epsilon(0.03));
+}
+
+TEST_CASE("simulation: clients that drop out are replaced and the rounds still complete") {
+  const Outcome outcome = simulate({"simulation.dropout.probability=0.5", "run.rounds=5"});
+  REQUIRE(outcome.rounds.size() == 5);
+  CHECK(outcome.count("client.lost") > 0);
+  CHECK(outcome.count("client.replaced") > 0);
+  for (const auto& round : outcome.rounds) CHECK(round.clients_completed > 0);
+}
+
+TEST_CASE("simulation: when everybody always drops out, rounds end at their deadline with nobody") {
+  const Outcome outcome =
+      simulate({"simulation.dropout.probability=1", "simulation.dropout.offline_seconds=1000",
+                "run.round_deadline=100", "run.rounds=2", "sampling.clients_per_round=10"});
+  REQUIRE(outcome.rounds.size() == 2);
+  CHECK(outcome.rounds[0].clients_completed == 0);
+  CHECK(outcome.rounds[0].model_hash == outcome.rounds[1].model_hash);
+  CHECK(outcome.count("reason=\"deadline\"") == 2);
+}
+
+TEST_CASE("simulation: over-selection closes the round without its stragglers") {
+  const Outcome all = simulate({"simulation.device.sigma=2"});
+  const Outcome over = simulate({"simulation.device.sigma=2", "sampling.over_selection=2"});
+  CHECK(over.rounds[0].clients_selected == 8);
+  CHECK(over.rounds[0].clients_completed == 4);
+  CHECK(over.seconds < all.seconds);
+}
+
+TEST_CASE("simulation: an interruption ends it after the event in hand") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  auto document = config::parse_toml("[data]\ndirectory = \"" + data.path().string() +
+                                         "\"\npartition = { clients = 4 }\n[model]\nkind = \"softmax\"\n",
+                                     "test.toml");
+  REQUIRE(document);
+  const auto config = server::read_run_config(*document);
+  REQUIRE(config);
+  const auto task = learn::Task::build(config->task, config->seed);
+  const auto test = learn::load_test(config->task.data);
+  Sequential sequential;
+  const auto store = protocol::make_memory_chunk_store(1 << 30);
+  auto state = server::RunState::create(*config, (*task)->model(), **test, *store, sequential);
+  REQUIRE(state);
+  sim::Simulation simulation({}, **task, *state, sequential);
+  CHECK(simulation.run({.on_round = [](const server::RoundMetrics&) {},
+                        .on_event = {},
+                        .interrupted = [&] { return simulation.events() >= 3; }}));
+  CHECK(simulation.events() == 3);
+}
