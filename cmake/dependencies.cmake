@@ -4,7 +4,6 @@ find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED)            # headers only: Asio
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(Protobuf REQUIRED)              # module mode: Debian ships no protobuf-config.cmake
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)

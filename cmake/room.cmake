@@ -1,6 +1,6 @@
 # A room is a top-level folder: one library target fedge_<room> with its own link line. What a room
 # does not link it cannot use; tests/tidy checks the includes as well.
-#   fedge_room(learn PUBLIC fedge_core PRIVATE Eigen3::Eigen)
+#   fedge_room(learn PUBLIC fedge_core PRIVATE ZLIB::ZLIB)
 function(fedge_room name)
   cmake_parse_arguments(ROOM "" "" "PUBLIC;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds a release with the benchmarks and runs them all, one after another; see bench/README.md.
+set -euo pipefail
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+cd -- "$root"
+cmake --preset release -DFEDGE_BUILD_BENCH=ON
+cmake --build --preset release
+bin=build/release/bin
+grep -m 1 'model name' /proc/cpuinfo || true
+for program in bench_accumulator bench_libraries bench_link bench_round; do
+  if [ -x "$bin/$program" ]; then
+    echo "== $program"
+    "$bin/$program"
+  fi
+done
+echo "== training against PyTorch"
+bench/training/run.sh
