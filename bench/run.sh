@@ -5,6 +5,7 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 cd -- "$root"
 cmake --preset release -DFEDGE_BUILD_BENCH=ON
 cmake --build --preset release
+export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS on one thread, as our kernels are
 bin=build/release/bin
 grep -m 1 'model name' /proc/cpuinfo || true
 for program in bench_accumulator bench_libraries bench_link bench_round; do

@@ -6,8 +6,8 @@
 
 #include "core/node.h"
 #include "proto/fedge.pb.h"
+#include "protocol/detail/wire_values.h"
 #include "protocol/text.h"
-#include "protocol/wire_values.h"
 
 namespace fedge::protocol {
 namespace {

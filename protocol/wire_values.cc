@@ -1,4 +1,4 @@
-#include "protocol/wire_values.h"
+#include "protocol/detail/wire_values.h"
 
 #include <google/protobuf/stubs/logging.h>
 

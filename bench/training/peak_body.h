@@ -1,6 +1,8 @@
 // Included by one .cc for each instruction set, which defines FEDGE_PEAK (the function's name),
 // FEDGE_LANES (floats in a vector) and FEDGE_CHAINS (sums at the same time: enough to hide the
 // latency, few enough for the registers).
+#pragma once
+
 #include <cstddef>
 
 #include "bench/training/peak.h"

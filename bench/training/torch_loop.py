@@ -222,7 +222,8 @@ def main():
     parser.add_argument("--batch", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--evaluate", default="", help="rounds after which to compare accuracies")
-    parser.add_argument("--alone", action="store_true", help="PyTorch only; prints milliseconds of processor time a client")
+    parser.add_argument("--alone", action="store_true",
+                        help="PyTorch only; prints milliseconds of processor time a client")
     options = parser.parse_args()
     milestones = {int(r) for r in options.evaluate.split(",") if r}
 

@@ -2,7 +2,7 @@
 // processes on loopback, the two ways in turn, the best of several runs of each:
 //   bare  boost::asio::ssl::stream, memory to memory, nothing checked
 //   link  a file chunk store served over a Link, every chunk verified into a memory store
-// Usage: bench_link [MB] [runs]
+// Usage: bench_link [MB] [runs] [bare|link]   (only one of the two, for a profiler)
 #include <utility>  // Boost 1.74 uses std::exchange without it
 
 #include <openssl/evp.h>
@@ -68,22 +68,27 @@ asio::ssl::context bare_context(bool server) {
 class BareServer {
  public:
   BareServer(asio::io_context& io, std::span<const std::byte> bytes)
-      : bytes_(bytes), context_(bare_context(true)), acceptor_(io, {asio::ip::address_v4::loopback(), 0}), stream_(io, context_) {
+      : bytes_(bytes),
+        context_(bare_context(true)),
+        acceptor_(io, {asio::ip::address_v4::loopback(), 0}),
+        stream_(io, context_) {
     acceptor_.async_accept(stream_.lowest_layer(), [this](const boost::system::error_code& error) {
       if (error) return;
       stream_.lowest_layer().set_option(tcp::no_delay(true));
-      stream_.async_handshake(asio::ssl::stream_base::server, [this](const boost::system::error_code& failed) {
-        if (!failed) wait();
-      });
+      stream_.async_handshake(asio::ssl::stream_base::server,
+                              [this](const boost::system::error_code& failed) {
+                                if (!failed) wait();
+                              });
     });
   }
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
 
  private:
   void wait() {
-    asio::async_read(stream_, asio::buffer(&order_, 1), [this](const boost::system::error_code& error, std::size_t) {
-      if (!error) write(0);
-    });
+    asio::async_read(stream_, asio::buffer(&order_, 1),
+                     [this](const boost::system::error_code& error, std::size_t) {
+                       if (!error) write(0);
+                     });
   }
   void write(std::size_t from) {
     if (from == bytes_.size()) return wait();
@@ -109,7 +114,8 @@ struct Ports {
 int run_sender(std::span<const std::byte> bytes, const Manifest& manifest, int ports_out) {
   asio::io_context io;
   BareServer bare(io, bytes);
-  const auto directory = std::filesystem::temp_directory_path() / ("bench_link." + std::to_string(::getpid()));
+  const auto directory =
+      std::filesystem::temp_directory_path() / ("bench_link." + std::to_string(::getpid()));
   auto store = open_file_chunk_store(directory, bytes.size() + (1 << 20));
   if (!store) give_up(store.error().message.c_str());
   auto object = (*store)->build(manifest, [&](std::size_t i, std::span<std::byte> out) -> Result<void> {
@@ -118,13 +124,13 @@ int run_sender(std::span<const std::byte> bytes, const Manifest& manifest, int p
   });
   if (!object) give_up(object.error().message.c_str());
   std::shared_ptr<Link> held;
-  auto listener = listen(io, *make_tls_identity(fixed_key(1)), {.address = {"127.0.0.1", 0}},
-                         [&](std::shared_ptr<Link> link) {
-                           held = link;
-                           link->authorise();
-                           link->serve(manifest, *object);
-                           link->set_callbacks({.on_message = {}, .on_closed = [&](const Error&) { io.stop(); }});
-                         });
+  auto listener = listen(
+      io, *make_tls_identity(fixed_key(1)), {.address = {"127.0.0.1", 0}}, [&](std::shared_ptr<Link> link) {
+        held = link;
+        link->authorise();
+        link->serve(manifest, *object);
+        link->set_callbacks({.on_message = {}, .on_closed = [&](const Error&) { io.stop(); }});
+      });
   if (!listener) give_up(listener.error().message.c_str());
   const Ports ports{bare.port(), (*listener)->local_address().port};
   if (::write(ports_out, &ports, sizeof ports) != sizeof ports) return 1;
@@ -150,7 +156,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 class Receiver {
  public:
   Receiver(asio::io_context& io, const Ports& ports, const Manifest& manifest)
-      : io_(io), manifest_(manifest), context_(bare_context(false)), bare_(io, context_),
+      : io_(io),
+        manifest_(manifest),
+        context_(bare_context(false)),
+        bare_(io, context_),
         buffer_(static_cast<std::size_t>(manifest.payload_size)) {
     bare_.lowest_layer().connect({asio::ip::address_v4::loopback(), ports.bare});
     bare_.lowest_layer().set_option(tcp::no_delay(true));
@@ -167,7 +176,8 @@ class Receiver {
   double bare_seconds() {
     const auto start = std::chrono::steady_clock::now();
     bool done = false;
-    asio::async_write(bare_, asio::buffer("g", 1), [&](const boost::system::error_code&, std::size_t) { read(0, done); });
+    asio::async_write(bare_, asio::buffer("g", 1),
+                      [&](const boost::system::error_code&, std::size_t) { read(0, done); });
     while (!done) io_.run_one();
     return seconds_since(start);
   }
@@ -238,8 +248,8 @@ struct Score {
   }
   void print(std::size_t size) const {
     const double gigabytes = static_cast<double>(size) / 1e9;
-    std::printf("%s  %5.0f MB/s   processor seconds per GB: sender %.2f, receiver %.2f\n", name, 1e3 * gigabytes / wall,
-                sending / gigabytes, receiving / gigabytes);
+    std::printf("%s  %5.0f MB/s   processor seconds per GB: sender %.2f, receiver %.2f\n", name,
+                1e3 * gigabytes / wall, sending / gigabytes, receiving / gigabytes);
   }
 };
 
@@ -248,11 +258,13 @@ struct Score {
 int main(int argc, char** argv) {
   const std::size_t megabytes = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 100;
   const int runs = argc > 2 ? std::atoi(argv[2]) : 9;
+  const std::string only = argc > 3 ? argv[3] : "";
   const std::size_t size = megabytes * 1'000'000;
   AlignedBuffer<std::byte> payload(size);
-  for (std::size_t i = 0; i < size; ++i) payload.data()[i] = static_cast<std::byte>((i * 2654435761U) >> 13 & 0xff);
-  const Manifest manifest = make_manifest(sha256("bench"), Coverage::all(size / sizeof(float)), payload.span(),
-                                          static_cast<std::uint32_t>(kDefaultChunkSize));
+  for (std::size_t i = 0; i < size; ++i)
+    payload.data()[i] = static_cast<std::byte>((i * 2654435761U) >> 13 & 0xff);
+  const Manifest manifest = make_manifest(sha256("bench"), Coverage::all(size / sizeof(float)),
+                                          payload.span(), static_cast<std::uint32_t>(kDefaultChunkSize));
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0) return 1;
   const pid_t sender = ::fork();
@@ -264,16 +276,18 @@ int main(int argc, char** argv) {
   Score bare{"bare"};
   Score link{"link"};
   for (int run = 0; run < runs; ++run) {
-    bare.add(sender, [&] { return receiver.bare_seconds(); });
+    if (only != "link") bare.add(sender, [&] { return receiver.bare_seconds(); });
+    if (only == "bare") continue;
     receiver.prepare_link();
     link.add(sender, [&] { return receiver.link_seconds(); });
   }
-  bare.print(size);
-  link.print(size);
+  if (only != "link") bare.print(size);
+  if (only != "bare") link.print(size);
   const double ratio = bare.wall / link.wall;
-  std::printf("best of %d, %zu MB in chunks of 256 KiB: link / bare = %.2f\n", runs, megabytes, ratio);
+  if (only.empty())
+    std::printf("best of %d, %zu MB in chunks of 256 KiB: link / bare = %.2f\n", runs, megabytes, ratio);
   receiver.close();
   int status = 0;
   ::waitpid(sender, &status, 0);
-  return ratio >= 0.6 ? 0 : 2;
+  return ratio >= 0.6 || !only.empty() ? 0 : 2;
 }

@@ -19,7 +19,7 @@ void need_sodium() {
 
 void fill_random(std::span<std::uint8_t> out) {
   need_sodium();
-  randombytes_buf(out.data(), out.size());
+  if (!out.empty()) randombytes_buf(out.data(), out.size());
 }
 
 std::string random_hex(std::size_t bytes) {
@@ -31,7 +31,7 @@ std::string random_hex(std::size_t bytes) {
 }
 
 bool equal_secrets(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+  return a.size() == b.size() && (a.empty() || sodium_memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 void wipe(std::span<std::uint8_t> bytes) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "protocol/detail/wire_values.h"
 #include "protocol/text.h"
-#include "protocol/wire_values.h"
 
 namespace fedge::protocol {
 namespace {
@@ -23,7 +23,9 @@ Result<Value> range_from_wire(const Wire& wire, const char* name) {
   return value;
 }
 
-Error malformed(const char* name) { return invalid(std::string(name) + ": its bytes are not a valid protobuf message"); }
+Error malformed(const char* name) {
+  return invalid(std::string(name) + ": its bytes are not a valid protobuf message");
+}
 
 }  // namespace
 
@@ -78,7 +80,8 @@ Result<Chunk> decode_chunk(std::span<const std::byte> header) {
   if (!parse_wire(wire, header)) return malformed("chunk");
   auto object = digest_from_wire(wire.object());
   if (!object) return object.error().with_prefix("chunk: object: ");
-  if (wire.index() >= kMaxChunks) return invalid("chunk: index " + std::to_string(wire.index()) + " is too large");
+  if (wire.index() >= kMaxChunks)
+    return invalid("chunk: index " + std::to_string(wire.index()) + " is too large");
   return Chunk{*object, wire.index()};
 }
 

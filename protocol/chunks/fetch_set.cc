@@ -76,11 +76,13 @@ std::optional<FetchSet::Finished> FetchSet::receive(const Chunk& chunk, std::spa
 Result<std::optional<FetchSet::Finished>> FetchSet::refuse(const ChunkRefused& refused) {
   const auto fetch = find(refused.object);
   if (fetch == fetches_.end())
-    return invalid("chunk_refused names object " + short_hex(refused.object) + ", which is not being fetched");
+    return invalid("chunk_refused names object " + short_hex(refused.object) +
+                   ", which is not being fetched");
   const ChunkAmount before = fetch->outstanding();
   FEDGE_TRY_VOID(fetch->refuse(refused.first, refused.count));
-  return after(fetch, before, refused.error.with_prefix("the peer does not send object " + short_hex(refused.object) +
-                                                        ": "));
+  return after(
+      fetch, before,
+      refused.error.with_prefix("the peer does not send object " + short_hex(refused.object) + ": "));
 }
 
 std::optional<FetchSet::Finished> FetchSet::after(Fetches::iterator fetch, const ChunkAmount& before,

@@ -43,7 +43,8 @@ Result<void> reserve(File& file, std::uint64_t size) {
   if (file.size >= size) return {};
   int error = ::fallocate(file.fd, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
   if (error == EOPNOTSUPP) error = ::ftruncate(file.fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  if (error != 0) return system_error("cannot reserve " + std::to_string(size) + " bytes for", file.path, error);
+  if (error != 0)
+    return system_error("cannot reserve " + std::to_string(size) + " bytes for", file.path, error);
   file.size = size;
   return {};
 }
@@ -77,7 +78,9 @@ class FilePool {
   Result<File> take_spare(std::uint64_t size) {
     auto best = spares_.end();
     for (auto spare = spares_.begin(); spare != spares_.end(); ++spare)
-      if (spare->size >= size && spare->size <= max_bytes_ - used_ && (best == spares_.end() || spare->size < best->size)) best = spare;
+      if (spare->size >= size && spare->size <= max_bytes_ - used_ &&
+          (best == spares_.end() || spare->size < best->size))
+        best = spare;
     if (best != spares_.end()) {
       File file = std::move(*best);
       spares_.erase(best);
@@ -121,7 +124,8 @@ class FileObject final : public ObjectBase {
       const ssize_t got = ::pread(file_.fd, out.data(), out.size(), static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return system_error("cannot read", file_.path, errno);
-      if (got == 0) return Error{ErrorCode::kCorrupt, file_.path.string() + " is shorter than what was stored in it"};
+      if (got == 0)
+        return Error{ErrorCode::kCorrupt, file_.path.string() + " is shorter than what was stored in it"};
       out = out.subspan(static_cast<std::size_t>(got));
       offset += static_cast<std::uint64_t>(got);
     }

@@ -99,12 +99,14 @@ Result<void> verify_chunk(const Manifest& manifest, std::size_t index, std::span
     return invalid("chunk " + std::to_string(index) + " does not exist; the object has " +
                    std::to_string(manifest.chunk_count()));
   if (bytes.size() != manifest.chunk_length(index))
-    return Error{ErrorCode::kCorrupt, "chunk " + std::to_string(index) + " has " + std::to_string(bytes.size()) +
-                                          " bytes instead of " + std::to_string(manifest.chunk_length(index))};
+    return Error{ErrorCode::kCorrupt, "chunk " + std::to_string(index) + " has " +
+                                          std::to_string(bytes.size()) + " bytes instead of " +
+                                          std::to_string(manifest.chunk_length(index))};
   const Digest actual = sha256(bytes);
   if (actual == manifest.chunks[index]) return {};
   return Error{ErrorCode::kCorrupt, "chunk " + std::to_string(index) + " is damaged: its SHA-256 is " +
-                                        to_hex(actual) + ", the manifest says " + to_hex(manifest.chunks[index])};
+                                        to_hex(actual) + ", the manifest says " +
+                                        to_hex(manifest.chunks[index])};
 }
 
 }  // namespace fedge::protocol

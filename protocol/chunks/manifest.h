@@ -19,7 +19,7 @@ using ObjectId = Digest;
 enum class Codec : std::uint8_t { kFloat32 = 0 };
 
 struct Manifest {
-  Digest layout{};       // ParameterLayout::hash()
+  Digest layout{};  // ParameterLayout::hash()
   Coverage coverage;
   Codec codec = Codec::kFloat32;
   std::uint64_t payload_size = 0;  // bytes

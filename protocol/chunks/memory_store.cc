@@ -11,7 +11,9 @@ using Used = std::atomic<std::uint64_t>;  // the last user of an object may be o
 class MemoryObject final : public ObjectBase {
  public:
   MemoryObject(const Manifest& manifest, std::shared_ptr<Used> used)
-      : ObjectBase(manifest), used_(std::move(used)), bytes_(static_cast<std::size_t>(manifest.payload_size)) {
+      : ObjectBase(manifest),
+        used_(std::move(used)),
+        bytes_(static_cast<std::size_t>(manifest.payload_size)) {
     *used_ += manifest.payload_size;
   }
   ~MemoryObject() override { *used_ -= manifest().payload_size; }

@@ -32,7 +32,9 @@ class ChunkReceiver {
   bool complete() const { return missing_ == 0; }
   bool abandoned() const { return sink_ == nullptr; }
   // Whether this chunk was asked for and is still to come.
-  bool expects(std::size_t index) const { return index < states_.size() && states_[index] == State::kRequested; }
+  bool expects(std::size_t index) const {
+    return index < states_.size() && states_[index] == State::kRequested;
+  }
 
   // The next consecutive missing chunks that fit `credit`, now under way; nothing if none fits or
   // none is missing. `alone` lets a single chunk exceed the credit: nothing else is under way.

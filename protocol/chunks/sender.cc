@@ -34,7 +34,8 @@ void ChunkSender::stop_serving(const ObjectId& id) {
 Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& request) {
   const auto known = objects_.find(request.object);
   if (known == objects_.end())
-    return std::optional(ChunkRefused{request.object, request.first, request.count, not_served(request.object)});
+    return std::optional(
+        ChunkRefused{request.object, request.first, request.count, not_served(request.object)});
   const auto& object = known->second;
   if (request.first >= object->chunk_count || request.count > object->chunk_count - request.first)
     return invalid("chunk_request asks for chunks " + std::to_string(request.first) + " to " +
@@ -43,8 +44,9 @@ Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& req
   const std::size_t bytes = object->length(request.first, request.count);
   const bool alone = pending_.chunks == 0 && request.count == 1;
   if (!alone && (pending_.bytes + bytes > window_.bytes || pending_.chunks + request.count > window_.chunks))
-    return Error{ErrorCode::kResource, "chunk_request exceeds the credit of " + std::to_string(window_.bytes) +
-                                           " bytes and " + std::to_string(window_.chunks) + " chunks"};
+    return Error{ErrorCode::kResource, "chunk_request exceeds the credit of " +
+                                           std::to_string(window_.bytes) + " bytes and " +
+                                           std::to_string(window_.chunks) + " chunks"};
   pending_.bytes += bytes;
   pending_.chunks += request.count;
   queue_.push_back({request, object});
@@ -55,7 +57,8 @@ std::optional<ChunkSender::Next> ChunkSender::next() {
   if (queue_.empty()) return std::nullopt;
   Pending& front = queue_.front();
   if (!front.object->source) return drop_front(not_served(front.rest.object));
-  Due due{{front.rest.object, front.rest.first}, front.object->length(front.rest.first, 1), front.object->source};
+  Due due{
+      {front.rest.object, front.rest.first}, front.object->length(front.rest.first, 1), front.object->source};
   pending_.bytes -= due.length;
   --pending_.chunks;
   ++front.rest.first;

@@ -15,21 +15,24 @@ namespace fedge::protocol {
 
 class ObjectBase : public StoredObject {
  public:
-  explicit ObjectBase(Manifest manifest) : manifest_(std::move(manifest)), present_(manifest_.chunk_count()) {}
+  explicit ObjectBase(Manifest manifest)
+      : manifest_(std::move(manifest)), present_(manifest_.chunk_count()) {}
 
   const Manifest& manifest() const final { return manifest_; }
   bool complete() const final { return present_count_ == present_.size(); }
   bool has(std::size_t chunk) const final { return chunk < present_.size() && present_[chunk]; }
 
   Result<void> read(std::size_t chunk, std::span<std::byte> out) final {
-    FEDGE_CHECK(chunk < present_.size() && out.size() == manifest_.chunk_length(chunk), "no such chunk or length");
+    FEDGE_CHECK(chunk < present_.size() && out.size() == manifest_.chunk_length(chunk),
+                "no such chunk or length");
     if (!present_[chunk])
       return Error{ErrorCode::kNotFound, "chunk " + std::to_string(chunk) + " of object " +
                                              short_hex(manifest_.id()) + " has not been stored yet"};
     return load(offset(chunk), out);
   }
   Result<void> write(std::size_t chunk, std::span<const std::byte> bytes) final {
-    FEDGE_CHECK(chunk < present_.size() && bytes.size() == manifest_.chunk_length(chunk), "no such chunk or length");
+    FEDGE_CHECK(chunk < present_.size() && bytes.size() == manifest_.chunk_length(chunk),
+                "no such chunk or length");
     FEDGE_TRY_VOID(save(offset(chunk), bytes));
     if (!present_[chunk]) ++present_count_;
     present_[chunk] = true;
@@ -99,9 +102,9 @@ class StoreBase : public ChunkStore {
 };
 
 inline Error store_full(std::uint64_t wanted, std::uint64_t used, std::uint64_t max_bytes) {
-  return {ErrorCode::kResource, "no room for an object of " + std::to_string(wanted) + " bytes: " +
-                                    std::to_string(used) + " of the " + std::to_string(max_bytes) +
-                                    " bytes allowed are in use"};
+  return {ErrorCode::kResource, "no room for an object of " + std::to_string(wanted) +
+                                    " bytes: " + std::to_string(used) + " of the " +
+                                    std::to_string(max_bytes) + " bytes allowed are in use"};
 }
 
 }  // namespace fedge::protocol

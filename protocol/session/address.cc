@@ -9,16 +9,17 @@ namespace {
 
 bool is_host(std::string_view host, bool bracketed) {
   return !host.empty() && host.size() <= 253 && std::all_of(host.begin(), host.end(), [&](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
-           c == '_' || (bracketed && (c == ':' || c == '%'));
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '-' || c == '_' || (bracketed && (c == ':' || c == '%'));
   });
 }
 
 }  // namespace
 
 Result<Address> parse_address(const std::string& text) {
-  const Error wrong = invalid("'" + text.substr(0, 300) +
-                              "' is not an address; write host:port, such as 192.0.2.7:7000 or [2001:db8::7]:7000");
+  const Error wrong =
+      invalid("'" + text.substr(0, 300) +
+              "' is not an address; write host:port, such as 192.0.2.7:7000 or [2001:db8::7]:7000");
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) return wrong;
   std::string_view host = std::string_view(text).substr(0, colon);

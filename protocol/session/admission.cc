@@ -9,7 +9,8 @@ Admission::Ticket::~Ticket() { admission_->release(place_); }
 void Admission::Ticket::on_evicted(std::function<void()> evict) { place_->evict = std::move(evict); }
 
 std::unique_ptr<Admission::Ticket> Admission::admit(const std::string& address) {
-  if (const auto known = by_address_.find(address); known != by_address_.end() && known->second >= max_per_address_)
+  if (const auto known = by_address_.find(address);
+      known != by_address_.end() && known->second >= max_per_address_)
     return nullptr;
   if (places_.size() >= max_total_ && !places_.empty()) {
     // A copy: carrying it out destroys the place.

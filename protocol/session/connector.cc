@@ -7,10 +7,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
+#include "protocol/session/detail/handshake.h"
+#include "protocol/session/detail/link_impl.h"
+#include "protocol/session/detail/socket_options.h"
 #include "protocol/session/endpoint.h"
-#include "protocol/session/handshake.h"
-#include "protocol/session/link_impl.h"
-#include "protocol/session/socket_options.h"
 
 namespace fedge::protocol {
 namespace {
@@ -51,12 +51,13 @@ class Connector : public std::enable_shared_from_this<Connector> {
 
  private:
   void connect(const tcp::resolver::results_type& found) {
-    asio::async_connect(socket_, found,
-                        [self = shared_from_this()](const boost::system::error_code& error, const tcp::endpoint&) {
-                          if (!self->done_) return;
-                          if (error) return self->fail({ErrorCode::kUnavailable, error.message()});
-                          self->greet();
-                        });
+    asio::async_connect(
+        socket_, found,
+        [self = shared_from_this()](const boost::system::error_code& error, const tcp::endpoint&) {
+          if (!self->done_) return;
+          if (error) return self->fail({ErrorCode::kUnavailable, error.message()});
+          self->greet();
+        });
   }
 
   void greet() {
@@ -67,8 +68,8 @@ class Connector : public std::enable_shared_from_this<Connector> {
       if (!self->done_) return;
       if (!stream) return self->fail(stream.error());
       self->timer_.cancel();
-      const auto link = std::make_shared<LinkImpl>(std::move(*stream), to_string(self->address_), self->timeouts_,
-                                                   nullptr);
+      const auto link =
+          std::make_shared<LinkImpl>(std::move(*stream), to_string(self->address_), self->timeouts_, nullptr);
       const Done done = std::exchange(self->done_, nullptr);
       done(std::shared_ptr<Link>(link));
       link->start();

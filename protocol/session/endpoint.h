@@ -33,7 +33,8 @@ Result<std::shared_ptr<TlsIdentity>> make_tls_identity(const SecretKey& key);
 
 // How long a link waits; the defaults are those of limits.h, tests shorten them.
 struct Timeouts {
-  std::chrono::milliseconds handshake = kHandshakeTimeout;  // for TLS, and again for the Hello to be authorised
+  std::chrono::milliseconds handshake =
+      kHandshakeTimeout;  // for TLS, and again for the Hello to be authorised
   std::chrono::milliseconds ping = kPingInterval;
   std::chrono::milliseconds idle = kIdleTimeout;  // a whole multiple of a quarter of `ping`
   std::chrono::milliseconds close = kCloseTimeout;
@@ -48,8 +49,8 @@ class Listener {
 
 struct ListenOptions {
   Address address;
-  std::size_t max_unauthorised = 256;              // links still before their Hello
-  std::size_t max_unauthorised_per_address = 16;   // of IPv6, a /64 counts as one
+  std::size_t max_unauthorised = 256;             // links still before their Hello
+  std::size_t max_unauthorised_per_address = 16;  // of IPv6, a /64 counts as one
   Timeouts timeouts;
 };
 

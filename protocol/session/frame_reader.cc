@@ -12,9 +12,12 @@ constexpr std::size_t kKeptHeader = 64 << 10;
 
 std::span<std::byte> FrameReader::space() {
   switch (part_) {
-    case Part::kFixed: return std::span<std::byte>(fixed_).subspan(filled_);
-    case Part::kHeader: return std::span(header_).first(frame_.header_size).subspan(filled_);
-    case Part::kPayload: return payload_.span().first(frame_.payload_size).subspan(filled_);
+    case Part::kFixed:
+      return std::span<std::byte>(fixed_).subspan(filled_);
+    case Part::kHeader:
+      return std::span(header_).first(frame_.header_size).subspan(filled_);
+    case Part::kPayload:
+      return payload_.span().first(frame_.payload_size).subspan(filled_);
   }
   return {};
 }

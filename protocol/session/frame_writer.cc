@@ -30,6 +30,9 @@ std::span<const std::byte> FrameWriter::next() {
 
 Result<void> FrameWriter::begin_chunk(const ChunkSender::Due& due) {
   FEDGE_CHECK(between_frames(), "a frame is half written");
+  chunk_frame_ = {};
+  chunk_in_hand_ = true;
+  written_ = 0;
   const std::size_t size = kHeadroom + due.length;
   if (chunk_.size() < size) chunk_ = AlignedBuffer<std::byte>(size);
   FEDGE_TRY_VOID(due.source->read(due.chunk.index, chunk_.span().subspan(kHeadroom, due.length)));
@@ -37,8 +40,6 @@ Result<void> FrameWriter::begin_chunk(const ChunkSender::Due& due) {
   FEDGE_CHECK(head.size() <= kHeadroom, "a chunk's header has grown");
   std::memcpy(chunk_.data() + kHeadroom - head.size(), head.data(), head.size());
   chunk_frame_ = chunk_.span().subspan(kHeadroom - head.size(), head.size() + due.length);
-  chunk_in_hand_ = true;
-  written_ = 0;
   return {};
 }
 

@@ -17,7 +17,9 @@ class FrameWriter {
  public:
   void queue(const std::string& frame) { waiting_ += frame; }
   // Control bytes not yet written.
-  std::size_t control_size() const { return waiting_.size() + (chunk_in_hand_ ? 0 : writing_.size() - written_); }
+  std::size_t control_size() const {
+    return waiting_.size() + (chunk_in_hand_ ? 0 : writing_.size() - written_);
+  }
   bool idle() const { return waiting_.empty() && rest().empty(); }
   // No frame is half written: the next one may be chosen.
   bool between_frames() const { return rest().empty(); }

@@ -1,4 +1,4 @@
-#include "protocol/session/handshake.h"
+#include "protocol/session/detail/handshake.h"
 
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -21,11 +21,16 @@ void Handshake::step() {
   const TlsStream::Step step = stream_.handshake();
   const auto again = [self = shared_from_this()](const boost::system::error_code&) { self->step(); };
   switch (step.outcome) {
-    case TlsStream::Outcome::kDone: return finish(std::move(stream_));
-    case TlsStream::Outcome::kWantRead: return stream_.socket().async_wait(tcp::socket::wait_read, again);
-    case TlsStream::Outcome::kWantWrite: return stream_.socket().async_wait(tcp::socket::wait_write, again);
-    case TlsStream::Outcome::kClosed: return abort({ErrorCode::kUnavailable, "the peer closed during the handshake"});
-    case TlsStream::Outcome::kFailed: return abort(stream_.failure());
+    case TlsStream::Outcome::kDone:
+      return finish(std::move(stream_));
+    case TlsStream::Outcome::kWantRead:
+      return stream_.socket().async_wait(tcp::socket::wait_read, again);
+    case TlsStream::Outcome::kWantWrite:
+      return stream_.socket().async_wait(tcp::socket::wait_write, again);
+    case TlsStream::Outcome::kClosed:
+      return abort({ErrorCode::kUnavailable, "the peer closed during the handshake"});
+    case TlsStream::Outcome::kFailed:
+      return abort(stream_.failure());
   }
 }
 

@@ -4,7 +4,7 @@
 // not asked for, so memory on both sides is bounded whatever the object's size.
 // All calls and callbacks happen on the io_context's thread. A link closes itself on any protocol
 // error; on_closed is called exactly once, later than the call that caused it. An open link lives on
-// when its last pointer is let go: close it.
+// when its last pointer is let go: close it. No pointer to it may outlive the io_context.
 #pragma once
 
 #include <cstdint>

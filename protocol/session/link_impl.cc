@@ -1,4 +1,4 @@
-#include "protocol/session/link_impl.h"
+#include "protocol/session/detail/link_impl.h"
 
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -59,7 +59,8 @@ void LinkImpl::fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink,
     boost::asio::post(ticker_.get_executor(), [done = std::move(done), error] { done(error); });
   };
   if (phase_ != Phase::kOpen) return refuse({ErrorCode::kUnavailable, "the connection is closed"});
-  if (!authorised_) return refuse({ErrorCode::kRefused, "nothing is fetched from a peer that is not authorised"});
+  if (!authorised_)
+    return refuse({ErrorCode::kRefused, "nothing is fetched from a peer that is not authorised"});
   const auto complete = fetches_.add(manifest, std::move(sink));
   if (!complete) return refuse(complete.error());
   const ObjectId id = manifest.id();
@@ -69,11 +70,10 @@ void LinkImpl::fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink,
     ask_for_chunks();
     return flush_soon();
   }
-  boost::asio::post(ticker_.get_executor(),
-                    [self = shared_from_this(), id, weak = std::weak_ptr(held)] {
-                      const auto known = self->fetch_done_.find(id);
-                      if (known != self->fetch_done_.end() && known->second == weak.lock()) self->end_fetch(id, {});
-                    });
+  boost::asio::post(ticker_.get_executor(), [self = shared_from_this(), id, weak = std::weak_ptr(held)] {
+    const auto known = self->fetch_done_.find(id);
+    if (known != self->fetch_done_.end() && known->second == weak.lock()) self->end_fetch(id, {});
+  });
 }
 
 void LinkImpl::cancel_fetch(const ObjectId& id) {
@@ -102,6 +102,7 @@ void LinkImpl::begin_closing(const Error& error) {
   phase_ = Phase::kFlushing;
   outcome_ = error;
   sender_ = ChunkSender();
+  fetches_ = FetchSet();
   end_fetches();
   deadline_.expires_after(timeouts_.close);
   deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& aborted) {
@@ -131,6 +132,7 @@ void LinkImpl::finish(const Error& error) {
   if (!outcome_) outcome_ = error;
   ticket_.reset();
   sender_ = ChunkSender();
+  fetches_ = FetchSet();
   ticker_.cancel();
   deadline_.cancel();
   boost::system::error_code ignored;
@@ -174,7 +176,8 @@ void LinkImpl::tick() {
   received_before_ = received;
   written_before_ = written_;
   control_frames_ = 0;
-  const std::string time = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeouts_.idle).count());
+  const std::string time =
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeouts_.idle).count());
   if (silent_ticks_ >= idle_ticks)
     return finish({ErrorCode::kUnavailable, "nothing has been heard from the peer for " + time + " s"});
   if (stalled_ticks_ >= idle_ticks)

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "protocol/codec.h"
-#include "protocol/session/link_impl.h"
+#include "protocol/session/detail/link_impl.h"
 
 namespace fedge::protocol {
 namespace {
@@ -18,10 +18,11 @@ using boost::asio::ip::tcp;
 
 void LinkImpl::wait_readable() {
   if (std::exchange(waiting_readable_, true)) return;
-  stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](const boost::system::error_code&) {
-    self->waiting_readable_ = false;
-    self->on_readable();
-  });
+  stream_.socket().async_wait(tcp::socket::wait_read,
+                              [self = shared_from_this()](const boost::system::error_code&) {
+                                self->waiting_readable_ = false;
+                                self->on_readable();
+                              });
 }
 
 void LinkImpl::on_readable() {
@@ -31,7 +32,8 @@ void LinkImpl::on_readable() {
     if (!read_some(budget)) break;
   }
   if (phase_ == Phase::kClosed) return;
-  if (budget == 0) boost::asio::post(ticker_.get_executor(), [self = shared_from_this()] { self->on_readable(); });
+  if (budget == 0)
+    boost::asio::post(ticker_.get_executor(), [self = shared_from_this()] { self->on_readable(); });
   if (has_output() && !waiting_writable_) on_writable();
 }
 
@@ -40,8 +42,11 @@ bool LinkImpl::read_some(std::size_t& budget) {
   const bool open = phase_ == Phase::kOpen;
   const TlsStream::Step step = stream_.read(open ? reader_.space() : std::span<std::byte>(unheeded));
   switch (step.outcome) {
-    case TlsStream::Outcome::kDone: break;
-    case TlsStream::Outcome::kWantRead: wait_readable(); return false;
+    case TlsStream::Outcome::kDone:
+      break;
+    case TlsStream::Outcome::kWantRead:
+      wait_readable();
+      return false;
     case TlsStream::Outcome::kWantWrite:
       read_needs_write_ = true;
       wait_writable();
@@ -50,7 +55,9 @@ bool LinkImpl::read_some(std::size_t& budget) {
       stream_.shutdown();
       peer_gone({ErrorCode::kUnavailable, "the peer closed the connection"});
       return false;
-    case TlsStream::Outcome::kFailed: peer_gone(stream_.failure()); return false;
+    case TlsStream::Outcome::kFailed:
+      peer_gone(stream_.failure());
+      return false;
   }
   budget -= std::min(budget, step.bytes);
   if (!open) return true;
@@ -83,11 +90,17 @@ Result<void> LinkImpl::take_frame() {
   if (++control_frames_ > kMaxControlFramesPerTick)
     return Error{ErrorCode::kResource, "the peer sends control frames faster than they are accepted"};
   switch (type) {
-    case MessageType::kPing: queue(encode_empty_frame(MessageType::kPong)); return {};
-    case MessageType::kPong: return {};
-    case MessageType::kChunkRequest: return take_chunk_request();
-    case MessageType::kChunkRefused: return take_chunk_refused();
-    default: return take_message();
+    case MessageType::kPing:
+      queue(encode_empty_frame(MessageType::kPong));
+      return {};
+    case MessageType::kPong:
+      return {};
+    case MessageType::kChunkRequest:
+      return take_chunk_request();
+    case MessageType::kChunkRefused:
+      return take_chunk_refused();
+    default:
+      return take_message();
   }
 }
 
@@ -106,7 +119,8 @@ Result<void> LinkImpl::check_chunk() {
   FEDGE_TRY(length, fetches_.expected_length(chunk));
   if (reader_.frame().payload_size != length)
     return invalid("chunk " + std::to_string(chunk.index) + " comes with " +
-                   std::to_string(reader_.frame().payload_size) + " bytes instead of " + std::to_string(length));
+                   std::to_string(reader_.frame().payload_size) + " bytes instead of " +
+                   std::to_string(length));
   incoming_ = chunk;
   return {};
 }

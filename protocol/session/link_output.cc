@@ -4,7 +4,7 @@
 
 #include "core/node.h"
 #include "protocol/codec.h"
-#include "protocol/session/link_impl.h"
+#include "protocol/session/detail/link_impl.h"
 
 namespace fedge::protocol {
 namespace {
@@ -34,11 +34,12 @@ void LinkImpl::ask_for_chunks() {
 
 void LinkImpl::wait_writable() {
   if (std::exchange(waiting_writable_, true)) return;
-  stream_.socket().async_wait(tcp::socket::wait_write, [self = shared_from_this()](const boost::system::error_code&) {
-    self->waiting_writable_ = false;
-    if (std::exchange(self->read_needs_write_, false)) self->on_readable();
-    self->on_writable();
-  });
+  stream_.socket().async_wait(tcp::socket::wait_write,
+                              [self = shared_from_this()](const boost::system::error_code&) {
+                                self->waiting_writable_ = false;
+                                if (std::exchange(self->read_needs_write_, false)) self->on_readable();
+                                self->on_writable();
+                              });
 }
 
 void LinkImpl::flush_soon() {
@@ -58,11 +59,15 @@ void LinkImpl::on_writable() {
     }
     const TlsStream::Step step = stream_.write(writer_.next());
     switch (step.outcome) {
-      case TlsStream::Outcome::kDone: break;
-      case TlsStream::Outcome::kWantWrite: return wait_writable();
-      case TlsStream::Outcome::kWantRead: return;  // whatever arrives brings us back here
+      case TlsStream::Outcome::kDone:
+        break;
+      case TlsStream::Outcome::kWantWrite:
+        return wait_writable();
+      case TlsStream::Outcome::kWantRead:
+        return;  // whatever arrives brings us back here
       case TlsStream::Outcome::kClosed:
-      case TlsStream::Outcome::kFailed: return write_failed();
+      case TlsStream::Outcome::kFailed:
+        return write_failed();
     }
     writer_.wrote(step.bytes);
     written_ += step.bytes;

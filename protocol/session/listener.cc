@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "protocol/session/admission.h"
+#include "protocol/session/detail/handshake.h"
+#include "protocol/session/detail/link_impl.h"
+#include "protocol/session/detail/socket_options.h"
 #include "protocol/session/endpoint.h"
-#include "protocol/session/handshake.h"
-#include "protocol/session/link_impl.h"
-#include "protocol/session/socket_options.h"
 
 namespace fedge::protocol {
 namespace {
@@ -37,7 +37,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         on_link_(std::move(on_link)),
         acceptor_(io),
         pause_(io),
-        admission_(std::make_shared<Admission>(options.max_unauthorised, options.max_unauthorised_per_address)) {}
+        admission_(
+            std::make_shared<Admission>(options.max_unauthorised, options.max_unauthorised_per_address)) {}
 
   Result<void> open() {
     boost::system::error_code error;
@@ -53,7 +54,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     step([&] { acceptor_.bind(found.begin()->endpoint(), error); });
     step([&] { acceptor_.listen(asio::socket_base::max_listen_connections, error); });
     if (error)
-      return Error{ErrorCode::kUnavailable, "cannot listen on " + to_string(options_.address) + ": " + error.message()};
+      return Error{ErrorCode::kUnavailable,
+                   "cannot listen on " + to_string(options_.address) + ": " + error.message()};
     accept();
     return {};
   }
@@ -71,17 +73,19 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     pause_.cancel();
     on_link_ = nullptr;
     const auto handshakes = std::exchange(handshakes_, {});
-    for (const auto& handshake : handshakes) handshake->abort({ErrorCode::kUnavailable, "the listener stops"});
+    for (const auto& handshake : handshakes)
+      handshake->abort({ErrorCode::kUnavailable, "the listener stops"});
   }
 
  private:
   void accept() {
-    acceptor_.async_accept([self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
-      if (self->stopped_) return;
-      if (error) return self->rest();
-      self->receive(std::move(socket));
-      self->accept();
-    });
+    acceptor_.async_accept(
+        [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
+          if (self->stopped_) return;
+          if (error) return self->rest();
+          self->receive(std::move(socket));
+          self->accept();
+        });
   }
 
   // Out of descriptors or memory: trying again at once would only keep the processor busy.
@@ -102,17 +106,16 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const auto handshake = std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_));
     handshakes_.insert(handshake);
     ticket->on_evicted([weak = std::weak_ptr(handshake)] {
-      if (const auto alive = weak.lock()) alive->abort({ErrorCode::kResource, "too many connections before hello"});
+      if (const auto alive = weak.lock())
+        alive->abort({ErrorCode::kResource, "too many connections before hello"});
     });
     const auto held = std::make_shared<std::unique_ptr<Admission::Ticket>>(std::move(ticket));
-    handshake->start(options_.timeouts.handshake,
-                     [self = shared_from_this(), weak = std::weak_ptr(handshake), held,
-                      address = describe(peer)](Result<TlsStream> stream) {
-                       self->handshakes_.erase(weak.lock());
-                       auto place = std::move(*held);
-                       if (stream && !self->stopped_)
-                         self->begin_link(std::move(*stream), address, std::move(place));
-                     });
+    handshake->start(options_.timeouts.handshake, [self = shared_from_this(), weak = std::weak_ptr(handshake),
+                                                   held, address = describe(peer)](Result<TlsStream> stream) {
+      self->handshakes_.erase(weak.lock());
+      auto place = std::move(*held);
+      if (stream && !self->stopped_) self->begin_link(std::move(*stream), address, std::move(place));
+    });
   }
 
   void begin_link(TlsStream stream, const std::string& address, std::unique_ptr<Admission::Ticket> ticket) {
@@ -120,7 +123,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const auto link =
         std::make_shared<LinkImpl>(std::move(stream), address, options_.timeouts, std::move(ticket));
     place.on_evicted([weak = std::weak_ptr(link)] {
-      if (const auto alive = weak.lock()) alive->drop({ErrorCode::kResource, "too many connections before hello"});
+      if (const auto alive = weak.lock())
+        alive->drop({ErrorCode::kResource, "too many connections before hello"});
     });
     const auto on_link = on_link_;  // it may stop the listener
     on_link(link);

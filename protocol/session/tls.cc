@@ -1,4 +1,4 @@
-#include "protocol/session/tls.h"
+#include "protocol/session/detail/tls.h"
 
 #include <openssl/err.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "protocol/session/tls_callbacks.h"
+#include "protocol/session/detail/tls_callbacks.h"
 
 namespace fedge::protocol {
 namespace {
@@ -28,7 +28,8 @@ int TlsCallbacks::verify(X509_STORE_CTX* store, void*) {
   std::size_t size = state->peer.bytes.size();
   X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
   if (key == nullptr || EVP_PKEY_get_id(key) != EVP_PKEY_ED25519 ||
-      EVP_PKEY_get_raw_public_key(key, state->peer.bytes.data(), &size) != 1 || size != state->peer.bytes.size()) {
+      EVP_PKEY_get_raw_public_key(key, state->peer.bytes.data(), &size) != 1 ||
+      size != state->peer.bytes.size()) {
     state->refusal = Error{ErrorCode::kRefused, "the peer's certificate is not for an Ed25519 key"};
     return 0;
   }
@@ -156,12 +157,14 @@ Error TlsStream::describe_failure(int ssl_error) const {
   const unsigned long code = ERR_peek_error();
   if (ssl_error == SSL_ERROR_SYSCALL || ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
     if (state_->last_errno == 0) return {ErrorCode::kUnavailable, "the peer cut the connection"};
-    return {ErrorCode::kUnavailable, std::string("the connection broke: ") + std::strerror(state_->last_errno)};
+    return {ErrorCode::kUnavailable,
+            std::string("the connection broke: ") + std::strerror(state_->last_errno)};
   }
   const char* reason = ERR_reason_error_string(code);
   // An alert is the peer's refusal. A record damaged on its way is not: another try may succeed.
   const bool damaged = state_->established && ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET;
-  return {damaged ? ErrorCode::kUnavailable : ErrorCode::kRefused, std::string("TLS failed: ") + (reason != nullptr ? reason : "unknown reason")};
+  return {damaged ? ErrorCode::kUnavailable : ErrorCode::kRefused,
+          std::string("TLS failed: ") + (reason != nullptr ? reason : "unknown reason")};
 }
 
 }  // namespace fedge::protocol

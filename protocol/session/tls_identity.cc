@@ -7,9 +7,9 @@
 #endif
 
 #include "protocol/limits.h"
+#include "protocol/session/detail/tls.h"
+#include "protocol/session/detail/tls_callbacks.h"
 #include "protocol/session/endpoint.h"
-#include "protocol/session/tls.h"
-#include "protocol/session/tls_callbacks.h"
 
 namespace fedge::protocol {
 namespace {
@@ -72,8 +72,9 @@ bool configure(SSL_CTX* context) {
   SSL_CTX_set_default_read_buffer_len(context, kTlsReadBuffer);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(context, TlsCallbacks::verify, nullptr);
-  return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 && SSL_CTX_set_num_tickets(context, 0) == 1 &&
-         SSL_CTX_set_ciphersuites(context, ciphers) == 1 && SSL_CTX_set1_groups_list(context, "X25519") == 1 &&
+  return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+         SSL_CTX_set_num_tickets(context, 0) == 1 && SSL_CTX_set_ciphersuites(context, ciphers) == 1 &&
+         SSL_CTX_set1_groups_list(context, "X25519") == 1 &&
          SSL_CTX_set1_sigalgs_list(context, "ed25519") == 1;
 }
 
@@ -86,7 +87,8 @@ Result<std::shared_ptr<TlsIdentity>> make_tls_identity(const SecretKey& key) {
   const Certificate certificate = make_certificate(private_key.get());
   if (!certificate) return openssl_error("OpenSSL cannot make a certificate");
   std::unique_ptr<SSL_CTX, TlsIdentity::Free> context(SSL_CTX_new(TLS_method()));
-  if (!context || !configure(context.get()) || SSL_CTX_use_certificate(context.get(), certificate.get()) != 1 ||
+  if (!context || !configure(context.get()) ||
+      SSL_CTX_use_certificate(context.get(), certificate.get()) != 1 ||
       SSL_CTX_use_PrivateKey(context.get(), private_key.get()) != 1)
     return openssl_error("OpenSSL cannot be set up for TLS 1.3 with Ed25519");
   return std::make_shared<TlsIdentity>(std::move(context), key.public_key());

@@ -28,11 +28,18 @@ inline void check_round_trip(const protocol::Message& message) {
 inline void take_frame(const protocol::FrameReader& reader) {
   using protocol::MessageType;
   switch (reader.frame().type) {
-    case MessageType::kChunk: (void)protocol::decode_chunk(reader.header()); break;
-    case MessageType::kChunkRequest: (void)protocol::decode_chunk_request(reader.header()); break;
-    case MessageType::kChunkRefused: (void)protocol::decode_chunk_refused(reader.header()); break;
+    case MessageType::kChunk:
+      (void)protocol::decode_chunk(reader.header());
+      break;
+    case MessageType::kChunkRequest:
+      (void)protocol::decode_chunk_request(reader.header());
+      break;
+    case MessageType::kChunkRefused:
+      (void)protocol::decode_chunk_refused(reader.header());
+      break;
     default:
-      if (const auto message = protocol::decode(reader.frame().type, reader.header())) check_round_trip(*message);
+      if (const auto message = protocol::decode(reader.frame().type, reader.header()))
+        check_round_trip(*message);
   }
 }
 
@@ -84,11 +91,13 @@ inline void feed_values(std::span<const std::byte> bytes) {
   }
   if (kind == 3) {
     const auto address = protocol::parse_address(text);
-    if (address) FEDGE_CHECK(protocol::parse_address(protocol::to_string(*address)), "an address has no text");
+    if (address)
+      FEDGE_CHECK(protocol::parse_address(protocol::to_string(*address)), "an address has no text");
   }
   if (kind == 4) {
     (void)protocol::check_text(text, 1000, "text", protocol::LineEnds::kAllowed);
-    FEDGE_CHECK(protocol::check_text(protocol::clean_text(text, 1000), 1000, "text"), "cleaned text is not clean");
+    FEDGE_CHECK(protocol::check_text(protocol::clean_text(text, 1000), 1000, "text"),
+                "cleaned text is not clean");
   }
   if (kind == 5) {
     (void)protocol::decode_chunk_request(bytes);

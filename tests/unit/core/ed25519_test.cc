@@ -31,7 +31,9 @@ std::string text_of(const std::filesystem::path& path) {
 
 void overwrite(const std::filesystem::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-bool mentions(const Error& error, const std::string& word) { return error.message.find(word) != std::string::npos; }
+bool mentions(const Error& error, const std::string& word) {
+  return error.message.find(word) != std::string::npos;
+}
 
 }  // namespace
 

@@ -19,7 +19,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // Unit roundoff of float32. A sum of n products, in any order, fused or not, is within
 // n * kUnit * (sum of the products' sizes) of the exact one (Higham 2002, section 3.1).
 constexpr double kUnit = 0x1p-24;
-constexpr std::size_t kInputs[] = {1, 3, 8, 9, 16, 25, 31, 784};
+constexpr std::size_t kInputs[] = {1, 3, 8, 9, 16, 25, 31, 784, 1029};
 constexpr std::size_t kOutputs[] = {1, 2, 5, 10, 11, 64};
 constexpr std::size_t kMostRows = 11;
 

@@ -28,7 +28,8 @@ struct Scratch {
   ~Scratch() { std::filesystem::remove_all(path); }
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path)) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      names.push_back(entry.path().filename());
     return names;
   }
   std::filesystem::path path;
@@ -36,7 +37,8 @@ struct Scratch {
 
 std::vector<std::byte> some_bytes(std::size_t size, unsigned seed) {
   std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 31 + seed * 7 + i / 256) & 0xff);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>((i * 31 + seed * 7 + i / 256) & 0xff);
   return bytes;
 }
 
@@ -51,7 +53,8 @@ auto filler(const std::vector<std::byte>& bytes) {
   };
 }
 
-std::span<const std::byte> chunk_of(const Manifest& manifest, std::span<const std::byte> bytes, std::size_t i) {
+std::span<const std::byte> chunk_of(const Manifest& manifest, std::span<const std::byte> bytes,
+                                    std::size_t i) {
   return bytes.subspan(i * kChunk, manifest.chunk_length(i));
 }
 
@@ -253,7 +256,9 @@ TEST_CASE("file chunk store: a directory that cannot be is an error with its nam
   CHECK(store.error().message.find("file") != std::string::npos);
 }
 
-TEST_CASE("file chunk store: a directory that disappears, and a file that may not grow, are errors with their names") {
+TEST_CASE(
+    "file chunk store: a directory that disappears, and a file that may not grow, are errors with their "
+    "names") {
   const Scratch scratch;
   auto opened = open_file_chunk_store(scratch.path / "chunks", 1 << 30);
   REQUIRE(opened);

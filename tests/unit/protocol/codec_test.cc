@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/node.h"
-#include "example_messages.h"
+#include "tests/unit/protocol/example_messages.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -19,7 +19,8 @@ bool same(const Hello& a, const Hello& b) {
          a.software == b.software && a.token == b.token;
 }
 bool same(const Welcome& a, const Welcome& b) {
-  return a.version == b.version && a.features == b.features && a.software == b.software && a.client == b.client;
+  return a.version == b.version && a.features == b.features && a.software == b.software &&
+         a.client == b.client;
 }
 bool same(const Goodbye& a, const Goodbye& b) { return a.code == b.code && a.reason == b.reason; }
 bool same(const RunDescription& a, const RunDescription& b) {
@@ -37,7 +38,8 @@ bool same(const TaskFailed& a, const TaskFailed& b) {
   return a.run == b.run && a.round == b.round && a.code == b.code && a.reason == b.reason;
 }
 bool same(const UpdateVerdict& a, const UpdateVerdict& b) {
-  return a.run == b.run && a.round == b.round && a.accepted == b.accepted && a.code == b.code && a.reason == b.reason;
+  return a.run == b.run && a.round == b.round && a.accepted == b.accepted && a.code == b.code &&
+         a.reason == b.reason;
 }
 bool same(const CancelTask& a, const CancelTask& b) {
   return a.run == b.run && a.round == b.round && a.reason == b.reason;
@@ -46,11 +48,14 @@ bool same(const RunEnded& a, const RunEnded& b) { return a.run == b.run && a.rea
 
 bool same(const Message& a, const Message& b) {
   return a.index() == b.index() &&
-         std::visit([&](const auto& value) { return same(value, std::get<std::decay_t<decltype(value)>>(b)); }, a);
+         std::visit(
+             [&](const auto& value) { return same(value, std::get<std::decay_t<decltype(value)>>(b)); }, a);
 }
 
 // The message after a trip over the wire, if a peer would take it.
-Result<Message> received(const Message& message) { return decode(type_of(message), bytes_of(encode(message))); }
+Result<Message> received(const Message& message) {
+  return decode(type_of(message), bytes_of(encode(message)));
+}
 
 std::string refusal(const Message& message) {
   const auto result = received(message);
@@ -118,7 +123,11 @@ TEST_CASE("codec: any header read as any other type never crashes") {
 
 TEST_CASE("codec: fields of a later version are ignored") {
   // Field 1000, length-delimited, three bytes; field 1001, varint.
-  const std::string extra("\xc2\x3e\x03" "abc" "\xc8\x3e\x7f", 9);
+  const std::string extra(
+      "\xc2\x3e\x03"
+      "abc"
+      "\xc8\x3e\x7f",
+      9);
   for (const Message& message : example_messages()) {
     const auto result = decode(type_of(message), bytes_of(encode(message) + extra));
     REQUIRE(result);
@@ -185,7 +194,8 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
 
 TEST_CASE("codec: the time left is held between nothing and a year") {
   const auto sent = [](Duration left) {
-    return std::get<TrainRequest>(*received(changed(train_request(), [&](TrainRequest& m) { m.time_left = left; })))
+    return std::get<TrainRequest>(
+               *received(changed(train_request(), [&](TrainRequest& m) { m.time_left = left; })))
         .time_left;
   };
   CHECK(sent(Duration(-5)) == Duration(0));
@@ -198,8 +208,9 @@ TEST_CASE("codec: the time left is held between nothing and a year") {
 }
 
 TEST_CASE("codec: a coverage to train that the model does not hold is refused") {
-  CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.coverage = Coverage::of({{1005, 1015}}); })) ==
-        "train_request: coverage reaches beyond the model's");
+  CHECK(refusal(changed(train_request(), [](TrainRequest& m) {
+          m.coverage = Coverage::of({{1005, 1015}});
+        })) == "train_request: coverage reaches beyond the model's");
   CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.coverage = {}; })) ==
         "train_request: coverage: the coverage is empty");
 }
@@ -208,16 +219,21 @@ TEST_CASE("codec: a manifest that does not fit together is refused") {
   const auto offer = [](auto change) {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { change(m.update); }));
   };
-  const auto contains = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  const auto contains = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
   CHECK(contains(offer([](Manifest& m) { m.chunks.pop_back(); }), "makes 3 chunks, but 2 hashes are given"));
   CHECK(contains(offer([](Manifest& m) { m.payload_size = 12'004; }), "needs 12000 bytes of payload"));
-  CHECK(contains(offer([](Manifest& m) { m.payload_size = ~std::uint64_t{0}; }), "at most 30000 are allowed"));
+  CHECK(
+      contains(offer([](Manifest& m) { m.payload_size = ~std::uint64_t{0}; }), "at most 30000 are allowed"));
   CHECK(contains(offer([](Manifest& m) { m.payload_size = 0; }), "empty"));
   CHECK(contains(offer([](Manifest& m) { m.chunk_size = 0; }), "chunk_size 0"));
   CHECK(contains(offer([](Manifest& m) { m.chunk_size = 4098; }), "chunk_size 4098"));
   CHECK(contains(offer([](Manifest& m) { m.chunk_size = 8 << 20; }), "chunk_size 8388608"));
   CHECK(contains(offer([](Manifest& m) { m.coverage = {}; }), "coverage is empty"));
   CHECK(contains(offer([](Manifest& m) { m.codec = static_cast<Codec>(9); }), "codec 9"));
-  CHECK(contains(offer([](Manifest& m) { m.coverage = Coverage::of({{kMaxParameters - 1, kMaxParameters + 2999}}); }),
+  CHECK(contains(offer([](Manifest& m) {
+                   m.coverage = Coverage::of({{kMaxParameters - 1, kMaxParameters + 2999}});
+                 }),
                  "reaches beyond"));
 }

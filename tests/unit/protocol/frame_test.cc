@@ -11,7 +11,8 @@ namespace {
 
 FrameHeaderBytes bytes_of(const std::string& text) {
   FrameHeaderBytes bytes{};
-  for (std::size_t i = 0; i < bytes.size() && i < text.size(); ++i) bytes[i] = static_cast<std::byte>(text[i]);
+  for (std::size_t i = 0; i < bytes.size() && i < text.size(); ++i)
+    bytes[i] = static_cast<std::byte>(text[i]);
   return bytes;
 }
 
@@ -49,7 +50,8 @@ TEST_CASE("frame: every type has a name and comes back; every other number is un
 }
 
 TEST_CASE("frame: other protocols' first bytes are refused as no frame of ours") {
-  for (const char* text : {"GET / HTTP/1.1\r\n", "SSH-2.0-OpenSSH_", "\x16\x03\x01\x02\x00\x01", "FDG2\x04", ""}) {
+  for (const char* text :
+       {"GET / HTTP/1.1\r\n", "SSH-2.0-OpenSSH_", "\x16\x03\x01\x02\x00\x01", "FDG2\x04", ""}) {
     const auto parsed = parse_frame_header(bytes_of(text), {});
     REQUIRE_FALSE(parsed);
     CHECK(parsed.error().code == ErrorCode::kInvalid);
@@ -93,8 +95,8 @@ TEST_CASE("frame: before authorisation only small greetings pass") {
     CHECK(small.has_value() == (number <= 3));
     if (!small) CHECK(small.error().code == ErrorCode::kRefused);
   }
-  const auto large = parse_frame_header(encode_frame_header({MessageType::kHello, kMaxHeaderUnauthorised + 1, 0}),
-                                        kUnauthorisedLimits);
+  const auto large = parse_frame_header(
+      encode_frame_header({MessageType::kHello, kMaxHeaderUnauthorised + 1, 0}), kUnauthorisedLimits);
   REQUIRE_FALSE(large);
   CHECK(large.error().code == ErrorCode::kResource);
 }

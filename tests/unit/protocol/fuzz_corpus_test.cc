@@ -13,7 +13,8 @@ namespace {
 // Feeds every file of the corpus, whole and cut, and says how many there were.
 int replay(const char* corpus, void (*feed)(std::span<const std::byte>)) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FEDGE_SOURCE_DIR) / "tests/fuzz/corpus" / corpus)) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FEDGE_SOURCE_DIR) /
+                                                               "tests/fuzz/corpus" / corpus)) {
     std::ifstream file(entry.path(), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     INFO(entry.path());

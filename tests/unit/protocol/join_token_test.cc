@@ -19,7 +19,10 @@ JoinToken example() {
 
 // python3: base64.urlsafe_b64encode(body + hashlib.sha256(b"fedge1." + body).digest()[:4]) with
 // body = b"\x02\x09192.0.2.7\x58\x1b\x13coordinator.example\xbb\x01" + bytes(range(32)) + b"\x20" + secret
-constexpr const char* kExample = "fedge1.AgkxOTIuMC4yLjdYGxNjb29yZGluYXRvci5leGFtcGxluwEAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAwMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZgLOgN4";
+constexpr const char* kExample =
+    "fedge1."
+    "AgkxOTIuMC4yLjdYGxNjb29yZGluYXRvci5leGFtcGxluwEAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAwMTIzNDU2Nzg5"
+    "YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZgLOgN4";
 
 }  // namespace
 

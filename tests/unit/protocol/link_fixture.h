@@ -49,7 +49,8 @@ struct Loopback {
   bool run_until(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     io.restart();
-    while (!condition() && std::chrono::steady_clock::now() < deadline) io.run_one_for(std::chrono::milliseconds(5));
+    while (!condition() && std::chrono::steady_clock::now() < deadline)
+      io.run_one_for(std::chrono::milliseconds(5));
     return condition();
   }
 
@@ -94,6 +95,7 @@ struct Loopback {
     io.run_for(std::chrono::seconds(10));
   }
 
+  boost::asio::io_context io;  // first, since links and listener must be gone before it
   SecretKey server_key = test_key(1);
   SecretKey client_key = test_key(2);
   std::shared_ptr<TlsIdentity> server_identity = *make_tls_identity(server_key);
@@ -104,13 +106,13 @@ struct Loopback {
   End server;
   End client;
   std::optional<Error> refused;
-  boost::asio::io_context io;
   std::unique_ptr<Listener> listener;
 };
 
 // A payload of so many parameters, the same every time, and its manifest.
 struct Payload {
-  explicit Payload(std::size_t parameters, std::uint32_t chunk_size = kDefaultChunkSize) : values(parameters) {
+  explicit Payload(std::size_t parameters, std::uint32_t chunk_size = kDefaultChunkSize)
+      : values(parameters) {
     for (std::size_t i = 0; i < parameters; ++i) values[i] = static_cast<float>((i * 2654435761U) % 1000003);
     manifest = make_manifest(sha256("layout"), Coverage::all(parameters), bytes(), chunk_size);
   }

@@ -4,7 +4,7 @@
 #include <boost/asio/write.hpp>
 
 #include "protocol/chunks/chunk_messages.h"
-#include "raw_peer.h"
+#include "tests/unit/protocol/raw_peer.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -42,7 +42,8 @@ bool cut_off(Loopback& net, tcp::socket& socket) {
 
 // A TLS client that is not ours: everything allowed, to see what the server insists on.
 struct OtherTls {
-  explicit OtherTls(Loopback& net) : socket(RawPeer::connected(net)), context(SSL_CTX_new(TLS_client_method())) {
+  explicit OtherTls(Loopback& net)
+      : socket(RawPeer::connected(net)), context(SSL_CTX_new(TLS_client_method())) {
     socket.native_non_blocking(true);
   }
   ~OtherTls() {
@@ -99,8 +100,9 @@ TEST_CASE("hostile: a server with another key than the pinned one is refused, wi
 TEST_CASE("hostile: other protocols and garbage on the port are cut off") {
   Loopback net;
   net.listen();
-  for (const std::string& text : {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string("SSH-2.0-OpenSSH_9.2\r\n"),
-                                  std::string(3000, '\xff'), std::string(64, '\0')}) {
+  for (const std::string& text :
+       {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string("SSH-2.0-OpenSSH_9.2\r\n"),
+        std::string(3000, '\xff'), std::string(64, '\0')}) {
     auto socket = RawPeer::connected(net);
     boost::asio::write(socket, boost::asio::buffer(text));
     CHECK(cut_off(net, socket));
@@ -158,7 +160,8 @@ TEST_CASE("hostile: before authorisation, large frames and everything but greeti
   Loopback net;
   net.authorise_at_once = false;
   net.listen();
-  CHECK(answer_to(net, fixed(MessageType::kHello, kMaxHeaderUnauthorised + 1, 0)).code == ErrorCode::kResource);
+  CHECK(answer_to(net, fixed(MessageType::kHello, kMaxHeaderUnauthorised + 1, 0)).code ==
+        ErrorCode::kResource);
   CHECK(answer_to(net, fixed(MessageType::kHello, 0x7fffffff, 0)).code == ErrorCode::kResource);
   CHECK(answer_to(net, fixed(MessageType::kChunk, 40, 100)).code == ErrorCode::kRefused);
   CHECK(answer_to(net, encode_frame(ChunkRequest{sha256("x"), 0, 1})).code == ErrorCode::kRefused);
@@ -182,12 +185,14 @@ TEST_CASE("hostile: an authorised peer that breaks the protocol is told how, and
   const auto reason = [&](const std::string& bytes) { return answer_to(net, bytes).reason; };
   CHECK(reason("GET / HTTP/1.1\r\n").find("FDG1") != std::string::npos);
   CHECK(reason(fixed(static_cast<MessageType>(999), 0, 0)).find("type 999") != std::string::npos);
-  CHECK(reason(fixed(MessageType::kChunk, 40, 0xffffffff)).find("payload of 4294967295") != std::string::npos);
+  CHECK(reason(fixed(MessageType::kChunk, 40, 0xffffffff)).find("payload of 4294967295") !=
+        std::string::npos);
   CHECK(reason(fixed(MessageType::kUpdateOffer, kMaxHeader + 1, 0)).find("header of") != std::string::npos);
   CHECK(reason(fixed(MessageType::kHello, 3, 0) + "\xff\xff\xff").find("hello") != std::string::npos);
-  CHECK(reason(encode_frame(Chunk{sha256("x"), 4}, 100) + std::string(100, 'x')).find("without having been asked") !=
+  CHECK(reason(encode_frame(Chunk{sha256("x"), 4}, 100) + std::string(100, 'x'))
+            .find("without having been asked") != std::string::npos);
+  CHECK(reason(encode_frame(ChunkRefused{sha256("x"), 0, 1, {}})).find("not being fetched") !=
         std::string::npos);
-  CHECK(reason(encode_frame(ChunkRefused{sha256("x"), 0, 1, {}})).find("not being fetched") != std::string::npos);
   CHECK(net.server.messages.empty());
   CHECK(net.run_until([&] { return net.server.closed_count == net.links; }));
 }
@@ -287,11 +292,14 @@ TEST_CASE("hostile: a flood of control frames is cut off") {
   Loopback net;
   net.listen();
   std::string flood;
-  for (std::size_t i = 0; i < kMaxControlFramesPerTick + 2; ++i) flood += encode_empty_frame(MessageType::kPong);
+  for (std::size_t i = 0; i < kMaxControlFramesPerTick + 2; ++i)
+    flood += encode_empty_frame(MessageType::kPong);
   CHECK(answer_to(net, flood).code == ErrorCode::kResource);
 }
 
-TEST_CASE("hostile: an address has its share of connections before hello, and the oldest gives way above the total") {
+TEST_CASE(
+    "hostile: an address has its share of connections before hello, and the oldest gives way above the "
+    "total") {
   Loopback net;
   SUBCASE("per address") {
     net.listen({.max_unauthorised_per_address = 2});

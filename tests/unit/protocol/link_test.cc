@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "link_fixture.h"
+#include "tests/unit/protocol/link_fixture.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -11,7 +11,8 @@ namespace {
 
 // Hands out chunks of zeros instead of those it was made for, or fails.
 struct FalseSource final : ChunkSource {
-  explicit FalseSource(std::size_t wrong_chunk, std::shared_ptr<StoredObject> truth, std::optional<Error> failure = {})
+  explicit FalseSource(std::size_t wrong_chunk, std::shared_ptr<StoredObject> truth,
+                       std::optional<Error> failure = {})
       : wrong(wrong_chunk), object(std::move(truth)), error(std::move(failure)) {}
   Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
     if (chunk != wrong) return object->read(chunk, out);
@@ -25,7 +26,8 @@ struct FalseSource final : ChunkSource {
 };
 
 struct Fetch {
-  explicit Fetch(const Manifest& manifest) : store(make_memory_chunk_store(64 << 20)), object(*store->create(manifest)) {}
+  explicit Fetch(const Manifest& manifest)
+      : store(make_memory_chunk_store(64 << 20)), object(*store->create(manifest)) {}
   void start(Link& link) {
     link.fetch(object->manifest(), object, [this](Result<void> result) {
       outcome = result;
@@ -125,7 +127,8 @@ TEST_CASE("link: only missing chunks travel when a fetch is taken up again") {
   CHECK(net.client.link->traffic().received.value() < payload.manifest.chunk_size + 1000);
 }
 
-TEST_CASE("link: an object that is here already is fetched without the peer, and not before the call returns") {
+TEST_CASE(
+    "link: an object that is here already is fetched without the peer, and not before the call returns") {
   Loopback net;
   net.join();
   const Payload payload(10);
@@ -236,7 +239,8 @@ TEST_CASE("link: closing while fetching fails the fetch on both ends, once, and 
 TEST_CASE("link: what was queued before close arrives, and a goodbye's reason is how the peer learns why") {
   Loopback net;
   net.join();
-  for (int i = 0; i < 100; ++i) net.server.link->send(CancelTask{RunId(1), RoundNumber(1), std::string(1000, 'x')});
+  for (int i = 0; i < 100; ++i)
+    net.server.link->send(CancelTask{RunId(1), RoundNumber(1), std::string(1000, 'x')});
   net.server.link->send(Goodbye{ErrorCode::kStale, "come back tomorrow"});
   net.server.link->close("tired");
   REQUIRE(net.run_until([&] { return net.client.closed.has_value(); }));

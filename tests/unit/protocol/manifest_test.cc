@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "example_messages.h"
 #include "protocol/limits.h"
+#include "tests/unit/protocol/example_messages.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -14,7 +14,8 @@ using namespace fedge::protocol;
 TEST_CASE("manifest: its id is the SHA-256 of the canonical bytes, as the openssl program computes it") {
   // python3 makes the bytes of example_manifest() as manifest.cc describes them; then
   // openssl dgst -sha256
-  CHECK(to_hex(example_manifest().id()) == "cb4cc37db136d504e06fb073c12c503e0595616199f2ce4b3de566e47b398fe6");
+  CHECK(to_hex(example_manifest().id()) ==
+        "cb4cc37db136d504e06fb073c12c503e0595616199f2ce4b3de566e47b398fe6");
 }
 
 TEST_CASE("manifest: the id changes with every field") {
@@ -45,7 +46,8 @@ TEST_CASE("manifest: the last chunk is the rest, and chunks begin at known param
 TEST_CASE("manifest: chunk hashes are those of the bytes, by the published vector of a million a") {
   // FIPS 180-2, example B.3.
   const std::string payload(1'000'000, 'a');
-  const Manifest manifest = make_manifest({}, Coverage::all(250'000), std::as_bytes(std::span(payload)), 1 << 20);
+  const Manifest manifest =
+      make_manifest({}, Coverage::all(250'000), std::as_bytes(std::span(payload)), 1 << 20);
   REQUIRE(manifest.chunk_count() == 1);
   CHECK(to_hex(manifest.chunks[0]) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   CHECK(validate(manifest));
@@ -74,7 +76,8 @@ TEST_CASE("manifest: a chunk of another content is corrupt, and the error has it
   CHECK(result.error().code == ErrorCode::kCorrupt);
   CHECK(result.error().message.find("chunk 1 ") != std::string::npos);
   CHECK(result.error().message.find(to_hex(manifest.chunks[1])) != std::string::npos);
-  CHECK(result.error().message.find(to_hex(sha256(std::span<const std::byte>(damaged)))) != std::string::npos);
+  CHECK(result.error().message.find(to_hex(sha256(std::span<const std::byte>(damaged)))) !=
+        std::string::npos);
   CHECK(verify_chunk(manifest, 1, damaged.first(4095)).error().code == ErrorCode::kCorrupt);
   CHECK(verify_chunk(manifest, 3, damaged).error().code == ErrorCode::kInvalid);
 }

@@ -7,17 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "link_fixture.h"
 #include "protocol/codec.h"
 #include "protocol/frame.h"
-#include "protocol/session/tls.h"
+#include "protocol/session/detail/tls.h"
+#include "tests/unit/protocol/link_fixture.h"
 
 namespace fedge::protocol {
 
 class RawPeer {
  public:
   RawPeer(Loopback& net, const SecretKey& key)
-      : stream_(TlsStream::connecting(connected(net), *make_tls_identity(key), net.server_key.public_key())) {}
+      : stream_(TlsStream::connecting(connected(net), *make_tls_identity(key), net.server_key.public_key())) {
+  }
   explicit RawPeer(Loopback& net) : RawPeer(net, net.client_key) {}
 
   static boost::asio::ip::tcp::socket connected(Loopback& net) {

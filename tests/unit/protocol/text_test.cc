@@ -13,8 +13,8 @@ TEST_CASE("text: UTF-8 of every length passes") {
 
 TEST_CASE("text: bytes that are not UTF-8 are refused at their place") {
   // Lone continuation, overlong slash, overlong NUL, surrogate, beyond U+10FFFF, truncated, 0xff.
-  for (const char* bad : {"ab\x80", "ab\xc0\xaf", "ab\xe0\x80\x80", "ab\xed\xa0\x80", "ab\xf4\x90\x80\x80", "ab\xe2\x82",
-                          "ab\xff", "ab\xf0\x80\x80\x80", "ab\xc3("}) {
+  for (const char* bad : {"ab\x80", "ab\xc0\xaf", "ab\xe0\x80\x80", "ab\xed\xa0\x80", "ab\xf4\x90\x80\x80",
+                          "ab\xe2\x82", "ab\xff", "ab\xf0\x80\x80\x80", "ab\xc3("}) {
     const auto result = check_text(bad, 100, "name");
     REQUIRE_FALSE(result);
     CHECK(result.error().message == "name is not UTF-8 at byte 2");
@@ -22,8 +22,9 @@ TEST_CASE("text: bytes that are not UTF-8 are refused at their place") {
 }
 
 TEST_CASE("text: control characters are refused, line ends and tabs only where they are allowed") {
-  for (const std::string& bad : {std::string("a\0b", 3), std::string("a\x1b[31m"), std::string("a\x7f"),
-                                 std::string("a\xc2\x9b"), std::string("a\xe2\x80\xae"), std::string("a\rb")}) {
+  for (const std::string& bad :
+       {std::string("a\0b", 3), std::string("a\x1b[31m"), std::string("a\x7f"), std::string("a\xc2\x9b"),
+        std::string("a\xe2\x80\xae"), std::string("a\rb")}) {
     CHECK_FALSE(check_text(bad, 100, "t"));
     CHECK_FALSE(check_text(bad, 100, "t", LineEnds::kAllowed));
   }
@@ -37,7 +38,9 @@ TEST_CASE("text: a text above its length is refused") {
 }
 
 TEST_CASE("text: what leaves is cut between characters and cleaned, so that it always passes") {
-  CHECK(clean_text("a\nb\x80" "c", 100) == "a?b?c");
+  CHECK(clean_text("a\nb\x80"
+                   "c",
+                   100) == "a?b?c");
   CHECK(clean_text("ab\xe2\x82\xac", 4) == "ab");
   CHECK(clean_text("ab\xe2\x82\xac", 5) == "ab\xe2\x82\xac");
   std::string every;

@@ -130,7 +130,8 @@ TEST_CASE("fetch set: a chunk nobody asked for, or that has come already, is ref
   CHECK_FALSE(fetches.expected_length({id, 0}));
 }
 
-TEST_CASE("fetch set: a chunk with a wrong hash ends the fetch, never reaches the sink, and names its number") {
+TEST_CASE(
+    "fetch set: a chunk with a wrong hash ends the fetch, never reaches the sink, and names its number") {
   FetchSet fetches(kWindow);
   const auto object = object_of(5);
   const ObjectId id = object->manifest.id();
@@ -162,7 +163,8 @@ TEST_CASE("fetch set: an error of the sink ends the fetch as it is") {
   CHECK(finished->outcome.error().message == "disk full");
 }
 
-TEST_CASE("fetch set: a cancelled fetch keeps its credit until its chunks have come, a new one takes them over") {
+TEST_CASE(
+    "fetch set: a cancelled fetch keeps its credit until its chunks have come, a new one takes them over") {
   FetchSet fetches({4 * kChunk, 4});
   const auto object = object_of(6);
   const ObjectId id = object->manifest.id();
@@ -186,7 +188,8 @@ TEST_CASE("fetch set: a cancelled fetch keeps its credit until its chunks have c
   CHECK(object->order == std::vector<std::size_t>{1, 2, 3, 0, 4, 5});
 }
 
-TEST_CASE("fetch set: a refusal ends the fetch with the peer's code; one of chunks not under way is a fault") {
+TEST_CASE(
+    "fetch set: a refusal ends the fetch with the peer's code; one of chunks not under way is a fault") {
   FetchSet fetches(kWindow);
   const auto object = object_of(6);
   const ObjectId id = object->manifest.id();
@@ -220,7 +223,8 @@ TEST_CASE("chunk sender: hands out what was asked for, in that order") {
     const auto& due = std::get<ChunkSender::Due>(*next);
     sent.emplace_back(due.chunk.index, due.length);
   }
-  CHECK(sent == std::vector<std::pair<std::uint32_t, std::size_t>>{{4, kChunk}, {5, kChunk - 8}, {0, kChunk}});
+  CHECK(sent ==
+        std::vector<std::pair<std::uint32_t, std::size_t>>{{4, kChunk}, {5, kChunk - 8}, {0, kChunk}});
   CHECK(sender.pending().bytes == 0);
 }
 
@@ -289,7 +293,8 @@ TEST_CASE("chunk messages: each comes back from the wire, with the two headers o
   CHECK(fixed(request).type == MessageType::kChunkRequest);
   const std::string chunk = encode_frame(Chunk{id, 7}, 1000);
   CHECK(*decode_chunk(header(chunk)) == Chunk{id, 7});
-  CHECK(fixed(chunk) == FrameHeader{MessageType::kChunk, static_cast<std::uint32_t>(chunk.size() - 16), 1000});
+  CHECK(fixed(chunk) ==
+        FrameHeader{MessageType::kChunk, static_cast<std::uint32_t>(chunk.size() - 16), 1000});
   const std::string refused = encode_frame(ChunkRefused{id, 1, 2, {ErrorCode::kCorrupt, "bad"}});
   const auto back = decode_chunk_refused(header(refused));
   REQUIRE(back);
@@ -301,8 +306,8 @@ TEST_CASE("chunk messages: each comes back from the wire, with the two headers o
 
 TEST_CASE("chunk messages: ranges that are none, short hashes and cut bytes are refused") {
   const ObjectId id = sha256("object");
-  for (const ChunkRequest& bad : {ChunkRequest{id, 0, 0}, ChunkRequest{id, 30'000, 1}, ChunkRequest{id, 0xffffffff, 2},
-                                  ChunkRequest{id, 1, 0xffffffff}}) {
+  for (const ChunkRequest& bad : {ChunkRequest{id, 0, 0}, ChunkRequest{id, 30'000, 1},
+                                  ChunkRequest{id, 0xffffffff, 2}, ChunkRequest{id, 1, 0xffffffff}}) {
     const std::string frame = encode_frame(bad);
     CHECK_FALSE(decode_chunk_request(std::as_bytes(std::span(frame)).subspan(kFrameHeaderSize)));
   }

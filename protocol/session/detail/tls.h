@@ -23,7 +23,8 @@ class TlsIdentity {
   struct Free {
     void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   };
-  TlsIdentity(std::unique_ptr<SSL_CTX, Free> context, const PublicKey& key) : context_(std::move(context)), key_(key) {}
+  TlsIdentity(std::unique_ptr<SSL_CTX, Free> context, const PublicKey& key)
+      : context_(std::move(context)), key_(key) {}
   SSL_CTX* context() const { return context_.get(); }
   const PublicKey& public_key() const { return key_; }
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "core/result.h"
-#include "protocol/session/tls.h"
+#include "protocol/session/detail/tls.h"
 
 namespace fedge::protocol {
 
@@ -16,7 +16,8 @@ class Handshake : public std::enable_shared_from_this<Handshake> {
  public:
   using Done = std::function<void(Result<TlsStream>)>;
 
-  explicit Handshake(TlsStream stream) : stream_(std::move(stream)), timer_(stream_.socket().get_executor()) {}
+  explicit Handshake(TlsStream stream)
+      : stream_(std::move(stream)), timer_(stream_.socket().get_executor()) {}
 
   // Calls done once, later than this call.
   void start(std::chrono::steady_clock::duration time_limit, Done done);

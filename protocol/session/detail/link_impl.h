@@ -12,10 +12,10 @@
 #include "protocol/chunks/fetch_set.h"
 #include "protocol/chunks/sender.h"
 #include "protocol/session/admission.h"
+#include "protocol/session/detail/tls.h"
 #include "protocol/session/endpoint.h"
 #include "protocol/session/frame_reader.h"
 #include "protocol/session/frame_writer.h"
-#include "protocol/session/tls.h"
 
 namespace fedge::protocol {
 

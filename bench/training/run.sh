@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Fedge's local training against a PyTorch loop on the same batches, taking turns round by round.
+#   bench/training/run.sh [--quick] [BENCH_TRAINING]     default: build/release/bin/bench_training
+# --quick runs a few rounds of each instead of enough to compare learning curves.
+set -euo pipefail
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+quick=
+if [ "${1:-}" = --quick ]; then
+  quick=1
+  shift
+fi
+program=${1:-$here/../../build/release/bin/bench_training}
+if [ ! -x "$program" ]; then
+  echo "run.sh: $program is not there: build it with cmake --preset release -DFEDGE_BUILD_BENCH=ON" >&2
+  exit 1
+fi
+loop=$here/torch_loop.py
+
+grep -m 1 'model name' /proc/cpuinfo || true
+echo "load before: $(cut -d ' ' -f 1-3 /proc/loadavg); on a busy machine believe the processor time"
+"$program" --kernels
+echo
+
+if ! /usr/bin/python3 -c 'import numpy, torch' 2>/dev/null; then
+  echo "skipped: python3-torch not found; install it for the comparison"
+  exit 0
+fi
+
+# OpenBLAS's kernels for the yardstick: whichever train the MLP fastest here.
+cores="Zen Haswell"
+if grep -q -w avx512f /proc/cpuinfo; then
+  cores="$cores SkylakeX"
+else
+  echo "this processor has no AVX-512, which OpenBLAS's SkylakeX kernels need: not tried"
+fi
+best=
+for core in $cores; do
+  milliseconds=$(OPENBLAS_CORETYPE=$core "$loop" "$program" --model mlp --rounds 20 --alone)
+  echo "PyTorch, mlp, batch 10, OpenBLAS kernels for $core: $milliseconds ms of processor time a client"
+  if [ -z "$best" ] || [ "$(printf '%s\n' "$milliseconds" "$least" | sort -g | head -n 1)" = "$milliseconds" ]; then
+    best=$core
+    least=$milliseconds
+  fi
+done
+export OPENBLAS_CORETYPE=$best
+echo "PyTorch below uses those for $best"
+echo
+
+# compare MODEL BATCH ROUNDS EVALUATE_AFTER
+compare() {
+  "$loop" "$program" --model "$1" --batch "$2" --rounds "$3" --evaluate "$4"
+}
+if [ -n "$quick" ]; then
+  for model in softmax mlp; do compare $model 10 20 10; done
+  compare cnn 10 3 3
+  exit 0
+fi
+for batch in 10 20; do
+  compare softmax $batch 100 10,50,100
+  compare mlp $batch 100 10,50,100
+  compare cnn $batch 10 2,5,10
+done

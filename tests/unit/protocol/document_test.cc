@@ -1,0 +1,86 @@
+// docs/PROTOCOL.md is a specification: what it states in bytes and numbers must be true.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "core/crypto/sha256.h"
+#include "protocol/codec.h"
+
+using namespace fedge;
+using namespace fedge::protocol;
+
+namespace {
+
+std::string document() {
+  std::ifstream file(std::string(FEDGE_SOURCE_DIR) + "/docs/PROTOCOL.md");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The code block after this text, without line ends.
+std::string block_after(const std::string& text, const std::string& marker) {
+  const std::size_t from = text.find("```\n", text.find(marker)) + 4;
+  std::string block = text.substr(from, text.find("```", from) - from);
+  for (char& c : block)
+    if (c == '\n') c = ' ';
+  return block;
+}
+
+std::string spaced_hex(const std::string& bytes) {
+  const auto octets = std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  std::string text;
+  for (std::size_t i = 0; i < octets.size(); ++i) text += to_hex(octets.subspan(i, 1)) + " ";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("document: the example frame is what the encoder makes") {
+  const Hello hello{.software = "fedge-client 0.1.0", .token = "c0ffee"};
+  CHECK(block_after(document(), "<!-- example: Hello") == spaced_hex(encode_frame(hello)));
+}
+
+TEST_CASE(
+    "document: the table of messages has every type with its number and name, and says who may come first") {
+  std::istringstream lines(document());
+  int rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream row(line);
+    std::string bar;
+    std::string name;
+    unsigned number = 0;
+    if (!(row >> bar >> number >> bar >> name) || bar != "|" || name[0] < 'A' || name[0] > 'Z') continue;
+    std::string snake;
+    for (const char c : name) {
+      if (c >= 'A' && c <= 'Z' && !snake.empty()) snake += '_';
+      snake += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    const auto type = static_cast<MessageType>(number);
+    CHECK(snake == name_of(type));
+    const bool early = parse_frame_header(encode_frame_header({type, 0, 0}), kUnauthorisedLimits).has_value();
+    CHECK(early == (line.find("| yes |") != std::string::npos));
+    ++rows;
+  }
+  CHECK(rows == 15);
+}
+
+TEST_CASE("document: the limits are those of the code") {
+  const std::string text = document();
+  const auto states = [&](const std::string& part) { return text.find(part) != std::string::npos; };
+  static_assert(kMaxHeaderUnauthorised == 4 << 10 && kMaxHeader == 2 << 20 && kFrameHeaderSize == 16);
+  CHECK(states("4 KiB / 2 MiB"));
+  static_assert(kMinChunkSize == 4 << 10 && kMaxChunkSize == 4 << 20 && kDefaultChunkSize == 256 << 10);
+  CHECK(states("4 KiB to 4 MiB, a multiple of 4; 256 KiB"));
+  static_assert(kMaxChunks == 30'000 && kFetchWindow == 2 << 20 && kMaxOutstandingChunks == 512);
+  CHECK(states("at most 2 MiB, or are a\nsingle larger chunk, and are at most 512"));
+  static_assert(kMaxCoverageRanges == 65'536 && kMaxCoverageBytes == 512 << 10);
+  static_assert(kMaxParameters == 31'457'280'000);
+  CHECK(states("65,536 ranges, 512 KiB encoded, up to parameter 31,457,280,000"));
+  static_assert(kMaxText == 1 << 10 && kMaxTaskText == 64 << 10);
+  CHECK(states("1 KiB; a run's task 64 KiB"));
+  static_assert(kPingInterval.count() == 20 && kIdleTimeout.count() == 60 && kCloseTimeout.count() == 5);
+  CHECK(states("heard nothing for 20 s"));
+  static_assert(kMaxQueuedControl == 4 << 20 && kMaxControlFramesPerTick == 10'000);
+  CHECK(states("More than 4 MiB of control messages"));
+}
