@@ -107,8 +107,7 @@ void print_kernel_speeds() {
   for (const learn::Kernels* kernels : learn::supported_kernels()) {
     const Peak peak = peak_of(kernels->name);
     double limit = 0;
-    for (int i = 0; i < 5; ++i)
-      limit = std::max(limit, speed([&] { return peak(100'000, 0.999F, &sink); }));
+    for (int i = 0; i < 5; ++i) limit = std::max(limit, speed([&] { return peak(100'000, 0.999F, &sink); }));
     std::printf("\n%-12s %-28s %-12s%12s%12s%12s\n", kernels->name, "limit", "", "forward", "backward",
                 "update");
     std::printf("%-12s %-28s %-12s%7.1f\n", kernels->name, "multiply-adds on registers", "", limit / 1e9);
