@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "client/handshake.h"
@@ -217,6 +218,9 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
     ClientEngine::Input outcome;
     if (result.samples.value() == 0) {
       outcome = ClientEngine::TrainingFailed{train.round, invalid("this client has no training samples")};
+    } else if (!std::isfinite(result.mean_loss)) {
+      outcome = ClientEngine::TrainingFailed{
+          train.round, invalid("the training loss is not finite; lower training.optimizer.learning_rate")};
     } else {
       protocol::UpdateOffer offer{.run = run,
                                   .round = train.round,

@@ -197,6 +197,8 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
     return step(RoundEngine::Offered{client, *offer});
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
     return step(RoundEngine::Failed{client, *failed});
+  if (std::holds_alternative<protocol::Goodbye>(message))
+    return;  // its reason comes with the end of the link
   const auto peer = peers_.find(client);
   if (peer == peers_.end()) return;
   report(Event{Severity::kWarning, "client.misbehaved", {}}

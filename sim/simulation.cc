@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "core/check.h"
 #include "protocol/chunks/chunk_messages.h"
@@ -125,6 +126,12 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
     // The job may be gone: the engine gave the task up while the device was busy with it.
     if (!pool_.has(id, trained->round)) return;
     const learn::TrainingResult& result = pool_.result(id);
+    // As the daemon does: a diverged model is the client's failure, not an update.
+    if (!std::isfinite(result.mean_loss))
+      return step_client(
+          id, client::ClientEngine::TrainingFailed{
+                  trained->round,
+                  invalid("the training loss is not finite; lower training.optimizer.learning_rate")});
     trained->offer.samples = result.samples;
     trained->offer.steps = result.steps;
     trained->offer.train_loss = result.mean_loss;

@@ -26,6 +26,8 @@ Result<Address> parse_address(const std::string& text) {
   const std::string_view digits = std::string_view(text).substr(colon + 1);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
+  // Brackets are for IPv6 alone, so that an address has one text.
+  if (bracketed && host.find(':') == std::string_view::npos) return wrong;
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (error != std::errc() || end != digits.data() + digits.size() || !is_host(host, bracketed)) return wrong;

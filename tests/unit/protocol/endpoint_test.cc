@@ -21,7 +21,7 @@ TEST_CASE("address: host and port come apart and together again") {
 TEST_CASE("address: what is none is refused with an example") {
   for (const char* text :
        {"", ":", "host", "host:", ":7000", "host:65536", "host:-1", "host:7000x", "host: 7000", "::1:7000",
-        "[]:7000", "[::1]", "ho st:1", "host/path:1", "user@host:1", "h\n:1"}) {
+        "[]:7000", "[::1]", "ho st:1", "host/path:1", "user@host:1", "h\n:1", "[si%z17]:70", "[host]:1"}) {
     const auto address = parse_address(text);
     CHECK_FALSE(address);
     CHECK(address.error().message.find("192.0.2.7:7000") != std::string::npos);

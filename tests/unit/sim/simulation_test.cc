@@ -151,3 +151,13 @@ TEST_CASE("simulation: an interruption ends it after the event in hand") {
                         .interrupted = [&] { return simulation.events() >= 3; }}));
   CHECK(simulation.events() == 3);
 }
+
+TEST_CASE("simulation: a model that diverges fails its client's task with the key to change, not the run") {
+  const Outcome outcome =
+      simulate({"training.optimizer.learning_rate=1000", "model.kind=mlp", "model.hidden=[8, 8]",
+                "run.rounds=1", "training.local_epochs=20", "run.round_deadline=100"});
+  REQUIRE(outcome.rounds.size() == 1);
+  CHECK(outcome.rounds[0].clients_completed == 0);
+  CHECK(outcome.count("task.failed") > 0);
+  CHECK(outcome.count("lower training.optimizer.learning_rate") > 0);
+}
