@@ -27,6 +27,15 @@ Result<std::unique_ptr<Model>> make_cnn_model(const ModelSpec& spec, const Input
   if (spec.channels.size() != 2)
     return invalid("model.channels: a cnn has two convolutions, give two numbers, not " +
                    std::to_string(spec.channels.size()));
+  // Places in a convolution's scratch are 32-bit: its weights, each kernel row filled up to 16 floats, and
+  // an image with its border of two pixels.
+  const auto first = static_cast<double>(spec.channels[0]);
+  const auto second = static_cast<double>(spec.channels[1]);
+  const auto border = static_cast<double>((input.height + 4) * (input.width + 4));
+  const double widest = std::max(static_cast<double>(input.channels), first);
+  FEDGE_TRY_VOID(bounded(5 * (5 * static_cast<double>(input.channels) + 15) * first, "model.channels"));
+  FEDGE_TRY_VOID(bounded(5 * (5 * first + 15) * second, "model.channels"));
+  FEDGE_TRY_VOID(bounded(border * widest, "model.channels"));
   const double flat =
       static_cast<double>(input.height * input.width / 16) * static_cast<double>(spec.channels[1]);
   FEDGE_TRY_VOID(bounded(flat * static_cast<double>(spec.dense), "model.dense"));

@@ -11,6 +11,7 @@
 #include "core/aligned_buffer.h"
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"
+#include "learn/models/convolution.h"
 
 namespace fedge::bench {
 namespace {
@@ -49,15 +50,23 @@ struct NamedShape {
   learn::DenseShape shape;
 };
 
-// Rows x inputs x outputs as the models ask for them. A convolution's forward is a dense_backward of
-// patches, its weights' gradient a dense_update of patches; rows are the pixels of a block.
+// Rows x inputs x outputs as the models ask for them.
 constexpr NamedShape kShapes[] = {
-    {"mlp, layer 1, batch 10", {10, 784, 200}},    {"mlp, layer 1, batch 20", {20, 784, 200}},
-    {"mlp, layer 2, batch 10", {10, 200, 200}},    {"mlp, layer 3, batch 10", {10, 200, 10}},
-    {"softmax, batch 10", {10, 784, 10}},          {"softmax, batch 20", {20, 784, 10}},
-    {"cnn, dense, batch 10", {10, 3136, 512}},     {"cnn, conv1 forward", {56, 32, 25}},
-    {"cnn, conv1 weights", {56, 32, 25}},          {"cnn, conv2 forward", {56, 64, 800}},
-    {"cnn, conv2 patch gradients", {56, 800, 64}},
+    {"mlp, layer 1, batch 10", {10, 784, 200}}, {"mlp, layer 1, batch 20", {20, 784, 200}},
+    {"mlp, layer 2, batch 10", {10, 200, 200}}, {"mlp, layer 3, batch 10", {10, 200, 10}},
+    {"softmax, batch 10", {10, 784, 10}},       {"softmax, batch 20", {20, 784, 10}},
+    {"cnn, dense, batch 10", {10, 3136, 512}},
+};
+
+struct NamedConvolution {
+  const char* use;
+  learn::ConvolutionShape shape;
+  bool first;  // needs no gradient by its inputs
+};
+
+constexpr NamedConvolution kConvolutions[] = {
+    {"cnn, conv1", {28, 28, 1, 32}, true},
+    {"cnn, conv2", {14, 14, 32, 64}, false},
 };
 
 struct Arrays {
@@ -98,6 +107,36 @@ void print_row(const learn::Kernels& kernels, const NamedShape& named, double pe
   std::printf("\n");
 }
 
+// Whole layers, pooling included, one image at a time. Speeds count the products that a dense
+// computation would take; backward leaves out those with zeros, so that it may pass the limit.
+void print_row(const learn::Kernels& kernels, const NamedConvolution& named, double peak) {
+  const learn::ConvolutionShape& s = named.shape;
+  const std::size_t weights = s.out * s.patch();
+  const learn::Convolution layer(s, {0, weights, s.patch(), s.out});
+  learn::ConvolutionSpace space(s, kernels, 1);
+  AlignedBuffer<float> parameters(weights + s.out), gradient(weights + s.out);
+  AlignedBuffer<float> x(s.input_size()), dx(s.input_size()), dy(s.output_size());
+  Rng rng(1);
+  for (AlignedBuffer<float>* array : {&parameters, &x, &dy})
+    for (float& value : array->span()) value = static_cast<float>(0.01 * rng.normal());
+  const double pass = 2.0 * static_cast<double>(s.height * s.width * weights);
+  const double forward = speed([&] {
+    layer.forward(kernels, parameters.span(), 1, x.data(), space);
+    return pass;
+  });
+  const double backward = speed([&] {
+    layer.backward(kernels, parameters.data(), 1, x.data(), dy.data(), named.first ? nullptr : dx.data(),
+                   {gradient.data(), 0.0F}, space);
+    return named.first ? pass : 2 * pass;
+  });
+  const std::string shape = std::to_string(s.height) + "x" + std::to_string(s.width) + "x" +
+                            std::to_string(s.in) + "-" + std::to_string(s.out);
+  std::printf("%-12s %-28s %-12s", kernels.name, named.use, shape.c_str());
+  for (const double value : {forward, backward})
+    std::printf("%7.1f %3.0f%%", value / 1e9, 100 * value / peak);
+  std::printf("\n");
+}
+
 }  // namespace
 
 void print_kernel_speeds() {
@@ -112,6 +151,7 @@ void print_kernel_speeds() {
                 "update");
     std::printf("%-12s %-28s %-12s%7.1f\n", kernels->name, "multiply-adds on registers", "", limit / 1e9);
     for (const NamedShape& shape : kShapes) print_row(*kernels, shape, limit);
+    for (const NamedConvolution& convolution : kConvolutions) print_row(*kernels, convolution, limit);
   }
   if (sink == 42.0F) std::printf("\n");  // so that the sums are needed
 }

@@ -9,66 +9,96 @@
 
 #include <cstddef>
 
+#include "learn/kernels/convolution_body.h"
+#include "learn/kernels/elementwise_body.h"
 #include "learn/kernels/kernels.h"
 #include "learn/kernels/vectors.h"
 
 namespace fedge::learn::FEDGE_KERNELS {
 namespace {
 
-// y[r][o] = bias[o] + x[r] . w[o] for R rows and O outputs: products run along the inputs.
+// A block of a dense layer's inputs: what each output's sum begins with is start[r * start_step + o].
+struct ForwardBlock {
+  const DenseShape& shape;
+  std::size_t count;  // inputs
+  const float* x;
+  const float* w;
+  const float* start;
+  std::size_t start_step;
+  float* y;
+};
+
+// y[r][o] = start[r][o] + x[r] . w[o] for R rows and O outputs: products run along the inputs.
 template <std::size_t R, std::size_t O>
-inline void forward_tile(const DenseShape& s, const float* x, const float* w, const float* bias, float* y) {
+inline void forward_tile(const ForwardBlock& b, std::size_t row, std::size_t output) {
+  const std::size_t step = b.shape.in;
+  const float* x = b.x + row * step;
+  const float* w = b.w + output * step;
   Vector acc[R][O] = {};
   std::size_t i = 0;
-  for (; i + kLanes <= s.in; i += kLanes) {
+  for (; i + kLanes <= b.count; i += kLanes) {
     Vector weights[O];
 #pragma GCC unroll 8
-    for (std::size_t o = 0; o < O; ++o) weights[o] = load(w + o * s.in + i);
+    for (std::size_t o = 0; o < O; ++o) weights[o] = load(w + o * step + i);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < R; ++r) {
-      const Vector input = load(x + r * s.in + i);
+      const Vector input = load(x + r * step + i);
 #pragma GCC unroll 8
       for (std::size_t o = 0; o < O; ++o) acc[r][o] += input * weights[o];
     }
   }
-  if (i < s.in) {
-    const std::size_t rest = s.in - i;
+  if (i < b.count) {
+    const std::size_t rest = b.count - i;
 #pragma GCC unroll 8
     for (std::size_t o = 0; o < O; ++o) {
-      const Vector weights = load_part(w + o * s.in + i, rest);
+      const Vector weights = load_part(w + o * step + i, rest);
 #pragma GCC unroll 8
-      for (std::size_t r = 0; r < R; ++r) acc[r][o] += load_part(x + r * s.in + i, rest) * weights;
+      for (std::size_t r = 0; r < R; ++r) acc[r][o] += load_part(x + r * step + i, rest) * weights;
     }
   }
+  const float* start = b.start + row * b.start_step + output;
+  float* y = b.y + row * b.shape.out + output;
 #pragma GCC unroll 8
   for (std::size_t r = 0; r < R; ++r) {
     const Vector total = sums(acc[r][0], acc[r][O - 1]);
-    for (std::size_t o = 0; o < O; ++o) y[r * s.out + o] = bias[o] + total[o];
+    for (std::size_t o = 0; o < O; ++o) y[r * b.shape.out + o] = start[r * b.start_step + o] + total[o];
   }
 }
 
 template <std::size_t R>
-inline void forward_rows(const DenseShape& s, const float* x, const float* w, const float* bias, float* y) {
-  std::size_t o = 0;
-  for (; o + 2 <= s.out; o += 2) forward_tile<R, 2>(s, x, w + o * s.in, bias + o, y + o);
-  if (o < s.out) forward_tile<R, 1>(s, x, w + o * s.in, bias + o, y + o);
+inline void forward_rows(const ForwardBlock& b, std::size_t row, std::size_t output, std::size_t end) {
+  for (; output + 2 <= end; output += 2) forward_tile<R, 2>(b, row, output);
+  if (output < end) forward_tile<R, 1>(b, row, output);
 }
 
-void dense_forward(const DenseShape& s, const float* x, const float* w, const float* bias, float* y) {
+inline void forward_outputs(const ForwardBlock& b, std::size_t output, std::size_t end) {
   std::size_t r = 0;
-  for (; r + kTileRows <= s.rows; r += kTileRows)
-    forward_rows<kTileRows>(s, x + r * s.in, w, bias, y + r * s.out);
-  switch (s.rows - r) {
+  for (; r + kTileRows <= b.shape.rows; r += kTileRows) forward_rows<kTileRows>(b, r, output, end);
+  switch (b.shape.rows - r) {
     case 4:
-      return forward_rows<4>(s, x + r * s.in, w, bias, y + r * s.out);
+      return forward_rows<4>(b, r, output, end);
     case 3:
-      return forward_rows<3>(s, x + r * s.in, w, bias, y + r * s.out);
+      return forward_rows<3>(b, r, output, end);
     case 2:
-      return forward_rows<2>(s, x + r * s.in, w, bias, y + r * s.out);
+      return forward_rows<2>(b, r, output, end);
     case 1:
-      return forward_rows<1>(s, x + r * s.in, w, bias, y + r * s.out);
+      return forward_rows<1>(b, r, output, end);
     default:
       return;
+  }
+}
+
+// In blocks: a tile's rows of inputs fit the first cache, the weights that meet them the second.
+void dense_forward(const DenseShape& s, const float* x, const float* w, const float* bias, float* y) {
+  constexpr std::size_t kMostInputs = 1024;
+  constexpr std::size_t kOutputs = 16;
+  const std::size_t blocks = (s.in + kMostInputs - 1) / kMostInputs;
+  const std::size_t step = ((s.in + blocks - 1) / blocks + kLanes - 1) / kLanes * kLanes;
+  for (std::size_t i = 0; i < s.in; i += step) {
+    const std::size_t count = s.in - i < step ? s.in - i : step;
+    const ForwardBlock block{s, count, x + i, w + i, i == 0 ? bias : y, i == 0 ? 0 : s.out, y};
+    for (std::size_t o = 0; o < s.out; o += kOutputs)
+      forward_outputs(block, o, s.out - o < kOutputs ? s.out : o + kOutputs);
   }
 }
 
@@ -156,74 +186,11 @@ void dense_update(const DenseShape& s, const float* dy, const float* x, float ke
   for (; o < s.out; ++o) update_outputs<1>(s, dy + o, x, keep, w + o * s.in);
 }
 
-void bias_update(const DenseShape& s, const float* dy, float keep, float* bias) {
-  for (std::size_t o = 0; o < s.out; ++o) bias[o] = keep == 0.0F ? 0.0F : keep * bias[o];
-  for (std::size_t r = 0; r < s.rows; ++r)
-    for (std::size_t o = 0; o < s.out; ++o) bias[o] += dy[r * s.out + o];
-}
-
-void relu(float* y, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) y[i] = y[i] > 0.0F ? y[i] : 0.0F;
-}
-
-void relu_backward(const float* y, float* dy, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) dy[i] = y[i] > 0.0F ? dy[i] : 0.0F;
-}
-
-// e^x for x <= 0 to about one unit in the last place: 2^n * e^r with |r| <= ln(2)/2, Taylor to the
-// seventh power. Own, because the library's is scalar and differs between versions.
-inline Vector exponential(Vector x) {
-  const Vector lowest = broadcast(-87.0F);
-  x = x < lowest ? lowest : x;
-  const Vector n = x * 1.44269504F + 12582912.0F;  // 1.5 * 2^23: rounds to a whole number
-  const Vector whole = n - 12582912.0F;
-  const Vector r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
-  Vector p = broadcast(1.0F / 5040.0F);
-  p = p * r + 1.0F / 720.0F;
-  p = p * r + 1.0F / 120.0F;
-  p = p * r + 1.0F / 24.0F;
-  p = p * r + 1.0F / 6.0F;
-  p = p * r + 0.5F;
-  p = p * r + 1.0F;
-  p = p * r + 1.0F;
-  Integers exponent;
-  __builtin_memcpy(&exponent, &n, sizeof n);
-  exponent = (exponent + 127) << 23;
-  Vector power;
-  __builtin_memcpy(&power, &exponent, sizeof power);
-  return p * power;
-}
-
-void softmax(const float* logits, std::size_t rows, std::size_t classes, float* probabilities) {
-  for (std::size_t r = 0; r < rows; ++r) {
-    const float* in = logits + r * classes;
-    float* out = probabilities + r * classes;
-    float largest = in[0];
-    for (std::size_t c = 1; c < classes; ++c) largest = in[c] > largest ? in[c] : largest;
-    for (std::size_t c = 0; c < classes; ++c) out[c] = in[c] - largest;
-  }
-  const std::size_t count = rows * classes;
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(probabilities + i, exponential(load(probabilities + i)));
-  if (i < count)
-    store_part(probabilities + i, exponential(load_part(probabilities + i, count - i)), count - i);
-  for (std::size_t r = 0; r < rows; ++r) {
-    float* out = probabilities + r * classes;
-    float total = 0;
-    for (std::size_t c = 0; c < classes; ++c) total += out[c];
-    const float scale = 1.0F / total;
-    for (std::size_t c = 0; c < classes; ++c) out[c] *= scale;
-  }
-}
-
-void axpy(float a, const float* x, float* y, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) y[i] += a * x[i];
-}
-
 }  // namespace
 
 Kernels table(const char* name) {
-  return {name, dense_forward, dense_backward, dense_update, bias_update, relu, relu_backward, softmax, axpy};
+  return {name,    dense_forward, dense_backward, dense_update, bias_update, relu,     relu_backward,
+          softmax, axpy,          kPanel,         convolve,     pool,        add_terms};
 }
 
 }  // namespace fedge::learn::FEDGE_KERNELS

@@ -1,10 +1,12 @@
 // Kernels: the inner loops of training, compiled once for each instruction set and chosen at run time
 // by what the processor can do. Plain pointers, row-major float32, no allocation, no threads.
 // One instruction set gives the same bits on every machine and for every call; different ones may
-// round differently. A convolution is a dense layer over patches, so these few serve every model.
+// round differently. Convolutions are 5x5 over images with a border of two zeros on each side, channels
+// last, so that a kernel row at a pixel is one run of floats.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace fedge::learn {
@@ -15,6 +17,43 @@ struct DenseShape {
   std::size_t in = 0;
   std::size_t out = 0;
 };
+
+// A convolution over one image: x is (height + 4) x (width + 4) x in, border included; y is
+// height x width x (panels * Kernels::panel), the last outputs being there to fill a panel.
+struct ConvolutionPanels {
+  std::size_t height = 0;
+  std::size_t width = 0;
+  std::size_t in = 0;
+  std::size_t panels = 0;
+};
+
+// The images' layout for pooling: y is height x width x stride, of which `out` channels count.
+struct PoolShape {
+  std::size_t height = 0;  // even, like width
+  std::size_t width = 0;
+  std::size_t out = 0;
+  std::size_t stride = 0;  // a multiple of Kernels::panel
+};
+
+// A sparse matrix by rows: row.terms[0 .. row.count) are its elements. A row times a dense matrix is a
+// sum of runs of floats, each beginning at a term's place; it is added to the run at row.to.
+struct Term {
+  std::uint32_t from = 0;
+  float factor = 0;
+};
+struct TermRow {
+  const Term* terms = nullptr;
+  std::uint32_t count = 0;
+  std::uint32_t to = 0;
+};
+struct TermRows {
+  const TermRow* rows = nullptr;
+  std::size_t count = 0;
+};
+
+// add_terms works by whole vectors: what follows a run, up to a multiple of this many floats from its
+// start, must be there too; it is read, and written with garbage.
+inline constexpr std::size_t kRunRounding = 16;
 
 struct Kernels {
   const char* name;  // "portable", "x86-64-v3" ...
@@ -36,6 +75,17 @@ struct Kernels {
   void (*softmax)(const float* logits, std::size_t rows, std::size_t classes, float* probabilities);
   // y += a * x.
   void (*axpy)(float a, const float* x, float* y, std::size_t count);
+
+  // Outputs of a convolution that are computed together: its weights are packed into panels of so many.
+  std::size_t panel;
+  // w is panels x 25 in x panel, bias panels x panel.
+  void (*convolve)(const ConvolutionPanels& shape, const float* x, const float* w, const float* bias,
+                   float* y);
+  // output (height/2 x width/2 x out) = relu of the largest of each 2x2; winners says which of the four
+  // it was (the first of equals), counted along the rows.
+  void (*pool)(const PoolShape& shape, const float* y, float* output, std::int32_t* winners);
+  // For each row: to[row.to + j] += sum over its terms of factor * from[term.from + j], j < run.
+  void (*add_terms)(const TermRows& rows, const float* from, std::size_t run, float* to);
 };
 
 // The best this processor can run; chosen once, at first use.

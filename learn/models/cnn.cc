@@ -14,8 +14,8 @@ class CnnWorkspace final : public Workspace {
   CnnWorkspace(const ConvolutionShape& first, const ConvolutionShape& second, const CnnShape& shape,
                std::size_t batch)
       : max_batch(batch),
-        conv1(first, batch),
-        conv2(second, batch),
+        conv1(first, kernels(), batch),
+        conv2(second, kernels(), batch),
         conv1_gradient(batch * first.output_size()),
         conv2_gradient(batch * second.output_size()),
         dense(batch * shape.dense),

@@ -1,6 +1,7 @@
-// One 5x5 "same" convolution with bias, ReLU and 2x2 max-pooling, over height x width x channels.
-// Computed as a dense layer over patches, a few image rows at a time so that patches stay in the
-// cache. Weights are turned (inputs x outputs) once a step: products then run along the outputs.
+// One 5x5 "same" convolution with bias, ReLU and 2x2 max-pooling, over height x width x channels, one
+// image after the other. Forward is a dense product. Backward is a sparse one: of each four pixels only
+// the winner of the pooling has a gradient, and only if ReLU let it through, so that at most a quarter
+// of the products remain. Weights are rearranged once a step.
 #pragma once
 
 #include <cstddef>
@@ -19,23 +20,38 @@ struct ConvolutionShape {
   std::size_t in = 0;  // channels
   std::size_t out = 0;
   std::size_t input_size() const { return height * width * in; }
-  std::size_t output_size() const { return height * width * out / 4; }  // after pooling
-  std::size_t patch() const { return kKernel * kKernel * in; }
+  std::size_t pooled() const { return height * width / 4; }
+  std::size_t output_size() const { return pooled() * out; }
+  std::size_t run() const { return kKernel * in; }  // floats of one kernel row
+  std::size_t patch() const { return kKernel * run(); }
+  // An image with its border of zeros.
+  std::size_t padded_line() const { return (width + kKernel - 1) * in; }
+  std::size_t padded_size() const { return (height + kKernel - 1) * padded_line(); }
+  // A kernel row in the scratch of backward, where add_terms reaches beyond its end.
+  std::size_t wide_run() const { return (run() + kRunRounding - 1) / kRunRounding * kRunRounding; }
   static constexpr std::size_t kKernel = 5;
 };
 
 // Scratch of one thread for one convolution.
 struct ConvolutionSpace {
-  ConvolutionSpace(const ConvolutionShape& shape, std::size_t max_batch);
+  ConvolutionSpace(const ConvolutionShape& shape, const Kernels& kernels, std::size_t max_batch);
 
-  AlignedBuffer<float> turned_weights;   // patch x out
-  AlignedBuffer<float> turned_gradient;  // patch x out
+  AlignedBuffer<float> packed_weights;   // panels x patch x panel
+  AlignedBuffer<float> packed_bias;      // panels x panel
+  AlignedBuffer<float> wide_weights;     // out x 5 x wide_run
+  AlignedBuffer<float> weight_gradient;  // the same
   AlignedBuffer<float> bias_gradient;    // out
-  AlignedBuffer<float> patches;          // a block's rows x patch
-  AlignedBuffer<float> patch_gradients;  // the same
-  AlignedBuffer<float> unpooled;         // one image: height x width x out
+  AlignedBuffer<float> padded;           // one image
+  AlignedBuffer<float> padded_gradient;  // the same
+  AlignedBuffer<float> unpooled;         // one image: height x width x (panels * panel)
   AlignedBuffer<float> output;           // batch x output_size()
-  std::vector<std::uint8_t> winners;     // batch x output_size(): which of the four was largest
+  std::vector<std::int32_t> winners;     // batch x output_size(): which of the four was largest
+  // The gradient of one image before pooling, twice: for each channel the pixels where it is not zero,
+  // and for each pixel the channels.
+  std::vector<Term> pixel_terms;      // out x pooled()
+  std::vector<TermRow> channel_rows;  // out
+  std::vector<Term> channel_terms;    // pooled() x out
+  std::vector<TermRow> pixel_rows;    // height * width
 };
 
 class Convolution {
@@ -52,12 +68,14 @@ class Convolution {
                 const float* dy, float* dx, const Destination& destination, ConvolutionSpace& space) const;
 
  private:
-  // Image rows taken together.
-  std::size_t block_rows() const;
-  void gather_patches(const float* image, std::size_t first, std::size_t rows, float* patches) const;
-  void scatter_patches(const float* patches, std::size_t first, std::size_t rows, float* image) const;
-  void pool(const float* unpooled, float* output, std::uint8_t* winners) const;
-  void unpool(const float* output, const std::uint8_t* winners, const float* dy, float* unpooled) const;
+  void pack_weights(std::size_t panel, std::span<const float> parameters, ConvolutionSpace& space) const;
+  void add_border(const float* image, float* padded) const;
+  void remove_border(const float* padded, float* image) const;
+  void list_channel_rows(const float* output, const std::int32_t* winners, const float* dy,
+                         ConvolutionSpace& space) const;
+  void list_pixel_rows(const float* output, const std::int32_t* winners, const float* dy,
+                       ConvolutionSpace& space) const;
+  void add_gradients(const Destination& destination, const ConvolutionSpace& space) const;
 
   ConvolutionShape shape_;
   Layer layer_;

@@ -1,0 +1,160 @@
+// The kernels of convolutions; included by body.h alone, like vectors.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "learn/kernels/kernels.h"
+#include "learn/kernels/vectors.h"
+
+namespace fedge::learn::FEDGE_KERNELS {
+namespace {
+
+constexpr std::size_t kPanel = kTileVectors * kLanes;
+
+// One row of pixels, one panel of outputs, one row of the 5x5 kernel. What a pixel's sums begin with is
+// start[pixel * start_step]; results go to y[pixel * y_step].
+struct ConvolveLine {
+  const float* x;
+  std::size_t in;
+  const float* w;
+  const float* start;
+  std::size_t start_step;
+  float* y;
+  std::size_t y_step;
+};
+
+// R pixels beside each other.
+template <std::size_t R>
+inline void convolve_tile(const ConvolveLine& line, std::size_t pixel) {
+  const std::size_t in = line.in;
+  const float* x = line.x + pixel * in;
+  const float* w = line.w;
+  const float* start = line.start + pixel * line.start_step;
+  Vector acc[R][kTileVectors];
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kTileVectors; ++v) acc[r][v] = load(start + r * line.start_step + v * kLanes);
+  for (std::size_t i = 0; i < 5 * in; ++i, w += kPanel) {
+    Vector weights[kTileVectors];
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kTileVectors; ++v) weights[v] = load(w + v * kLanes);
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; ++r) {
+      const Vector input = broadcast(x[r * in + i]);
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kTileVectors; ++v) acc[r][v] += input * weights[v];
+    }
+  }
+  float* y = line.y + pixel * line.y_step;
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kTileVectors; ++v) store(y + r * line.y_step + v * kLanes, acc[r][v]);
+}
+
+inline void convolve_line(const ConvolveLine& line, std::size_t width) {
+  std::size_t p = 0;
+  for (; p + kTileRows <= width; p += kTileRows) convolve_tile<kTileRows>(line, p);
+  switch (width - p) {
+    case 4:
+      return convolve_tile<4>(line, p);
+    case 3:
+      return convolve_tile<3>(line, p);
+    case 2:
+      return convolve_tile<2>(line, p);
+    case 1:
+      return convolve_tile<1>(line, p);
+    default:
+      return;
+  }
+}
+
+// A panel's weights for one row of the kernel stay in the first cache for the whole image.
+void convolve(const ConvolutionPanels& s, const float* x, const float* w, const float* bias, float* y) {
+  const std::size_t x_line = (s.width + 4) * s.in;
+  const std::size_t y_step = s.panels * kPanel;
+  for (std::size_t panel = 0; panel < s.panels; ++panel, bias += kPanel, y += kPanel)
+    for (std::size_t k = 0; k < 5; ++k, w += 5 * s.in * kPanel)
+      for (std::size_t row = 0; row < s.height; ++row) {
+        float* out = y + row * s.width * y_step;
+        const float* in = x + (row + k) * x_line;
+        // The first row of the kernel begins with the bias, the others go on with what is there.
+        convolve_line({in, s.in, w, k == 0 ? bias : out, k == 0 ? 0 : y_step, out, y_step}, s.width);
+      }
+}
+
+// One vector of channels, or a part of one, of one pooled pixel: a, b, c and d are the four.
+template <bool kWhole>
+inline void pool_vector(const float* const (&four)[4], std::size_t i, float* output, std::int32_t* winners,
+                        std::size_t count) {
+  const Vector a = load(four[0] + i);
+  const Vector b = load(four[1] + i);
+  const Vector c = load(four[2] + i);
+  const Vector d = load(four[3] + i);
+  const Integers zero{};
+  const Vector upper = b > a ? b : a;
+  const Vector lower = d > c ? d : c;
+  const Integers upper_winner = b > a ? zero + 1 : zero;
+  const Integers lower_winner = d > c ? zero + 3 : zero + 2;
+  const Integers winner = lower > upper ? lower_winner : upper_winner;
+  const Vector largest = lower > upper ? lower : upper;
+  put<kWhole>(output + i, largest > 0.0F ? largest : Vector{}, count);
+  __builtin_memcpy(winners + i, &winner, kWhole ? sizeof winner : count * sizeof(std::int32_t));
+}
+
+void pool(const PoolShape& s, const float* y, float* output, std::int32_t* winners) {
+  const std::size_t line = s.width * s.stride;
+  for (std::size_t row = 0; row < s.height / 2; ++row, y += 2 * line)
+    for (std::size_t column = 0; column < s.width / 2; ++column, output += s.out, winners += s.out) {
+      const float* corner = y + 2 * column * s.stride;
+      const float* const four[4] = {corner, corner + s.stride, corner + line, corner + line + s.stride};
+      std::size_t i = 0;
+      for (; i + kLanes <= s.out; i += kLanes) pool_vector<true>(four, i, output, winners, kLanes);
+      if (i < s.out) pool_vector<false>(four, i, output, winners, s.out - i);
+    }
+}
+
+// V vectors of every row's run. Few vectors are summed up in several chains, since each addition waits
+// for the one before.
+template <std::size_t V, std::size_t kChains>
+inline void add_terms_part(const TermRows& rows, const float* from, float* to) {
+  for (std::size_t r = 0; r < rows.count; ++r) {
+    const TermRow row = rows.rows[r];
+    Vector acc[kChains][V] = {};
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < V; ++v) acc[0][v] = load(to + row.to + v * kLanes);
+    std::uint32_t t = 0;
+    for (; t + kChains <= row.count; t += kChains)
+#pragma GCC unroll 16
+      for (std::size_t c = 0; c < kChains; ++c) {
+        const Term& term = row.terms[t + c];
+        const Vector factor = broadcast(term.factor);
+#pragma GCC unroll 16
+        for (std::size_t v = 0; v < V; ++v) acc[c][v] += factor * load(from + term.from + v * kLanes);
+      }
+    for (; t < row.count; ++t) {
+      const Vector factor = broadcast(row.terms[t].factor);
+#pragma GCC unroll 16
+      for (std::size_t v = 0; v < V; ++v) acc[0][v] += factor * load(from + row.terms[t].from + v * kLanes);
+    }
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < V; ++v) {
+#pragma GCC unroll 16
+      for (std::size_t c = 1; c < kChains; ++c) acc[0][v] += acc[c][v];
+      store(to + row.to + v * kLanes, acc[0][v]);
+    }
+  }
+}
+
+void add_terms(const TermRows& rows, const float* from, std::size_t run, float* to) {
+  constexpr std::size_t kVectors = 10;
+  std::size_t i = 0;
+  for (; i + kVectors * kLanes <= run; i += kVectors * kLanes)
+    add_terms_part<kVectors, 1>(rows, from + i, to + i);
+  for (; i < run; i += kLanes) add_terms_part<1, 8>(rows, from + i, to + i);
+}
+
+}  // namespace
+}  // namespace fedge::learn::FEDGE_KERNELS

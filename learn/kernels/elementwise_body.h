@@ -1,0 +1,77 @@
+// The kernels that visit each element once; included by body.h alone, like vectors.h.
+#pragma once
+
+#include <cstddef>
+
+#include "learn/kernels/kernels.h"
+#include "learn/kernels/vectors.h"
+
+namespace fedge::learn::FEDGE_KERNELS {
+namespace {
+
+void bias_update(const DenseShape& s, const float* dy, float keep, float* bias) {
+  for (std::size_t o = 0; o < s.out; ++o) bias[o] = keep == 0.0F ? 0.0F : keep * bias[o];
+  for (std::size_t r = 0; r < s.rows; ++r)
+    for (std::size_t o = 0; o < s.out; ++o) bias[o] += dy[r * s.out + o];
+}
+
+void relu(float* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = y[i] > 0.0F ? y[i] : 0.0F;
+}
+
+void relu_backward(const float* y, float* dy, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dy[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+}
+
+// e^x for x <= 0 to about one unit in the last place: 2^n * e^r with |r| <= ln(2)/2, Taylor to the
+// seventh power. Own, because the library's is scalar and differs between versions.
+inline Vector exponential(Vector x) {
+  const Vector lowest = broadcast(-87.0F);
+  x = x < lowest ? lowest : x;
+  const Vector n = x * 1.44269504F + 12582912.0F;  // 1.5 * 2^23: rounds to a whole number
+  const Vector whole = n - 12582912.0F;
+  const Vector r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
+  Vector p = broadcast(1.0F / 5040.0F);
+  p = p * r + 1.0F / 720.0F;
+  p = p * r + 1.0F / 120.0F;
+  p = p * r + 1.0F / 24.0F;
+  p = p * r + 1.0F / 6.0F;
+  p = p * r + 0.5F;
+  p = p * r + 1.0F;
+  p = p * r + 1.0F;
+  Integers exponent;
+  __builtin_memcpy(&exponent, &n, sizeof n);
+  exponent = (exponent + 127) << 23;
+  Vector power;
+  __builtin_memcpy(&power, &exponent, sizeof power);
+  return p * power;
+}
+
+void softmax(const float* logits, std::size_t rows, std::size_t classes, float* probabilities) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* in = logits + r * classes;
+    float* out = probabilities + r * classes;
+    float largest = in[0];
+    for (std::size_t c = 1; c < classes; ++c) largest = in[c] > largest ? in[c] : largest;
+    for (std::size_t c = 0; c < classes; ++c) out[c] = in[c] - largest;
+  }
+  const std::size_t count = rows * classes;
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(probabilities + i, exponential(load(probabilities + i)));
+  if (i < count)
+    store_part(probabilities + i, exponential(load_part(probabilities + i, count - i)), count - i);
+  for (std::size_t r = 0; r < rows; ++r) {
+    float* out = probabilities + r * classes;
+    float total = 0;
+    for (std::size_t c = 0; c < classes; ++c) total += out[c];
+    const float scale = 1.0F / total;
+    for (std::size_t c = 0; c < classes; ++c) out[c] *= scale;
+  }
+}
+
+void axpy(float a, const float* x, float* y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] += a * x[i];
+}
+
+}  // namespace
+}  // namespace fedge::learn::FEDGE_KERNELS
