@@ -42,7 +42,8 @@ inline void forward_tile(const ForwardBlock& b, std::size_t row, std::size_t out
     for (std::size_t o = 0; o < O; ++o) weights[o] = load(w + o * step + i);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < R; ++r) {
-      const Vector input = load(x + r * step + i);
+      Vector input = load(x + r * step + i);
+      keep_in_register(input);
 #pragma GCC unroll 8
       for (std::size_t o = 0; o < O; ++o) acc[r][o] += input * weights[o];
     }
@@ -128,9 +129,26 @@ template <std::size_t V, bool kWhole>
 inline void backward_columns(const DenseShape& s, const float* dy, const float* w, float* dx,
                              std::size_t count) {
   std::size_t r = 0;
-  for (; r + kTileRows <= s.rows; r += kTileRows)
-    backward_tile<kTileRows, V, kWhole>(s, dy + r * s.out, w, dx + r * s.in, count);
-  for (; r < s.rows; ++r) backward_tile<1, V, kWhole>(s, dy + r * s.out, w, dx + r * s.in, count);
+  const auto tile = [&]<std::size_t R>(std::integral_constant<std::size_t, R>) {
+    backward_tile<R, V, kWhole>(s, dy + r * s.out, w, dx + r * s.in, count);
+  };
+  // A last row alone would wait for its few sums: it goes with the five before it.
+  for (; r + kTileRows <= s.rows && s.rows - r != kTileRows + 1; r += kTileRows)
+    tile(std::integral_constant<std::size_t, kTileRows>{});
+  switch (s.rows - r) {
+    case kTileRows + 1:
+      return tile(std::integral_constant<std::size_t, kTileRows + 1>{});
+    case 4:
+      return tile(std::integral_constant<std::size_t, 4>{});
+    case 3:
+      return tile(std::integral_constant<std::size_t, 3>{});
+    case 2:
+      return tile(std::integral_constant<std::size_t, 2>{});
+    case 1:
+      return tile(std::integral_constant<std::size_t, 1>{});
+    default:
+      return;
+  }
 }
 
 void dense_backward(const DenseShape& s, const float* dy, const float* w, float* dx) {

@@ -20,6 +20,14 @@ inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p);
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 inline Vector broadcast(float x) { return x - Vector{}; }
 
+// Says that the vector is to stay where it is: GCC would rather load it again for each of its uses,
+// and a multiplication then waits for two loads instead of one.
+inline void keep_in_register([[maybe_unused]] Vector& v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(v));
+#endif
+}
+
 // Through memory, so that the vectors around it can stay in registers.
 [[gnu::noinline]] Vector load_part(const float* p, std::size_t count) {
   float lanes[kLanes] = {};
