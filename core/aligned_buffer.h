@@ -9,6 +9,8 @@
 #include <span>
 #include <type_traits>
 
+#include "core/platform/memory.h"
+
 namespace fedge {
 
 inline constexpr std::size_t kCacheLine = 64;
@@ -21,8 +23,8 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size) : size_(size) {
     if (size == 0) return;
-    data_.reset(static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{kCacheLine})));
-    std::memset(static_cast<void*>(data_.get()), 0, size * sizeof(T));
+    const std::size_t bytes = size * sizeof(T);
+    data_ = Data(static_cast<T*>(allocate(bytes)), Deleter{bytes});
   }
 
   AlignedBuffer clone() const {
@@ -39,9 +41,22 @@ class AlignedBuffer {
 
  private:
   struct Deleter {
-    void operator()(T* pointer) const { ::operator delete (pointer, std::align_val_t{kCacheLine}); }
+    std::size_t bytes = 0;
+    void operator()(T* pointer) const {
+      if (bytes >= kLargeAllocation) return release_large(pointer, bytes);
+      ::operator delete (pointer, std::align_val_t{kCacheLine});
+    }
   };
-  std::unique_ptr<T, Deleter> data_;
+  using Data = std::unique_ptr<T, Deleter>;
+
+  static void* allocate(std::size_t bytes) {
+    if (bytes >= kLargeAllocation) return allocate_large(bytes);
+    void* const memory = ::operator new (bytes, std::align_val_t{kCacheLine});
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+
+  Data data_;
   std::size_t size_ = 0;
 };
 

@@ -13,6 +13,29 @@ Digest sha256(std::span<const std::byte> bytes) {
   return digest;
 }
 
+struct Sha256::State {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  const int ok = EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr);
+  FEDGE_CHECK(ok == 1, "OpenSSL refused to begin SHA-256");
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::add(std::span<const std::byte> bytes) {
+  const int ok = EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size());
+  FEDGE_CHECK(ok == 1, "OpenSSL refused to go on with SHA-256");
+}
+
+Digest Sha256::finish() {
+  Digest digest;
+  const int ok = EVP_DigestFinal_ex(state_->context.get(), digest.data(), nullptr);
+  FEDGE_CHECK(ok == 1, "OpenSSL refused to finish SHA-256");
+  return digest;
+}
+
 Digest sha256(std::string_view text) { return sha256(std::as_bytes(std::span(text))); }
 
 std::string to_hex(std::span<const std::uint8_t> bytes) {

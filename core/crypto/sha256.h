@@ -1,9 +1,10 @@
-// SHA-256: names chunks, layouts, run files and models. OpenSSL behind one function.
+// SHA-256: names chunks, layouts, run files and models. OpenSSL behind an interface of ours.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,20 @@ using Digest = std::array<std::uint8_t, 32>;
 
 Digest sha256(std::span<const std::byte> bytes);
 Digest sha256(std::string_view text);
+
+// The same over bytes that come in pieces.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  void add(std::span<const std::byte> bytes);
+  // Of everything added; call once, last.
+  Digest finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // 64 lower-case hexadecimal digits; short_hex gives the first 12, for tables and logs.
 std::string to_hex(std::span<const std::uint8_t> bytes);

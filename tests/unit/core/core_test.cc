@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -53,6 +54,15 @@ TEST_CASE("strong types: ids and amounts do not mix with each other or with plai
   CHECK(next(RoundNumber(3)) == RoundNumber(4));
 }
 
+TEST_CASE("sha256: bytes in pieces have the digest of the whole") {
+  const auto text = std::as_bytes(std::span(std::string_view("federated learning")));
+  Sha256 hash;
+  hash.add(text.first(1));
+  hash.add(text.first(0));
+  hash.add(text.subspan(1));
+  CHECK(hash.finish() == sha256(text));
+}
+
 TEST_CASE("sha256: equals the published digests of \"abc\" and of nothing") {
   CHECK(to_hex(sha256("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(to_hex(sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -79,6 +89,25 @@ TEST_CASE("layout: anything that changes a tensor's meaning changes the hash") {
   CHECK(base != hash("w", {2, 3}, {.layer = 1}));
   CHECK(base != hash("w", {2, 3}, {.trainable = false}));
   CHECK(base != hash("w", {2, 3}, {.order = TensorOrder::kRankMajor}));
+}
+
+TEST_CASE("buffers: small and large ones are aligned, start at zero, move and are copied by name") {
+  for (const std::size_t size :
+       {std::size_t{1}, kLargeAllocation - 1, kLargeAllocation, 3 * kLargeAllocation + 5}) {
+    CAPTURE(size);
+    for (int turn = 0; turn < 2; ++turn) {  // the second may get the memory of the first
+      AlignedBuffer<std::uint8_t> buffer(size);
+      CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % kCacheLine == 0);
+      CHECK(std::all_of(buffer.data(), buffer.data() + size, [](std::uint8_t byte) { return byte == 0; }));
+      std::fill(buffer.data(), buffer.data() + size, std::uint8_t{7});
+      AlignedBuffer<std::uint8_t> moved = std::move(buffer);
+      const AlignedBuffer<std::uint8_t> copy = moved.clone();
+      moved.data()[size - 1] = 8;
+      CHECK(copy.data() != moved.data());
+      CHECK(copy.size() == size);
+      CHECK(copy.data()[size - 1] == 7);
+    }
+  }
 }
 
 TEST_CASE("parameters: storage is aligned to a cache line and starts at zero") {

@@ -1,0 +1,33 @@
+#include "core/platform/memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <new>
+
+namespace fedge {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+
+}  // namespace
+
+void* allocate_large(std::size_t bytes) {
+  const std::size_t size = whole_pages(bytes);
+  // One page more than needed, to cut an aligned piece out of it.
+  void* const mapped =
+      ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  std::byte* const begin = static_cast<std::byte*>(mapped);
+  const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  if (before < kHugePage) ::munmap(begin + before + size, kHugePage - before);
+  ::madvise(begin + before, size, MADV_HUGEPAGE);  // only advice: without huge pages it is slower, not wrong
+  return begin + before;
+}
+
+void release_large(void* memory, std::size_t bytes) noexcept { ::munmap(memory, whole_pages(bytes)); }
+
+}  // namespace fedge
