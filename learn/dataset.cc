@@ -1,6 +1,6 @@
 #include "learn/dataset.h"
 
-#include <array>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -67,8 +67,8 @@ std::array<float, 256> normalisation() {
   return table;
 }
 
-// The images of these samples (ascending), or of all; the file is read to its end either way, so that
-// its checksum counts.
+// The images of these samples (ascending), or of all, as bytes; the file is read to its end either way,
+// so that its checksum counts.
 Result<Dataset> read_images(const std::filesystem::path& directory, const std::string& name,
                             const Labels& labels, std::optional<std::span<const std::uint32_t>> wanted) {
   FEDGE_TRY(file, read_either(directory, name));
@@ -84,16 +84,15 @@ Result<Dataset> read_images(const std::filesystem::path& directory, const std::s
                                           " labels"};
   }
   const std::size_t count = wanted ? wanted->size() : dimensions[0];
-  Dataset data{kShape, kClasses, AlignedBuffer<float>(count * kShape.size()), {}};
+  Dataset data{kShape, kClasses, {}, {}, {{}, normalisation()}};
+  data.packed.bytes.resize(count * kShape.size());
   data.labels.reserve(count);
-  const auto normalised = normalisation();
   std::vector<std::uint8_t> image(kShape.size());
   for (std::size_t sample = 0; sample < dimensions[0]; ++sample) {
     FEDGE_TRY_VOID(reader.read(image));
     const std::size_t at = data.labels.size();
     if (at == count || (wanted && (*wanted)[at] != sample)) continue;
-    float* out = data.inputs.data() + at * kShape.size();
-    for (std::size_t i = 0; i < image.size(); ++i) out[i] = normalised[image[i]];
+    std::memcpy(data.packed.bytes.data() + at * kShape.size(), image.data(), image.size());
     data.labels.push_back(labels.values[sample]);
   }
   FEDGE_TRY_VOID(reader.finish());
@@ -104,13 +103,22 @@ std::filesystem::path directory_of(const DataSpec& spec) {
   return spec.directory.empty() ? kDebianDirectory : spec.directory;
 }
 
-Result<std::shared_ptr<const Dataset>> read_split(const DataSpec& spec, const std::string& prefix) {
+Result<Dataset> read_split(const DataSpec& spec, const std::string& prefix) {
   FEDGE_TRY(labels, read_labels(directory_of(spec), prefix + "-labels-idx1-ubyte"));
-  FEDGE_TRY(data, read_images(directory_of(spec), prefix + "-images-idx3-ubyte", labels, std::nullopt));
-  return std::make_shared<const Dataset>(std::move(data));
+  return read_images(directory_of(spec), prefix + "-images-idx3-ubyte", labels, std::nullopt);
 }
 
 }  // namespace
+
+void Dataset::read_inputs(std::size_t first, std::span<float> out) const {
+  const std::size_t begin = first * shape.size();
+  if (packed.bytes.empty()) {
+    std::memcpy(out.data(), floats.data() + begin, out.size_bytes());
+    return;
+  }
+  const std::uint8_t* bytes = packed.bytes.data() + begin;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = packed.value[bytes[i]];
+}
 
 Result<DatasetInfo> describe(const DataSpec& spec) {
   if (spec.dataset == "fashion-mnist")
@@ -124,12 +132,17 @@ Result<DatasetInfo> describe(const DataSpec& spec) {
 
 Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {
   if (const auto known = describe(spec); !known) return known.error();
-  return read_split(spec, "train");
+  FEDGE_TRY(data, read_split(spec, "train"));
+  AlignedBuffer<float> floats(data.packed.bytes.size());
+  data.read_inputs(0, floats.span());
+  return std::make_shared<const Dataset>(
+      Dataset{data.shape, data.classes, std::move(floats), std::move(data.labels)});
 }
 
 Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {
   if (const auto known = describe(spec); !known) return known.error();
-  return read_split(spec, "t10k");
+  FEDGE_TRY(data, read_split(spec, "t10k"));
+  return std::make_shared<const Dataset>(std::move(data));
 }
 
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng) {

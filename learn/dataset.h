@@ -1,8 +1,10 @@
 // Dataset: labelled samples in memory, immutable once loaded and shared by every client of a
 // simulation; a client's part is a list of sample numbers. Fashion-MNIST (Xiao, Rasul, Vollgraf 2017,
-// 60,000 + 10,000 images, 28x28, 10 classes) is 220 MB as float32; loading it takes under a second.
+// 60,000 + 10,000 images, 28x28, 10 classes) is 55 MB as bytes, 220 MB as float32; loading it takes
+// under a second.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,26 +27,32 @@ struct InputShape {
   std::size_t size() const { return height * width * channels; }
 };
 
+// Inputs as the bytes they came in: a quarter of the memory, for the time of a table look-up each.
+struct ByteInputs {
+  std::vector<std::uint8_t> bytes;  // samples x shape.size(), row-major; empty if the inputs are floats
+  std::array<float, 256> value{};   // what each byte stands for, normalised
+};
+
 struct Dataset {
   InputShape shape;
   std::size_t classes = 0;
-  AlignedBuffer<float> inputs;       // samples x shape.size(), row-major, normalised
+  AlignedBuffer<float> floats;       // inputs, samples x shape.size(), row-major, normalised; or none
   std::vector<std::uint8_t> labels;  // samples, each < classes
+  ByteInputs packed{};               // the inputs if there are no floats
 
   std::size_t size() const { return labels.size(); }
-  std::span<const float> input(std::size_t sample) const {
-    return inputs.span().subspan(sample * shape.size(), shape.size());
-  }
+  // The inputs of samples first, first + 1, ...: as many as `out` has room for.
+  void read_inputs(std::size_t first, std::span<float> out) const;
 };
 
-// Loads the named data set's training or test samples. A missing file is kNotFound and names the
-// path, the package that ships it and the key that points elsewhere; a damaged one is kCorrupt and
-// names what did not match.
+// Loads the named data set's training samples (as floats: a simulator reads them over and over) or
+// test samples (as bytes). A missing file is kNotFound and names the path, the package that ships it
+// and the key that points elsewhere; a damaged one is kCorrupt and names what did not match.
 Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec);
 Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec);
 
-// One client's part of the training set and nothing else, for a device that trains on its own data:
-// sample i of the result is sample partition(...).of(client)[i] of the whole set, so that training on
+// One client's part of the training set and nothing else (as bytes), for a device that trains on its own
+// data: sample i of the result is sample partition(...).of(client)[i] of the whole set, so that training on
 // 0..size()-1 is training on that part. `rng` is the run's root stream; `client` < partition.clients.
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng);
 

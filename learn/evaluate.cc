@@ -18,14 +18,26 @@ struct BlockSums {
   std::vector<std::uint64_t> right;  // by class
 };
 
+// What one thread needs for a block.
+struct Space {
+  explicit Space(const Model& model)
+      : inputs(kBlock * model.input_size()),
+        logits(kBlock * model.classes()),
+        workspace(model.make_workspace(kBlock)) {}
+
+  AlignedBuffer<float> inputs;
+  AlignedBuffer<float> logits;
+  std::unique_ptr<Workspace> workspace;
+};
+
 BlockSums evaluate_block(const Model& model, std::span<const float> parameters, const Dataset& data,
-                         std::size_t first, Workspace& workspace, std::span<float> scores) {
+                         std::size_t first, Space& space) {
   const std::size_t count = std::min(kBlock, data.size() - first);
   const std::size_t classes = model.classes();
-  const auto logits = scores.first(count * classes);
-  model.forward(parameters,
-                data.inputs.span().subspan(first * model.input_size(), count * model.input_size()), logits,
-                workspace);
+  const auto inputs = space.inputs.span().first(count * model.input_size());
+  const auto logits = space.logits.span().first(count * classes);
+  data.read_inputs(first, inputs);
+  model.forward(parameters, inputs, logits, *space.workspace);
   BlockSums sums{0, std::vector<std::uint64_t>(classes)};
   for (std::size_t i = 0; i < count; ++i) {
     const auto row = logits.subspan(i * classes, classes);
@@ -48,10 +60,9 @@ Evaluation evaluate(const Model& model, std::span<const float> parameters, const
   std::vector<BlockSums> sums(blocks);
   std::atomic<std::size_t> next{0};
   parallel.for_each(std::min(parallel.width(), blocks), [&](std::size_t) {
-    const auto workspace = model.make_workspace(kBlock);
-    AlignedBuffer<float> scores(kBlock * model.classes());
+    Space space(model);
     for (std::size_t block = next++; block < blocks; block = next++)
-      sums[block] = evaluate_block(model, parameters, data, block * kBlock, *workspace, scores.span());
+      sums[block] = evaluate_block(model, parameters, data, block * kBlock, space);
   });
   Evaluation result;
   result.samples = data.size();

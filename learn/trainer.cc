@@ -41,7 +41,7 @@ float Trainer::step(std::span<float> parameters, const Dataset& data,
                     std::span<const std::uint32_t> samples) {
   const std::size_t width = model_.input_size();
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    std::memcpy(batch_inputs_.data() + i * width, data.input(samples[i]).data(), width * sizeof(float));
+    data.read_inputs(samples[i], batch_inputs_.span().subspan(i * width, width));
     batch_labels_[i] = data.labels[samples[i]];
   }
   const Batch batch{batch_inputs_.span().first(samples.size() * width),

@@ -26,6 +26,12 @@ Result<TrainTest> load(const DataSpec& spec) {
   return TrainTest{train, test};
 }
 
+std::vector<float> input_of(const Dataset& data, std::size_t sample) {
+  std::vector<float> input(data.shape.size());
+  data.read_inputs(sample, input);
+  return input;
+}
+
 // Sample i is one shade all over.
 test::Bytes images(const test::Bytes& shades) {
   test::Bytes pixels;
@@ -83,11 +89,12 @@ TEST_CASE("dataset: pixels are normalised to (x / 255 - 0.2860) / 0.3530, labels
   // By hand: -0.2860/0.3530, 0.7140/0.3530, (0.2 - 0.2860)/0.3530, (0.4 - 0.2860)/0.3530.
   const double expected[] = {-0.8101983, 2.0226629, -0.2436261, 0.3229462};
   for (std::size_t sample = 0; sample < 4; ++sample) {
-    const auto input = data->train->input(sample);
+    const auto input = input_of(*data->train, sample);
     REQUIRE(input.size() == kPixels);
     for (const float value : input) REQUIRE(value == doctest::Approx(expected[sample]).epsilon(1e-6));
   }
-  CHECK(data->test->input(0)[783] == doctest::Approx(1.4560907).epsilon(1e-6));  // (0.8 - 0.2860) / 0.3530
+  CHECK(input_of(*data->test, 0)[783] ==
+        doctest::Approx(1.4560907).epsilon(1e-6));  // (0.8 - 0.2860) / 0.3530
 }
 
 TEST_CASE("dataset: unpacked files do as well") {
@@ -96,7 +103,7 @@ TEST_CASE("dataset: unpacked files do as well") {
   fixture.directory.write("train-images-idx3-ubyte", images({0, 255, 51, 102}));
   const auto data = load(fixture.spec);
   REQUIRE(data.has_value());
-  CHECK(data->train->input(1)[0] == doctest::Approx(2.0226629).epsilon(1e-6));
+  CHECK(input_of(*data->train, 1)[0] == doctest::Approx(2.0226629).epsilon(1e-6));
 }
 
 TEST_CASE("dataset: a missing file names its path, the package and the key to set") {
@@ -156,7 +163,7 @@ TEST_CASE("dataset: one client's part is its samples of the whole, in the partit
     for (std::size_t i = 0; i < (*part)->size(); ++i) {
       const std::uint32_t sample = parts->of(client)[i];
       CHECK((*part)->labels[i] == whole->train->labels[sample]);
-      CHECK((*part)->input(i)[400] == whole->train->input(sample)[400]);
+      CHECK(input_of(**part, i)[400] == input_of(*whole->train, sample)[400]);
     }
   }
 }
@@ -177,7 +184,7 @@ TEST_CASE("dataset: Fashion-MNIST is the published one") {
   // Mean and deviation of the training pixels are 0.2860 and 0.3530, so normalised they are 0 and 1.
   double sum = 0;
   double squares = 0;
-  for (const float value : data->train->inputs.span()) {
+  for (const float value : data->train->floats.span()) {
     sum += static_cast<double>(value);
     squares += static_cast<double>(value) * static_cast<double>(value);
   }

@@ -54,7 +54,7 @@ class Backwards final : public Parallel {
 Dataset data_of(const std::vector<float>& scores, const std::vector<std::uint8_t>& labels) {
   const std::size_t classes = scores.size() / labels.size();
   Dataset data{{1, classes, 1}, classes, AlignedBuffer<float>(scores.size()), labels};
-  std::copy(scores.begin(), scores.end(), data.inputs.data());
+  std::copy(scores.begin(), scores.end(), data.floats.data());
   return data;
 }
 
@@ -163,13 +163,13 @@ TEST_CASE("evaluate: a real model is scored as by its own forward, one sample at
   (*model)->initialise(parameters, Rng(1));
   Dataset data{{3, 3, 1}, 4, AlignedBuffer<float>(230 * 9), {}};
   Rng rng(2);
-  for (float& pixel : data.inputs.span()) pixel = static_cast<float>(rng.normal());
+  for (float& pixel : data.floats.span()) pixel = static_cast<float>(rng.normal());
   for (std::size_t i = 0; i < 230; ++i) data.labels.push_back(static_cast<std::uint8_t>(i % 4));
   const auto workspace = (*model)->make_workspace(1);
   std::size_t right[4] = {};
   for (std::size_t i = 0; i < 230; ++i) {
     float scores[4];
-    (*model)->forward(parameters, data.input(i), scores, *workspace);
+    (*model)->forward(parameters, data.floats.span().subspan(i * 9, 9), scores, *workspace);
     right[i % 4] += std::max_element(scores, scores + 4) - scores == data.labels[i] ? 1U : 0U;
   }
   ThreadPool pool(2);

@@ -101,11 +101,11 @@ struct Prepared {
     model = std::move(made).value();
     parameters = hashed_parameters(*model->layout());
     REQUIRE(parameters.size() == static_cast<std::size_t>(expected.at("size").at(0)));
-    fill_hashed(data.inputs.span(), 1000, 1.0F);
+    fill_hashed(data.floats.span(), 1000, 1.0F);
     for (std::size_t i = 0; i < c.rows; ++i)
       data.labels.push_back(static_cast<std::uint8_t>(i * 3 % c.classes));
   }
-  Batch batch() const { return {data.inputs.span(), data.labels}; }
+  Batch batch() const { return {data.floats.span(), data.labels}; }
 
   Blocks expected;
   std::unique_ptr<Model> model;
@@ -139,7 +139,7 @@ TEST_CASE("reference: scores, loss and gradient of each model are PyTorch's") {
     const std::size_t stride = static_cast<std::size_t>(p.expected.at("stride").at(0));
     const auto workspace = p.model->make_workspace(c.rows);
     std::vector<float> scores(c.rows * c.classes);
-    p.model->forward(p.parameters, p.data.inputs.span(), scores, *workspace);
+    p.model->forward(p.parameters, p.data.floats.span(), scores, *workspace);
     CHECK(difference(scores, p.expected.at("scores"), 1) <= kTolerance);
 
     std::vector<float> gradient(p.parameters.size());
