@@ -49,14 +49,16 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
   const auto client = hello.token.empty() ? enrolment_.authenticate(link->peer())
                                           : enrolment_.redeem(hello.token, link->peer(), calendar_now());
   if (!client) return refuse(link, client.error());
+  const bool joining = !hello.token.empty();
   waiting_.erase(link);
-  link->authorise();
+  if (!joining) link->authorise();
   link->send(protocol::Welcome{
       .version = protocol::kProtocolVersion, .features = {}, .software = software_, .client = *client});
-  report_(Event{Severity::kInfo, hello.token.empty() ? "client.arrived" : "client.enrolled", {}}
+  report_(Event{Severity::kInfo, joining ? "client.enrolled" : "client.arrived", {}}
               .with("client", std::int64_t{client->value()})
               .with("address", link->peer_address())
               .with("software", hello.software));
+  if (joining) return link->close("enrolled");
   admitted_(*client, link);
 }
 

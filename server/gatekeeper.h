@@ -1,7 +1,8 @@
 // Gatekeeper: stands between a fresh link and the run. It waits for Hello, agrees on a protocol
-// version, redeems a join token or looks the key up, and only then authorises the link: until that,
-// nothing but one small message is read from the peer, and a link that is not authorised within the
-// handshake timeout closes itself. One thread; outlives its links' callbacks.
+// version, and looks the key up; only then it authorises the link. A Hello with a join token enrols the
+// key and ends the link: joining is not taking part. Until a link is authorised, nothing but one small
+// message is read from the peer, and a link that is not authorised within the handshake timeout closes
+// itself. One thread; outlives its links' callbacks.
 #pragma once
 
 #include <functional>

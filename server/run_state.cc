@@ -101,7 +101,13 @@ Result<void> RunState::replace_model(
   shape.coverage = Coverage::all(model_->layout()->size());
   shape.payload_size = model_->layout()->size_bytes();
   shape.chunk_size = config_.chunk_size;
-  FEDGE_TRY(object, store_->build(shape, fill));
+  Sha256 hash;
+  FEDGE_TRY(object, store_->build(shape, [&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+    FEDGE_TRY_VOID(fill(chunk, out));
+    hash.add(out);
+    return {};
+  }));
+  hash_ = hash.finish();
   const auto old = std::exchange(object_, std::move(object));
   if (old && old->manifest().id() != object_->manifest().id()) store_->remove(old->manifest().id());
   return {};
@@ -126,7 +132,9 @@ Result<RoundMetrics> RunState::close(const RoundEngine::CloseRound& round,
   metrics.train_loss = round.train_loss;
   metrics.bytes_up = circumstances.up.value();
   metrics.bytes_down = circumstances.down.value();
-  FEDGE_TRY_VOID(evaluate(metrics));
+  metrics.model_hash = to_hex(hash_);
+  const bool due = metrics.round % config_.evaluate_every == 0 || metrics.round == config_.rounds;
+  if (due) FEDGE_TRY_VOID(evaluate(metrics));
   metrics.virtual_seconds = circumstances.virtual_seconds;
   metrics.wall_seconds = circumstances.wall_seconds;
   return metrics;
@@ -134,8 +142,6 @@ Result<RoundMetrics> RunState::close(const RoundEngine::CloseRound& round,
 
 Result<void> RunState::evaluate(RoundMetrics& metrics) {
   FEDGE_TRY(model, load_model());
-  metrics.model_hash = to_hex(model_hash(model.values()));
-  if (metrics.round % config_.evaluate_every != 0 && metrics.round != config_.rounds) return {};
   const learn::Evaluation evaluation = learn::evaluate(*model_, model.values(), *test_, *parallel_);
   metrics.test_accuracy = evaluation.accuracy;
   metrics.test_loss = evaluation.loss;

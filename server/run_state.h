@@ -11,6 +11,7 @@
 #include <span>
 
 #include "aggregation/accumulator.h"
+#include "core/crypto/sha256.h"
 #include "core/parallel.h"
 #include "core/result.h"
 #include "learn/dataset.h"
@@ -55,7 +56,7 @@ class RunState {
  private:
   RunState(const RunConfig& config, const learn::Model& model, const learn::Dataset& test,
            protocol::ChunkStore& store, Parallel& parallel);
-  // Replaces the model object by one whose chunk i is filled by fill(i, bytes).
+  // Replaces the model object, and its hash, by one whose chunk i is filled by fill(i, bytes).
   Result<void> replace_model(const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill);
   Result<void> evaluate(RoundMetrics& metrics);
 
@@ -66,6 +67,7 @@ class RunState {
   Parallel* parallel_;
   aggregation::Accumulator accumulator_;
   std::shared_ptr<protocol::StoredObject> object_;
+  Digest hash_{};  // model_hash() of the object's values
 };
 
 }  // namespace fedge::server

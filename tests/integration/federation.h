@@ -120,9 +120,17 @@ class HostilePeer {
     identity_ = *made;
   }
 
-  // Connects and says hello with this secret; `answer` holds what came back.
+  // Redeems this secret and connects as the client it made; `answer` holds the last that came back.
   void join(const std::string& secret) {
+    greet(secret);
+    if (!*answer) return;
+    federation_.run_until([&] { return closed; });
+    greet("");
+  }
+  // Connects and says hello with this secret, or with none as a client that has joined before.
+  void greet(const std::string& secret) {
     answer.reset();
+    closed = false;
     protocol::connect(federation_.io, identity_, federation_.coordinator->address(),
                       federation_.coordinator_key,
                       [this, secret](Result<std::shared_ptr<protocol::Link>> connected) {

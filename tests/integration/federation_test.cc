@@ -27,8 +27,10 @@ TEST_CASE("federation: a wrong, a used and an expired token are refused before a
   CHECK(f.reported("client.refused"));
   const std::string secret = f.token();
   HostilePeer first(f);
-  first.join(secret);
-  CHECK(*first.answer);
+  first.greet(secret);
+  REQUIRE(*first.answer);
+  f.run_until([&] { return first.closed; });
+  CHECK(!f.reported("client.arrived"));  // joining is not taking part
   HostilePeer second(f);
   second.join(secret);
   CHECK(second.answer->error().message ==
@@ -48,7 +50,7 @@ TEST_CASE("federation: a revoked key is refused at the door, and a connected one
   f.run_until([&] { return peer.closed; });
   REQUIRE(peer.goodbye);
   CHECK(peer.goodbye->reason == "this client's key has been revoked");
-  peer.join("");
+  peer.greet("");
   REQUIRE(!*peer.answer);
   CHECK(peer.answer->error().message == "the coordinator refused: this client's key has been revoked");
 }
