@@ -88,15 +88,19 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::server::Ru
   if (::mkdtemp(scratch.data()) == nullptr)
     return fedge::system_error("cannot make directory", scratch, errno);
   const Scratch cleanup{scratch};
-  return fedge::sim::run_concrete({.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path(),
-                                   .run_file = options.run_file,
-                                   .assignments = options.assignments,
-                                   .out = options.out,
-                                   .scratch = scratch,
-                                   .clients = config.task.data.partition.clients,
-                                   .threads = options.threads,
-                                   .log_level = options.log_level,
-                                   .interrupted = [] { return interrupt_signal != 0; }});
+  FEDGE_TRY(usage, fedge::sim::run_concrete(
+                       {.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path(),
+                        .run_file = options.run_file,
+                        .assignments = options.assignments,
+                        .out = options.out,
+                        .scratch = scratch,
+                        .clients = config.task.data.partition.clients,
+                        .threads = options.threads,
+                        .log_level = options.log_level,
+                        .interrupted = [] { return interrupt_signal != 0; }}));
+  std::printf("server    at most %.0f MB of memory, %.1f s of processor time\n",
+              static_cast<double>(usage.peak_memory.value()) * 1e-6, usage.processor_seconds);
+  return {};
 }
 
 int run(const Options& options) {

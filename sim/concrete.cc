@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,15 +49,16 @@ class Processes {
   struct Ended {
     std::string name;
     int status = 0;
+    rusage usage{};
   };
   // Waits for one process to end, or for a signal (empty name).
   Ended wait() {
-    int status = 0;
-    const pid_t pid = ::waitpid(-1, &status, 0);
+    Ended ended;
+    const pid_t pid = ::wait4(-1, &ended.status, 0, &ended.usage);
     const auto node = running_.extract(pid);
-    return node ? Ended{node.mapped(), status} : Ended{};
+    if (node) ended.name = node.mapped();
+    return ended;
   }
-  bool empty() const { return running_.empty(); }
 
   void stop() {
     for (const auto& [pid, name] : running_) ::kill(pid, SIGTERM);
@@ -85,6 +87,14 @@ std::string describe(const Processes::Ended& ended) {
   if (WIFSIGNALED(ended.status))
     return ended.name + " was killed by signal " + std::to_string(WTERMSIG(ended.status));
   return ended.name + " failed with exit code " + std::to_string(WEXITSTATUS(ended.status));
+}
+
+CoordinatorUsage usage_of(const Processes::Ended& ended) {
+  const auto seconds_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return {.peak_memory = Bytes(static_cast<std::uint64_t>(ended.usage.ru_maxrss) << 10),
+          .processor_seconds = seconds_of(ended.usage.ru_utime) + seconds_of(ended.usage.ru_stime)};
 }
 
 bool failed(const Processes::Ended& ended) {
@@ -127,7 +137,7 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
 
 }  // namespace
 
-Result<void> run_concrete(const ConcreteOptions& options) {
+Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
   Processes processes;
   int ready[2];
   if (::pipe2(ready, O_CLOEXEC) != 0) return system_error("cannot make a pipe for", options.run_file, errno);
@@ -156,14 +166,13 @@ Result<void> run_concrete(const ConcreteOptions& options) {
   ::close(ready[0]);
   if (!address) return address.error();
   FEDGE_TRY_VOID(start_clients(options, *address, processes));
-  while (!processes.empty()) {
+  for (;;) {
     const auto ended = processes.wait();
     if (options.interrupted && options.interrupted()) return Error{ErrorCode::kUnavailable, "interrupted"};
     if (!ended.name.empty() && failed(ended)) return Error{ErrorCode::kUnavailable, describe(ended)};
-    if (ended.name == "the coordinator") break;
+    // The clients end with the run; those that missed its last word are stopped by ~Processes.
+    if (ended.name == "the coordinator") return usage_of(ended);
   }
-  // The clients end with the run; those that missed its last word are stopped by ~Processes.
-  return {};
 }
 
 }  // namespace fedge::sim

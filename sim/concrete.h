@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ids.h"
 #include "core/result.h"
 
 namespace fedge::sim {
@@ -24,7 +25,13 @@ struct ConcreteOptions {
   std::function<bool()> interrupted;  // may be empty
 };
 
+// What the coordinator's process took from its start to its end.
+struct CoordinatorUsage {
+  Bytes peak_memory;  // resident
+  double processor_seconds = 0;
+};
+
 // kUnavailable if interrupted; otherwise the first process that failed is named.
-Result<void> run_concrete(const ConcreteOptions& options);
+Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options);
 
 }  // namespace fedge::sim

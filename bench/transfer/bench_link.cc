@@ -3,22 +3,17 @@
 //   bare  boost::asio::ssl::stream, memory to memory, nothing checked
 //   link  a file chunk store served over a Link, every chunk verified into a memory store
 // Usage: bench_link [MB] [runs] [bare|link]   (only one of the two, for a profiler)
-#include <utility>  // Boost 1.74 uses std::exchange without it
-
-#include <openssl/evp.h>
-#include <openssl/x509.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <boost/asio.hpp>
-#include <boost/asio/ssl.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "bench/transfer/bare_tls.h"
 #include "protocol/chunks/chunk_store.h"
 #include "protocol/session/endpoint.h"
 
@@ -27,41 +22,13 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using namespace fedge;
+using namespace fedge::bench;
 using namespace fedge::protocol;
-using TlsSocket = asio::ssl::stream<tcp::socket>;
-
-constexpr std::size_t kPiece = kDefaultChunkSize;  // bytes the bare copy writes and reads at once
 
 SecretKey fixed_key(std::uint8_t number) {
   std::array<std::uint8_t, 32> seed{};
   seed[0] = number;
   return SecretKey::from_seed(seed);
-}
-
-void give_up(const char* what) {
-  std::fprintf(stderr, "bench_link: %s\n", what);
-  std::exit(1);
-}
-
-// TLS 1.3 with the cipher the link uses, and a certificate made here.
-asio::ssl::context bare_context(bool server) {
-  asio::ssl::context context(server ? asio::ssl::context::tls_server : asio::ssl::context::tls_client);
-  SSL_CTX* native = context.native_handle();
-  SSL_CTX_set_min_proto_version(native, TLS1_3_VERSION);
-  SSL_CTX_set_ciphersuites(native, "TLS_AES_128_GCM_SHA256");
-  if (!server) return context;
-  EVP_PKEY* key = EVP_EC_gen("P-256");
-  X509* certificate = X509_new();
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
-  X509_set_pubkey(certificate, key);
-  X509_sign(certificate, key, EVP_sha256());
-  if (SSL_CTX_use_certificate(native, certificate) != 1 || SSL_CTX_use_PrivateKey(native, key) != 1)
-    give_up("cannot set up the bare TLS server");
-  X509_free(certificate);
-  EVP_PKEY_free(key);
-  return context;
 }
 
 // Sends all the bytes for each byte received.
@@ -87,16 +54,8 @@ class BareServer {
   void wait() {
     asio::async_read(stream_, asio::buffer(&order_, 1),
                      [this](const boost::system::error_code& error, std::size_t) {
-                       if (!error) write(0);
+                       if (!error) write_all(stream_, bytes_, [this] { wait(); });
                      });
-  }
-  void write(std::size_t from) {
-    if (from == bytes_.size()) return wait();
-    const std::size_t size = std::min(kPiece, bytes_.size() - from);
-    asio::async_write(stream_, asio::buffer(bytes_.data() + from, size),
-                      [this, from, size](const boost::system::error_code& error, std::size_t) {
-                        if (!error) write(from + size);
-                      });
   }
 
   std::span<const std::byte> bytes_;
@@ -176,8 +135,9 @@ class Receiver {
   double bare_seconds() {
     const auto start = std::chrono::steady_clock::now();
     bool done = false;
-    asio::async_write(bare_, asio::buffer("g", 1),
-                      [&](const boost::system::error_code&, std::size_t) { read(0, done); });
+    asio::async_write(bare_, asio::buffer("g", 1), [&](const boost::system::error_code&, std::size_t) {
+      read_all(bare_, buffer_.span(), [&] { done = true; });
+    });
     while (!done) io_.run_one();
     return seconds_since(start);
   }
@@ -208,19 +168,6 @@ class Receiver {
   }
 
  private:
-  void read(std::size_t from, bool& done) {
-    if (from == buffer_.size()) {
-      done = true;
-      return;
-    }
-    const std::size_t size = std::min(kPiece, buffer_.size() - from);
-    asio::async_read(bare_, asio::buffer(buffer_.data() + from, size),
-                     [this, from, size, &done](const boost::system::error_code& error, std::size_t) {
-                       if (error) give_up("the bare copy broke");
-                       read(from + size, done);
-                     });
-  }
-
   asio::io_context& io_;
   const Manifest& manifest_;
   asio::ssl::context context_;
