@@ -89,18 +89,6 @@ class Network:
             at += size
         return tensors
 
-    def from_learn(self, flat):
-        """learn/ has rows and columns before channels."""
-        flat = torch.from_numpy(flat.copy())
-        if self.cnn:
-            with torch.no_grad():
-                views = self.views(flat)
-                for i in (0, 2):
-                    outputs, inputs = self.shapes[i][:2]
-                    views[i].copy_(views[i].reshape(outputs, 5, 5, inputs).permute(0, 3, 1, 2).clone())
-                views[4].copy_(views[4].reshape(512, 7, 7, 64).permute(0, 3, 1, 2).reshape(512, 3136).clone())
-        return flat
-
     def scores(self, tensors, x):
         if self.cnn:
             x = x.reshape(-1, 1, 28, 28)
@@ -153,7 +141,7 @@ class Torch:
         self.network = Network(model)
         x, y = images("train"), labels("train")
         self.test = images("t10k"), labels("t10k")
-        self.model = self.network.from_learn(workload.initial).share_memory_()
+        self.model = torch.from_numpy(workload.initial.copy()).share_memory_()
         self.totals = [torch.zeros_like(self.model).share_memory_() for _ in range(WORKERS)]
         self.counter = multiprocessing.Value("i", 0)
         self.pipes = []

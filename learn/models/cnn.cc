@@ -9,6 +9,13 @@
 namespace fedge::learn {
 namespace {
 
+// Each of `count` matrices rows x columns, transposed.
+void transpose(const float* from, std::size_t count, std::size_t rows, std::size_t columns, float* to) {
+  for (std::size_t matrix = 0; matrix < count; ++matrix, from += rows * columns, to += rows * columns)
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+}
+
 class CnnWorkspace final : public Workspace {
  public:
   CnnWorkspace(const ConvolutionShape& first, const ConvolutionShape& second, const CnnShape& shape,
@@ -18,6 +25,8 @@ class CnnWorkspace final : public Workspace {
         conv2(second, kernels(), batch),
         conv1_gradient(batch * first.output_size()),
         conv2_gradient(batch * second.output_size()),
+        flat(batch * second.output_size()),
+        flat_gradient(batch * second.output_size()),
         dense(batch * shape.dense),
         dense_gradient(batch * shape.dense),
         logits(batch * shape.classes) {}
@@ -27,6 +36,8 @@ class CnnWorkspace final : public Workspace {
   ConvolutionSpace conv2;
   AlignedBuffer<float> conv1_gradient;
   AlignedBuffer<float> conv2_gradient;
+  AlignedBuffer<float> flat;  // what conv2 gives, channels first
+  AlignedBuffer<float> flat_gradient;
   AlignedBuffer<float> dense;
   AlignedBuffer<float> dense_gradient;
   AlignedBuffer<float> logits;
@@ -38,9 +49,9 @@ class Cnn final : public Model {
       : shape_(shape),
         layout_being_built_(std::make_shared<ParameterLayout>()),
         conv1_({shape.input.height, shape.input.width, shape.input.channels, shape.channels1},
-               add_layer(*layout_being_built_, "conv1", {shape.channels1, 5, 5, shape.input.channels}, 0)),
+               add_layer(*layout_being_built_, "conv1", {shape.channels1, shape.input.channels, 5, 5}, 0)),
         conv2_({shape.input.height / 2, shape.input.width / 2, shape.channels1, shape.channels2},
-               add_layer(*layout_being_built_, "conv2", {shape.channels2, 5, 5, shape.channels1}, 1)),
+               add_layer(*layout_being_built_, "conv2", {shape.channels2, shape.channels1, 5, 5}, 1)),
         dense_(add_layer(*layout_being_built_, "dense1", {shape.dense, conv2_.shape().output_size()}, 2)),
         output_(add_layer(*layout_being_built_, "dense2", {shape.classes, shape.dense}, 3)) {
     layout_ = std::move(layout_being_built_);
@@ -83,7 +94,9 @@ class Cnn final : public Model {
     FEDGE_CHECK(rows <= space.max_batch, "the workspace was made for smaller batches");
     conv1_.forward(kernels(), parameters, rows, inputs, space.conv1);
     conv2_.forward(kernels(), parameters, rows, space.conv1.output.data(), space.conv2);
-    layer_forward(kernels(), dense_, parameters, rows, space.conv2.output.data(), space.dense.data());
+    transpose(space.conv2.output.data(), rows, conv2_.shape().pooled(), conv2_.shape().out,
+              space.flat.data());
+    layer_forward(kernels(), dense_, parameters, rows, space.flat.data(), space.dense.data());
     kernels().relu(space.dense.data(), rows * dense_.out);
     layer_forward(kernels(), output_, parameters, rows, space.dense.data(), space.logits.data());
   }
@@ -99,8 +112,10 @@ class Cnn final : public Model {
     layer_backward(kernels(), output_, w + output_.weight, rows, s.dense.data(), s.logits.data(),
                    s.dense_gradient.data(), destination);
     kernels().relu_backward(s.dense.data(), s.dense_gradient.data(), rows * dense_.out);
-    layer_backward(kernels(), dense_, w + dense_.weight, rows, s.conv2.output.data(), s.dense_gradient.data(),
-                   s.conv2_gradient.data(), destination);
+    layer_backward(kernels(), dense_, w + dense_.weight, rows, s.flat.data(), s.dense_gradient.data(),
+                   s.flat_gradient.data(), destination);
+    transpose(s.flat_gradient.data(), rows, conv2_.shape().out, conv2_.shape().pooled(),
+              s.conv2_gradient.data());
     conv2_.backward(kernels(), w + conv2_.layer().weight, rows, s.conv1.output.data(),
                     s.conv2_gradient.data(), s.conv1_gradient.data(), destination, s.conv2);
     conv1_.backward(kernels(), w + conv1_.layer().weight, rows, batch.inputs.data(), s.conv1_gradient.data(),

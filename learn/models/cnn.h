@@ -1,8 +1,7 @@
 // The CNN of McMahan et al. 2017 (section 3): two 5x5 convolutions ("same" padding), each with ReLU and
 // 2x2 max-pooling, a dense layer with ReLU, the output layer. Sizes are configurable.
-// Images and activations are height x width x channels; weights accordingly "conv1.weight"
-// [out, 5, 5, in] (PyTorch's [out, in, 5, 5] permuted by 0, 2, 3, 1), and the first dense layer reads
-// the last activation in that order.
+// Parameters are named, shaped and ordered as PyTorch's: "conv1.weight" [out, in, 5, 5], and the first
+// dense layer reads the last activation channels x height x width. Images are height x width x channels.
 #pragma once
 
 #include <memory>

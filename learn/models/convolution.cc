@@ -10,6 +10,17 @@ namespace {
 constexpr std::size_t kKernel = ConvolutionShape::kKernel;
 constexpr std::size_t kReach = kKernel / 2;
 
+// use(weight, o, k, at) for each weight of the model, in order: it belongs to output o and row k of the
+// kernel, where it is at place `at` of the run.
+template <class Use>
+void for_each_weight(const ConvolutionShape& shape, Use use) {
+  std::size_t weight = 0;
+  for (std::size_t o = 0; o < shape.out; ++o)
+    for (std::size_t c = 0; c < shape.in; ++c)
+      for (std::size_t k = 0; k < kKernel; ++k)
+        for (std::size_t column = 0; column < kKernel; ++column) use(weight++, o, k, column * shape.in + c);
+}
+
 std::size_t panels(const ConvolutionShape& shape, std::size_t panel) {
   return (shape.out + panel - 1) / panel;
 }
@@ -36,10 +47,11 @@ ConvolutionSpace::ConvolutionSpace(const ConvolutionShape& shape, const Kernels&
 void Convolution::pack_weights(std::size_t panel, std::span<const float> parameters,
                                ConvolutionSpace& space) const {
   const float* weights = parameters.data() + layer_.weight;
-  for (std::size_t o = 0; o < shape_.out; ++o) {
-    float* to = space.packed_weights.data() + o / panel * panel * shape_.patch() + o % panel;
-    for (std::size_t i = 0; i < shape_.patch(); ++i) to[i * panel] = weights[o * shape_.patch() + i];
-  }
+  float* packed = space.packed_weights.data();
+  for_each_weight(shape_, [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
+    packed[o / panel * panel * shape_.patch() + (k * shape_.run() + at) * panel + o % panel] =
+        weights[weight];
+  });
   std::copy_n(parameters.data() + layer_.bias, shape_.out, space.packed_bias.data());
 }
 
@@ -141,8 +153,9 @@ void Convolution::backward(const Kernels& kernels, const float* weights, std::si
   std::memset(space.weight_gradient.data(), 0, space.weight_gradient.size() * sizeof(float));
   std::memset(space.bias_gradient.data(), 0, space.bias_gradient.size() * sizeof(float));
   if (dx != nullptr)
-    for (std::size_t line = 0; line < shape_.out * kKernel; ++line)
-      std::memcpy(space.wide_weights.data() + line * wide, weights + line * run, run * sizeof(float));
+    for_each_weight(shape_, [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
+      space.wide_weights.data()[(o * kKernel + k) * wide + at] = weights[weight];
+    });
   for (std::size_t image = 0; image < rows; ++image) {
     const std::size_t at = image * shape_.output_size();
     add_border(x + image * shape_.input_size(), space.padded.data());
@@ -164,16 +177,16 @@ void Convolution::backward(const Kernels& kernels, const float* weights, std::si
 }
 
 void Convolution::add_gradients(const Destination& destination, const ConvolutionSpace& space) const {
-  const auto add = [&](const float* from, std::size_t count, float* to) {
-    if (destination.keep == 0.0F)
-      std::memcpy(to, from, count * sizeof(float));
-    else
-      for (std::size_t i = 0; i < count; ++i) to[i] = destination.keep * to[i] + from[i];
+  const float keep = destination.keep;
+  const auto add = [keep](float& value, float gradient) {
+    value = keep == 0.0F ? gradient : keep * value + gradient;
   };
-  for (std::size_t line = 0; line < shape_.out * kKernel; ++line)
-    add(space.weight_gradient.data() + line * shape_.wide_run(), shape_.run(),
-        destination.values + layer_.weight + line * shape_.run());
-  add(space.bias_gradient.data(), shape_.out, destination.values + layer_.bias);
+  float* weights = destination.values + layer_.weight;
+  for_each_weight(shape_, [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
+    add(weights[weight], space.weight_gradient.data()[(o * kKernel + k) * shape_.wide_run() + at]);
+  });
+  float* bias = destination.values + layer_.bias;
+  for (std::size_t o = 0; o < shape_.out; ++o) add(bias[o], space.bias_gradient.data()[o]);
 }
 
 }  // namespace fedge::learn

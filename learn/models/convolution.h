@@ -1,7 +1,8 @@
 // One 5x5 "same" convolution with bias, ReLU and 2x2 max-pooling, over height x width x channels, one
 // image after the other. Forward is a dense product. Backward is a sparse one: of each four pixels only
 // the winner of the pooling has a gradient, and only if ReLU let it through, so that at most a quarter
-// of the products remain. Weights are rearranged once a step.
+// of the products remain. Weights are [out, in, 5, 5] as PyTorch's; rearranged once a step, so that what
+// meets a row of the kernel at a pixel lies side by side.
 #pragma once
 
 #include <cstddef>

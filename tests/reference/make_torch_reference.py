@@ -10,9 +10,7 @@ of integers (hashed() below, the same in tests/unit/learn/reference_test.cc) and
 PyTorch computes in float64, so that only the other side's rounding shows. Of the gradients and the new
 parameters every stride-th is kept, tensor after tensor, in the order of learn/.
 
-Images and activations here are channels x height x width, in learn/ height x width x channels: weights
-of a convolution are permuted [out, in, 5, 5] -> [out, 5, 5, in], and so are the inputs of the first
-dense layer behind it.
+Images come height x width x channels, as in learn/; parameters are in PyTorch's own order.
 """
 import pathlib
 import sys
@@ -74,50 +72,25 @@ CASES = [
 ]
 
 
-def to_learn_order(case, layers, tensors):
-    """The tensors of a network, flattened in the order of learn/."""
-    flat = []
-    after_images = False
-    for layer, (weight, bias) in zip(layers, tensors):
-        if isinstance(layer, nn.Conv2d):
-            weight = weight.permute(0, 2, 3, 1)
-            after_images = layer.out_channels
-        elif after_images:
-            shape = (layer.out_features, after_images, case.height // 4, case.width // 4)
-            weight = weight.reshape(shape).permute(0, 2, 3, 1)
-            after_images = False
-        flat += [weight.reshape(-1), bias.reshape(-1)]
-    return torch.cat(flat).detach().numpy().copy()
+def flatten(tensors):
+    """The tensors of a network as one flat vector."""
+    return torch.cat([tensor.reshape(-1) for tensor in tensors]).detach().numpy().copy()
 
 
-def set_parameters(case, layers):
-    """Fills the network from hashed() in the order of learn/; bounds as PyTorch's initialisation."""
-    after_images = False
-    stream = 0
-    for layer in layers:
-        outputs = layer.weight.shape[0]
-        inputs = layer.weight[0].numel()
+def set_parameters(layers):
+    """Fills the network from hashed(); bounds as PyTorch's initialisation."""
+    for i, layer in enumerate(layers):
         # A power of two near 2 / sqrt(inputs), so that every parameter stays exact in float32.
-        bound = 2.0 ** np.round(np.log2(2.0 / np.sqrt(inputs)))
-        weight = torch.from_numpy(hashed(outputs * inputs, stream) * bound)
-        bias = torch.from_numpy(hashed(outputs, stream + 1) * bound)
-        if isinstance(layer, nn.Conv2d):
-            weight = weight.reshape(outputs, 5, 5, -1).permute(0, 3, 1, 2)
-            after_images = outputs
-        elif after_images:
-            weight = weight.reshape(outputs, case.height // 4, case.width // 4, after_images)
-            weight = weight.permute(0, 3, 1, 2).reshape(outputs, inputs)
-            after_images = False
+        bound = 2.0 ** np.round(np.log2(2.0 / np.sqrt(layer.weight[0].numel())))
         with torch.no_grad():
-            layer.weight.copy_(weight.reshape(layer.weight.shape))
-            layer.bias.copy_(bias)
-        stream += 2
+            for tensor, stream in ((layer.weight, 2 * i), (layer.bias, 2 * i + 1)):
+                tensor.copy_(torch.from_numpy(hashed(tensor.numel(), stream) * bound).reshape(tensor.shape))
 
 
 def compute(case):
     network = nn.Sequential(*case.layers).double()
     layers = [layer for layer in network if hasattr(layer, "weight")]
-    set_parameters(case, layers)
+    set_parameters(layers)
     images = torch.from_numpy(hashed(case.rows * case.height * case.width * case.channels, 1000))
     images = images.reshape(case.rows, case.height, case.width, case.channels).permute(0, 3, 1, 2).contiguous()
     labels = torch.arange(case.rows) * 3 % case.classes
@@ -134,11 +107,11 @@ def compute(case):
         losses.append(loss.item())
         if step == 0:
             out["scores"] = scores.detach().numpy().reshape(-1)
-            gradient = to_learn_order(case, layers, [(l.weight.grad, l.bias.grad) for l in layers])
+            gradient = flatten([p.grad for p in network.parameters()])
             out["gradient"] = gradient[::case.stride]
             out["gradient_norm"] = np.array([np.sqrt(np.sum(gradient ** 2))])
         optimizer.step()
-    parameters = to_learn_order(case, layers, [(l.weight, l.bias) for l in layers])
+    parameters = flatten(network.parameters())
     out["losses"] = np.array(losses)
     out["trained"] = parameters[::case.stride]
     out["size"] = np.array([parameters.size])

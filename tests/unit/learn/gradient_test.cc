@@ -88,7 +88,7 @@ test::Values reference_logits(const Case& c, std::span<const double> parameters,
       image = test::max_pool(layers.convolution(image, channels));
       image.pixels = test::relu(std::move(image.pixels));
     }
-    x = test::relu(layers.dense(image.pixels, c.spec.dense));
+    x = test::relu(layers.dense(test::flatten(image), c.spec.dense));
   } else if (c.spec.kind == ModelKind::kMlp) {
     for (const std::size_t units : c.spec.hidden) x = test::relu(layers.dense(x, units));
   }

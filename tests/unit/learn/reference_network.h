@@ -43,7 +43,7 @@ class LayerReader {
     return y;
   }
 
-  // weight [out, 5, 5, in], bias [out]; zeros around the image
+  // weight [out, in, 5, 5], bias [out]; zeros around the image
   Image convolution(const Image& x, std::size_t out) {
     const auto weight = take(out * 25 * x.channels);
     const auto bias = take(out);
@@ -57,7 +57,7 @@ class LayerReader {
               if (row + i < 2 || row + i - 2 >= x.height || column + j < 2 || column + j - 2 >= x.width)
                 continue;
               for (std::size_t c = 0; c < x.channels; ++c)
-                sum += weight[((o * 5 + i) * 5 + j) * x.channels + c] * x.at(row + i - 2, column + j - 2, c);
+                sum += weight[((o * x.channels + c) * 5 + i) * 5 + j] * x.at(row + i - 2, column + j - 2, c);
             }
           y.pixels.push_back(sum);
         }
@@ -84,6 +84,15 @@ inline Image max_pool(const Image& x) {
             std::max({x.at(2 * row, 2 * column, c), x.at(2 * row, 2 * column + 1, c),
                       x.at(2 * row + 1, 2 * column, c), x.at(2 * row + 1, 2 * column + 1, c)}));
   return y;
+}
+
+// channels x height x width
+inline Values flatten(const Image& x) {
+  Values flat;
+  for (std::size_t c = 0; c < x.channels; ++c)
+    for (std::size_t row = 0; row < x.height; ++row)
+      for (std::size_t column = 0; column < x.width; ++column) flat.push_back(x.at(row, column, c));
+  return flat;
 }
 
 // -log softmax(logits)[label]
