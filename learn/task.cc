@@ -38,11 +38,11 @@ std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
 }
 
 TrainingResult Task::train(ClientId client, RoundNumber round, std::span<const float> global,
-                           std::span<float> update, Trainer& trainer) const {
+                           std::span<float> update, Trainer& trainer, const std::stop_token& stop) const {
   FEDGE_CHECK(global.size() == model_->layout()->size() && update.size() == global.size(), "model size");
   std::copy(global.begin(), global.end(), update.begin());
-  const TrainingResult result =
-      trainer.train(update, *data_, samples_of(client), rng_.fork("train", round.value(), client.value()));
+  const TrainingResult result = trainer.train(update, *data_, samples_of(client),
+                                              rng_.fork("train", round.value(), client.value()), stop);
   for (std::size_t i = 0; i < update.size(); ++i) update[i] -= global[i];
   return result;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 
 #include "core/ids.h"
 #include "core/result.h"
@@ -38,9 +39,10 @@ class Task {
 
   // Local training of one client in one round, starting at `global`: writes update = trained - global
   // (both model size). The result depends on the arguments and the run's seed alone.
-  // `trainer` must have been made for this task's model and training spec.
+  // `trainer` must have been made for this task's model and training spec. After a request to stop,
+  // the update is of no use.
   TrainingResult train(ClientId client, RoundNumber round, std::span<const float> global,
-                       std::span<float> update, Trainer& trainer) const;
+                       std::span<float> update, Trainer& trainer, const std::stop_token& stop = {}) const;
   // A trainer for this task; one a thread.
   Trainer make_trainer() const { return Trainer(*model_, spec_.training); }
 

@@ -17,23 +17,24 @@ Trainer::Trainer(const Model& model, const TrainingSpec& spec)
 }
 
 TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
-                              std::span<const std::uint32_t> samples, const Rng& rng) {
+                              std::span<const std::uint32_t> samples, const Rng& rng,
+                              const std::stop_token& stop) {
   TrainingResult result;
   result.samples = SampleCount(samples.size());
   if (samples.empty()) return result;
   if (velocity_.size() > 0) std::memset(velocity_.data(), 0, velocity_.size() * sizeof(float));
   order_.assign(samples.begin(), samples.end());
   double loss = 0;
-  for (std::size_t epoch = 0; epoch < spec_.local_epochs; ++epoch) {
+  for (std::size_t epoch = 0; epoch < spec_.local_epochs && !stop.stop_requested(); ++epoch) {
     Rng shuffle = rng.fork("epoch", epoch);
     shuffle.shuffle(std::span(order_));
-    for (std::size_t first = 0; first < order_.size(); first += spec_.batch_size) {
+    for (std::size_t first = 0; first < order_.size() && !stop.stop_requested(); first += spec_.batch_size) {
       const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
       loss += static_cast<double>(step(parameters, data, std::span(order_).subspan(first, count)));
       ++result.steps;
     }
   }
-  result.mean_loss = loss / static_cast<double>(result.steps);
+  if (result.steps > 0) result.mean_loss = loss / static_cast<double>(result.steps);
   return result;
 }
 

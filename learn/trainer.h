@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 
 #include "core/aligned_buffer.h"
 #include "core/ids.h"
@@ -18,7 +19,7 @@ namespace fedge::learn {
 struct TrainingResult {
   SampleCount samples;      // distinct samples trained on: the update's weight
   std::uint64_t steps = 0;  // optimizer steps
-  double mean_loss = 0;     // over all steps, each loss taken before its step
+  double mean_loss = 0;     // over the steps, each loss taken before its step
 };
 
 class Trainer {
@@ -27,9 +28,11 @@ class Trainer {
   Trainer(const Model& model, const TrainingSpec& spec);
 
   // Trains `parameters` in place on these samples, shuffled anew each epoch from rng.fork("epoch", e);
-  // the last batch of an epoch may be smaller. `samples` may be empty: nothing happens.
+  // the last batch of an epoch may be smaller. `samples` may be empty: nothing happens. A request to
+  // stop ends it between two steps, with the steps made so far.
   TrainingResult train(std::span<float> parameters, const Dataset& data,
-                       std::span<const std::uint32_t> samples, const Rng& rng);
+                       std::span<const std::uint32_t> samples, const Rng& rng,
+                       const std::stop_token& stop = {});
 
  private:
   // One optimizer step on these samples; returns the loss before it.

@@ -272,6 +272,7 @@ TEST_CASE("make_model: an impossible cnn is refused by the key at fault") {
   };
   CHECK(message(cnn({2, 3}, 5), {10, 8, 1}).find("10x8") != std::string::npos);
   CHECK(message(cnn({2, 3, 4}, 5), {8, 8, 1}).find("model.channels") != std::string::npos);
+  CHECK(message(cnn({1 << 16, 1 << 16}, 5), {8, 8, 1}).starts_with("model.channels: the model would have"));
   CHECK(message(cnn({2, 1024}, std::size_t{1} << 40), {8, 8, 1}).find("model.dense") != std::string::npos);
   CHECK(message(mlp({std::size_t{1} << 20, std::size_t{1} << 20}), {8, 8, 1}).find("model.hidden") !=
         std::string::npos);

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
+#include <stop_token>
 #include <vector>
 
 using namespace fedge;
@@ -70,6 +72,7 @@ class RecordingModel final : public Model {
     return all;
   }
 
+  std::function<void()> on_batch;
   mutable std::vector<std::vector<std::uint32_t>> batches;
   mutable bool labels_match = true;
   mutable std::size_t workspace_batch = 0;
@@ -82,6 +85,7 @@ class RecordingModel final : public Model {
       batches.back().push_back(static_cast<std::uint32_t>(batch.inputs[i]));
       labels_match = labels_match && batch.labels[i] == batches.back().back() % 3;
     }
+    if (on_batch) on_batch();
   }
 };
 
@@ -101,6 +105,22 @@ std::vector<std::uint32_t> order_of(std::size_t count, std::size_t epochs, const
 }
 
 }  // namespace
+
+TEST_CASE("trainer: a request to stop ends training after the step in hand") {
+  RecordingModel model;
+  std::stop_source stop;
+  model.on_batch = [&] {
+    if (model.batches.size() == 5) stop.request_stop();
+  };
+  float parameters[2] = {};
+  Trainer trainer(model, spec_of(4, 100));
+  const TrainingResult result =
+      trainer.train(parameters, numbered(10), first_samples(10), Rng(1), stop.get_token());
+  CHECK(model.batches.size() == 5);
+  CHECK(result.steps == 5);
+  CHECK(result.mean_loss == 3.0);  // of 1 to 5
+  CHECK(trainer.train(parameters, numbered(10), first_samples(10), Rng(1), stop.get_token()).steps == 0);
+}
 
 TEST_CASE("trainer: every epoch sees every sample once with its label, the last batch being smaller") {
   const RecordingModel model;
