@@ -7,6 +7,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cmath>
+#include <stop_token>
 #include <utility>
 
 #include "client/handshake.h"
@@ -60,8 +61,11 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void step(const ClientEngine::Input& input);
   void shut_down() {
     timer_.cancel();
+    training_.request_stop();
     worker_.stop();
     worker_.join();
+    // The callbacks of a link that is still open hold this object, which holds the link.
+    if (const auto link = std::exchange(link_, nullptr)) link->set_callbacks({});
   }
 
   std::optional<Error> failure_;
@@ -98,6 +102,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::shared_ptr<learn::Trainer> trainer_;        // used on the worker only
   std::shared_ptr<ParameterVector> model_;         // fetched, of the task in hand
   std::shared_ptr<const ParameterVector> update_;  // trained, kept until the verdict
+  std::stop_source training_;                      // of the task in hand
   std::optional<protocol::Manifest> fetching_;
   std::optional<protocol::Manifest> serving_;
 };
@@ -210,11 +215,13 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
-  boost::asio::post(worker_, [self = shared_from_this(), train, task = task_, trainer = trainer_,
-                              model = model_, run = engine_.task()->run,
+  training_ = std::stop_source();
+  boost::asio::post(worker_, [self = shared_from_this(), train, stop = training_.get_token(), task = task_,
+                              trainer = trainer_, model = model_, run = engine_.task()->run,
                               chunk_size = engine_.task()->model.chunk_size, client = membership_.client] {
     auto update = std::make_shared<ParameterVector>(model->shared_layout());
-    const auto result = task->train(client, train.round, model->values(), update->values(), *trainer);
+    const auto result = task->train(client, train.round, model->values(), update->values(), *trainer, stop);
+    if (stop.stop_requested()) return;
     ClientEngine::Input outcome;
     if (result.samples.value() == 0) {
       outcome = ClientEngine::TrainingFailed{train.round, invalid("this client has no training samples")};
@@ -231,9 +238,8 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
                                   .train_loss = result.mean_loss};
       outcome = ClientEngine::Trained{train.round, std::move(offer)};
     }
-    boost::asio::post(self->io_, [self, round = train.round, update, outcome = std::move(outcome)] {
-      // Given up meanwhile: another task may be in hand.
-      if (!self->engine_.task() || self->engine_.task()->round != round) return;
+    boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
+      if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
       self->update_ = update;
       self->model_.reset();
       self->step(outcome);
@@ -242,6 +248,7 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
 }
 
 void Daemon::Impl::abandon() {
+  training_.request_stop();
   if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
   if (link_ && serving_) link_->stop_serving(serving_->id());
   fetching_.reset();
@@ -252,6 +259,7 @@ void Daemon::Impl::abandon() {
 
 void Daemon::Impl::finish(const std::optional<Error>& error) {
   failure_ = error;
+  training_.request_stop();
   timer_.cancel();
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
   worker_.stop();
