@@ -14,7 +14,9 @@ function(fedge_warnings target)
   # Two that g++ 12 gives wrongly: restrict on "x" + std::string at -O3, maybe-uninitialized on
   # moves of a std::variant.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-                         -Wnon-virtual-dtor -Wold-style-cast -Wno-restrict -Wno-maybe-uninitialized
+                         -Wnon-virtual-dtor -Wold-style-cast
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
                          # Designated initialisers name what differs from the defaults.
                          -Wno-missing-field-initializers)
   if(FEDGE_WARNINGS_AS_ERRORS)
