@@ -1,4 +1,4 @@
-// fedge: the command-line tool for everybody: enrolment, reference, strategies.
+// fedge: the command-line tool for everybody: enrolment, reference.
 #include <CLI/CLI.hpp>
 #include <chrono>
 
@@ -26,6 +26,7 @@ struct Options {
   std::uint32_t client = 0;
   int count = 1;
   double hours = 24;
+  bool markdown = false;
 };
 
 std::int64_t unix_now() {
@@ -82,12 +83,21 @@ int revoke(const Options& options) {
   return fedge::apps::kOk;
 }
 
-int print_reference() {
+int print_reference(const Options& options) {
   auto keys = fedge::server::describe_run_config();
   for (auto& key : fedge::sim::describe_simulation()) keys.push_back(std::move(key));
-  for (const auto& key : keys)
-    std::printf("%-38s %s\n%-38s default %s; %s\n", key.path.c_str(), key.doc.c_str(), "",
-                key.fallback.c_str(), key.type.c_str());
+  if (options.markdown)
+    std::printf(
+        "# Run file\n\nWritten by `fedge reference --markdown`.\n\n"
+        "| key | default | values | meaning |\n| --- | --- | --- | --- |\n");
+  for (const auto& key : keys) {
+    if (options.markdown)
+      std::printf("| `%s` | `%s` | %s | %s |\n", key.path.c_str(), key.fallback.c_str(), key.type.c_str(),
+                  key.doc.c_str());
+    else
+      std::printf("%-38s %s\n%-38s default %s; %s\n", key.path.c_str(), key.doc.c_str(), "",
+                  key.fallback.c_str(), key.type.c_str());
+  }
   return fedge::apps::kOk;
 }
 
@@ -118,6 +128,7 @@ int main(int argc, char** argv) {
     command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")->required();
   auto* reference =
       app.add_subcommand("reference", "Every key of a run file, with type, default and meaning");
+  reference->add_flag("--markdown", options.markdown, "As the page in docs/reference/");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -126,6 +137,6 @@ int main(int argc, char** argv) {
   if (*create) return create_tokens(options);
   if (*list) return list_clients(options);
   if (*revoke_command) return revoke(options);
-  if (*reference) return print_reference();
+  if (*reference) return print_reference(options);
   return fedge::apps::kWrongUsage;
 }

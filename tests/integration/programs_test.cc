@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/platform/files.h"
 #include "core/safetensors.h"
 #include "server/report/metrics.h"
 #include "tests/integration/federation.h"
@@ -163,4 +164,12 @@ TEST_CASE("reference: every key of the example run file is in it") {
        {"run.rounds", "data.partition.alpha", "model.hidden", "training.optimizer.learning_rate",
         "sampling.clients_per_round", "strategy.kind", "simulation.network.latency"})
     CHECK_MESSAGE(reference.output.find(key) != std::string::npos, key);
+}
+
+TEST_CASE("reference: docs/reference/run-file.md is what the program prints") {
+  const Outcome printed = run("fedge reference --markdown");
+  const auto page = read_file(FEDGE_SOURCE_DIR "/docs/reference/run-file.md", 1 << 20);
+  REQUIRE(page);
+  CHECK_MESSAGE(printed.output == *page,
+                "write it again: fedge reference --markdown > docs/reference/run-file.md");
 }
