@@ -80,11 +80,14 @@ void ClientEngine::on_message(const protocol::RunDescription& description, std::
   if (task_ && task_->run != description.run) abandon(effects);
   preparing_ = description.run;
   run_.reset();
+  rejected_.reset();
   effects.push_back(PrepareRun{description});
 }
 
 void ClientEngine::on_message(const protocol::TrainRequest& request, std::vector<Effect>& effects) {
-  const bool same = task_ && task_->run == request.run && task_->round == request.round;
+  // A coordinator that began again counts from round 1 again: the same round of another model is new.
+  const bool same =
+      task_ && task_->run == request.run && task_->round == request.round && task_->model == request.model;
   if (same && work_ == WorkState::kOffered) {
     effects.push_back(Send{*offer_});
     return;
@@ -92,8 +95,10 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, std::vector
   if (same && work_ != WorkState::kIdle) return;
   if (task_) abandon(effects);
   if (run_ != request.run && preparing_ != request.run) {
-    effects.push_back(Send{protocol::TaskFailed{request.run, request.round, ErrorCode::kInvalid,
-                                                "this client was not told about the run"}});
+    const Error reason = rejected_ && rejected_->run == request.run
+                             ? rejected_->error
+                             : invalid("this client was not told about the run");
+    effects.push_back(Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message}});
     return;
   }
   task_ = request;
@@ -124,6 +129,7 @@ void ClientEngine::on(const RunPrepared& prepared, const StepContext&, std::vect
 void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vector<Effect>& effects) {
   if (preparing_ != rejected.run) return;
   preparing_.reset();
+  rejected_ = Rejection{rejected.run, rejected.error};
   effects.push_back(event(Severity::kError, "run.rejected").with("reason", rejected.error.message));
   if (task_) fail_task(rejected.error, effects);
 }

@@ -145,6 +145,11 @@ class ClientEngine {
   std::optional<Time> retry_at_;
   std::optional<RunId> run_;  // whose data and model are prepared
   std::optional<RunId> preparing_;
+  struct Rejection {
+    RunId run;
+    Error error;
+  };
+  std::optional<Rejection> rejected_;           // why the run last described cannot be taken part in
   std::optional<protocol::TrainRequest> task_;  // the task in hand
   std::optional<protocol::UpdateOffer> offer_;  // its result
 };

@@ -45,16 +45,11 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
   const auto task = tasks_.find(arrived.client);
   if (phase_ == Phase::kCollecting && task != tasks_.end() && task->second.state == TaskState::kLost) {
     // Back before the deadline: what it trained meanwhile is still welcome.
-    task->second = Task{};
     assign(arrived.client, context, effects);
-  } else if (phase_ == Phase::kCollecting && count(TaskState::kLost) > 0) {
-    // The round is short of somebody who vanished when nobody could take over.
-    const auto lost = std::find_if(tasks_.begin(), tasks_.end(),
-                                   [](const auto& entry) { return entry.second.state == TaskState::kLost; });
-    if (task == tasks_.end()) {
-      tasks_.erase(lost);
-      assign(arrived.client, context, effects);
-    }
+  } else if (phase_ == Phase::kCollecting && task == tasks_.end() &&
+             tasks_.size() - count(TaskState::kLost) - count(TaskState::kFailed) < wanted_) {
+    // Somebody dropped out when nobody could take over.
+    assign(arrived.client, context, effects);
   }
   start_round_if_possible(context, effects);
 }
@@ -62,8 +57,8 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
 void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::vector<Effect>& effects) {
   present_.erase(left.client);
   const auto task = tasks_.find(left.client);
-  if (phase_ != Phase::kCollecting || task == tasks_.end() || task->second.state == TaskState::kDone) return;
-  lose(left.client, "connection lost", context, effects);
+  if (active_task(left.client, round_) == nullptr || task->second.state == TaskState::kDone) return;
+  lose(left.client, TaskState::kLost, "connection lost", context, effects);
 }
 
 std::optional<Error> RoundEngine::objection(ClientId client, const protocol::UpdateOffer& offer) const {
@@ -73,7 +68,7 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
     return Error{ErrorCode::kStale,
                  "round " + round + " is closed; the current round is " + std::to_string(round_.value())};
   const auto task = tasks_.find(client);
-  if (task == tasks_.end() || task->second.state == TaskState::kLost)
+  if (task == tasks_.end() || !at_work(task->second.state))
     return Error{ErrorCode::kRefused, "this client has no work in round " + round};
   if (task->second.state != TaskState::kAssigned)
     return Error{ErrorCode::kRefused, "this client has already delivered its update of round " + round};
@@ -96,7 +91,8 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
                           .with("client", number(offered.client))
                           .with("reason", error->message));
     // A malformed update of the current round will not get better; a stale one changes nothing here.
-    if (error->code == ErrorCode::kInvalid) lose(offered.client, error->message, context, effects);
+    if (error->code == ErrorCode::kInvalid)
+      lose(offered.client, TaskState::kFailed, error->message, context, effects);
     return;
   }
   Task& task = tasks_.at(offered.client);
@@ -109,7 +105,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
 RoundEngine::Task* RoundEngine::active_task(ClientId client, RoundNumber round) {
   if (phase_ != Phase::kCollecting || round != round_) return nullptr;
   const auto task = tasks_.find(client);
-  if (task == tasks_.end() || task->second.state == TaskState::kLost) return nullptr;
+  if (task == tasks_.end() || !at_work(task->second.state)) return nullptr;
   return &task->second;
 }
 
@@ -132,13 +128,13 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
   effects.push_back(event(Severity::kWarning, "update.refused", damaged.round)
                         .with("client", number(damaged.client))
                         .with("reason", damaged.error.message));
-  lose(damaged.client, damaged.error.message, context, effects);
+  lose(damaged.client, TaskState::kFailed, damaged.error.message, context, effects);
 }
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
   Task* task = active_task(failed.client, failed.failure.round);
   if (failed.failure.run != rules_.run || task == nullptr || task->state != TaskState::kAssigned) return;
-  lose(failed.client, failed.failure.reason, context, effects);
+  lose(failed.client, TaskState::kFailed, failed.failure.reason, context, effects);
 }
 
 void RoundEngine::on(const Committed& committed, const StepContext& context, std::vector<Effect>& effects) {
@@ -201,6 +197,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   effects.push_back(event(Severity::kInfo, "round.started", round_)
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));
+  wanted_ = selected.size();
   for (const ClientId client : selected) assign(client, context, effects);
 }
 
@@ -209,11 +206,11 @@ void RoundEngine::assign(ClientId client, const StepContext& context, std::vecto
   effects.push_back(Assign{client, round_, Coverage::all(rules_.parameters), deadline_ - context.now});
 }
 
-void RoundEngine::lose(ClientId client, const std::string& reason, const StepContext& context,
-                       std::vector<Effect>& effects) {
+void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
+                       const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
   if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
-  task.state = TaskState::kLost;
+  task.state = state;
   effects.push_back(
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
   const auto pool = candidates(true);
@@ -237,12 +234,10 @@ void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effe
     close("enough answers", effects);
     return;
   }
-  if (done + count(TaskState::kLost) < tasks_.size()) return;
+  const std::size_t lost = count(TaskState::kLost);
+  if (done + lost + count(TaskState::kFailed) < tasks_.size()) return;
   // Nobody is working any more. Wait for the deadline only if somebody lost may still come back.
-  const bool returning = std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& entry) {
-    return entry.second.state == TaskState::kLost && !present_.contains(entry.first);
-  });
-  if (!returning || context.now >= deadline_) close("nobody left to answer", effects);
+  if (lost == 0 || context.now >= deadline_) close("nobody left to answer", effects);
 }
 
 void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects) {
@@ -258,7 +253,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       continue;
     }
     if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
-    if (task.state != TaskState::kLost)
+    if (at_work(task.state))
       effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason}});
   }
   const bool short_of_answers = completed < rules_.clients_per_round;

@@ -123,7 +123,9 @@ class RoundEngine {
 
  private:
   enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
-  enum class TaskState { kAssigned, kFetching, kDone, kLost };
+  // kLost: vanished, and may come back before the deadline. kFailed: cannot do this round's work.
+  enum class TaskState { kAssigned, kFetching, kDone, kLost, kFailed };
+  static bool at_work(TaskState state) { return state != TaskState::kLost && state != TaskState::kFailed; }
   struct Task {
     TaskState state = TaskState::kAssigned;
     SampleCount samples;
@@ -142,8 +144,8 @@ class RoundEngine {
 
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
   void assign(ClientId client, const StepContext& context, std::vector<Effect>& effects);
-  // Marks a task lost and asks somebody else, if there is anybody.
-  void lose(ClientId client, const std::string& reason, const StepContext& context,
+  // Marks a task lost or failed and asks somebody else, if there is anybody.
+  void lose(ClientId client, TaskState state, const std::string& reason, const StepContext& context,
             std::vector<Effect>& effects);
   std::size_t clients_needed() const;
   void close_if_complete(const StepContext& context, std::vector<Effect>& effects);
@@ -151,6 +153,7 @@ class RoundEngine {
   void finish(const std::string& reason, std::vector<Effect>& effects);
   // Why an offer cannot be taken, or nothing.
   std::optional<Error> objection(ClientId client, const protocol::UpdateOffer& offer) const;
+  // The task of a client that is at work in this round, or null.
   Task* active_task(ClientId client, RoundNumber round);
   std::vector<aggregation::Candidate> candidates(bool without_task) const;
   std::size_t count(TaskState state) const;
@@ -158,8 +161,9 @@ class RoundEngine {
   RoundRules rules_;
   std::unique_ptr<aggregation::Sampler> sampler_;
   Phase phase_ = Phase::kWaiting;
-  RoundNumber round_;  // the round in progress, or the last one
-  Time deadline_;      // of the round in progress
+  RoundNumber round_;       // the round in progress, or the last one
+  Time deadline_;           // of the round in progress
+  std::size_t wanted_ = 0;  // clients first asked in it
   std::set<ClientId> present_;
   std::map<ClientId, Task> tasks_;  // of the round in progress
   bool announced_waiting_ = false;

@@ -49,8 +49,9 @@ struct Harness {
     REQUIRE(effect<ClientEngine::PrepareRun>() != nullptr);
     feed(ClientEngine::RunPrepared{kRun});
   }
-  void request(std::uint32_t round) {
+  void request(std::uint32_t round, const protocol::Manifest& model = {}) {
     protocol::TrainRequest request;
+    request.model = model;
     request.run = kRun;
     request.round = RoundNumber(round);
     request.coverage = Coverage::all(10);
@@ -183,6 +184,23 @@ TEST_CASE("client: data that cannot be prepared fails the work that waits for it
   h.feed(ClientEngine::RunRejected{kRun, {ErrorCode::kNotFound, "no data here"}});
   REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
   CHECK(h.sent<protocol::TaskFailed>()->reason == "no data here");
+  h.request(2);  // the reason is told again
+  REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
+  CHECK(h.sent<protocol::TaskFailed>()->reason == "no data here");
+}
+
+TEST_CASE("client: the same round of another model is new work: the coordinator has begun again") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(1);
+  h.finish_training(1);
+  protocol::Manifest other;
+  other.layout = sha256("another");
+  h.request(1, other);
+  CHECK(h.sent<protocol::UpdateOffer>() == nullptr);
+  CHECK(h.effect<ClientEngine::Abandon>() != nullptr);
+  CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
 }
 
 TEST_CASE("client: a final refusal stops it for good, and it says why") {

@@ -175,6 +175,36 @@ TEST_CASE("round: a client that comes back before the deadline is asked again an
   CHECK(h.one<RoundEngine::CloseRound>()->completed == 3);
 }
 
+TEST_CASE("round: a client that failed and then leaves frees no second slot and is not waited for") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.arrive({3, 4});
+  h.feed(RoundEngine::Failed{ClientId(0), {kRun, RoundNumber(1), ErrorCode::kInvalid, "no data"}});
+  CHECK(h.all<RoundEngine::Assign>().size() == 1);
+  h.feed(RoundEngine::ClientLeft{ClientId(0)});
+  CHECK(h.all<RoundEngine::Assign>().empty());
+  for (const std::uint32_t client : {1U, 2U, 3U, 4U})
+    h.feed(RoundEngine::Failed{ClientId(client), {kRun, RoundNumber(1), ErrorCode::kInvalid, "no data"}});
+  REQUIRE(h.one<RoundEngine::CloseRound>());  // not at the deadline
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 0);
+}
+
+TEST_CASE("round: a newcomer fills a slot that is empty, not one that was filled already") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.feed(RoundEngine::ClientLeft{ClientId(0)});
+  CHECK(h.all<RoundEngine::Assign>().empty());
+  h.arrive({3});
+  REQUIRE(h.one<RoundEngine::Assign>());
+  CHECK(h.one<RoundEngine::Assign>()->client == ClientId(3));
+  h.arrive({4});
+  CHECK(h.all<RoundEngine::Assign>().empty());
+  // The one that was replaced is still welcome with what it has trained.
+  h.arrive({0});
+  REQUIRE(h.one<RoundEngine::Assign>());
+  CHECK(h.one<RoundEngine::Assign>()->client == ClientId(0));
+}
+
 TEST_CASE("round: over-selection asks more clients and cancels those not needed") {
   Harness h;
   h.rules.over_selection = 1.5;
