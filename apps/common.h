@@ -1,4 +1,4 @@
-// What the programs share: version, logging, exit codes, reading a run file, ending on a signal.
+// What the programs share: version, logging, exit codes, reading a run file.
 #pragma once
 
 #include <string>

@@ -14,7 +14,8 @@ namespace {
 constexpr const char* kProgram = "fedge";
 constexpr const char* kExamples = R"(
 Examples:
-  fedge token create --data-dir /var/lib/fedge --count 3    three join tokens, one a line
+  fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433 --count 3
+                                                            three join tokens, one a line
   fedge client ls --data-dir /var/lib/fedge
   fedge client revoke 7 --data-dir /var/lib/fedge
   fedge reference                                           every key of a run file
@@ -24,7 +25,7 @@ struct Options {
   std::string data_directory;
   std::string address;
   std::uint32_t client = 0;
-  int count = 1;
+  std::size_t count = 1;
   double hours = 24;
   bool markdown = false;
 };
@@ -40,16 +41,20 @@ int create_tokens(const Options& options) {
   const auto address = options.address.empty() ? fedge::server::last_address(options.data_directory)
                                                : fedge::protocol::parse_address(options.address);
   if (!address) return fedge::apps::report_failure(kProgram, address.error());
-  fedge::server::Enrolment enrolment(options.data_directory);
+  if (address->host == "0.0.0.0" || address->host == "::")
+    return fedge::apps::report_failure(
+        kProgram,
+        fedge::invalid("the coordinator listens on every address of this machine; give the one that "
+                       "clients reach it at with --address HOST:PORT"));
   const std::chrono::seconds lifetime(static_cast<std::int64_t>(options.hours * 3600));
-  for (int i = 0; i < options.count; ++i) {
-    const auto created = enrolment.create_token(unix_now(), lifetime);
-    if (!created) return fedge::apps::report_failure(kProgram, created.error());
+  const auto created =
+      fedge::server::Enrolment(options.data_directory).create_tokens(options.count, unix_now(), lifetime);
+  if (!created) return fedge::apps::report_failure(kProgram, created.error());
+  for (const auto& token : *created)
     std::printf("%s\n",
                 fedge::protocol::encode_join_token(
-                    {.addresses = {*address}, .coordinator = key->public_key(), .secret = created->secret})
+                    {.addresses = {*address}, .coordinator = key->public_key(), .secret = token.secret})
                     .c_str());
-  }
   return fedge::apps::kOk;
 }
 
@@ -122,7 +127,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.001, 87600.0));
   auto* client = app.add_subcommand("client", "Enrolled clients")->require_subcommand(1);
   auto* list = client->add_subcommand("ls", "List clients and open invitations");
-  auto* revoke_command = client->add_subcommand("revoke", "Refuse a client from now on");
+  auto* revoke_command =
+      client->add_subcommand("revoke", "Give a client no more work, and refuse it from now on");
   revoke_command->add_option("client", options.client, "Its number, as in: fedge client ls")->required();
   for (auto* command : {create, list, revoke_command})
     command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")->required();

@@ -65,7 +65,10 @@ int run(const Options& options) {
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (!error) (*daemon)->stop();
   });
-  (*daemon)->on_finished([&] { signals.cancel(); });
+  (*daemon)->on_finished([&] {
+    signals.cancel();
+    signals.clear();  // from now on a signal ends the program
+  });
   (*daemon)->start();
   io.run();
   if (const auto& failure = (*daemon)->failure()) return fedge::apps::report_failure(kProgram, *failure);

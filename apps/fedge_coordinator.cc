@@ -18,7 +18,8 @@ constexpr const char* kProgram = "fedge-coordinator";
 constexpr const char* kExamples = R"(
 Examples:
   fedge-coordinator --data-dir /var/lib/fedge --listen 0.0.0.0:7433 --run fashion.toml --out results
-  fedge token create --data-dir /var/lib/fedge       then, on a device: fedge-client join TOKEN
+  fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433
+                                                     then, on a device: fedge-client join TOKEN
 )";
 
 struct Options {
@@ -48,8 +49,8 @@ int run(const Options& options) {
   if (!document) return fedge::apps::report_failure(kProgram, document.error());
   const auto config = fedge::server::read_run_config(*document);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
-  auto output = fedge::server::RunOutput::create(options.out, *config);
-  if (!output) return fedge::apps::report_failure(kProgram, output.error());
+  // Opened below, once this is known to be the only coordinator of its data directory and address.
+  std::optional<fedge::server::RunOutput> output;
   fedge::server::RoundTable table(stdout, config->rounds);
 
   boost::asio::io_context io;
@@ -73,6 +74,7 @@ int run(const Options& options) {
                                           .on_finished =
                                               [&](fedge::Result<fedge::ParameterVector> model) {
                                                 signals.cancel();
+                                                signals.clear();  // from now on a signal ends the program
                                                 table.finish();
                                                 if (model) {
                                                   note(output->finish(*model));
@@ -82,6 +84,9 @@ int run(const Options& options) {
                                               }},
                                          *config);
   if (!coordinator) return fedge::apps::report_failure(kProgram, coordinator.error());
+  auto opened = fedge::server::RunOutput::create(options.out, *config);
+  if (!opened) return fedge::apps::report_failure(kProgram, opened.error());
+  output.emplace(std::move(*opened));
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (!error) (*coordinator)->stop("the coordinator was told to stop");
   });

@@ -13,6 +13,7 @@
 #include "client/handshake.h"
 #include "client/vector_chunks.h"
 #include "core/crypto/random.h"
+#include "core/platform/files.h"
 #include "learn/task.h"
 #include "protocol/session/endpoint.h"
 
@@ -46,9 +47,10 @@ Result<std::shared_ptr<const learn::Task>> build_task(const protocol::RunDescrip
 
 class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
  public:
-  Impl(boost::asio::io_context& io, DaemonOptions options, Membership membership,
+  Impl(boost::asio::io_context& io, DaemonOptions options, DirectoryLock lock, Membership membership,
        std::shared_ptr<protocol::TlsIdentity> identity)
-      : io_(io),
+      : lock_(std::move(lock)),
+        io_(io),
         options_(std::move(options)),
         membership_(std::move(membership)),
         identity_(std::move(identity)),
@@ -85,6 +87,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
   void disconnected(const Error& error) { step(ClientEngine::Disconnected{error}); }
 
+  DirectoryLock lock_;  // two daemons with one key would throw each other out
   boost::asio::io_context& io_;
   DaemonOptions options_;
   Membership membership_;
@@ -152,8 +155,13 @@ void Daemon::Impl::connect() {
       membership_.coordinators[next_address_++ % membership_.coordinators.size()];
   protocol::connect(io_, identity_, address, membership_.coordinator_key,
                     [self = shared_from_this()](Result<std::shared_ptr<protocol::Link>> connected) {
-                      if (self->engine_.stopped()) return;
-                      if (!connected) return self->disconnected(connected.error());
+                      if (self->engine_.stopped()) {
+                        if (connected) (*connected)->close("client stopped");
+                        return;
+                      }
+                      // Who answers at that address may be anybody: only the coordinator's own word is final.
+                      if (!connected)
+                        return self->disconnected({ErrorCode::kUnavailable, connected.error().message});
                       self->link_ = *connected;
                       greet(self->link_, self->options_.software, "",
                             [self](Result<protocol::Welcome> welcome) {
@@ -272,10 +280,11 @@ Daemon::~Daemon() { impl_->shut_down(); }
 
 Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, DaemonOptions options) {
   FEDGE_TRY(membership, read_membership(options.state_directory));
+  FEDGE_TRY(lock, DirectoryLock::acquire(options.state_directory));
   FEDGE_TRY(key, open_node_key(options.state_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
-  return std::unique_ptr<Daemon>(
-      new Daemon(std::make_shared<Impl>(io, std::move(options), std::move(membership), std::move(identity))));
+  return std::unique_ptr<Daemon>(new Daemon(std::make_shared<Impl>(
+      io, std::move(options), std::move(lock), std::move(membership), std::move(identity))));
 }
 
 void Daemon::on_finished(std::function<void()> finished) { impl_->finished_ = std::move(finished); }

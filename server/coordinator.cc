@@ -12,6 +12,7 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/limits.h"
+#include "server/checked_sink.h"
 #include "server/enrolment.h"
 #include "server/gatekeeper.h"
 #include "server/run_state.h"
@@ -20,25 +21,6 @@ namespace fedge::server {
 namespace {
 
 constexpr std::size_t kMaxStoredPayload = std::size_t{64} << 30;
-
-// Checks every value on its way into the store, so that folding later cannot fail.
-class CheckedSink final : public protocol::ChunkSink {
- public:
-  CheckedSink(const RunState& state, std::shared_ptr<protocol::StoredObject> object)
-      : state_(state), object_(std::move(object)) {}
-  bool has(std::size_t chunk) const override { return object_->has(chunk); }
-  Result<void> write(std::size_t chunk, std::span<const std::byte> bytes) override {
-    const std::span<const float> values(reinterpret_cast<const float*>(bytes.data()),
-                                        bytes.size() / sizeof(float));
-    const protocol::Manifest& manifest = object_->manifest();
-    FEDGE_TRY_VOID(state_.check(manifest.coverage, manifest.first_value(chunk), values));
-    return object_->write(chunk, bytes);
-  }
-
- private:
-  const RunState& state_;
-  std::shared_ptr<protocol::StoredObject> object_;
-};
 
 }  // namespace
 
@@ -93,8 +75,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void discard(ClientId client);
   void release(const protocol::StoredObject& update) { parts_.updates->remove(update.manifest().id()); }
   void close_round(const RoundEngine::CloseRound& close);
+  void lose_update(ClientId client, RoundNumber round, const Error& fault);
   void fail(const Error& error);
-  void finish(std::optional<Error> error);
+  void finish();
   void arm_timer();
   void report(const Event& event) {
     if (options_.on_event) options_.on_event(event);
@@ -118,6 +101,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Stored stored_;
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round
+  std::optional<Error> failure_;
   bool finished_ = false;
 };
 
@@ -138,10 +122,14 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
 }
 
 void Coordinator::Impl::step(const RoundEngine::Input& input) {
+  if (finished_) return;
   std::vector<RoundEngine::Effect> effects;
   engine_.step(input, {now(), rng_}, effects);
-  for (const auto& effect : effects) perform(effect);
-  arm_timer();
+  for (const auto& effect : effects) {
+    if (finished_) return;  // carrying out the last one failed the run
+    perform(effect);
+  }
+  if (!finished_) arm_timer();
 }
 
 void Coordinator::Impl::arm_timer() {
@@ -157,9 +145,15 @@ void Coordinator::Impl::arm_timer() {
 }
 
 void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> link) {
+  if (finished_) {
+    link->send(protocol::RunEnded{state_.config().id, "the run has finished"});
+    return link->close("the run has ended");
+  }
   if (const auto known = peers_.find(client); known != peers_.end()) {
     const auto old = known->second.link;
     departed(client, old.get());
+    old->send(protocol::Goodbye{ErrorCode::kStale,
+                                "this client has connected again, from " + link->peer_address()});
     old->close("this client has connected again");
   }
   link->set_callbacks({.on_message =
@@ -205,7 +199,9 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
              .with("client", std::int64_t{client.value()})
              .with("reason",
                    std::string("sent ") + protocol::name_of(message) + ", which is not a client's to send"));
-  peer->second.link->close(std::string("unexpected message ") + protocol::name_of(message));
+  const std::string reason = std::string("unexpected message ") + protocol::name_of(message);
+  peer->second.link->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
+  peer->second.link->close(reason);
 }
 
 void Coordinator::Impl::perform(const RoundEngine::Effect& effect) {
@@ -217,7 +213,7 @@ void Coordinator::Impl::perform(const RoundEngine::Effect& effect) {
                         [&](const RoundEngine::CloseRound& close) { close_round(close); },
                         [&](const RoundEngine::Finished& finished) {
                           report(Event{Severity::kInfo, "run.finished", {}}.with("reason", finished.reason));
-                          finish(std::nullopt);
+                          finish();
                         },
                         [&](const Event& event) { report(event); }},
              effect);
@@ -227,11 +223,8 @@ void Coordinator::Impl::assign(const RoundEngine::Assign& work) {
   const auto peer = peers_.find(work.client);
   if (peer == peers_.end()) return;
   // A key revoked since it connected gets no more work; the loss comes back as an input.
-  if (const auto known = gate_.check(*peer->second.link); !known) {
-    peer->second.link->send(protocol::Goodbye{known.error().code, known.error().message});
-    peer->second.link->close(known.error().message);
-    return;
-  }
+  if (const auto known = gate_.check(*peer->second.link); !known)
+    return gate_.refuse(peer->second.link, known.error());
   const auto& model = state_.model_object();
   peer->second.link->serve(model->manifest(), model);
   send(work.client, protocol::TrainRequest{state_.config().id, work.round, model->manifest(), work.coverage,
@@ -248,21 +241,33 @@ void Coordinator::Impl::fetch(const RoundEngine::Fetch& fetch) {
   const auto peer = peers_.find(client);
   if (peer == peers_.end()) return;
   auto object = parts_.updates->create(fetch.offer.update);
-  if (!object) return fail(object.error());
+  if (!object) return lose_update(client, round, object.error());
+  const auto sink = std::make_shared<CheckedSink>(state_, *object);
   peer->second.fetching = fetch.offer.update;
   stored_[client] = *object;
-  peer->second.link->fetch(fetch.offer.update, std::make_shared<CheckedSink>(state_, *object),
-                           [self = weak_from_this(), client, round](Result<void> done) {
+  peer->second.link->fetch(fetch.offer.update, sink,
+                           [self = weak_from_this(), client, round, sink](Result<void> done) {
                              const auto alive = self.lock();
                              if (!alive) return;
                              if (const auto it = alive->peers_.find(client); it != alive->peers_.end())
                                it->second.fetching.reset();
                              if (done) return alive->step(RoundEngine::Stored{client, round});
+                             if (sink->fault()) return alive->lose_update(client, round, *sink->fault());
                              // A link that broke says so itself: the client may come back in time.
                              if (done.error().code == ErrorCode::kUnavailable) return;
                              alive->discard(client);
                              alive->step(RoundEngine::Damaged{client, round, done.error()});
                            });
+}
+
+// No file, no space or a bad disk here costs this update, not the run; the client is not to blame.
+void Coordinator::Impl::lose_update(ClientId client, RoundNumber round, const Error& fault) {
+  report(Event{Severity::kError, "update.not_stored", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason", fault.message));
+  discard(client);
+  step(RoundEngine::Damaged{
+      client, round, {ErrorCode::kResource, "the coordinator could not store this update"}});
 }
 
 void Coordinator::Impl::discard(ClientId client) {
@@ -315,16 +320,19 @@ protocol::Traffic Coordinator::Impl::traffic_since_last_round() {
 void Coordinator::Impl::fail(const Error& error) {
   if (finished_) return;
   report(Event{Severity::kError, "run.failed", {}}.with("reason", error.message));
-  finish(error);
+  failure_ = error;
+  step(RoundEngine::Stop{"the run has failed"});  // tells the clients
+  finish();
 }
 
-void Coordinator::Impl::finish(std::optional<Error> error) {
+void Coordinator::Impl::finish() {
   if (std::exchange(finished_, true)) return;
   timer_.cancel();
   if (listener_) listener_->stop();
+  gate_.close("the run has ended");
   for (auto& [client, peer] : peers_) peer.link->close("the run has ended");
-  boost::asio::post(worker_, [self = shared_from_this(), error] {
-    auto model = error ? Result<ParameterVector>(*error) : self->state_.load_model();
+  boost::asio::post(worker_, [self = shared_from_this(), failure = failure_] {
+    auto model = failure ? Result<ParameterVector>(*failure) : self->state_.load_model();
     auto shared = std::make_shared<Result<ParameterVector>>(std::move(model));
     boost::asio::post(self->io_, [self, shared] {
       if (self->options_.on_finished) self->options_.on_finished(std::move(*shared));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,6 +82,9 @@ std::optional<ClientRecord> read_client(const nlohmann::json& item) {
 
 Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 
+// A fault of this machine, whatever its code, must not read like a refusal: clients give up on those.
+Error unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
+
 }  // namespace
 
 Enrolment::Enrolment(std::filesystem::path data_directory)
@@ -120,25 +124,41 @@ Result<void> Enrolment::write(const EnrolmentBook& book) const {
                                {"key", to_hex(client.key)},
                                {"enrolled", client.enrolled},
                                {"revoked", client.revoked}});
-  return write_file_atomic(file_, json.dump(1) + "\n", 0600);
+  const std::string text = json.dump(1) + "\n";
+  if (text.size() > kMaxBook)
+    return Error{ErrorCode::kResource, file_.string() + " would be larger than " +
+                                           std::to_string(kMaxBook >> 20) + " MiB, its limit"};
+  return write_file_atomic(file_, text, 0600);
 }
 
 Result<Enrolment::NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds lifetime) {
+  FEDGE_TRY(created, create_tokens(1, now, lifetime));
+  return created.front();
+}
+
+Result<std::vector<Enrolment::NewToken>> Enrolment::create_tokens(std::size_t count, UnixSeconds now,
+                                                                  std::chrono::seconds lifetime) {
   const BookLock lock(directory_ / "enrolment.lock");
   if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
   FEDGE_TRY(book, read());
   std::uint32_t next = 0;
   for (const TokenRecord& token : book.tokens) next = std::max(next, token.client.value() + 1);
-  NewToken created{ClientId(next), random_hex(kSecretBytes)};
-  book.tokens.push_back({created.client, hash_of(created.secret), now + lifetime.count(), false, false});
+  std::vector<NewToken> created;
+  for (std::size_t i = 0; i < count; ++i) {
+    created.push_back({ClientId(next++), random_hex(kSecretBytes)});
+    book.tokens.push_back(
+        {created.back().client, hash_of(created.back().secret), now + lifetime.count(), false, false});
+  }
   FEDGE_TRY_VOID(write(book));
   return created;
 }
 
 Result<ClientId> Enrolment::redeem(const std::string& secret, const PublicKey& key, UnixSeconds now) {
   const BookLock lock(directory_ / "enrolment.lock");
-  if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
-  FEDGE_TRY(book, read());
+  if (!lock.held()) return unavailable(system_error("cannot lock the enrolment book in", directory_, errno));
+  auto read_book = read();
+  if (!read_book) return unavailable(read_book.error());
+  EnrolmentBook& book = *read_book;
   const std::string hash = hash_of(secret);
   const auto token = std::find_if(book.tokens.begin(), book.tokens.end(),
                                   [&](const TokenRecord& t) { return equal_secrets(t.secret_hash, hash); });
@@ -156,18 +176,30 @@ Result<ClientId> Enrolment::redeem(const std::string& secret, const PublicKey& k
   token->used = true;
   const ClientId client = token->client;
   book.clients.push_back({client, key, now, false});
-  FEDGE_TRY_VOID(write(book));
+  if (const auto written = write(book); !written) return unavailable(written.error());
   return client;
 }
 
-Result<ClientId> Enrolment::authenticate(const PublicKey& key) const {
+Result<void> Enrolment::refresh() {
+  struct stat file {};
+  std::optional<FileState> state;
+  if (::stat(file_.c_str(), &file) == 0)
+    state = FileState{file.st_ino, file.st_mtim.tv_sec * std::int64_t{1'000'000'000} + file.st_mtim.tv_nsec,
+                      static_cast<std::uint64_t>(file.st_size)};
+  if (state && state == indexed_) return {};
   FEDGE_TRY(book, read());
-  const auto known = std::find_if(book.clients.begin(), book.clients.end(),
-                                  [&](const ClientRecord& c) { return c.key == key; });
-  if (known == book.clients.end())
-    return refused("this client is not enrolled here; join with a token first");
-  if (known->revoked) return refused("this client's key has been revoked");
-  return known->client;
+  index_.clear();
+  for (const ClientRecord& client : book.clients) index_.emplace(client.key, client);
+  indexed_ = state;
+  return {};
+}
+
+Result<ClientId> Enrolment::authenticate(const PublicKey& key) {
+  if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
+  const auto known = index_.find(key);
+  if (known == index_.end()) return refused("this client is not enrolled here; join with a token first");
+  if (known->second.revoked) return refused("this client's key has been revoked");
+  return known->second.client;
 }
 
 Result<void> Enrolment::revoke(ClientId client) {

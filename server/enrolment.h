@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,11 +53,16 @@ class Enrolment {
     std::string secret;
   };
   Result<NewToken> create_token(UnixSeconds now, std::chrono::seconds lifetime);
+  // So many at once.
+  Result<std::vector<NewToken>> create_tokens(std::size_t count, UnixSeconds now,
+                                              std::chrono::seconds lifetime);
   // Uses up the token and binds its client number to this key. The same key may redeem the same
-  // token again (its first answer was lost). Wrong, used, expired, revoked: kRefused.
+  // token again (its first answer was lost). Wrong, used, expired, revoked: kRefused; a book that
+  // cannot be read or written: kUnavailable.
   Result<ClientId> redeem(const std::string& secret, const PublicKey& key, UnixSeconds now);
-  // The client with this key; kRefused if it is unknown or revoked.
-  Result<ClientId> authenticate(const PublicKey& key) const;
+  // The client with this key; kRefused if it is unknown or revoked, kUnavailable as above. The book is
+  // read again only when its file has changed.
+  Result<ClientId> authenticate(const PublicKey& key);
   // Refuses this client, or this token's future user, from now on.
   Result<void> revoke(ClientId client);
 
@@ -64,9 +70,20 @@ class Enrolment {
 
  private:
   Result<void> write(const EnrolmentBook& book) const;
+  Result<void> refresh();  // the index, if the file has changed
+
+  // What tells one state of the book's file from another.
+  struct FileState {
+    std::uint64_t inode = 0;
+    std::int64_t changed = 0;  // nanoseconds since 1970
+    std::uint64_t size = 0;
+    bool operator==(const FileState&) const = default;
+  };
 
   std::filesystem::path directory_;
   std::filesystem::path file_;
+  std::optional<FileState> indexed_;  // the state that `index_` was made from
+  std::map<PublicKey, ClientRecord> index_;
 };
 
 }  // namespace fedge::server

@@ -67,8 +67,15 @@ void Gatekeeper::refuse(const std::shared_ptr<protocol::Link>& link, const Error
   report_(Event{Severity::kWarning, "client.refused", {}}
               .with("address", link->peer_address())
               .with("reason", error.message));
-  link->send(protocol::Goodbye{error.code, error.message});
+  // What is wrong on this machine is for its log, not for a stranger.
+  const bool ours = error.code == ErrorCode::kUnavailable;
+  link->send(protocol::Goodbye{
+      error.code, ours ? "the coordinator cannot check who you are now; try again later" : error.message});
   link->close(error.message);
+}
+
+void Gatekeeper::close(const std::string& reason) {
+  for (const auto& link : std::exchange(waiting_, {})) link->close(reason);
 }
 
 }  // namespace fedge::server

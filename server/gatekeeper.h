@@ -26,11 +26,14 @@ class Gatekeeper {
 
   void receive(std::shared_ptr<protocol::Link> link);
   // Whether the key of this link is still welcome.
-  Result<ClientId> check(const protocol::Link& link) const { return enrolment_.authenticate(link.peer()); }
+  Result<ClientId> check(const protocol::Link& link) { return enrolment_.authenticate(link.peer()); }
+  // Tells the peer why it is not let in, or no longer, and closes the link.
+  void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
+  // Closes the links that have not said hello yet.
+  void close(const std::string& reason);
 
  private:
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
-  void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
 
   Enrolment enrolment_;
   std::string software_;

@@ -187,8 +187,12 @@ Result<SecretKey> load_or_create_key(const std::filesystem::path& path) {
   FEDGE_TRY(existing, load_key(path));
   if (existing) return std::move(*existing);
   SecretKey key = SecretKey::generate();
-  FEDGE_TRY_VOID(store_key(key, path));
-  return key;
+  const auto stored = store_key(key, path);
+  if (stored) return key;
+  // Another process may have made one at the same moment: that is the key then.
+  FEDGE_TRY(other, load_key(path));
+  if (other) return std::move(*other);
+  return stored.error();
 }
 
 }  // namespace fedge

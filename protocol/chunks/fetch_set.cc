@@ -80,9 +80,11 @@ Result<std::optional<FetchSet::Finished>> FetchSet::refuse(const ChunkRefused& r
                    ", which is not being fetched");
   const ChunkAmount before = fetch->outstanding();
   FEDGE_TRY_VOID(fetch->refuse(refused.first, refused.count));
-  return after(
-      fetch, before,
-      refused.error.with_prefix("the peer does not send object " + short_hex(refused.object) + ": "));
+  Error error =
+      refused.error.with_prefix("the peer does not send object " + short_hex(refused.object) + ": ");
+  // Here kUnavailable means that the link broke, which it has not.
+  if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kNotFound;
+  return after(fetch, before, std::move(error));
 }
 
 std::optional<FetchSet::Finished> FetchSet::after(Fetches::iterator fetch, const ChunkAmount& before,

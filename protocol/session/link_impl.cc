@@ -25,7 +25,8 @@ void LinkImpl::start() {
   if (accepted_ && !authorised_ && phase_ == Phase::kOpen) {
     deadline_.expires_after(timeouts_.handshake);
     deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error && !self->authorised_) self->fail({ErrorCode::kRefused, "no acceptable hello came in time"});
+      if (!error && !self->authorised_)
+        self->fail({ErrorCode::kUnavailable, "no acceptable hello came in time"});
     });
   }
   boost::asio::post(ticker_.get_executor(), [self = shared_from_this()] { self->on_readable(); });

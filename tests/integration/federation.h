@@ -152,6 +152,7 @@ class HostilePeer {
                                  verdict = *word;
                                if (const auto* word = std::get_if<protocol::Goodbye>(&message))
                                  goodbye = *word;
+                               if (std::holds_alternative<protocol::RunEnded>(message)) ended = true;
                              },
                          .on_closed = [this](const Error&) { closed = true; }});
   }
@@ -189,6 +190,7 @@ class HostilePeer {
   std::optional<protocol::UpdateVerdict> verdict;
   std::optional<protocol::Goodbye> goodbye;
   bool closed = false;
+  bool ended = false;  // the run, as the coordinator says
 
  private:
   Federation& federation_;

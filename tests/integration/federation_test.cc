@@ -1,5 +1,8 @@
 #include "tests/integration/federation.h"
 
+#include <filesystem>
+#include <fstream>
+
 using namespace fedge;
 using test::Federation;
 using test::HostilePeer;
@@ -170,4 +173,90 @@ TEST_CASE("federation: messages that are not a client's to send close its link, 
   f.run_until([&] { return peer.closed; });
   CHECK(f.reported("client.misbehaved"));
   f.run_to_the_end();
+}
+
+TEST_CASE("federation: an enrolment book that cannot be read is a fault to wait for, not a refusal") {
+  Federation f(1, {});
+  HostilePeer peer(f);
+  peer.join(f.token());
+  REQUIRE(*peer.answer);
+  const auto book = f.directory.path() / "coordinator" / "enrolment.json";
+  std::filesystem::rename(book, book.string() + ".kept");
+  std::ofstream(book) << "{";
+  peer.greet("");
+  REQUIRE(!*peer.answer);
+  CHECK(peer.answer->error().code == ErrorCode::kUnavailable);
+  CHECK(peer.answer->error().message ==
+        "the coordinator refused: the coordinator cannot check who you are now; try again later");
+  CHECK(f.reported("enrolment.json is damaged"));
+  std::filesystem::rename(book.string() + ".kept", book);
+  peer.greet("");
+  CHECK(*peer.answer);
+}
+
+TEST_CASE("federation: a client that finds somebody else at the address tries again") {
+  Federation f(1, {});
+  const auto state = f.directory.path() / "client";
+  auto key = client::open_node_key(state);
+  REQUIRE(key);
+  REQUIRE(client::write_membership(state, {{f.coordinator->address()}, key->public_key(), ClientId(0)}));
+  std::size_t disconnected = 0;
+  auto daemon = client::Daemon::create(f.io, {.state_directory = state,
+                                              .software = "test",
+                                              .backoff = {.first = seconds(0.01), .longest = seconds(0.02)},
+                                              .stop_after_run = true,
+                                              .on_event = [&](const Event& event) {
+                                                if (event.name == "client.disconnected") ++disconnected;
+                                              }});
+  REQUIRE(daemon);
+  (*daemon)->start();
+  f.run_until([&] { return disconnected >= 3; });
+  CHECK(!(*daemon)->failure());
+  const auto second = client::Daemon::create(f.io, {.state_directory = state, .software = "test"});
+  REQUIRE(!second);
+  CHECK_MESSAGE(second.error().message.find("in use by another process") != std::string::npos,
+                second.error().message);
+}
+
+TEST_CASE("federation: an update that cannot be stored is lost alone, and the client is not blamed") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1"});
+  HostilePeer one(f);
+  one.join(f.token());
+  HostilePeer two(f);
+  two.join(f.token());
+  one.wait_for_task(1);
+  two.wait_for_task(1);
+  const auto updates = f.directory.path() / "coordinator" / "chunks" / "updates";
+  std::filesystem::remove_all(updates);
+  one.send_update(one.offer(one.zero_update()), one.zero_update());
+  CHECK(!one.verdict->accepted);
+  CHECK(one.verdict->reason == "the coordinator could not store this update");
+  CHECK(f.reported("update.not_stored client=0"));
+  std::filesystem::create_directory(updates);
+  two.send_update(two.offer(two.zero_update()), two.zero_update());
+  CHECK(two.verdict->accepted);
+  f.run_to_the_end();
+  CHECK(f.rounds[0].clients_completed == 1);
+}
+
+TEST_CASE("federation: a run that fails tells its clients and ends by itself") {
+  Federation f(1, {"run.wait_for_clients=1"});
+  HostilePeer peer(f);
+  peer.join(f.token());
+  peer.wait_for_task(1);
+  for (const auto& file :
+       std::filesystem::directory_iterator(f.directory.path() / "coordinator" / "chunks" / "models"))
+    std::filesystem::resize_file(file.path(), 0);
+  peer.send_update(peer.offer(peer.zero_update()), peer.zero_update());
+  CHECK(peer.verdict->accepted);
+  f.run_until([&] { return f.final_model.has_value() && peer.closed; });
+  REQUIRE(!*f.final_model);
+  CHECK_MESSAGE(
+      f.final_model->error().message.find("is shorter than what was stored in it") != std::string::npos,
+      f.final_model->error().message);
+  CHECK(f.reported("run.failed"));
+  CHECK(peer.ended);
+  CHECK(f.rounds.empty());
+  f.io.run_for(std::chrono::seconds(20));
+  CHECK(f.io.stopped());  // nothing is left to wait for
 }

@@ -175,7 +175,7 @@ TEST_CASE("hostile: one who is not authorised in time is told so and closed") {
   net.authorise_at_once = false;
   net.listen({.timeouts = {.handshake = std::chrono::milliseconds(200)}});
   const Goodbye goodbye = answer_to(net, encode_frame(Hello{}));
-  CHECK(goodbye.code == ErrorCode::kRefused);
+  CHECK(goodbye.code == ErrorCode::kUnavailable);
   CHECK(goodbye.reason.find("in time") != std::string::npos);
 }
 
