@@ -43,7 +43,7 @@ class CnnWorkspace final : public Workspace {
   AlignedBuffer<float> logits;
 };
 
-class Cnn final : public Model {
+class Cnn final : public LayeredModel {
  public:
   explicit Cnn(const CnnShape& shape)
       : shape_(shape),
@@ -69,17 +69,6 @@ class Cnn final : public Model {
     return std::make_unique<CnnWorkspace>(conv1_.shape(), conv2_.shape(), shape_, max_batch);
   }
 
-  float loss_and_gradient(std::span<const float> parameters, const Batch& batch, std::span<float> gradient,
-                          Workspace& workspace) const override {
-    return backpropagate(parameters, batch, 1.0F, {gradient.data(), 0.0F}, workspace);
-  }
-
-  float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate, float weight_decay,
-                 Workspace& workspace) const override {
-    return backpropagate(parameters, batch, -learning_rate,
-                         {parameters.data(), 1.0F - learning_rate * weight_decay}, workspace);
-  }
-
   void forward(std::span<const float> parameters, std::span<const float> inputs, std::span<float> logits,
                Workspace& workspace) const override {
     auto& space = static_cast<CnnWorkspace&>(workspace);
@@ -102,7 +91,7 @@ class Cnn final : public Model {
   }
 
   float backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
-                      const Destination& destination, Workspace& workspace) const {
+                      const Destination& destination, Workspace& workspace) const override {
     auto& s = static_cast<CnnWorkspace&>(workspace);
     const std::size_t rows = batch.labels.size();
     const float* w = parameters.data();

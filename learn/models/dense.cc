@@ -24,7 +24,7 @@ class DenseWorkspace final : public Workspace {
   std::vector<AlignedBuffer<float>> gradients;  // with respect to the same
 };
 
-class DenseModel final : public Model {
+class DenseModel final : public LayeredModel {
  public:
   explicit DenseModel(const std::vector<std::size_t>& widths) {
     auto layout = std::make_shared<ParameterLayout>();
@@ -43,17 +43,6 @@ class DenseModel final : public Model {
 
   std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const override {
     return std::make_unique<DenseWorkspace>(layers_, max_batch);
-  }
-
-  float loss_and_gradient(std::span<const float> parameters, const Batch& batch, std::span<float> gradient,
-                          Workspace& workspace) const override {
-    return backpropagate(parameters, batch, 1.0F, {gradient.data(), 0.0F}, workspace);
-  }
-
-  float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate, float weight_decay,
-                 Workspace& workspace) const override {
-    return backpropagate(parameters, batch, -learning_rate,
-                         {parameters.data(), 1.0F - learning_rate * weight_decay}, workspace);
   }
 
   void forward(std::span<const float> parameters, std::span<const float> inputs, std::span<float> logits,
@@ -78,7 +67,7 @@ class DenseModel final : public Model {
   }
 
   float backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
-                      const Destination& destination, Workspace& workspace) const {
+                      const Destination& destination, Workspace& workspace) const override {
     auto& space = static_cast<DenseWorkspace&>(workspace);
     const std::size_t rows = batch.labels.size();
     run_forward(parameters, batch.inputs.data(), rows, space);
