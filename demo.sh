@@ -103,15 +103,32 @@ if ! read -r address <"$scratch/ready"; then
 fi
 echo "Coordinator listens on $address; starting $clients clients"
 
-mapfile -t tokens < <("$bin/fedge" token create --data-dir "$scratch/coordinator" --count "$clients")
+"$bin/fedge" token create --data-dir "$scratch/coordinator" --count "$clients" >"$scratch/tokens"
+mapfile -t tokens <"$scratch/tokens"
 for i in "${!tokens[@]}"; do
   "$bin/fedge-client" --state-dir "$scratch/client-$i" --log-level warning run --once --token "${tokens[$i]}" \
     >"$scratch/client-$i.log" 2>&1 &
   pids+=($!)
 done
 
-status=0
-wait "$coordinator" || status=$?
+# Until the coordinator ends, or any process fails.
+running=("${pids[@]}")
+while :; do
+  ended=
+  status=0
+  wait -n -p ended "${running[@]}" || status=$?
+  if [ "$status" -ne 0 ] || [ "$ended" = "$coordinator" ]; then
+    break
+  fi
+  for i in "${!running[@]}"; do
+    [ "${running[$i]}" != "$ended" ] || unset "running[$i]"
+  done
+done
+if [ "$status" -ne 0 ] && [ "$ended" != "$coordinator" ]; then
+  tail -n 3 -- "$scratch"/client-*.log >&2 || true
+  echo "demo.sh: a client failed with exit code $status" >&2
+  exit "$status"
+fi
 if [ "$status" -ne 0 ]; then
   tail -n 3 -- "$scratch"/client-*.log >&2 || true
   echo "demo.sh: the coordinator failed with exit code $status" >&2

@@ -1,5 +1,7 @@
 #include "apps/common.h"
 
+#include <new>
+
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -31,6 +33,16 @@ void log_event(const Event& event) {
 int report_failure(const std::string& program, const Error& error) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), error.message.c_str());
   return kFailed;
+}
+
+int run_safely(const std::string& program, const std::function<int()>& command) {
+  try {
+    return command();
+  } catch (const std::bad_alloc&) {
+    return report_failure(program, {ErrorCode::kResource, "there is not enough memory for this"});
+  } catch (const std::exception& error) {
+    return report_failure(program, {ErrorCode::kUnavailable, error.what()});
+  }
 }
 
 Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments) {

@@ -1,6 +1,7 @@
 // What the programs share: version, logging, exit codes, reading a run file.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ void log_event(const Event& event);
 
 // Prints "PROGRAM: MESSAGE" to standard error and returns the exit code for it.
 int report_failure(const std::string& program, const Error& error);
+
+// Runs a program's command; an exception (no memory, no temporary directory) ends it with a sentence
+// and kFailed instead of a core dump.
+int run_safely(const std::string& program, const std::function<int()>& command);
 
 // Reads a TOML file and applies --set assignments in order.
 Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments);

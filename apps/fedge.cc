@@ -140,9 +140,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
   }
-  if (*create) return create_tokens(options);
-  if (*list) return list_clients(options);
-  if (*revoke_command) return revoke(options);
-  if (*reference) return print_reference(options);
-  return fedge::apps::kWrongUsage;
+  return fedge::apps::run_safely(kProgram, [&] {
+    if (*create) return create_tokens(options);
+    if (*list) return list_clients(options);
+    if (*revoke_command) return revoke(options);
+    return print_reference(options);
+  });
 }

@@ -113,6 +113,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
   }
-  if (*join_command) return join(options);
-  return *run_command ? run(options) : status(options);
+  return fedge::apps::run_safely(kProgram, [&] {
+    if (*join_command) return join(options);
+    return *run_command ? run(options) : status(options);
+  });
 }

@@ -151,5 +151,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
   }
-  return *run_command ? run(options) : report(options);
+  return fedge::apps::run_safely(kProgram, [&] { return *run_command ? run(options) : report(options); });
 }

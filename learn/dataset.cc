@@ -145,6 +145,13 @@ Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {
   return std::make_shared<const Dataset>(std::move(data));
 }
 
+Result<void> check_partition(const DataSpec& spec, const Rng& rng) {
+  FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
+  FEDGE_TRY(parts, partition(spec.partition, labels.values, kClasses, rng));
+  static_cast<void>(parts);
+  return {};
+}
+
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng) {
   if (const auto known = describe(spec); !known) return known.error();
   FEDGE_CHECK(client < spec.partition.clients, "the partition has fewer clients");

@@ -357,6 +357,9 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   FEDGE_TRY(key, open_coordinator_key(options.data_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
   FEDGE_TRY(test, learn::load_test(run.task.data));
+  // Said here rather than by every client. A host may lack the training set; its clients do not.
+  const auto possible = learn::check_partition(run.task.data, Rng(run.seed));
+  if (!possible && possible.error().code != ErrorCode::kNotFound) return possible.error();
   FEDGE_TRY(model, learn::make_model(run.task.model, test->shape, test->classes));
   const auto chunks = options.data_directory / "chunks";
   FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kMaxStoredPayload));

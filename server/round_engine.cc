@@ -169,7 +169,8 @@ std::size_t RoundEngine::count(TaskState state) const {
 }
 
 std::size_t RoundEngine::clients_needed() const {
-  return round_ == RoundNumber(0) ? rules_.first_round_clients : rules_.min_available;
+  return round_ == RoundNumber(0) ? std::max(rules_.first_round_clients, rules_.min_available)
+                                  : rules_.min_available;
 }
 
 void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
@@ -187,8 +188,9 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   round_ = next(round_);
   deadline_ = context.now + rules_.deadline;
   tasks_.clear();
+  // 100 times 1.1 is a little more than 110 in binary.
   const auto wanted = static_cast<std::size_t>(
-      std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection));
+      std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
   const auto pool = candidates(false);
   const auto selected = sampler_->select({.round = round_,
                                           .candidates = pool,

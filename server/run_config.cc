@@ -4,6 +4,7 @@
 
 #include "core/crypto/sha256.h"
 #include "protocol/limits.h"
+#include "protocol/text.h"
 
 namespace fedge::server {
 namespace {
@@ -13,7 +14,10 @@ constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 RunConfig read_sections(config::Reader& root) {
   RunConfig run;
   config::Reader section = root.section("run");
-  run.name = section.text("name", "run", "Name of the run, for people: in logs, reports and file names.");
+  run.name = section.text("name", "run", "Name of the run, for people: in logs and reports.");
+  if (const auto fit = protocol::check_text(run.name, protocol::kMaxText, "the name");
+      run.name.empty() || !fit)
+    section.fail("name", run.name.empty() ? "is empty" : "cannot be sent to clients: " + fit.error().message);
   run.rounds = static_cast<std::uint32_t>(section.integer("rounds", 10, {1, 1'000'000}, "Rounds to train."));
   run.seed = static_cast<std::uint64_t>(
       section.integer("seed", 1, {0, kNoLimit}, "Seed of every random draw of the run."));
@@ -28,11 +32,15 @@ RunConfig read_sections(config::Reader& root) {
       "chunk_size", protocol::kDefaultChunkSize, {protocol::kMinChunkSize, protocol::kMaxChunkSize},
       "Bytes in one chunk of a model or an update; a multiple of 4."));
   if (run.chunk_size % 4 != 0) section.fail("chunk_size", "is not a multiple of 4");
-  root.adopt(section);
   run.task = learn::read_task(root);
+  const std::size_t clients = run.task.data.partition.clients;
+  const std::string too_many = "is more than data.partition.clients, which is " + std::to_string(clients);
+  if (wait > 0 && static_cast<std::size_t>(wait) > clients) section.fail("wait_for_clients", too_many);
+  root.adopt(section);
   run.sampling = aggregation::read_sampling(root);
+  if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many);
   run.strategy = aggregation::read_strategy(root);
-  run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : run.task.data.partition.clients;
+  run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : clients;
   root.ignore("simulation");
   return run;
 }

@@ -46,14 +46,15 @@ Result<RunState> RunState::create(const RunConfig& config, const learn::Model& m
 }
 
 RoundRules RunState::rules() const {
-  const std::size_t contributors = config_.sampling.clients_per_round;
+  const std::size_t contributors =
+      std::min(config_.sampling.clients_per_round, config_.task.data.partition.clients);
   const std::uint64_t share =
       config_.strategy.fixed_point.max_total_weight().value() / std::max<std::size_t>(contributors, 1);
   return {.run = config_.id,
           .layout = model_->layout()->hash(),
           .parameters = model_->layout()->size(),
           .rounds = config_.rounds,
-          .clients_per_round = contributors,
+          .clients_per_round = config_.sampling.clients_per_round,
           .over_selection = config_.sampling.over_selection,
           .first_round_clients = config_.wait_for_clients,
           .min_available = config_.sampling.min_available,
@@ -129,7 +130,7 @@ Result<RoundMetrics> RunState::close(const RoundEngine::CloseRound& round,
   metrics.round = round.round.value();
   metrics.clients_selected = round.selected;
   metrics.clients_completed = round.completed;
-  metrics.train_loss = round.train_loss;
+  metrics.train_loss = round.completed > 0 ? round.train_loss : kNotMeasured;
   metrics.bytes_up = circumstances.up.value();
   metrics.bytes_down = circumstances.down.value();
   metrics.model_hash = to_hex(hash_);

@@ -1,5 +1,6 @@
 #include "sim/devices.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fedge::sim {
@@ -7,7 +8,12 @@ namespace {
 
 constexpr double kBytesPerMegabit = 1e6 / 8;
 
-Duration time_for(double amount, double per_second) { return seconds(amount / per_second); }
+// A device that needs longer than any run never finishes; more would not fit into a Duration.
+constexpr double kLongestSeconds = 1e9;
+
+Duration time_for(double amount, double per_second) {
+  return seconds(std::min(amount / per_second, kLongestSeconds));
+}
 
 }  // namespace
 

@@ -60,13 +60,17 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   wall_start_ = wall_seconds();
   for (std::uint32_t i = 0; i < clients_.size(); ++i) step_client(ClientId(i), client::ClientEngine::Start{});
   while (!queue_.empty() && !finished_ && !failure_) {
-    if (hooks.interrupted && hooks.interrupted()) break;
+    if (hooks.interrupted && hooks.interrupted()) return {};
     auto entry = queue_.pop();
     now_ = entry.at;
     ++events_;
     dispatch(entry.payload);
   }
   if (failure_) return *failure_;
+  if (!finished_)
+    return Error{ErrorCode::kUnavailable, "the simulation has come to a standstill in round " +
+                                              std::to_string(engine_.round().value()) +
+                                              ": nobody is left who could go on"};
   return {};
 }
 
@@ -167,6 +171,7 @@ void Simulation::arm_server_timer() {
 
 void Simulation::cut(ClientId id, const char* reason) {
   at(id).online = false;
+  at(id).down_free = at(id).up_free = now_;  // what was under way is gone
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
   step_server(server::RoundEngine::ClientLeft{id});
 }
@@ -283,7 +288,8 @@ void Simulation::assign(const server::RoundEngine::Assign& work) {
   }
   server_sends(work.client, protocol::TrainRequest{state_.config().id, work.round, manifest, work.coverage,
                                                    work.time_left});
-  Rng draws = root_.fork("dropout", work.round.value(), work.client.value());
+  Rng draws =
+      root_.fork("dropout", work.round.value(), work.client.value()).fork("session", at(work.client).session);
   if (draws.uniform() >= spec_.dropout_probability) return;
   const Device device(spec_, work.client, root_);
   const Bytes payload(manifest.payload_size);

@@ -19,11 +19,13 @@ std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> supported{&kPortable};
 #if FEDGE_X86_KERNELS
   // Even the function that fills a table may use the new instructions: ask first.
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
+  const bool v3 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  if (v3) {
     static const Kernels kV3 = x86_64_v3::table("x86-64-v3");
     supported.push_back(&kV3);
   }
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+  if (v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) {
     static const Kernels kV4 = x86_64_v4::table("x86-64-v4");
     supported.push_back(&kV4);

@@ -58,16 +58,17 @@ void RoundTable::add(const RoundMetrics& metrics) {
   seconds_ = metrics.wall_seconds;
   char accuracy[16] = "-";
   char loss[16] = "-";
+  char train[16] = "-";
   if (!std::isnan(metrics.test_accuracy))
     std::snprintf(accuracy, sizeof accuracy, "%.2f %%", 100 * metrics.test_accuracy);
   if (!std::isnan(metrics.test_loss)) std::snprintf(loss, sizeof loss, "%.4f", metrics.test_loss);
+  if (!std::isnan(metrics.train_loss)) std::snprintf(train, sizeof train, "%.4f", metrics.train_loss);
   const std::string clients =
       std::to_string(metrics.clients_completed) + "/" + std::to_string(metrics.clients_selected);
-  std::fprintf(out_, "%6llu  %8s  %8s  %8.4f  %9s  %9s  %9s  %12s  %s\n",
-               static_cast<unsigned long long>(metrics.round), accuracy, loss, metrics.train_loss,
-               clients.c_str(), format_bytes(metrics.bytes_up).c_str(),
-               format_bytes(metrics.bytes_down).c_str(), format_seconds(metrics.virtual_seconds).c_str(),
-               metrics.model_hash.substr(0, 12).c_str());
+  std::fprintf(out_, "%6llu  %8s  %8s  %8s  %9s  %9s  %9s  %12s  %s\n",
+               static_cast<unsigned long long>(metrics.round), accuracy, loss, train, clients.c_str(),
+               format_bytes(metrics.bytes_up).c_str(), format_bytes(metrics.bytes_down).c_str(),
+               format_seconds(metrics.virtual_seconds).c_str(), metrics.model_hash.substr(0, 12).c_str());
   if (done_ < rounds_) draw_bar();
   std::fflush(out_);
 }

@@ -55,7 +55,7 @@ struct Example {
     test::write_tiny_dataset(data);
     arguments =
         "run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" + data.path().string() +
-        " --set data.partition.clients=4 --set sampling.clients_per_round=4"
+        " --set data.partition.clients=4 --set sampling.clients_per_round=3"
         " --set run.rounds=3 ";
   }
   std::filesystem::path directory(const std::string& name) const { return out.path() / name; }

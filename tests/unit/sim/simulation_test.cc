@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include <algorithm>
 
 #include "core/platform/thread_pool.h"
@@ -118,6 +120,7 @@ TEST_CASE("simulation: when everybody always drops out, rounds end at their dead
                 "run.round_deadline=100", "run.rounds=2", "sampling.clients_per_round=10"});
   REQUIRE(outcome.rounds.size() == 2);
   CHECK(outcome.rounds[0].clients_completed == 0);
+  CHECK(std::isnan(outcome.rounds[0].train_loss));
   CHECK(outcome.rounds[0].model_hash == outcome.rounds[1].model_hash);
   CHECK(outcome.count("reason=\"deadline\"") == 2);
 }

@@ -1,0 +1,55 @@
+#include "server/run_config.h"
+
+#include <doctest/doctest.h>
+
+using namespace fedge;
+
+namespace {
+
+Result<server::RunConfig> read(const std::string& text) {
+  const auto document = config::parse_toml(text, "run.toml");
+  REQUIRE(document);
+  return server::read_run_config(*document);
+}
+
+std::string complaint(const std::string& text) {
+  const auto run = read(text);
+  REQUIRE_FALSE(run);
+  CHECK(run.error().code == ErrorCode::kInvalid);
+  return run.error().message;
+}
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("run file: an empty one is a run of ten clients, all of which are waited for") {
+  const auto run = read("");
+  REQUIRE(run);
+  CHECK(run->name == "run");
+  CHECK(run->wait_for_clients == 10);
+  CHECK(run->chunk_size == 256 << 10);
+}
+
+TEST_CASE("run file: the id is that of the contents, not of their order or spelling") {
+  const auto one = read("[run]\nrounds = 3\nseed = 4\n");
+  const auto same = read("# the same\nrun = { seed = 4, rounds = 3 }\n");
+  const auto other = read("[run]\nrounds = 3\nseed = 5\n");
+  REQUIRE((one && same && other));
+  CHECK(one->id == same->id);
+  CHECK(one->id != other->id);
+  CHECK(one->task_text == other->task_text);  // clients are told the seed beside it
+}
+
+TEST_CASE("run file: what could never run is refused by file, line and key") {
+  CHECK(contains(complaint("[run]\nname = \"\"\n"), "run.toml:2: run.name: is empty"));
+  CHECK(contains(complaint("[run]\nname = \"a\\u0007b\"\n"), "run.name: cannot be sent to clients"));
+  CHECK(
+      contains(complaint("[run]\nname = \"" + std::string(2000, 'x') + "\"\n"), "run.name: cannot be sent"));
+  CHECK(contains(complaint("[run]\nchunk_size = 4098\n"), "run.chunk_size: is not a multiple of 4"));
+  CHECK(contains(complaint("[run]\nwait_for_clients = 11\n"),
+                 "run.wait_for_clients: is more than data.partition.clients, which is 10"));
+  CHECK(contains(complaint("[sampling]\nmin_available = 11\n"),
+                 "sampling.min_available: is more than data.partition.clients, which is 10"));
+  CHECK(contains(complaint("[run]\nround = 3\n"), "rounds"));  // did you mean
+}
