@@ -157,6 +157,27 @@ TEST_CASE("tokens: made on the command line, listed, revoked") {
   CHECK(run("fedge client revoke 9" + data).code == 1);
 }
 
+TEST_CASE("tokens: an address that leads nowhere is not put into one") {
+  const TemporaryDirectory directory;
+  REQUIRE(write_file_atomic(directory.path() / "address", "0.0.0.0:7433\n"));
+  const Outcome token = run("fedge token create --data-dir " + directory.path().string());
+  CHECK(token.code == 1);
+  CHECK(token.output.find("--address HOST:PORT") != std::string::npos);
+}
+
+TEST_CASE("errors: a second coordinator in one data directory leaves the first one's results alone") {
+  const Example example;
+  const TemporaryDirectory directory;
+  const auto lock = DirectoryLock::acquire(directory.path());
+  REQUIRE(lock);
+  REQUIRE(write_file_atomic(directory.path() / "metrics.jsonl", "a round\n"));
+  const Outcome second = run("fedge-coordinator --" + example.arguments + " --data-dir " +
+                             directory.path().string() + " --out " + directory.path().string());
+  CHECK(second.code == 1);
+  CHECK(second.output.find("is in use by another process") != std::string::npos);
+  CHECK(*read_file(directory.path() / "metrics.jsonl", 100) == "a round\n");
+}
+
 TEST_CASE("reference: every key of the example run file is in it") {
   const Outcome reference = run("fedge reference");
   REQUIRE(reference.code == 0);
