@@ -15,6 +15,7 @@
 
 #include "aggregation/fixed_point.h"
 #include "aggregation/kernels/fold.h"
+#include "aggregation/value_check.h"
 #include "aggregation/weight_map.h"
 #include "core/aligned_buffer.h"
 #include "core/coverage.h"
@@ -30,7 +31,11 @@ struct UpdateView {
   SampleCount weight;
   const Coverage* coverage = nullptr;
   std::span<const float> values;
+  // The values count this many times, the weight but once: positive, at most kMaxFactor. Rounded to what
+  // keeps weight * factor within 29 significant bits, so that every machine gets the same product.
+  double factor = 1.0;
 };
+inline constexpr double kMaxFactor = 1e6;
 
 class Accumulator {
  public:
@@ -38,9 +43,9 @@ class Accumulator {
   Accumulator(std::shared_ptr<const ParameterLayout> layout, FixedPoint format,
               const FoldKernel& kernel = fold_kernels().front());
 
-  // Whether an update of this weight may still be folded: 1 to kMaxUpdateWeight, and the total
-  // within what the sums can hold.
-  Result<void> admit(SampleCount weight) const;
+  // Whether an update of this weight may still be folded: 1 to kMaxUpdateWeight, and the total (each
+  // weight times its factor, if that is above 1) within what the sums can hold.
+  Result<void> admit(SampleCount weight, double factor = 1.0) const;
 
   // Finds the first value that is not finite or beyond max_abs. `first` is the position of
   // values[0] in the packed payload of `coverage`; the error names the parameter and the value.
@@ -54,13 +59,11 @@ class Accumulator {
   // The same in two parts, for payloads that arrive from a chunk store: open() counts the update's
   // weight over its coverage, then add() is called for each piece of its packed payload exactly
   // once. Every piece must have passed check(); one that has not is an internal error.
-  Result<void> open(const Coverage& coverage, SampleCount weight);
-  void add(const Coverage& coverage, SampleCount weight, std::size_t first, std::span<const float> values);
+  // Of `update`, open() looks at no values; add() is given a piece of them.
+  Result<void> open(const UpdateView& update);
+  void add(const UpdateView& piece, std::size_t first);
 
-  // model += learning_rate * mean, per parameter, for a slice of the model starting at `first`;
-  // computed in double and rounded once. Parameters without contributors are left alone.
-  void apply(std::size_t first, std::span<float> model, double learning_rate) const;
-  // The mean itself (0 where nobody contributed), for tests and for server optimizers.
+  // The mean of parameters first, first + 1, ... in double; 0 where nobody contributed.
   void mean(std::size_t first, std::span<double> out) const;
 
   std::size_t updates() const { return updates_; }
@@ -73,11 +76,11 @@ class Accumulator {
   void clear();
 
  private:
-  // Whether this weight fits on top of a total.
-  Result<void> admit(SampleCount weight, SampleCount total) const;
-  // Whether this update fits the layout and, on top of a total, the sums.
-  Result<void> admit(const UpdateView& update, SampleCount total) const;
-  void count(const Coverage& coverage, SampleCount weight);
+  // Whether this weight fits on top of what the sums hold already.
+  Result<void> admit(SampleCount weight, double factor, std::uint64_t held) const;
+  // Whether this update fits the layout and, on top of that, the sums.
+  Result<void> admit(const UpdateView& update, std::uint64_t held) const;
+  void count(const UpdateView& update);
   void require_sums();
 
   std::shared_ptr<const ParameterLayout> layout_;
@@ -89,6 +92,7 @@ class Accumulator {
   WeightMap weights_;
   std::size_t updates_ = 0;
   SampleCount total_weight_;
+  std::uint64_t held_ = 0;  // of max_total_weight(): each weight times max(1, factor), rounded up
 };
 
 }  // namespace fedge::aggregation

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 
 namespace fedge::aggregation {
 namespace {
@@ -13,6 +14,15 @@ constexpr std::size_t kBlock = 4096;
 // Parameters in one thread's task: large against the cost of handing it out, small enough that a
 // model of half a megabyte still occupies two threads.
 constexpr std::size_t kTask = 16 * kBlock;
+
+// weight * factor in 29 significant bits: times a float32 it is exact in a double, so that kernels that
+// fuse the product into the rounding and kernels that do not agree.
+double scale_of(SampleCount weight, double factor) {
+  const double product = static_cast<double>(weight.value()) * factor;
+  int exponent = 0;
+  const double mantissa = std::frexp(product, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(mantissa, 29)), exponent - 29);
+}
 
 }  // namespace
 
@@ -50,7 +60,7 @@ bool Folding::fold_block(const std::vector<Packed>& packed, Range block, Sign si
       const Range common{std::max(block.begin, range->begin), std::min(block.end, range->end)};
       const std::size_t position =
           one.positions[static_cast<std::size_t>(range - ranges.begin())] + common.begin - range->begin;
-      const FoldInput part = input(one.update->values.data() + position, one.update->weight, sign);
+      const FoldInput part = input(one.update->values.data() + position, *one.update, sign);
       if (common == block)
         whole.push_back(part);
       else
@@ -73,7 +83,7 @@ bool Folding::run_part(const UpdateView& update, std::size_t first) const {
     std::size_t parameter = range.begin + (first + done - skipped);
     while (parameter < range.end && done < update.values.size()) {
       const std::size_t count = std::min({kBlock, range.end - parameter, update.values.size() - done});
-      const FoldInput part = input(update.values.data() + done, update.weight, Sign::kAdd);
+      const FoldInput part = input(update.values.data() + done, update, Sign::kAdd);
       good &= add(parameter, {&part, 1}, count);
       parameter += count;
       done += count;
@@ -83,8 +93,8 @@ bool Folding::run_part(const UpdateView& update, std::size_t first) const {
   return good;
 }
 
-FoldInput Folding::input(const float* values, SampleCount weight, Sign sign) const {
-  const double scale = static_cast<double>(weight.value()) * unit_;
+FoldInput Folding::input(const float* values, const UpdateView& update, Sign sign) const {
+  const double scale = scale_of(update.weight, update.factor) * unit_;
   const auto largest = static_cast<double>(std::bit_cast<float>(limit_));
   return {.values = values,
           .scale = sign == Sign::kAdd ? scale : -scale,

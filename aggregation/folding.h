@@ -35,7 +35,7 @@ class Folding {
     std::vector<std::size_t> positions;
   };
 
-  FoldInput input(const float* values, SampleCount weight, Sign sign) const;
+  FoldInput input(const float* values, const UpdateView& update, Sign sign) const;
   bool fold_block(const std::vector<Packed>& packed, Range block, Sign sign,
                   std::vector<FoldInput>& whole) const;
   bool add(std::size_t begin, std::span<const FoldInput> inputs, std::size_t count) const;

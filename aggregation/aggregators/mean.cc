@@ -1,0 +1,126 @@
+#include "aggregation/aggregators/mean.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "aggregation/accumulator.h"
+#include "core/aligned_buffer.h"
+
+namespace fedge::aggregation {
+namespace {
+
+// Values of a stored update held in memory at a time.
+constexpr std::size_t kPiece = std::size_t{1} << 16;
+// What an update weighs where all weigh the same: more than 1, so that a mean is rounded more finely
+// than its contributions.
+constexpr std::uint64_t kUniformWeight = 1024;
+
+enum class Weighting { kSamples, kUniform, kNormalised };
+
+class Mean final : public Aggregator {
+ public:
+  Mean(const AggregatorContext& context, Weighting weighting)
+      : context_(context),
+        weighting_(weighting),
+        uniform_weight_(std::clamp<std::uint64_t>(
+            context.fixed_point.max_total_weight().value() / std::max<std::size_t>(context.max_updates, 1), 1,
+            kUniformWeight)),
+        accumulator_(context.layout, context.fixed_point) {}
+
+  Result<void> add(std::span<const Update> updates, Parallel& parallel) override {
+    std::vector<UpdateView> in_memory;
+    for (const Update& update : updates) {
+      UpdateView view = view_of(update);
+      view.values = update.values->in_memory();
+      if (!view.values.empty())
+        in_memory.push_back(view);
+      else
+        FEDGE_TRY_VOID(stream(view, *update.values));
+    }
+    if (!in_memory.empty()) FEDGE_TRY_VOID(accumulator_.fold(in_memory, parallel));
+    for (const Update& update : updates) count_steps(update);
+    return {};
+  }
+
+  Result<void> prepare(Parallel&) override {
+    if (accumulator_.updates() == 0) return Error{ErrorCode::kUnavailable, "no update has arrived"};
+    return {};
+  }
+
+  Result<void> read(std::size_t first, std::span<double> out, Parallel&) override {
+    accumulator_.mean(first, out);
+    if (weighting_ != Weighting::kNormalised) return {};
+    const double tau = weighted_steps_ / static_cast<double>(accumulator_.total_weight().value());
+    for (double& value : out) value *= tau;
+    return {};
+  }
+
+  Coverage covered() const override { return accumulator_.covered(); }
+
+  void clear() override {
+    accumulator_.clear();
+    weighted_steps_ = 0;
+  }
+
+ private:
+  double steps_of(const Update& update) const {
+    return effective_steps(update.steps, context_.local_momentum, context_.local_proximal);
+  }
+
+  UpdateView view_of(const Update& update) const {
+    UpdateView view{
+        .weight = update.weight, .coverage = &update.coverage, .values = {}, .factor = update.factor};
+    if (weighting_ == Weighting::kUniform) view.weight = SampleCount(uniform_weight_);
+    if (weighting_ == Weighting::kNormalised) view.factor /= steps_of(update);
+    return view;
+  }
+
+  // Nothing is left of an update that could not be read to its end: the run cannot go on then.
+  Result<void> stream(UpdateView view, const UpdateValues& values) {
+    FEDGE_TRY_VOID(accumulator_.open(view));
+    AlignedBuffer<float> buffer(kPiece);
+    const std::size_t count = view.coverage->count();
+    for (std::size_t first = 0; first < count; first += kPiece) {
+      const auto piece = buffer.span().first(std::min(kPiece, count - first));
+      FEDGE_TRY_VOID(values.read(first, piece));
+      view.values = piece;
+      accumulator_.add(view, first);
+    }
+    return {};
+  }
+
+  // A sum of doubles depends on its order; rounded to multiples of 2^-20 it does not, up to 2^53.
+  void count_steps(const Update& update) {
+    if (weighting_ != Weighting::kNormalised) return;
+    weighted_steps_ +=
+        std::nearbyint(static_cast<double>(update.weight.value()) * steps_of(update) * 0x1p20) * 0x1p-20;
+  }
+
+  AggregatorContext context_;
+  Weighting weighting_;
+  std::uint64_t uniform_weight_;
+  Accumulator accumulator_;
+  double weighted_steps_ = 0;  // sum of weight * effective steps
+};
+
+AggregatorPart part(Weighting weighting) {
+  return {.make = [weighting](const AggregatorContext& context) -> std::unique_ptr<Aggregator> {
+    return std::make_unique<Mean>(context, weighting);
+  }};
+}
+
+}  // namespace
+
+double effective_steps(std::uint64_t steps, double momentum, double alpha) {
+  const auto tau = static_cast<double>(steps);
+  if (momentum > 0) return (tau - momentum * (1 - std::pow(momentum, tau)) / (1 - momentum)) / (1 - momentum);
+  if (alpha > 0) return (1 - std::pow(1 - alpha, tau)) / alpha;
+  return tau;
+}
+
+AggregatorPart read_mean(config::Reader&) { return part(Weighting::kSamples); }
+AggregatorPart read_uniform_mean(config::Reader&) { return part(Weighting::kUniform); }
+AggregatorPart read_fednova(config::Reader&) { return part(Weighting::kNormalised); }
+
+}  // namespace fedge::aggregation

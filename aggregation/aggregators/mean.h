@@ -1,0 +1,23 @@
+// The mean: every parameter averaged over the updates that cover it, as exact sums (accumulator.h).
+//   mean          weighted by training samples: FedAvg (McMahan et al., AISTATS 2017)
+//   uniform_mean  every update counts the same: SCAFFOLD, FedBuff
+//   fednova       weighted by samples, each update divided by the effective length a_k of its local
+//                 optimizer, the sum multiplied by the mean a_k (Wang et al., NeurIPS 2020, eq. 6-7)
+// Memory: 8 bytes a parameter while updates come in.
+#pragma once
+
+#include "aggregation/aggregators/registry.h"
+
+namespace fedge::aggregation {
+
+AggregatorPart read_mean(config::Reader& section);
+AggregatorPart read_uniform_mean(config::Reader& section);
+AggregatorPart read_fednova(config::Reader& section);
+
+// FedNova's ||a||_1 after `steps` local steps: of plain SGD the number of steps; with momentum rho each
+// step counts for what it moves until the end, [steps - rho (1 - rho^steps) / (1 - rho)] / (1 - rho);
+// with a proximal term (alpha = learning rate * mu) earlier steps decay, (1 - (1 - alpha)^steps) / alpha.
+// At most one of momentum and alpha is not 0.
+double effective_steps(std::uint64_t steps, double momentum, double alpha);
+
+}  // namespace fedge::aggregation

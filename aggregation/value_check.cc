@@ -1,0 +1,54 @@
+#include "aggregation/value_check.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+#include "aggregation/kernels/fold.h"
+
+namespace fedge::aggregation {
+namespace {
+
+// The shortest text that reads back as this number.
+template <class Number>
+std::string number_text(Number value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+}  // namespace
+
+Result<void> check_values(const ParameterLayout& layout, const FixedPoint& format, const PackedPiece& piece) {
+  const std::int32_t limit = limit_bits(format.max_abs);
+  if (fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size()) <= limit) return {};
+  const auto bad = std::find_if(piece.values.begin(), piece.values.end(), [&](float value) {
+    return (std::bit_cast<std::int32_t>(value) & 0x7fffffff) > limit;
+  });
+  const std::size_t position = piece.first + static_cast<std::size_t>(bad - piece.values.begin());
+  return invalid("parameter " + layout.describe(piece.coverage->parameter_at(position)) + " is " +
+                 number_text(*bad) + "; an update may hold finite values up to " +
+                 number_text(format.max_abs) + " in size (strategy.max_abs)");
+}
+
+double sum_of_squares(std::span<const float> values) {
+  constexpr std::size_t kLanes = 8;  // independent sums: the additions need not wait for each other
+  std::array<double, kLanes> sums{};
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const auto value = static_cast<double>(values[i + lane]);
+      sums[lane] += value * value;
+    }
+  for (std::size_t lane = 0; i < values.size(); ++i, ++lane) {
+    const auto value = static_cast<double>(values[i]);
+    sums[lane] += value * value;
+  }
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+}  // namespace fedge::aggregation
