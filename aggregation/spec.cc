@@ -1,5 +1,7 @@
 #include "aggregation/spec.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "aggregation/samplers/sampler.h"
@@ -27,6 +29,55 @@ FixedPoint read_fixed_point(config::Reader& section) {
   return format;
 }
 
+struct ScheduleKind {
+  const char* name;
+  const char* paper;
+  const char* summary;
+  ScheduleSpec (*read)(config::Reader& section);
+};
+
+ScheduleSpec read_synchronous(config::Reader&) { return {}; }
+
+ScheduleSpec read_buffered(config::Reader& section) {
+  ScheduleSpec spec{.buffered = true};
+  spec.buffer_size = static_cast<std::size_t>(
+      section.integer("buffer_size", 10, {1, 1'000'000}, "Updates that move the model once."));
+  spec.staleness_exponent =
+      section.number("staleness_exponent", 0.5, {0.0, 100.0},
+                     "An update trained on a model that has moved s times since counts 1 / (1 + s)^this.");
+  spec.max_staleness = static_cast<std::uint64_t>(section.integer(
+      "max_staleness", 0, {0, 1'000'000}, "An update older than this is refused; 0 = none is too old."));
+  return spec;
+}
+
+constexpr std::array kSchedules = {
+    ScheduleKind{"synchronous", "McMahan et al. 2017", "rounds: the selected clients begin together",
+                 read_synchronous},
+    ScheduleKind{"buffered", "Nguyen et al. 2022", "the model moves whenever so many updates have come",
+                 read_buffered},
+};
+
+template <class Kinds>
+std::vector<std::string> names_of(const Kinds& kinds) {
+  std::vector<std::string> names;
+  for (const auto& kind : kinds) names.emplace_back(kind.name);
+  return names;
+}
+
+// The kind that a part's section names. A recipe that consists of another one says so.
+template <class Kind>
+const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const std::string& strategy,
+                   const std::string& fixed, const char* doc) {
+  const std::vector<std::string> names = names_of(kinds);
+  const auto found = std::find(names.begin(), names.end(), fixed);
+  const std::size_t fallback = found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
+  const std::size_t chosen = section.choice("kind", names, fallback, doc);
+  if (!fixed.empty() && names[chosen] != fixed)
+    section.fail("kind", "strategy.kind = \"" + strategy + "\" is made with \"" + fixed +
+                             "\"; leave this out, or start from \"fedavg\"");
+  return kinds[chosen];
+}
+
 }  // namespace
 
 SamplingSpec read_sampling(config::Reader& root) {
@@ -49,21 +100,52 @@ SamplingSpec read_sampling(config::Reader& root) {
 }
 
 StrategySpec read_strategy(config::Reader& root) {
-  const StrategySpec defaults;
   StrategySpec spec;
   config::Reader section = root.section("strategy");
-  spec.kind = strategy_kinds()[section.choice("kind", strategy_kinds(), 0, "How updates move the model.")];
-  spec.server_learning_rate =
-      section.number("server_learning_rate", defaults.server_learning_rate, {1e-6, 1e3},
-                     "The model moves by this times the mean of the updates.");
+  const std::vector<std::string> kinds = names_of(recipes());
+  const Recipe& recipe = recipes()[section.choice(
+      "kind", kinds, 0, "A published combination of parts; `fedge strategies` explains each.")];
+  spec.kind = recipe.name;
   spec.fixed_point = read_fixed_point(section);
+
+  config::Reader aggregator = section.section("aggregator");
+  const auto& rule = choose(aggregator, aggregator_kinds(), spec.kind, recipe.aggregator,
+                            "How the updates of a round become one step.");
+  spec.aggregator_kind = rule.name;
+  spec.traits = rule.traits;
+  spec.aggregator = rule.read(aggregator);
+  section.adopt(aggregator);
+
+  config::Reader optimizer = section.section("server_optimizer");
+  spec.server_optimizer = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
+                                 "How that step moves the model.")
+                              .read(optimizer);
+  section.adopt(optimizer);
+
+  config::Reader schedule = section.section("schedule");
+  spec.schedule = choose(schedule, std::span<const ScheduleKind>(kSchedules), spec.kind, recipe.schedule,
+                         "When the model moves.")
+                      .read(schedule);
+  section.adopt(schedule);
   root.adopt(section);
   return spec;
 }
 
-const std::vector<std::string>& strategy_kinds() {
-  static const std::vector<std::string> kinds = {"fedavg"};
-  return kinds;
+std::vector<PartDoc> describe_parts() {
+  std::vector<PartDoc> docs;
+  const auto describe = [&](const char* part, const auto& kinds) {
+    for (const auto& kind : kinds) {
+      PartDoc doc{part, kind.name, kind.paper, kind.summary, {}};
+      const config::Table empty;
+      config::Reader section(empty, std::string("strategy.") + part, "", &doc.options);
+      kind.read(section);
+      docs.push_back(std::move(doc));
+    }
+  };
+  describe("aggregator", aggregator_kinds());
+  describe("server_optimizer", server_optimizer_kinds());
+  describe("schedule", kSchedules);
+  return docs;
 }
 
 }  // namespace fedge::aggregation

@@ -1,12 +1,17 @@
 // The run file's [sampling] and [strategy] sections: who takes part in a round and how their updates
-// move the model. Names are those of the registries (samplers/sampler.h, strategy_kinds()).
+// move the model. A strategy is a recipe of parts: strategy.kind names a published combination, and
+// each part may be chosen or tuned in a sub-section of its own. Names are those of the registries
+// (samplers/sampler.h, aggregators/registry.h, server_optimizers/server_optimizer.h, recipes()).
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "aggregation/aggregators/registry.h"
 #include "aggregation/fixed_point.h"
+#include "aggregation/server_optimizers/server_optimizer.h"
 #include "core/config/reader.h"
 
 namespace fedge::aggregation {
@@ -20,17 +25,54 @@ struct SamplingSpec {
   std::size_t min_available = 1;  // connected clients without which no round begins
 };
 
+// When the model moves: after a round of clients that began together, or whenever a buffer of updates
+// is full, whoever they are from (FedBuff; Nguyen et al., AISTATS 2022).
+struct ScheduleSpec {
+  bool buffered = false;
+  std::size_t buffer_size = 10;     // updates that move the model once
+  double staleness_exponent = 0.5;  // an update of staleness s counts 1 / (1 + s)^this
+  std::uint64_t max_staleness = 0;  // an older update is refused; 0 = none is too old
+};
+
+// A published combination of parts. An empty name leaves the part to its default.
+struct Recipe {
+  const char* name;
+  const char* paper;
+  const char* summary;
+  const char* aggregator = "";
+  const char* server_optimizer = "";
+  const char* objective = "";  // of the clients: training.objective.kind
+  const char* schedule = "";
+};
+
 struct StrategySpec {
   std::string kind = "fedavg";
-  double server_learning_rate = 1.0;  // model += this * mean of the updates
+  std::string aggregator_kind = "mean";
+  AggregatorTraits traits;
+  AggregatorPart aggregator;
+  ServerOptimizerFactory server_optimizer;
+  ScheduleSpec schedule;
   FixedPoint fixed_point;
 };
+
+// The first is the default.
+std::span<const Recipe> recipes();
+// The recipe that a run file's root table names (the default if it names none or an unknown one).
+const Recipe& recipe_of(const config::Table& root);
 
 // Read their section; one that is absent has its defaults. Errors are left in `root`, for its
 // finish(); what is returned is then not to be used.
 SamplingSpec read_sampling(config::Reader& root);
 StrategySpec read_strategy(config::Reader& root);
 
-const std::vector<std::string>& strategy_kinds();
+// What a part's name and options may be, for `fedge strategies`.
+struct PartDoc {
+  std::string part;  // "aggregator"
+  std::string name;
+  std::string paper;
+  std::string summary;
+  std::vector<config::KeyDoc> options;
+};
+std::vector<PartDoc> describe_parts();
 
 }  // namespace fedge::aggregation

@@ -12,10 +12,12 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/limits.h"
-#include "server/checked_sink.h"
 #include "server/enrolment.h"
 #include "server/gatekeeper.h"
+#include "server/make_engine.h"
 #include "server/run_state.h"
+#include "server/update_sink.h"
+#include "server/uploads.h"
 
 namespace fedge::server {
 namespace {
@@ -32,7 +34,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
     std::unique_ptr<learn::Model> model;
     std::shared_ptr<const learn::Dataset> test;
     std::unique_ptr<protocol::ChunkStore> models;   // made here
-    std::unique_ptr<protocol::ChunkStore> updates;  // clients': every value in it has been checked
+    std::unique_ptr<protocol::ChunkStore> updates;  // clients'
     std::unique_ptr<ThreadPool> threads;
     std::unique_ptr<RunState> state;
   };
@@ -42,40 +44,31 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         options_(options),
         parts_(std::move(parts)),
         state_(*parts_.state),
-        engine_(state_.rules(), aggregation::make_sampler(state_.config().sampling)),
+        engine_(make_engine(state_.config(), state_.rules())),
         rng_(state_.config().seed),
         gate_(Enrolment(options.data_directory), options.software),
         timer_(io),
         unfinished_(io.get_executor()),
-        worker_(1) {}
+        worker_(1),
+        uploads_(std::make_shared<Uploads>(io, worker_, *parts_.updates, state_)) {}
 
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
-  void step(const RoundEngine::Input& input);
-  void stop(const std::string& reason) { step(RoundEngine::Stop{reason}); }
+  void step(const RunEngine::Input& input);
+  void stop(const std::string& reason) { step(RunEngine::Stop{reason}); }
   void shut_down();
 
   std::unique_ptr<protocol::Listener> listener_;
 
  private:
-  struct Peer {
-    std::shared_ptr<protocol::Link> link;
-    std::optional<protocol::Manifest> fetching;
-  };
-  // An update that is here, checked, and not folded yet.
-  using Stored = std::map<ClientId, std::shared_ptr<protocol::StoredObject>>;
-
   void admit(ClientId client, std::shared_ptr<protocol::Link> link);
   void received(ClientId client, const protocol::Message& message);
   void departed(ClientId client, const protocol::Link* link);
-  void perform(const RoundEngine::Effect& effect);
-  void assign(const RoundEngine::Assign& work);
+  void perform(const RunEngine::Effect& effect);
+  void assign(const RunEngine::Assign& work);
   void send(ClientId client, const protocol::Message& message);
-  void fetch(const RoundEngine::Fetch& fetch);
-  void fold(const RoundEngine::Fold& fold);
-  void discard(ClientId client);
-  void release(const protocol::StoredObject& update) { parts_.updates->remove(update.manifest().id()); }
-  void close_round(const RoundEngine::CloseRound& close);
-  void lose_update(ClientId client, RoundNumber round, const Error& fault);
+  void fetch(const RunEngine::Fetch& fetch);
+  void fold(const RunEngine::Fold& fold);
+  void close_round(const RunEngine::CloseRound& close);
   void fail(const Error& error);
   void finish();
   void arm_timer();
@@ -89,7 +82,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   CoordinatorOptions options_;
   Parts parts_;
   RunState& state_;
-  RoundEngine engine_;
+  std::unique_ptr<RunEngine> engine_;
   Rng rng_;
   Gatekeeper gate_;
   boost::asio::steady_timer timer_;
@@ -97,8 +90,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  std::map<ClientId, Peer> peers_;
-  Stored stored_;
+  std::map<ClientId, std::shared_ptr<protocol::Link>> peers_;
+  std::shared_ptr<Uploads> uploads_;
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round
   std::optional<Error> failure_;
@@ -112,6 +105,14 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   gate_.on_event([self = weak_from_this()](const Event& event) {
     if (const auto alive = self.lock()) alive->report(event);
   });
+  uploads_->set_callbacks({.on_outcome =
+                               [self = weak_from_this()](const RunEngine::Input& outcome) {
+                                 if (const auto alive = self.lock()) alive->step(outcome);
+                               },
+                           .on_event =
+                               [self = weak_from_this()](const Event& event) {
+                                 if (const auto alive = self.lock()) alive->report(event);
+                               }});
   FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), {.address = options_.listen},
                                        [self = weak_from_this()](std::shared_ptr<protocol::Link> link) {
                                          if (const auto alive = self.lock())
@@ -121,10 +122,10 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   return {};
 }
 
-void Coordinator::Impl::step(const RoundEngine::Input& input) {
+void Coordinator::Impl::step(const RunEngine::Input& input) {
   if (finished_) return;
-  std::vector<RoundEngine::Effect> effects;
-  engine_.step(input, {now(), rng_}, effects);
+  std::vector<RunEngine::Effect> effects;
+  engine_->step(input, {now(), rng_}, effects);
   for (const auto& effect : effects) {
     if (finished_) return;  // carrying out the last one failed the run
     perform(effect);
@@ -133,7 +134,7 @@ void Coordinator::Impl::step(const RoundEngine::Input& input) {
 }
 
 void Coordinator::Impl::arm_timer() {
-  const auto deadline = engine_.next_deadline();
+  const auto deadline = engine_->next_deadline();
   if (!deadline) {
     timer_.cancel();
     return;
@@ -150,7 +151,7 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
     return link->close("the run has ended");
   }
   if (const auto known = peers_.find(client); known != peers_.end()) {
-    const auto old = known->second.link;
+    const auto old = known->second;
     departed(client, old.get());
     old->send(protocol::Goodbye{ErrorCode::kStale,
                                 "this client has connected again, from " + link->peer_address()});
@@ -169,28 +170,28 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                                                .with("reason", error.message));
                              alive->departed(client, raw);
                            }});
-  peers_[client] = Peer{link, std::nullopt};
+  peers_[client] = link;
   const RunConfig& config = state_.config();
   link->send(
       protocol::RunDescription{config.id, config.name, config.seed, config.task_text, state_.rules().layout});
-  step(RoundEngine::ClientArrived{client});
+  step(RunEngine::ClientArrived{client});
 }
 
 void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
   const auto peer = peers_.find(client);
-  if (peer == peers_.end() || peer->second.link.get() != link) return;  // replaced meanwhile
+  if (peer == peers_.end() || peer->second.get() != link) return;  // replaced meanwhile
   const protocol::Traffic traffic = link->traffic();
   departed_traffic_.sent += traffic.sent;
   departed_traffic_.received += traffic.received;
   peers_.erase(peer);
-  step(RoundEngine::ClientLeft{client});
+  step(RunEngine::ClientLeft{client});
 }
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
-    return step(RoundEngine::Offered{client, *offer});
+    return step(RunEngine::Offered{client, *offer});
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
-    return step(RoundEngine::Failed{client, *failed});
+    return step(RunEngine::Failed{client, *failed});
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
   const auto peer = peers_.find(client);
@@ -200,18 +201,18 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
              .with("reason",
                    std::string("sent ") + protocol::name_of(message) + ", which is not a client's to send"));
   const std::string reason = std::string("unexpected message ") + protocol::name_of(message);
-  peer->second.link->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
-  peer->second.link->close(reason);
+  peer->second->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
+  peer->second->close(reason);
 }
 
-void Coordinator::Impl::perform(const RoundEngine::Effect& effect) {
-  std::visit(Overloaded{[&](const RoundEngine::Assign& work) { assign(work); },
-                        [&](const RoundEngine::Send& message) { send(message.client, message.message); },
-                        [&](const RoundEngine::Fetch& offered) { fetch(offered); },
-                        [&](const RoundEngine::Fold& accepted) { fold(accepted); },
-                        [&](const RoundEngine::Discard& dropped) { discard(dropped.client); },
-                        [&](const RoundEngine::CloseRound& close) { close_round(close); },
-                        [&](const RoundEngine::Finished& finished) {
+void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
+  std::visit(Overloaded{[&](const RunEngine::Assign& work) { assign(work); },
+                        [&](const RunEngine::Send& message) { send(message.client, message.message); },
+                        [&](const RunEngine::Fetch& offered) { fetch(offered); },
+                        [&](const RunEngine::Fold& accepted) { fold(accepted); },
+                        [&](const RunEngine::Discard& dropped) { uploads_->discard(dropped.client); },
+                        [&](const RunEngine::CloseRound& close) { close_round(close); },
+                        [&](const RunEngine::Finished& finished) {
                           report(Event{Severity::kInfo, "run.finished", {}}.with("reason", finished.reason));
                           finish();
                         },
@@ -219,95 +220,65 @@ void Coordinator::Impl::perform(const RoundEngine::Effect& effect) {
              effect);
 }
 
-void Coordinator::Impl::assign(const RoundEngine::Assign& work) {
+void Coordinator::Impl::assign(const RunEngine::Assign& work) {
   const auto peer = peers_.find(work.client);
   if (peer == peers_.end()) return;
   // A key revoked since it connected gets no more work; the loss comes back as an input.
-  if (const auto known = gate_.check(*peer->second.link); !known)
-    return gate_.refuse(peer->second.link, known.error());
+  if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
   const auto& model = state_.model_object();
-  peer->second.link->serve(model->manifest(), model);
+  peer->second->serve(model->manifest(), model);
   send(work.client, protocol::TrainRequest{state_.config().id, work.round, model->manifest(), work.coverage,
                                            work.time_left});
 }
 
 void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {
-  if (const auto peer = peers_.find(client); peer != peers_.end()) peer->second.link->send(message);
+  if (const auto peer = peers_.find(client); peer != peers_.end()) peer->second->send(message);
 }
 
-void Coordinator::Impl::fetch(const RoundEngine::Fetch& fetch) {
-  const ClientId client = fetch.client;
-  const RoundNumber round = fetch.offer.round;
-  const auto peer = peers_.find(client);
-  if (peer == peers_.end()) return;
-  auto object = parts_.updates->create(fetch.offer.update);
-  if (!object) return lose_update(client, round, object.error());
-  const auto sink = std::make_shared<CheckedSink>(state_, *object);
-  peer->second.fetching = fetch.offer.update;
-  stored_[client] = *object;
-  peer->second.link->fetch(fetch.offer.update, sink,
-                           [self = weak_from_this(), client, round, sink](Result<void> done) {
-                             const auto alive = self.lock();
-                             if (!alive) return;
-                             if (const auto it = alive->peers_.find(client); it != alive->peers_.end())
-                               it->second.fetching.reset();
-                             if (done) return alive->step(RoundEngine::Stored{client, round});
-                             if (sink->fault()) return alive->lose_update(client, round, *sink->fault());
-                             // A link that broke says so itself: the client may come back in time.
-                             if (done.error().code == ErrorCode::kUnavailable) return;
-                             alive->discard(client);
-                             alive->step(RoundEngine::Damaged{client, round, done.error()});
-                           });
+void Coordinator::Impl::fetch(const RunEngine::Fetch& offered) {
+  if (const auto peer = peers_.find(offered.client); peer != peers_.end())
+    uploads_->fetch(offered, peer->second);
 }
 
-// No file, no space or a bad disk here costs this update, not the run; the client is not to blame.
-void Coordinator::Impl::lose_update(ClientId client, RoundNumber round, const Error& fault) {
-  report(Event{Severity::kError, "update.not_stored", {}}
-             .with("client", std::int64_t{client.value()})
-             .with("reason", fault.message));
-  discard(client);
-  step(RoundEngine::Damaged{
-      client, round, {ErrorCode::kResource, "the coordinator could not store this update"}});
-}
-
-void Coordinator::Impl::discard(ClientId client) {
-  if (const auto peer = peers_.find(client); peer != peers_.end() && peer->second.fetching) {
-    peer->second.link->cancel_fetch(peer->second.fetching->id());
-    peer->second.fetching.reset();
-  }
-  if (auto node = stored_.extract(client)) release(*node.mapped());
-}
-
-void Coordinator::Impl::fold(const RoundEngine::Fold& accepted) {
-  auto node = stored_.extract(accepted.client);
-  boost::asio::post(worker_, [self = shared_from_this(), update = std::move(node.mapped()),
-                              weight = accepted.weight]() mutable {
-    const auto folded = self->state_.fold(*update, weight);
-    boost::asio::post(self->io_, [self, folded, update = std::move(update)] {
-      self->release(*update);
+void Coordinator::Impl::fold(const RunEngine::Fold& accepted) {
+  boost::asio::post(worker_, [self = shared_from_this(), accepted, upload = uploads_->take(accepted.client)] {
+    const aggregation::Update update{.client = accepted.client,
+                                     .weight = accepted.weight,
+                                     .steps = accepted.steps,
+                                     .norm = upload.norm,
+                                     .factor = accepted.factor,
+                                     .coverage = upload.object->manifest().coverage,
+                                     .values = std::make_shared<StoredValues>(upload.object)};
+    const auto folded = self->state_.fold({&update, 1});
+    boost::asio::post(self->io_, [self, folded, object = upload.object] {
+      self->uploads_->release(*object);
       if (!folded) self->fail(folded.error());
     });
   });
 }
 
-void Coordinator::Impl::close_round(const RoundEngine::CloseRound& close) {
-  for (auto& [client, peer] : peers_) peer.link->stop_serving(state_.model_object()->manifest().id());
+void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
+  for (auto& [client, link] : peers_) link->stop_serving(state_.model_object()->manifest().id());
   const protocol::Traffic traffic = traffic_since_last_round();
   boost::asio::post(worker_, [self = shared_from_this(), close, traffic] {
     const double elapsed = to_seconds(self->now());
     auto metrics = self->state_.close(close, {traffic.received, traffic.sent, elapsed, elapsed});
     boost::asio::post(self->io_, [self, close, metrics = std::move(metrics)] {
       if (!metrics) return self->fail(metrics.error());
+      if (const auto& reason = self->state_.not_aggregated())
+        self->report(Event{Severity::kWarning, "round.not_aggregated", {}}
+                         .with("round", std::int64_t{close.round.value()})
+                         .with("reason", reason->message));
       if (self->options_.on_round) self->options_.on_round(*metrics);
-      self->step(RoundEngine::Committed{close.round});
+      self->step(RunEngine::Committed{close.round});
     });
   });
 }
 
 protocol::Traffic Coordinator::Impl::traffic_since_last_round() {
   protocol::Traffic total = departed_traffic_;
-  for (const auto& [client, peer] : peers_) {
-    const protocol::Traffic traffic = peer.link->traffic();
+  for (const auto& [client, link] : peers_) {
+    const protocol::Traffic traffic = link->traffic();
     total.sent += traffic.sent;
     total.received += traffic.received;
   }
@@ -321,7 +292,7 @@ void Coordinator::Impl::fail(const Error& error) {
   if (finished_) return;
   report(Event{Severity::kError, "run.failed", {}}.with("reason", error.message));
   failure_ = error;
-  step(RoundEngine::Stop{"the run has failed"});  // tells the clients
+  step(RunEngine::Stop{"the run has failed"});  // tells the clients
   finish();
 }
 
@@ -330,7 +301,7 @@ void Coordinator::Impl::finish() {
   timer_.cancel();
   if (listener_) listener_->stop();
   gate_.close("the run has ended");
-  for (auto& [client, peer] : peers_) peer.link->close("the run has ended");
+  for (auto& [client, link] : peers_) link->close("the run has ended");
   boost::asio::post(worker_, [self = shared_from_this(), failure = failure_] {
     auto model = failure ? Result<ParameterVector>(*failure) : self->state_.load_model();
     auto shared = std::make_shared<Result<ParameterVector>>(std::move(model));

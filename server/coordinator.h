@@ -1,4 +1,4 @@
-// Coordinator: the daemon around RoundEngine. The io_context's thread runs links, timers and the
+// Coordinator: the daemon around RunEngine. The io_context's thread runs links, timers and the
 // engine; one worker thread folds updates, applies the aggregate and evaluates, in order. Clients are
 // let in by Enrolment; payloads live in a file chunk store under the data directory, so that the
 // process holds the aggregate or the model, never the updates.

@@ -98,6 +98,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   Task& task = tasks_.at(offered.client);
   task.state = TaskState::kFetching;
   task.samples = offered.offer.samples;
+  task.steps = std::max<std::uint64_t>(offered.offer.steps, 1);
   task.train_loss = offered.offer.train_loss;
   effects.push_back(Fetch{offered.client, offered.offer});
 }
@@ -116,7 +117,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
     return;
   }
   task->state = TaskState::kDone;
-  effects.push_back(Fold{stored.client, stored.round, task->samples});
+  effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, 1.0});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
   close_if_complete(context, effects);
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "aggregation/value_check.h"
+#include "core/aligned_buffer.h"
 #include "learn/evaluate.h"
 
 namespace fedge::server {
@@ -16,8 +18,13 @@ std::span<float> as_floats(std::span<std::byte> bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-std::span<const float> as_floats(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+// Values of an update in memory at a time while it is looked at.
+constexpr std::size_t kPiece = std::size_t{1} << 16;
+
+// Most updates that can make one step of the model.
+std::size_t contributors(const RunConfig& config) {
+  if (config.strategy.schedule.buffered) return config.strategy.schedule.buffer_size;
+  return std::min(config.sampling.clients_per_round, config.task.data.partition.clients);
 }
 
 }  // namespace
@@ -29,7 +36,13 @@ RunState::RunState(const RunConfig& config, const learn::Model& model, const lea
       test_(&test),
       store_(&store),
       parallel_(&parallel),
-      accumulator_(model.layout(), config.strategy.fixed_point) {}
+      aggregator_(config.strategy.aggregator.make(
+          {.layout = model.layout(),
+           .fixed_point = config.strategy.fixed_point,
+           .max_updates = contributors(config),
+           .local_momentum = static_cast<double>(config.task.training.momentum),
+           .seed = config.seed})),
+      optimizer_(config.strategy.server_optimizer(model.layout()->size())) {}
 
 Result<RunState> RunState::create(const RunConfig& config, const learn::Model& model,
                                   const learn::Dataset& test, protocol::ChunkStore& store,
@@ -46,10 +59,8 @@ Result<RunState> RunState::create(const RunConfig& config, const learn::Model& m
 }
 
 RoundRules RunState::rules() const {
-  const std::size_t contributors =
-      std::min(config_.sampling.clients_per_round, config_.task.data.partition.clients);
-  const std::uint64_t share =
-      config_.strategy.fixed_point.max_total_weight().value() / std::max<std::size_t>(contributors, 1);
+  const std::uint64_t share = config_.strategy.fixed_point.max_total_weight().value() /
+                              std::max<std::size_t>(contributors(config_), 1);
   return {.run = config_.id,
           .layout = model_->layout()->hash(),
           .parameters = model_->layout()->size(),
@@ -72,27 +83,30 @@ Result<ParameterVector> RunState::load_model() const {
   return model;
 }
 
-Result<void> RunState::check(const Coverage& coverage, std::size_t first,
-                             std::span<const float> values) const {
-  return accumulator_.check(coverage, first, values);
-}
-
-Result<void> RunState::fold(std::span<const aggregation::UpdateView> updates) {
-  if (updates.empty()) return {};
-  return accumulator_.fold(updates, *parallel_);
-}
-
-Result<void> RunState::fold(protocol::StoredObject& update, SampleCount weight) {
-  const protocol::Manifest& manifest = update.manifest();
-  FEDGE_TRY_VOID(accumulator_.open(manifest.coverage, weight));
-  AlignedBuffer<std::byte> buffer(manifest.chunk_size);
-  for (std::size_t chunk = 0; chunk < manifest.chunk_count(); ++chunk) {
-    const auto bytes = buffer.span().first(manifest.chunk_length(chunk));
-    FEDGE_TRY_VOID(update.read(chunk, bytes));
-    accumulator_.add(manifest.coverage, weight, manifest.first_value(chunk),
-                     as_floats(std::span<const std::byte>(bytes)));
+Result<double> RunState::inspect(const Coverage& coverage, const aggregation::UpdateValues& values) const {
+  AlignedBuffer<float> buffer(values.in_memory().empty() ? kPiece : 0);
+  const std::size_t count = coverage.count();
+  double squares = 0;
+  for (std::size_t first = 0; first < count; first += kPiece) {
+    const std::size_t size = std::min(kPiece, count - first);
+    std::span<const float> piece;
+    if (buffer.size() == 0) {
+      piece = values.in_memory().subspan(first, size);
+    } else {
+      FEDGE_TRY_VOID(values.read(first, buffer.span().first(size)));
+      piece = buffer.span().first(size);
+    }
+    FEDGE_TRY_VOID(aggregation::check_values(*model_->layout(), config_.strategy.fixed_point,
+                                             {&coverage, first, piece}));
+    squares += aggregation::sum_of_squares(piece);
   }
-  return {};
+  return std::sqrt(squares);
+}
+
+Result<void> RunState::fold(std::span<const aggregation::Update> updates) {
+  if (updates.empty()) return {};
+  updates_ += updates.size();
+  return aggregator_->add(updates, *parallel_);
 }
 
 Result<void> RunState::replace_model(
@@ -114,18 +128,26 @@ Result<void> RunState::replace_model(
   return {};
 }
 
-Result<RoundMetrics> RunState::close(const RoundEngine::CloseRound& round,
-                                     const Circumstances& circumstances) {
-  if (accumulator_.updates() > 0) {
-    const std::shared_ptr<protocol::StoredObject> old = object_;
-    const double learning_rate = config_.strategy.server_learning_rate;
-    FEDGE_TRY_VOID(replace_model([&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
-      FEDGE_TRY_VOID(old->read(chunk, out));
-      accumulator_.apply(old->manifest().first_value(chunk), as_floats(out), learning_rate);
-      return {};
-    }));
+Result<void> RunState::move_model() {
+  not_aggregated_.reset();
+  if (updates_ == 0) return {};
+  if (const auto prepared = aggregator_->prepare(*parallel_); !prepared) {
+    if (prepared.error().code != ErrorCode::kUnavailable) return prepared.error();
+    not_aggregated_ = prepared.error();
+    return {};
   }
-  accumulator_.clear();
+  const std::shared_ptr<protocol::StoredObject> old = object_;
+  return replace_model([&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+    FEDGE_TRY_VOID(old->read(chunk, out));
+    return aggregation::step_model(*aggregator_, *optimizer_, old->manifest().first_value(chunk),
+                                   as_floats(out), *parallel_);
+  });
+}
+
+Result<RoundMetrics> RunState::close(const RunEngine::CloseRound& round, const Circumstances& circumstances) {
+  FEDGE_TRY_VOID(move_model());
+  aggregator_->clear();
+  updates_ = 0;
   RoundMetrics metrics;
   metrics.round = round.round.value();
   metrics.clients_selected = round.selected;

@@ -1,8 +1,9 @@
 // RunState: everything about a run that is not a decision: the model (as chunks), the running
-// aggregate, evaluation and metrics. The coordinator and the simulator carry out RoundEngine's
+// aggregate, evaluation and metrics. The coordinator and the simulator carry out RunEngine's
 // effects on the same class. Externally synchronised.
-// Memory: the aggregate (8 bytes a parameter) while updates come in, then the model (4 bytes a
-// parameter) while it is evaluated, never both; independent of the number of clients.
+// Memory: what the aggregator takes while updates come in (8 bytes a parameter for a mean), then the
+// model (4 bytes a parameter) while it is evaluated, never both; besides, what the server optimizer
+// remembers. Independent of the number of clients.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 #include <optional>
 #include <span>
 
-#include "aggregation/accumulator.h"
+#include "aggregation/aggregators/aggregator.h"
+#include "aggregation/server_optimizers/server_optimizer.h"
 #include "core/crypto/sha256.h"
 #include "core/parallel.h"
 #include "core/result.h"
@@ -18,8 +20,8 @@
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
 #include "server/report/metrics.h"
-#include "server/round_engine.h"
 #include "server/run_config.h"
+#include "server/run_engine.h"
 
 namespace fedge::server {
 
@@ -36,12 +38,11 @@ class RunState {
   const std::shared_ptr<protocol::StoredObject>& model_object() const { return object_; }
   Result<ParameterVector> load_model() const;
 
-  // Whether these values of an update may be folded; the error names the parameter.
-  Result<void> check(const Coverage& coverage, std::size_t first, std::span<const float> values) const;
-  // Folds updates held in memory, all that wait in one pass.
-  Result<void> fold(std::span<const aggregation::UpdateView> updates);
-  // Folds an update from the chunk store, every chunk of which has passed check().
-  Result<void> fold(protocol::StoredObject& update, SampleCount weight);
+  // Reads an update that has arrived once: the Euclidean norm of its values. The error names the first
+  // value that may not be there, or the file that could not be read.
+  Result<double> inspect(const Coverage& coverage, const aggregation::UpdateValues& values) const;
+  // Gives inspected updates to the aggregator, all that wait at once.
+  Result<void> fold(std::span<const aggregation::Update> updates);
 
   // What a shell knows about a round that the engine does not.
   struct Circumstances {
@@ -51,9 +52,12 @@ class RunState {
     double wall_seconds = 0;     // since the run began
   };
   // Moves the model by the aggregate, evaluates it when due, forgets the aggregate.
-  Result<RoundMetrics> close(const RoundEngine::CloseRound& round, const Circumstances& circumstances);
+  Result<RoundMetrics> close(const RunEngine::CloseRound& round, const Circumstances& circumstances);
+  // Why the last round left the model as it was although updates had come, if it did.
+  const std::optional<Error>& not_aggregated() const { return not_aggregated_; }
 
  private:
+  Result<void> move_model();
   RunState(const RunConfig& config, const learn::Model& model, const learn::Dataset& test,
            protocol::ChunkStore& store, Parallel& parallel);
   // Replaces the model object, and its hash, by one whose chunk i is filled by fill(i, bytes).
@@ -65,8 +69,11 @@ class RunState {
   const learn::Dataset* test_;
   protocol::ChunkStore* store_;
   Parallel* parallel_;
-  aggregation::Accumulator accumulator_;
+  std::unique_ptr<aggregation::Aggregator> aggregator_;
+  std::unique_ptr<aggregation::ServerOptimizer> optimizer_;
+  std::size_t updates_ = 0;  // given to the aggregator in this round
   std::shared_ptr<protocol::StoredObject> object_;
+  std::optional<Error> not_aggregated_;
   Digest hash_{};  // model_hash() of the object's values
 };
 

@@ -49,7 +49,7 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       state_(state),
       parallel_(parallel),
       root_(state.config().seed),
-      engine_(state.rules(), aggregation::make_sampler(state.config().sampling)),
+      engine_(server::make_engine(state.config(), state.rules())),
       clients_(task.clients()),
       pool_(task, parallel),
       all_(Coverage::all(task.model().layout()->size())),
@@ -69,7 +69,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   if (failure_) return *failure_;
   if (!finished_)
     return Error{ErrorCode::kUnavailable, "the simulation has come to a standstill in round " +
-                                              std::to_string(engine_.round().value()) +
+                                              std::to_string(engine_->round().value()) +
                                               ": nobody is left who could go on"};
   return {};
 }
@@ -106,7 +106,7 @@ void Simulation::dispatch(Scheduled& event) {
                    server_sends(
                        id, protocol::RunDescription{config.id, config.name, config.seed, config.task_text,
                                                     state_.model_object()->manifest().layout});
-                   step_server(server::RoundEngine::ClientArrived{id});
+                   step_server(server::RunEngine::ClientArrived{id});
                  },
                  [&](const Uploaded& uploaded) {
                    if (current(uploaded.session)) update_arrived(id, uploaded.round);
@@ -155,15 +155,15 @@ void Simulation::arm_client_timer(ClientId id) {
   schedule(*deadline, id, Expired{});
 }
 
-void Simulation::step_server(const server::RoundEngine::Input& input) {
-  std::vector<server::RoundEngine::Effect> effects;
-  engine_.step(input, {now_, root_}, effects);
+void Simulation::step_server(const server::RunEngine::Input& input) {
+  std::vector<server::RunEngine::Effect> effects;
+  engine_->step(input, {now_, root_}, effects);
   for (const auto& effect : effects) perform(effect);
   arm_server_timer();
 }
 
 void Simulation::arm_server_timer() {
-  const auto deadline = engine_.next_deadline();
+  const auto deadline = engine_->next_deadline();
   if (!deadline || server_timer_ == deadline) return;
   server_timer_ = deadline;
   schedule(*deadline, std::nullopt, Expired{});
@@ -173,7 +173,7 @@ void Simulation::cut(ClientId id, const char* reason) {
   at(id).online = false;
   at(id).down_free = at(id).up_free = now_;  // what was under way is gone
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
-  step_server(server::RoundEngine::ClientLeft{id});
+  step_server(server::RunEngine::ClientLeft{id});
 }
 
 Time Simulation::down_arrival(ClientId id, Bytes bytes) {
@@ -235,7 +235,7 @@ void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   // A model of a closed round trains nothing useful; the word that it is closed is on its way.
-  if (start.round != engine_.round() || !model_) return;
+  if (start.round != engine_->round() || !model_) return;
   const SampleCount samples(task_.samples_of(id).size());
   if (samples.value() == 0) {
     schedule(now_, id,
@@ -253,7 +253,7 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
 }
 
 void Simulation::client_sends(ClientId id, const protocol::Message& message) {
-  using Server = server::RoundEngine;
+  using Server = server::RunEngine;
   const Time arrival = up_arrival(id, Bytes(protocol::frame_size(message)));
   const std::uint32_t session = at(id).session;
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
@@ -264,8 +264,8 @@ void Simulation::client_sends(ClientId id, const protocol::Message& message) {
 
 // ---- the coordinator's effects ----
 
-void Simulation::perform(const server::RoundEngine::Effect& effect) {
-  using Server = server::RoundEngine;
+void Simulation::perform(const server::RunEngine::Effect& effect) {
+  using Server = server::RunEngine;
   std::visit(Overloaded{[&](const Server::Assign& work) { assign(work); },
                         [&](const Server::Send& send) { server_sends(send.client, send.message); },
                         [&](const Server::Fetch& fetch) { fetch_update(fetch); },
@@ -276,7 +276,7 @@ void Simulation::perform(const server::RoundEngine::Effect& effect) {
              effect);
 }
 
-void Simulation::assign(const server::RoundEngine::Assign& work) {
+void Simulation::assign(const server::RunEngine::Assign& work) {
   const protocol::Manifest& manifest = state_.model_object()->manifest();
   if (!model_) {
     auto loaded = state_.load_model();
@@ -306,7 +306,7 @@ void Simulation::server_sends(ClientId id, const protocol::Message& message) {
            ClientInput{client::ClientEngine::Received{message}, at(id).session});
 }
 
-void Simulation::fetch_update(const server::RoundEngine::Fetch& fetch) {
+void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   // The request travels down, the payload up.
   schedule(up_arrival(fetch.client, transfer_size_) + spec_.latency, fetch.client,
            Uploaded{fetch.offer.round, at(fetch.client).session});
@@ -315,27 +315,35 @@ void Simulation::fetch_update(const server::RoundEngine::Fetch& fetch) {
 void Simulation::update_arrived(ClientId id, RoundNumber round) {
   const TrainedUpdate* update = pool_.find(id, round);
   if (update == nullptr) return;  // the client gave it up meanwhile
-  if (const auto checked = state_.check(all_, 0, update->update.span()); !checked) {
-    step_server(server::RoundEngine::Damaged{id, round, checked.error()});
+  const auto norm = state_.inspect(all_, *update->values);
+  if (!norm) {
+    step_server(server::RunEngine::Damaged{id, round, norm.error()});
     return;
   }
-  step_server(server::RoundEngine::Stored{id, round});
+  norms_[id] = *norm;
+  step_server(server::RunEngine::Stored{id, round});
 }
 
-void Simulation::fold(const server::RoundEngine::Fold& accepted) {
-  waiting_.push_back({accepted.weight, pool_.take(accepted.client)});
+void Simulation::fold(const server::RunEngine::Fold& accepted) {
+  waiting_values_.push_back(pool_.take(accepted.client));
+  waiting_.push_back({.client = accepted.client,
+                      .weight = accepted.weight,
+                      .steps = accepted.steps,
+                      .norm = norms_.extract(accepted.client).mapped(),
+                      .factor = accepted.factor,
+                      .coverage = all_,
+                      .values = waiting_values_.back()});
   if (waiting_.size() >= kFoldTogether) flush_folds();
 }
 
 void Simulation::flush_folds() {
-  std::vector<aggregation::UpdateView> views;
-  for (const Waiting& waiting : waiting_) views.push_back({waiting.weight, &all_, waiting.update.span()});
-  if (auto folded = state_.fold(views); !folded) failure_ = folded.error();
-  for (Waiting& waiting : waiting_) pool_.recycle(std::move(waiting.update));
+  if (auto folded = state_.fold(waiting_); !folded) failure_ = folded.error();
   waiting_.clear();
+  for (auto& values : waiting_values_) pool_.recycle(std::move(values));
+  waiting_values_.clear();
 }
 
-void Simulation::close_round(const server::RoundEngine::CloseRound& close) {
+void Simulation::close_round(const server::RunEngine::CloseRound& close) {
   flush_folds();
   model_.reset();
   const auto metrics = state_.close(
@@ -346,8 +354,12 @@ void Simulation::close_round(const server::RoundEngine::CloseRound& close) {
     failure_ = metrics.error();
     return;
   }
+  if (const auto& reason = state_.not_aggregated())
+    report(Event{Severity::kWarning, "round.not_aggregated", {}}
+               .with("round", std::int64_t{close.round.value()})
+               .with("reason", reason->message));
   hooks_->on_round(*metrics);
-  step_server(server::RoundEngine::Committed{close.round});
+  step_server(server::RunEngine::Committed{close.round});
 }
 
 }  // namespace fedge::sim

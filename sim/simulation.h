@@ -1,4 +1,4 @@
-// Simulation: drives one RoundEngine and many ClientEngines, the very objects of the daemons, in
+// Simulation: drives one RunEngine and many ClientEngines, the very objects of the daemons, in
 // virtual time. Messages take latency and bandwidth, training takes device time, clients drop out;
 // local training is really computed (TrainingPool), so that the models are real. Single-threaded but
 // for the mathematics; a function of run file and seed.
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -14,7 +15,7 @@
 #include "client/client_engine.h"
 #include "core/parallel.h"
 #include "core/result.h"
-#include "server/round_engine.h"
+#include "server/make_engine.h"
 #include "server/run_state.h"
 #include "sim/devices.h"
 #include "sim/event_queue.h"
@@ -57,7 +58,7 @@ class Simulation {
     std::uint32_t session;
   };
   struct ServerInput {
-    server::RoundEngine::Input input;
+    server::RunEngine::Input input;
     std::uint32_t session;
   };
   using Payload = std::variant<Expired, Cut, Arrive, Uploaded, ClientInput, ServerInput>;
@@ -78,7 +79,7 @@ class Simulation {
 
   void dispatch(Scheduled& event);
   void step_client(ClientId id, const client::ClientEngine::Input& input);
-  void step_server(const server::RoundEngine::Input& input);
+  void step_server(const server::RunEngine::Input& input);
   void arm_client_timer(ClientId id);
   void arm_server_timer();
   void cut(ClientId id, const char* reason);
@@ -89,14 +90,14 @@ class Simulation {
   void train(ClientId id, const client::ClientEngine::Train& train);
   void client_sends(ClientId id, const protocol::Message& message);
 
-  void perform(const server::RoundEngine::Effect& effect);
-  void assign(const server::RoundEngine::Assign& assign);
+  void perform(const server::RunEngine::Effect& effect);
+  void assign(const server::RunEngine::Assign& assign);
   void server_sends(ClientId id, const protocol::Message& message);
-  void fetch_update(const server::RoundEngine::Fetch& fetch);
+  void fetch_update(const server::RunEngine::Fetch& fetch);
   void update_arrived(ClientId id, RoundNumber round);
-  void fold(const server::RoundEngine::Fold& fold);
+  void fold(const server::RunEngine::Fold& fold);
   void flush_folds();
-  void close_round(const server::RoundEngine::CloseRound& close);
+  void close_round(const server::RunEngine::CloseRound& close);
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
   VirtualClient& at(ClientId id) { return clients_[id.value()]; }
@@ -111,16 +112,14 @@ class Simulation {
   server::RunState& state_;
   Parallel& parallel_;
   Rng root_;
-  server::RoundEngine engine_;
+  std::unique_ptr<server::RunEngine> engine_;
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
   EventQueue<Scheduled> queue_;
   std::shared_ptr<const ParameterVector> model_;  // of the round in progress
-  struct Waiting {
-    SampleCount weight;
-    AlignedBuffer<float> update;
-  };
-  std::vector<Waiting> waiting_;  // accepted, not folded yet
+  std::map<ClientId, double> norms_;              // of updates that have arrived
+  std::vector<aggregation::Update> waiting_;      // accepted, not folded yet
+  std::vector<std::shared_ptr<MemoryValues>> waiting_values_;
   Coverage all_;
   Bytes transfer_size_;  // of a whole model or update
   Time now_{};

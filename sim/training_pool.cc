@@ -49,10 +49,11 @@ void TrainingPool::compute_group(ClientId needed) {
     Work work{client, std::move(node.mapped()), {}};
     work.outcome.round = work.job.round;
     if (!spare_.empty()) {
-      work.outcome.update = std::move(spare_.back());
+      work.outcome.values = std::move(spare_.back());
       spare_.pop_back();
     } else {
-      work.outcome.update = AlignedBuffer<float>(task_.model().layout()->size());
+      work.outcome.values =
+          std::make_shared<MemoryValues>(AlignedBuffer<float>(task_.model().layout()->size()));
     }
     group.push_back(std::move(work));
   }
@@ -62,7 +63,7 @@ void TrainingPool::compute_group(ClientId needed) {
     for (std::size_t i = next++; i < group.size(); i = next++) {
       Work& work = group[i];
       work.outcome.result = task_.train(work.client, work.job.round, work.job.model->values(),
-                                        work.outcome.update.span(), trainers_[thread]);
+                                        work.outcome.values->buffer.span(), trainers_[thread]);
     }
   });
   for (Work& work : group) computed_.emplace(work.client, std::move(work.outcome));
@@ -78,16 +79,18 @@ const TrainedUpdate* TrainingPool::find(ClientId client, RoundNumber round) cons
   return computed != computed_.end() && computed->second.round == round ? &computed->second : nullptr;
 }
 
-AlignedBuffer<float> TrainingPool::take(ClientId client) {
+std::shared_ptr<MemoryValues> TrainingPool::take(ClientId client) {
   auto node = computed_.extract(client);
-  return node ? std::move(node.mapped().update) : AlignedBuffer<float>();
+  return node ? std::move(node.mapped().values) : nullptr;
 }
 
 void TrainingPool::drop(ClientId client) {
   queued_.erase(client);
-  if (auto buffer = take(client); buffer.size() > 0) recycle(std::move(buffer));
+  if (auto values = take(client)) recycle(std::move(values));
 }
 
-void TrainingPool::recycle(AlignedBuffer<float> buffer) { spare_.push_back(std::move(buffer)); }
+void TrainingPool::recycle(std::shared_ptr<MemoryValues> values) {
+  if (values.use_count() == 1) spare_.push_back(std::move(values));
+}
 
 }  // namespace fedge::sim

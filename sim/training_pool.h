@@ -5,12 +5,14 @@
 // Memory: one update for each job computed and not yet taken.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "aggregation/aggregators/aggregator.h"
 #include "core/aligned_buffer.h"
 #include "core/ids.h"
 #include "core/parallel.h"
@@ -20,10 +22,21 @@
 
 namespace fedge::sim {
 
+// An update held in memory.
+struct MemoryValues final : aggregation::UpdateValues {
+  explicit MemoryValues(AlignedBuffer<float> values) : buffer(std::move(values)) {}
+  std::span<const float> in_memory() const override { return buffer.span(); }
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    std::copy_n(buffer.data() + first, out.size(), out.data());
+    return {};
+  }
+  AlignedBuffer<float> buffer;
+};
+
 struct TrainedUpdate {
   RoundNumber round;
   learn::TrainingResult result;
-  AlignedBuffer<float> update;
+  std::shared_ptr<MemoryValues> values;
 };
 
 class TrainingPool {
@@ -39,10 +52,10 @@ class TrainingPool {
   // The computed update of this round, or null.
   const TrainedUpdate* find(ClientId client, RoundNumber round) const;
   // Hands the update over, or nothing if there is none.
-  AlignedBuffer<float> take(ClientId client);
+  std::shared_ptr<MemoryValues> take(ClientId client);
   void drop(ClientId client);
-  // Returns a buffer for reuse.
-  void recycle(AlignedBuffer<float> buffer);
+  // Returns an update's memory for reuse, unless somebody still holds it.
+  void recycle(std::shared_ptr<MemoryValues> values);
 
  private:
   struct Job {
@@ -57,7 +70,7 @@ class TrainingPool {
   std::vector<learn::Trainer> trainers_;  // one a thread
   std::map<ClientId, Job> queued_;
   std::map<ClientId, TrainedUpdate> computed_;
-  std::vector<AlignedBuffer<float>> spare_;
+  std::vector<std::shared_ptr<MemoryValues>> spare_;
 };
 
 }  // namespace fedge::sim

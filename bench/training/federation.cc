@@ -10,7 +10,9 @@ Federation::Federation(const Workload& workload, Parallel& parallel)
       parallel_(parallel),
       model_(workload.initial),
       whole_(Coverage::all(workload.initial.size())),
-      accumulator_(workload.task->model().layout(), {}) {
+      accumulator_(workload.task->model().layout(), {}),
+      optimizer_(aggregation::plain_server_optimizer()),
+      mean_(workload.initial.size()) {
   for (std::size_t i = 0; i < parallel.width(); ++i) trainers_.push_back(workload.task->make_trainer());
   for (std::size_t i = 0; i < workload.rounds.at(0).size(); ++i) updates_.emplace_back(model_.size());
 }
@@ -29,7 +31,8 @@ Result<void> Federation::train_round() {
   });
   accumulator_.clear();
   FEDGE_TRY_VOID(accumulator_.fold(views, parallel_));
-  accumulator_.apply(0, model_, 1.0);
+  accumulator_.mean(0, mean_);
+  optimizer_->step(0, model_, mean_);
   return {};
 }
 

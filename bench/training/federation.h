@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "aggregation/accumulator.h"
+#include "aggregation/server_optimizers/server_optimizer.h"
 #include "bench/training/workload.h"
 #include "core/aligned_buffer.h"
 #include "core/parallel.h"
@@ -33,6 +35,8 @@ class Federation {
   std::vector<AlignedBuffer<float>> updates_;  // one a client of a round
   Coverage whole_;
   aggregation::Accumulator accumulator_;
+  std::unique_ptr<aggregation::ServerOptimizer> optimizer_;
+  std::vector<double> mean_;
   std::size_t round_ = 0;
 };
 

@@ -37,6 +37,8 @@ class StoredObject : public ChunkSource, public ChunkSink {
  public:
   virtual const Manifest& manifest() const = 0;
   virtual bool complete() const = 0;
+  // A stretch of the payload of a complete object, across chunk borders. From any thread.
+  virtual Result<void> read_bytes(std::uint64_t offset, std::span<std::byte> out) = 0;
 };
 
 class ChunkStore {

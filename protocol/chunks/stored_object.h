@@ -39,6 +39,12 @@ class ObjectBase : public StoredObject {
     return {};
   }
 
+  Result<void> read_bytes(std::uint64_t first, std::span<std::byte> out) final {
+    FEDGE_CHECK(complete() && first + out.size() <= manifest_.payload_size,
+                "a stretch of a complete payload");
+    return load(first, out);
+  }
+
   // Fills every chunk and writes its hash into the manifest.
   Result<void> build(const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill) {
     AlignedBuffer<std::byte> buffer(manifest_.chunk_length(0));

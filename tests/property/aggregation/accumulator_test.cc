@@ -146,12 +146,12 @@ TEST_CASE("accumulator: an update in random pieces gives what it gives in one") 
   std::mt19937 engine(seed);
   Accumulator pieces(layout(), {});
   for (const Update& update : updates) {
-    REQUIRE(pieces.open(update.coverage, update.weight));
+    REQUIRE(pieces.open({update.weight, &update.coverage, {}}));
     for (std::size_t first = 0; first < update.values.size();) {
       const std::size_t count = std::min<std::size_t>(update.values.size() - first, 1 + engine() % 50'000);
       const auto piece = std::span(update.values).subspan(first, count);
       REQUIRE(pieces.check(update.coverage, first, piece));
-      pieces.add(update.coverage, update.weight, first, piece);
+      pieces.add({update.weight, &update.coverage, piece}, first);
       first += count;
     }
   }

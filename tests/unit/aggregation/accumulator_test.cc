@@ -58,49 +58,6 @@ TEST_CASE("mean: each parameter is averaged over the updates that cover it") {
   CHECK(accumulator.covered() == Coverage::of({{0, 4}, {6, 8}}));
 }
 
-TEST_CASE("apply: a range nobody covered keeps the old value, to the bit") {
-  Accumulator accumulator(small_layout(), {});
-  REQUIRE(fold_one(accumulator, Coverage::of({{2, 4}}), 5, {0.5F, -0.25F}));
-  std::vector<float> model = {0.1F, -0.0F, 1, 1, 1e-42F, 3e38F, 0.3F, 7};
-  const std::vector<float> before = model;
-  accumulator.apply(0, model, 1.0);
-  CHECK(model[2] == 1.5F);
-  CHECK(model[3] == 0.75F);
-  for (const std::size_t i : {0U, 1U, 4U, 5U, 6U, 7U}) {
-    CHECK(model[i] == before[i]);
-    CHECK(std::signbit(model[i]) == std::signbit(before[i]));
-  }
-}
-
-TEST_CASE("apply: the server learning rate scales the step") {
-  Accumulator accumulator(small_layout(), {});
-  REQUIRE(fold_one(accumulator, kAll, 10, std::vector<float>(8, 2.0F)));
-  std::vector<float> model(8, 1.0F);
-  accumulator.apply(0, model, 0.25);
-  CHECK(model == std::vector<float>(8, 1.5F));
-}
-
-TEST_CASE("apply: slices of the model give what the whole gives") {
-  Accumulator accumulator(small_layout(), {});
-  REQUIRE(fold_one(accumulator, Coverage::of({{1, 7}}), 3, {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F}));
-  std::vector<float> whole(8, 0.7F);
-  std::vector<float> sliced = whole;
-  accumulator.apply(0, whole, 1.0);
-  accumulator.apply(0, std::span(sliced).subspan(0, 3), 1.0);
-  accumulator.apply(3, std::span(sliced).subspan(3, 1), 1.0);
-  accumulator.apply(4, std::span(sliced).subspan(4, 4), 1.0);
-  CHECK(whole == sliced);
-  CHECK(whole[0] == 0.7F);
-  CHECK(whole[1] != 0.7F);
-}
-
-TEST_CASE("apply: before any update the model is left alone") {
-  const Accumulator accumulator(small_layout(), {});
-  std::vector<float> model(8, 0.5F);
-  accumulator.apply(0, model, 1.0);
-  CHECK(model == std::vector<float>(8, 0.5F));
-}
-
 TEST_CASE("fixed point: ties round to even and the sign is symmetric") {
   // One fraction bit: 0.25 is half a unit and goes to 0, 0.75 is one and a half and goes to 2 halves.
   Accumulator accumulator(small_layout(), {1, 8.0});
@@ -191,8 +148,33 @@ TEST_CASE("fold: a payload that does not fit its coverage or the model is refuse
   Accumulator accumulator(small_layout(), {});
   CHECK_FALSE(fold_one(accumulator, kAll, 1, std::vector<float>(7, 1.0F)));
   CHECK_FALSE(fold_one(accumulator, Coverage::all(9), 1, std::vector<float>(9, 1.0F)));
-  CHECK_FALSE(accumulator.open(Coverage::of({{7, 9}}), SampleCount(1)));
+  const Coverage beyond = Coverage::of({{7, 9}});
+  CHECK_FALSE(accumulator.open({.weight = SampleCount(1), .coverage = &beyond, .values = {}}));
   CHECK(accumulator.updates() == 0);
+}
+
+TEST_CASE("fold: a factor multiplies the values and not the weight") {
+  Accumulator accumulator(small_layout(), {});
+  const std::vector<float> ones(8, 1.0F);
+  const std::vector<float> fours(8, 4.0F);
+  const UpdateView updates[] = {{SampleCount(3), &kAll, ones, 0.5}, {SampleCount(1), &kAll, fours, 2.0}};
+  Sequential sequential;
+  REQUIRE(accumulator.fold(updates, sequential));
+  // (3 * 0.5 * 1 + 1 * 2 * 4) / (3 + 1) = 2.375
+  CHECK(mean_of(accumulator) == std::vector<double>(8, 2.375));
+  CHECK(accumulator.total_weight() == SampleCount(4));
+}
+
+TEST_CASE("fold: a factor is refused where it is no positive number or the sums could wrap") {
+  Accumulator accumulator(small_layout(), {0, 1024.0});  // room for 2^53 - 1
+  CHECK(accumulator.admit(SampleCount(1), 0.001));
+  CHECK_FALSE(accumulator.admit(SampleCount(1), 0.0));
+  CHECK_FALSE(accumulator.admit(SampleCount(1), -1.0));
+  CHECK_FALSE(accumulator.admit(SampleCount(1), std::numeric_limits<double>::quiet_NaN()));
+  CHECK_FALSE(accumulator.admit(SampleCount(1), 1e7));
+  Accumulator narrow(small_layout(), {28, 256.0});  // room for 2^27 - 1
+  CHECK(narrow.admit(SampleCount(1000), 1e5));
+  CHECK_FALSE(narrow.admit(SampleCount(1000), 1e6));
 }
 
 TEST_CASE("open and add: pieces that split ranges give what the whole gives") {
@@ -202,10 +184,11 @@ TEST_CASE("open and add: pieces that split ranges give what the whole gives") {
   REQUIRE(fold_one(whole, coverage, 9, values));
   for (std::size_t piece = 1; piece <= values.size(); ++piece) {
     Accumulator pieces(small_layout(), {});
-    REQUIRE(pieces.open(coverage, SampleCount(9)));
+    REQUIRE(pieces.open({SampleCount(9), &coverage, {}}));
     for (std::size_t first = 0; first < values.size(); first += piece)
-      pieces.add(coverage, SampleCount(9), first,
-                 std::span(values).subspan(first, std::min(piece, values.size() - first)));
+      pieces.add({SampleCount(9), &coverage,
+                  std::span(values).subspan(first, std::min(piece, values.size() - first))},
+                 first);
     CHECK(mean_of(pieces) == mean_of(whole));
     CHECK(pieces.total_weight() == SampleCount(9));
   }

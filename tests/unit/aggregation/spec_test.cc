@@ -40,7 +40,8 @@ TEST_CASE("spec: an empty file has the defaults") {
   CHECK(specs->sampling.over_selection == 1.0);
   CHECK(specs->sampling.min_available == 1);
   CHECK(specs->strategy.kind == "fedavg");
-  CHECK(specs->strategy.server_learning_rate == 1.0);
+  CHECK(specs->strategy.aggregator_kind == "mean");
+  CHECK_FALSE(specs->strategy.schedule.buffered);
   CHECK(specs->strategy.fixed_point.fraction_bits == 28);
   CHECK(specs->strategy.fixed_point.max_abs == 256.0);
 }
@@ -48,12 +49,11 @@ TEST_CASE("spec: an empty file has the defaults") {
 TEST_CASE("spec: every key arrives") {
   const auto specs = read(
       "[sampling]\nkind = \"uniform\"\nclients_per_round = 50\nover_selection = 1.3\nmin_available = 20\n"
-      "[strategy]\nkind = \"fedavg\"\nserver_learning_rate = 0.5\nfraction_bits = 20\nmax_abs = 4096\n");
+      "[strategy]\nkind = \"fedavg\"\nfraction_bits = 20\nmax_abs = 4096\n");
   REQUIRE(specs);
   CHECK(specs->sampling.clients_per_round == 50);
   CHECK(specs->sampling.over_selection == 1.3);
   CHECK(specs->sampling.min_available == 20);
-  CHECK(specs->strategy.server_learning_rate == 0.5);
   CHECK(specs->strategy.fixed_point.fraction_bits == 20);
   CHECK(specs->strategy.fixed_point.max_abs == 4096.0);
 }
@@ -63,9 +63,31 @@ TEST_CASE("spec: mistakes are named with their line") {
   CHECK(contains(error_of("[sampling]\n\nover_selection = 0.5\n"), "run.toml:3"));
   CHECK(contains(error_of("[sampling]\nclients_per_round = 0\n"), "sampling.clients_per_round"));
   CHECK(contains(error_of("[strategy]\nkind = \"fedavgg\"\n"), "fedavg"));
-  CHECK(contains(error_of("[strategy]\nserver_learning_rate = -1\n"), "strategy.server_learning_rate"));
+  CHECK(contains(error_of("[strategy]\nserver_optimizer = { learning_rate = -1 }\n"),
+                 "strategy.server_optimizer.learning_rate"));
   CHECK(contains(error_of("[strategy]\nfraction_bits = 64\n"), "strategy.fraction_bits"));
   CHECK(contains(error_of("[strategy]\nmax_abs = nan\n"), "strategy.max_abs"));
+}
+
+TEST_CASE("spec: a recipe chooses its parts, and the others may be chosen beside it") {
+  const auto buffered = read("[strategy]\nkind = \"fedbuff\"\nschedule = { buffer_size = 3 }\n");
+  REQUIRE(buffered);
+  CHECK(buffered->strategy.schedule.buffered);
+  CHECK(buffered->strategy.schedule.buffer_size == 3);
+  CHECK(buffered->strategy.aggregator_kind == "uniform_mean");
+  CHECK(read("[strategy]\nkind = \"fedadam\"\naggregator = { kind = \"uniform_mean\" }\n"));
+}
+
+TEST_CASE("spec: a part that contradicts its recipe is refused with the way out") {
+  const std::string error =
+      error_of("[strategy]\nkind = \"fedadam\"\nserver_optimizer = { kind = \"sgd\" }\n");
+  CHECK(contains(error, "run.toml:3"));
+  CHECK(contains(error, "\"adam\""));
+  CHECK(contains(error, "leave this out"));
+}
+
+TEST_CASE("spec: an option of another kind of part is refused as unknown") {
+  CHECK(contains(error_of("[strategy]\nserver_optimizer = { beta1 = 0.9 }\n"), "beta1"));
 }
 
 TEST_CASE("spec: a fixed point that leaves no room for a round's samples is refused") {

@@ -1,0 +1,171 @@
+#include "aggregation/server_optimizers/server_optimizer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/aligned_buffer.h"
+
+namespace fedge::aggregation {
+namespace {
+
+constexpr config::NumberBounds kRate = {1e-9, 1e3};
+constexpr config::NumberBounds kShare = {0.0, 0.999999};
+
+// w <- w + eta * v with v <- beta * v + delta, or with Nesterov w <- w + eta * (delta + beta * v);
+// beta = 0 is plain averaging (FedAvg), beta > 0 FedAvgM (Hsu, Qi, Brown 2019).
+class Momentum final : public ServerOptimizer {
+ public:
+  struct Options {
+    double learning_rate = 1.0;
+    double beta = 0.0;
+    bool nesterov = false;
+  };
+  Momentum(const Options& options, std::size_t parameters)
+      : options_(options), velocity_(options.beta > 0 ? parameters : 0) {}
+
+  void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) override {
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      double delta = aggregate[i];
+      if (velocity_.size() > 0) {
+        float& velocity = velocity_.data()[first + i];
+        velocity = static_cast<float>(options_.beta * static_cast<double>(velocity) + delta);
+        delta = options_.nesterov ? delta + options_.beta * static_cast<double>(velocity)
+                                  : static_cast<double>(velocity);
+      }
+      model[i] = static_cast<float>(static_cast<double>(model[i]) + options_.learning_rate * delta);
+    }
+  }
+
+ private:
+  Options options_;
+  AlignedBuffer<float> velocity_;  // v; none without momentum
+};
+
+enum class SecondMoment { kAdagrad, kAdam, kYogi };
+
+// Reddi et al. 2021, algorithm 2: m <- beta1 m + (1 - beta1) delta, w <- w + eta m / (sqrt(v) + tau),
+// v by one of three rules, v_0 = tau^2.
+class Adaptive final : public ServerOptimizer {
+ public:
+  struct Options {
+    SecondMoment rule = SecondMoment::kAdam;
+    double learning_rate = 0.01;
+    double beta1 = 0.9;
+    double beta2 = 0.99;
+    double tau = 1e-3;
+  };
+  Adaptive(const Options& options, std::size_t parameters)
+      : options_(options), first_(parameters), second_(parameters) {
+    std::fill_n(second_.data(), parameters, static_cast<float>(options.tau * options.tau));
+  }
+
+  void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) override {
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      const double delta = aggregate[i];
+      float& m = first_.data()[first + i];
+      float& v = second_.data()[first + i];
+      m = static_cast<float>(options_.beta1 * static_cast<double>(m) + (1 - options_.beta1) * delta);
+      v = static_cast<float>(next(static_cast<double>(v), delta * delta));
+      const double move = static_cast<double>(m) / (std::sqrt(static_cast<double>(v)) + options_.tau);
+      model[i] = static_cast<float>(static_cast<double>(model[i]) + options_.learning_rate * move);
+    }
+  }
+
+ private:
+  double next(double v, double square) const {
+    switch (options_.rule) {
+      case SecondMoment::kAdagrad:
+        return v + square;
+      case SecondMoment::kAdam:
+        return options_.beta2 * v + (1 - options_.beta2) * square;
+      case SecondMoment::kYogi: {
+        const double sign = v > square ? 1.0 : v < square ? -1.0 : 0.0;
+        return v - (1 - options_.beta2) * square * sign;
+      }
+    }
+    return v;
+  }
+
+  Options options_;
+  AlignedBuffer<float> first_;   // m
+  AlignedBuffer<float> second_;  // v
+};
+
+double read_rate(config::Reader& section, double fallback) {
+  return section.number("learning_rate", fallback, kRate,
+                        "The model moves by this times what the optimizer makes of the aggregate.");
+}
+
+ServerOptimizerFactory momentum(const Momentum::Options& options) {
+  return [options](std::size_t parameters) -> std::unique_ptr<ServerOptimizer> {
+    return std::make_unique<Momentum>(options, parameters);
+  };
+}
+
+ServerOptimizerFactory read_sgd(config::Reader& section) {
+  return momentum({.learning_rate = read_rate(section, 1.0)});
+}
+
+ServerOptimizerFactory read_momentum(config::Reader& section) {
+  Momentum::Options options{.learning_rate = read_rate(section, 1.0)};
+  options.beta = section.number("beta", 0.9, kShare, "Share of the last step carried into the next.");
+  options.nesterov = section.boolean("nesterov", false, "Looks one step ahead.");
+  return momentum(options);
+}
+
+ServerOptimizerFactory read_adaptive(config::Reader& section, SecondMoment rule) {
+  const Adaptive::Options defaults;
+  Adaptive::Options options{.rule = rule, .learning_rate = read_rate(section, defaults.learning_rate)};
+  const bool adagrad = rule == SecondMoment::kAdagrad;
+  options.beta1 = section.number("beta1", adagrad ? 0.0 : defaults.beta1, kShare,
+                                 "Share of the first moment kept from round to round.");
+  if (!adagrad)
+    options.beta2 = section.number("beta2", defaults.beta2, kShare,
+                                   "Share of the second moment kept from round to round.");
+  options.tau = section.number("tau", defaults.tau, {1e-12, 1e3},
+                               "Degree of adaptivity: added to the root of the second moment.");
+  return [options](std::size_t parameters) -> std::unique_ptr<ServerOptimizer> {
+    return std::make_unique<Adaptive>(options, parameters);
+  };
+}
+
+}  // namespace
+
+std::span<const ServerOptimizerKind> server_optimizer_kinds() {
+  static constexpr std::array kKinds = {
+      ServerOptimizerKind{"sgd", "McMahan et al. 2017", "the model moves by the aggregate", read_sgd},
+      ServerOptimizerKind{"momentum", "Hsu, Qi, Brown 2019", "FedAvgM: momentum on the server",
+                          read_momentum},
+      ServerOptimizerKind{
+          "adagrad", "Reddi et al. 2021", "FedAdagrad",
+          [](config::Reader& section) { return read_adaptive(section, SecondMoment::kAdagrad); }},
+      ServerOptimizerKind{
+          "adam", "Reddi et al. 2021", "FedAdam",
+          [](config::Reader& section) { return read_adaptive(section, SecondMoment::kAdam); }},
+      ServerOptimizerKind{
+          "yogi", "Reddi et al. 2021", "FedYogi",
+          [](config::Reader& section) { return read_adaptive(section, SecondMoment::kYogi); }},
+  };
+  return kKinds;
+}
+
+std::unique_ptr<ServerOptimizer> plain_server_optimizer() {
+  return std::make_unique<Momentum>(Momentum::Options{}, 0);
+}
+
+Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std::size_t first,
+                        std::span<float> model, Parallel& parallel) {
+  const Coverage slice = Coverage::of({{first, first + model.size()}}).intersect(aggregator.covered());
+  if (slice.empty()) return {};
+  AlignedBuffer<double> aggregate(model.size());
+  FEDGE_TRY_VOID(aggregator.read(first, aggregate.span(), parallel));
+  for (const Range& range : slice.ranges()) {
+    const std::size_t begin = range.begin - first;
+    optimizer.step(range.begin, model.subspan(begin, range.size()),
+                   std::span<const double>(aggregate.span()).subspan(begin, range.size()));
+  }
+  return {};
+}
+
+}  // namespace fedge::aggregation

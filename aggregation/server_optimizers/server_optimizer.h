@@ -1,0 +1,47 @@
+// ServerOptimizer: how the aggregate of a round moves the model (Reddi et al., "Adaptive Federated
+// Optimization", ICLR 2021). One class for each family, one table of names. The aggregate points
+// downhill: it takes the place of minus the gradient. No bias correction. Parameters without an
+// aggregate keep their values, and the optimizer what it remembers about them.
+// Cost: one pass; memory 4 bytes a parameter for each moment that is kept. Externally synchronised.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "aggregation/aggregators/aggregator.h"
+#include "core/config/reader.h"
+
+namespace fedge::aggregation {
+
+class ServerOptimizer {
+ public:
+  virtual ~ServerOptimizer() = default;
+  // Moves model[i], which is parameter first + i, by aggregate[i]; each parameter at most once a round.
+  virtual void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) = 0;
+};
+
+// For a model of so many parameters.
+using ServerOptimizerFactory = std::function<std::unique_ptr<ServerOptimizer>(std::size_t parameters)>;
+
+struct ServerOptimizerKind {
+  const char* name;
+  const char* paper;
+  const char* summary;
+  // Reads the options from [strategy.server_optimizer].
+  ServerOptimizerFactory (*read)(config::Reader& section);
+};
+
+// The first is the default.
+std::span<const ServerOptimizerKind> server_optimizer_kinds();
+
+// The default: the model moves by the aggregate.
+std::unique_ptr<ServerOptimizer> plain_server_optimizer();
+
+// One round's step for a slice of the model that begins at parameter `first`: asks the prepared
+// aggregator for it and moves the parameters that it covers. Errors are the aggregator's.
+Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std::size_t first,
+                        std::span<float> model, Parallel& parallel);
+
+}  // namespace fedge::aggregation

@@ -1,0 +1,11 @@
+#include "server/make_engine.h"
+
+#include "server/round_engine.h"
+
+namespace fedge::server {
+
+std::unique_ptr<RunEngine> make_engine(const RunConfig& config, const RoundRules& rules) {
+  return std::make_unique<RoundEngine>(rules, aggregation::make_sampler(config.sampling));
+}
+
+}  // namespace fedge::server
