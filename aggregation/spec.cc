@@ -117,9 +117,10 @@ StrategySpec read_strategy(config::Reader& root) {
   section.adopt(aggregator);
 
   config::Reader optimizer = section.section("server_optimizer");
-  spec.server_optimizer = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
-                                 "How that step moves the model.")
-                              .read(optimizer);
+  const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
+                             "How that step moves the model.");
+  spec.server_optimizer_kind = mover.name;
+  spec.server_optimizer = mover.read(optimizer);
   section.adopt(optimizer);
 
   config::Reader schedule = section.section("schedule");

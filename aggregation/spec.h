@@ -50,6 +50,7 @@ struct StrategySpec {
   std::string aggregator_kind = "mean";
   AggregatorTraits traits;
   AggregatorPart aggregator;
+  std::string server_optimizer_kind = "sgd";
   ServerOptimizerFactory server_optimizer;
   ScheduleSpec schedule;
   FixedPoint fixed_point;

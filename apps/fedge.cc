@@ -1,8 +1,11 @@
-// fedge: the command-line tool for everybody: enrolment, reference.
+// fedge: the command-line tool for everybody: enrolment, strategies, offline aggregation, reference.
 #include <CLI/CLI.hpp>
 #include <chrono>
 
+#include "aggregation/spec.h"
+#include "apps/aggregate.h"
 #include "apps/common.h"
+#include "core/platform/thread_pool.h"
 #include "protocol/join_token.h"
 #include "server/coordinator.h"
 #include "server/enrolment.h"
@@ -18,6 +21,9 @@ Examples:
                                                             three join tokens, one a line
   fedge client ls --data-dir /var/lib/fedge
   fedge client revoke 7 --data-dir /var/lib/fedge
+  fedge strategies                                          what a run file may combine
+  fedge strategies krum                                     one of them, with its options
+  fedge aggregate --strategy trimmed_mean --set trim=1 --out merged.safetensors a.safetensors b.safetensors c.safetensors
   fedge reference                                           every key of a run file
 )";
 
@@ -28,6 +34,8 @@ struct Options {
   std::size_t count = 1;
   double hours = 24;
   bool markdown = false;
+  std::string part;
+  fedge::apps::AggregateOptions aggregate;
 };
 
 std::int64_t unix_now() {
@@ -106,10 +114,41 @@ int print_reference(const Options& options) {
   return fedge::apps::kOk;
 }
 
+int list_strategies(const Options& options) {
+  const auto listed = [&](const char* name) { return options.part.empty() || options.part == name; };
+  bool found = false;
+  for (const auto& recipe : fedge::aggregation::recipes()) {
+    if (!listed(recipe.name)) continue;
+    if (!std::exchange(found, true)) std::printf("strategy.kind, a recipe of parts:\n");
+    std::printf("  %-18s %s [%s]\n", recipe.name, recipe.summary, recipe.paper);
+  }
+  std::string part;
+  for (const auto& doc : fedge::aggregation::describe_parts()) {
+    if (!listed(doc.name.c_str())) continue;
+    if (std::exchange(part, doc.part) != doc.part) std::printf("\nstrategy.%s.kind:\n", doc.part.c_str());
+    std::printf("  %-18s %s [%s]\n", doc.name.c_str(), doc.summary.c_str(), doc.paper.c_str());
+    for (const auto& option : doc.options)
+      std::printf("    %-18s %s (default %s; %s)\n", option.path.substr(option.path.rfind('.') + 1).c_str(),
+                  option.doc.c_str(), option.fallback.c_str(), option.type.c_str());
+    found = true;
+  }
+  if (found) return fedge::apps::kOk;
+  return fedge::apps::report_failure(
+      kProgram, fedge::invalid("there is no strategy or part named \"" + options.part + "\""));
+}
+
+int aggregate(const Options& options) {
+  const auto done = fedge::apps::aggregate(options.aggregate);
+  if (!done) return fedge::apps::report_failure(kProgram, done.error());
+  std::printf("%s\n", done->c_str());
+  return fedge::apps::kOk;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
+  options.aggregate.threads = fedge::available_processors();
   CLI::App app("Fedge: federated and edge learning.", kProgram);
   app.footer(kExamples);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
@@ -135,6 +174,27 @@ int main(int argc, char** argv) {
   auto* reference =
       app.add_subcommand("reference", "Every key of a run file, with type, default and meaning");
   reference->add_flag("--markdown", options.markdown, "As the page in docs/reference/");
+  auto* strategies =
+      app.add_subcommand("strategies", "Every strategy and every part that a run file may name");
+  strategies->add_option("name", options.part, "Only this one");
+  auto* merge = app.add_subcommand("aggregate", "Merge .safetensors models by any strategy's rule");
+  merge->add_option("--strategy", options.aggregate.strategy, "A strategy or an aggregator by name")
+      ->required();
+  merge
+      ->add_option("--set", options.aggregate.assignments,
+                   "KEY=VALUE of the strategy's parts, as in: --set trim=2")
+      ->take_all();
+  merge
+      ->add_option("--weights", options.aggregate.weights,
+                   "Weight of each file, as in: 3,5,2 [its metadata num_examples, else 1]")
+      ->delimiter(',');
+  merge->add_option("--global", options.aggregate.global,
+                    "The model that the files were trained from [zeros]");
+  merge->add_option("--out", options.aggregate.out, "The merged model")->required();
+  merge->add_option("--threads", options.aggregate.threads, "Threads")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  merge->add_option("files", options.aggregate.files, "Models or updates")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -144,6 +204,8 @@ int main(int argc, char** argv) {
     if (*create) return create_tokens(options);
     if (*list) return list_clients(options);
     if (*revoke_command) return revoke(options);
+    if (*strategies) return list_strategies(options);
+    if (*merge) return aggregate(options);
     return print_reference(options);
   });
 }

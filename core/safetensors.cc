@@ -222,6 +222,36 @@ Result<ParameterLayout> layout_of(std::vector<Entry> entries, std::size_t data_s
   return layout;
 }
 
+// What the first eight bytes say about the header, of a file of this size.
+Result<std::size_t> header_length(std::span<const std::byte> begin, std::uint64_t file_size,
+                                  const std::string& name) {
+  if (begin.size() < kLengthBytes) return corrupt(name, "is too short for a .safetensors file");
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    length |= std::to_integer<std::uint64_t>(begin[i]) << (8 * i);
+  if (length > kMaxSafetensorsHeader) {
+    return corrupt(name, "announces a header of " + std::to_string(length) + " bytes, at most " +
+                             std::to_string(kMaxSafetensorsHeader) +
+                             " are allowed; is it a .safetensors file?");
+  }
+  if (length > file_size - kLengthBytes) return corrupt(name, "is cut short: its header is incomplete");
+  return static_cast<std::size_t>(length);
+}
+
+// `bytes` are the length and the whole header of a file of this size.
+Result<SafetensorsHeader> parse_header(std::span<const std::byte> bytes, std::uint64_t file_size,
+                                       const std::string& name) {
+  const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
+  const std::size_t length = bytes.size() - kLengthBytes;
+  if (length == 0 || *text != '{') return corrupt(name, "its header does not begin with {");
+  HeaderHandler handler;
+  if (!json::sax_parse(text, text + length, &handler)) {
+    return Error{handler.code, name + ": its header " + handler.problem};
+  }
+  FEDGE_TRY(layout, layout_of(std::move(handler.entries), file_size - bytes.size(), name));
+  return SafetensorsHeader{std::move(layout), std::move(handler.metadata), bytes.size()};
+}
+
 }  // namespace
 
 Result<std::string> safetensors_header(const ParameterLayout& layout,
@@ -260,27 +290,22 @@ Result<void> write_safetensors(const std::filesystem::path& path, const Paramete
   return write_file_atomic(path, pieces);
 }
 
+Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file) {
+  const std::string name = file.path().string();
+  std::vector<std::byte> bytes(std::min<std::uint64_t>(kLengthBytes, file.size()));
+  FEDGE_TRY_VOID(file.read(0, bytes));
+  FEDGE_TRY(length, header_length(bytes, file.size(), name));
+  bytes.resize(kLengthBytes + length);
+  FEDGE_TRY_VOID(file.read(0, bytes));
+  return parse_header(bytes, file.size(), name);
+}
+
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
-  if (bytes.size() < kLengthBytes) return corrupt(name, "is too short for a .safetensors file");
-  std::uint64_t length = 0;
-  for (std::size_t i = 0; i < kLengthBytes; ++i)
-    length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  if (length > kMaxSafetensorsHeader) {
-    return corrupt(name, "announces a header of " + std::to_string(length) + " bytes, at most " +
-                             std::to_string(kMaxSafetensorsHeader) +
-                             " are allowed; is it a .safetensors file?");
-  }
-  if (length > bytes.size() - kLengthBytes) return corrupt(name, "is cut short: its header is incomplete");
-  const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
-  if (length == 0 || *text != '{') return corrupt(name, "its header does not begin with {");
-  HeaderHandler handler;
-  if (!json::sax_parse(text, text + length, &handler)) {
-    return Error{handler.code, name + ": its header " + handler.problem};
-  }
-  const auto data = bytes.subspan(kLengthBytes + length);
-  FEDGE_TRY(layout, layout_of(std::move(handler.entries), data.size(), name));
-  Safetensors out{ParameterVector(std::make_shared<const ParameterLayout>(std::move(layout))),
-                  std::move(handler.metadata)};
+  FEDGE_TRY(length, header_length(bytes, bytes.size(), name));
+  FEDGE_TRY(header, parse_header(bytes.first(kLengthBytes + length), bytes.size(), name));
+  Safetensors out{ParameterVector(std::make_shared<const ParameterLayout>(std::move(header.layout))),
+                  std::move(header.metadata)};
+  const auto data = bytes.subspan(header.data_offset);
   if (!data.empty()) std::memcpy(out.values.values().data(), data.data(), data.size());
   return out;
 }

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/parameters.h"
+#include "core/platform/files.h"
 #include "core/result.h"
 
 namespace fedge {
@@ -30,6 +31,14 @@ struct Safetensors {
 // would be too long to be read back.
 Result<std::string> safetensors_header(const ParameterLayout& layout,
                                        const std::map<std::string, std::string>& metadata);
+
+struct SafetensorsHeader {
+  ParameterLayout layout;  // tensors in the order of their data, all in layer 0
+  std::map<std::string, std::string> metadata;
+  std::size_t data_offset = 0;  // in the file; the data are layout.size() floats
+};
+// Only the beginning of a file: its values can then be read in pieces.
+Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file);
 
 // Header and data, whole or not at all.
 Result<void> write_safetensors(const std::filesystem::path& path, const ParameterVector& values,

@@ -135,4 +135,37 @@ DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
   return *this;
 }
 
+Result<ReadOnlyFile> ReadOnlyFile::open(const std::filesystem::path& path) {
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return system_error("cannot open", path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return system_error("cannot read", path, errno);
+  if (!S_ISREG(status.st_mode)) return invalid("cannot read " + path.string() + ": it is not a file");
+  return ReadOnlyFile(path, fd.release(), static_cast<std::uint64_t>(status.st_size));
+}
+
+ReadOnlyFile::~ReadOnlyFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+ReadOnlyFile::ReadOnlyFile(ReadOnlyFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+ReadOnlyFile& ReadOnlyFile::operator=(ReadOnlyFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Result<void> ReadOnlyFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("cannot read", path_, errno);
+    if (got == 0) return Error{ErrorCode::kCorrupt, path_.string() + " is cut short"};
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return {};
+}
+
 }  // namespace fedge

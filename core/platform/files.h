@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/result.h"
 
@@ -24,6 +26,29 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
 // The pieces one after the other, so that a header and a large payload need not be joined in memory.
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> pieces, unsigned mode = 0644);
+
+// A file to be read in pieces, from any thread. Closed at the end.
+class ReadOnlyFile {
+ public:
+  static Result<ReadOnlyFile> open(const std::filesystem::path& path);
+  ~ReadOnlyFile();
+  ReadOnlyFile(ReadOnlyFile&& other) noexcept;
+  ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
+  ReadOnlyFile(const ReadOnlyFile&) = delete;
+  ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;
+
+  std::uint64_t size() const { return size_; }
+  const std::filesystem::path& path() const { return path_; }
+  // Fills `out` from this offset on; kCorrupt if the file ends before.
+  Result<void> read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  ReadOnlyFile(std::filesystem::path path, int fd, std::uint64_t size)
+      : path_(std::move(path)), fd_(fd), size_(size) {}
+  std::filesystem::path path_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
 
 // Makes the directory and its parents; an existing directory is fine, anything else there is an error.
 Result<void> make_directory(const std::filesystem::path& path, unsigned mode = 0755);
