@@ -76,7 +76,8 @@ void ClientEngine::on(const Received& received, const StepContext&, std::vector<
 }
 
 void ClientEngine::on_message(const protocol::RunDescription& description, std::vector<Effect>& effects) {
-  if (run_ == description.run || preparing_ == description.run) return;  // told again after a reconnect
+  if (preparing_ == description.run) return;  // told again after a reconnect
+  if (run_ == description.run) return answer_run(effects);
   if (task_ && task_->run != description.run) abandon(effects);
   preparing_ = description.run;
   run_.reset();
@@ -109,6 +110,11 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, std::vector
   }
 }
 
+void ClientEngine::answer_run(std::vector<Effect>& effects) {
+  if (link_ == LinkState::kOnline)
+    effects.push_back(Send{protocol::RunAnswer{*run_, true, samples_, {}, {}}});
+}
+
 void ClientEngine::begin_task(std::vector<Effect>& effects) {
   work_ = WorkState::kFetching;
   effects.push_back(FetchModel{task_->round, task_->model});
@@ -117,7 +123,9 @@ void ClientEngine::begin_task(std::vector<Effect>& effects) {
 void ClientEngine::on(const RunPrepared& prepared, const StepContext&, std::vector<Effect>& effects) {
   if (preparing_ != prepared.run) return;
   run_ = preparing_;
+  samples_ = prepared.samples;
   preparing_.reset();
+  answer_run(effects);
   if (work_ != WorkState::kPreparing) return;
   if (link_ == LinkState::kOnline) {
     begin_task(effects);
@@ -131,6 +139,9 @@ void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vect
   preparing_.reset();
   rejected_ = Rejection{rejected.run, rejected.error};
   effects.push_back(event(Severity::kError, "run.rejected").with("reason", rejected.error.message));
+  if (link_ == LinkState::kOnline)
+    effects.push_back(
+        Send{protocol::RunAnswer{rejected.run, false, {}, rejected.error.code, rejected.error.message}});
   if (task_) fail_task(rejected.error, effects);
 }
 

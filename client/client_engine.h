@@ -38,6 +38,7 @@ class ClientEngine {
   };
   struct RunPrepared {
     RunId run;
+    SampleCount samples;  // of this client's training data, at least 1
   };
   struct RunRejected {
     RunId run;
@@ -133,6 +134,7 @@ class ClientEngine {
   void unexpected(const protocol::Message&, std::vector<Effect>&);
 
   void connect(std::vector<Effect>& effects);
+  void answer_run(std::vector<Effect>& effects);
   void begin_task(std::vector<Effect>& effects);
   void abandon(std::vector<Effect>& effects);
   void fail_task(const Error& error, std::vector<Effect>& effects);
@@ -144,6 +146,7 @@ class ClientEngine {
   std::uint32_t attempts_ = 0;  // failed connections in a row
   std::optional<Time> retry_at_;
   std::optional<RunId> run_;  // whose data and model are prepared
+  SampleCount samples_;       // and how many there are
   std::optional<RunId> preparing_;
   struct Rejection {
     RunId run;

@@ -40,6 +40,7 @@ Result<std::shared_ptr<const learn::Task>> build_task(const protocol::RunDescrip
     return Error{ErrorCode::kUnsupported,
                  "this client builds another model from the run's description than the "
                  "coordinator; update the older of the two"};
+  if (task->samples_of(client).empty()) return invalid("this client has no training samples");
   return task;
 }
 
@@ -202,7 +203,8 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
       self->task_ = *built;
       self->trainer_ = std::make_shared<learn::Trainer>(self->task_->make_trainer());
-      self->step(ClientEngine::RunPrepared{run});
+      self->step(ClientEngine::RunPrepared{
+          run, SampleCount(self->task_->samples_of(self->membership_.client).size())});
     });
   });
 }
@@ -231,9 +233,7 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
     const auto result = task->train(client, train.round, model->values(), update->values(), *trainer, stop);
     if (stop.stop_requested()) return;
     ClientEngine::Input outcome;
-    if (result.samples.value() == 0) {
-      outcome = ClientEngine::TrainingFailed{train.round, invalid("this client has no training samples")};
-    } else if (!std::isfinite(result.mean_loss)) {
+    if (!std::isfinite(result.mean_loss)) {
       outcome = ClientEngine::TrainingFailed{
           train.round, invalid("the training loss is not finite; lower training.optimizer.learning_rate")};
     } else {

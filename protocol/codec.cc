@@ -63,6 +63,21 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   wire.set_coverage(to_wire(message.coverage));
   const Duration left = std::clamp<Duration>(message.time_left, Duration::zero(), kMaxTimeLeft);
   wire.set_time_left_ns(static_cast<std::uint64_t>(left.count()));
+  wire.set_last_round(message.last_round.value());
+  if (message.control) *wire.mutable_control() = to_wire(*message.control);
+  return wire;
+}
+
+v1::RunAnswer message_to_wire(const RunAnswer& message) {
+  v1::RunAnswer wire;
+  wire.set_run(message.run.value());
+  wire.set_ready(message.ready);
+  if (message.ready) {
+    wire.set_samples(message.samples.value());
+    return wire;
+  }
+  wire.set_code(to_wire(message.code));
+  wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
 }
 
@@ -73,6 +88,7 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   wire.set_samples(message.samples.value());
   wire.set_steps(message.steps);
   wire.set_train_loss(message.train_loss);
+  wire.set_norm(message.norm);
   return wire;
 }
 
@@ -187,21 +203,34 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                        .round = RoundNumber(wire.round()),
                        .model = reader.take(from_wire(wire.model()), "model"),
                        .coverage = reader.take(coverage_from_wire(wire.coverage()), "coverage"),
-                       .time_left = Duration(static_cast<Duration::rep>(wire.time_left_ns()))};
+                       .time_left = Duration(static_cast<Duration::rep>(wire.time_left_ns())),
+                       .last_round = RoundNumber(wire.last_round()),
+                       .control = {}};
+  if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(message.model.coverage.contains(message.coverage), "coverage reaches beyond the model's");
   return reader.finish(std::move(message));
+}
+
+Result<Message> message_from_wire(const v1::RunAnswer& wire) {
+  Reader reader;
+  reader.require(!wire.ready() || (wire.samples() >= 1 && wire.samples() <= kMaxSamples),
+                 "samples is not between 1 and 2^40");
+  return reader.finish(RunAnswer{RunId(wire.run()), wire.ready(), SampleCount(wire.samples()),
+                                 from_wire(wire.code()), reader.text(wire.reason(), "reason")});
 }
 
 Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   Reader reader;
   reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
   reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
+  reader.require(std::isfinite(wire.norm()) && wire.norm() >= 0, "norm is no finite number from 0 on");
   return reader.finish(UpdateOffer{.run = RunId(wire.run()),
                                    .round = RoundNumber(wire.round()),
                                    .update = reader.take(from_wire(wire.update()), "update"),
                                    .samples = SampleCount(wire.samples()),
                                    .steps = wire.steps(),
-                                   .train_loss = wire.train_loss()});
+                                   .train_loss = wire.train_loss(),
+                                   .norm = wire.norm()});
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {
@@ -249,7 +278,8 @@ MessageType type_of(const Message& message) {
                                [](const TaskFailed&) { return MessageType::kTaskFailed; },
                                [](const UpdateVerdict&) { return MessageType::kUpdateVerdict; },
                                [](const CancelTask&) { return MessageType::kCancelTask; },
-                               [](const RunEnded&) { return MessageType::kRunEnded; }},
+                               [](const RunEnded&) { return MessageType::kRunEnded; },
+                               [](const RunAnswer&) { return MessageType::kRunAnswer; }},
                     message);
 }
 
@@ -290,6 +320,8 @@ Result<Message> decode(MessageType type, std::span<const std::byte> header) {
       return parse<v1::CancelTask>(type, header);
     case MessageType::kRunEnded:
       return parse<v1::RunEnded>(type, header);
+    case MessageType::kRunAnswer:
+      return parse<v1::RunAnswer>(type, header);
     default:
       return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
                                                 " is not a control message of this version"};

@@ -62,6 +62,8 @@ const char* name_of(MessageType type) {
       return "cancel_task";
     case MessageType::kRunEnded:
       return "run_ended";
+    case MessageType::kRunAnswer:
+      return "run_answer";
   }
   return "unknown";
 }

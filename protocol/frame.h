@@ -29,6 +29,7 @@ enum class MessageType : std::uint16_t {
   kUpdateVerdict = 36,
   kCancelTask = 37,
   kRunEnded = 38,
+  kRunAnswer = 39,
 };
 
 // "train_request", or "unknown" for a number that is none of the above.

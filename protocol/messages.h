@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -49,13 +50,24 @@ struct RunDescription {
   Digest layout{};   // hash of the model's layout, for an early mismatch error
 };
 
+// The answer to RunDescription: whether data, model and trainer are there.
+struct RunAnswer {
+  RunId run;
+  bool ready = false;
+  SampleCount samples;                   // of its training data; only if ready, then at least 1
+  ErrorCode code = ErrorCode::kInvalid;  // only if not ready
+  std::string reason;                    // only if not ready
+};
+
 // Train from this model and offer the update.
 struct TrainRequest {
   RunId run;
-  RoundNumber round;
-  Manifest model;        // what to fetch
-  Coverage coverage;     // which parameters to train and send
-  Duration time_left{};  // until the round's deadline, on the sender's clock
+  RoundNumber round;                // names the task for this client
+  Manifest model;                   // what to fetch
+  Coverage coverage;                // which parameters to train and send
+  Duration time_left{};             // until the update is no longer waited for, on the sender's clock
+  RoundNumber last_round;           // the client's last task whose update was accepted, 0 for none
+  std::optional<Manifest> control;  // SCAFFOLD: the server's control variate, to be fetched as well
 };
 
 // The client's update is ready to be fetched.
@@ -66,6 +78,7 @@ struct UpdateOffer {
   SampleCount samples;  // weight
   std::uint64_t steps = 0;
   double train_loss = 0;  // finite
+  double norm = 0;        // Euclidean, of the update before it was encoded; finite, not negative
 };
 
 // The client cannot deliver this round.
@@ -99,7 +112,7 @@ struct RunEnded {
 };
 
 using Message = std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
-                             UpdateVerdict, CancelTask, RunEnded>;
+                             UpdateVerdict, CancelTask, RunEnded, RunAnswer>;
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

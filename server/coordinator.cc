@@ -62,6 +62,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
  private:
   void admit(ClientId client, std::shared_ptr<protocol::Link> link);
   void received(ClientId client, const protocol::Message& message);
+  void answered(ClientId client, const protocol::RunAnswer& answer);
+  void stop_serving(ClientId client);
   void departed(ClientId client, const protocol::Link* link);
   void perform(const RunEngine::Effect& effect);
   void assign(const RunEngine::Assign& work);
@@ -91,6 +93,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::map<ClientId, std::shared_ptr<protocol::Link>> peers_;
+  std::map<ClientId, protocol::ObjectId> serving_;  // the model that each may still fetch
   std::shared_ptr<Uploads> uploads_;
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round
@@ -174,7 +177,6 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
   const RunConfig& config = state_.config();
   link->send(
       protocol::RunDescription{config.id, config.name, config.seed, config.task_text, state_.rules().layout});
-  step(RunEngine::ClientArrived{client});
 }
 
 void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
@@ -184,14 +186,20 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
   departed_traffic_.sent += traffic.sent;
   departed_traffic_.received += traffic.received;
   peers_.erase(peer);
+  serving_.erase(client);
   step(RunEngine::ClientLeft{client});
 }
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
-  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
+  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
+    stop_serving(client);  // who has trained needs the model no more
     return step(RunEngine::Offered{client, *offer});
-  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
+  }
+  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
+    stop_serving(client);
     return step(RunEngine::Failed{client, *failed});
+  }
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
   const auto peer = peers_.find(client);
@@ -203,6 +211,21 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
   const std::string reason = std::string("unexpected message ") + protocol::name_of(message);
   peer->second->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
   peer->second->close(reason);
+}
+
+void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& answer) {
+  if (answer.run != state_.config().id) return;  // an earlier run's
+  if (answer.ready) return step(RunEngine::ClientArrived{client, answer.samples});
+  report(Event{Severity::kWarning, "client.declined", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason", answer.reason));
+}
+
+void Coordinator::Impl::stop_serving(ClientId client) {
+  auto served = serving_.extract(client);
+  if (served.empty()) return;
+  if (const auto peer = peers_.find(client); peer != peers_.end())
+    peer->second->stop_serving(served.mapped());
 }
 
 void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
@@ -226,12 +249,20 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
   // A key revoked since it connected gets no more work; the loss comes back as an input.
   if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
   const auto& model = state_.model_object();
+  stop_serving(work.client);
   peer->second->serve(model->manifest(), model);
-  send(work.client, protocol::TrainRequest{state_.config().id, work.round, model->manifest(), work.coverage,
-                                           work.time_left});
+  serving_[work.client] = model->manifest().id();
+  send(work.client, protocol::TrainRequest{.run = state_.config().id,
+                                           .round = work.round,
+                                           .model = model->manifest(),
+                                           .coverage = work.coverage,
+                                           .time_left = work.time_left,
+                                           .last_round = work.last_round,
+                                           .control = {}});
 }
 
 void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {
+  if (std::holds_alternative<protocol::CancelTask>(message)) stop_serving(client);
   if (const auto peer = peers_.find(client); peer != peers_.end()) peer->second->send(message);
 }
 
@@ -258,7 +289,6 @@ void Coordinator::Impl::fold(const RunEngine::Fold& accepted) {
 }
 
 void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
-  for (auto& [client, link] : peers_) link->stop_serving(state_.model_object()->manifest().id());
   const protocol::Traffic traffic = traffic_since_last_round();
   boost::asio::post(worker_, [self = shared_from_this(), close, traffic] {
     const double elapsed = to_seconds(self->now());

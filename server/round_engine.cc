@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/offer_check.h"
+
 namespace fedge::server {
 namespace {
 
@@ -41,7 +43,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
     return;
   }
-  present_.insert(arrived.client);
+  present_[arrived.client] = arrived.samples;
   const auto task = tasks_.find(arrived.client);
   if (phase_ == Phase::kCollecting && task != tasks_.end() && task->second.state == TaskState::kLost) {
     // Back before the deadline: what it trained meanwhile is still welcome.
@@ -72,16 +74,7 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
     return Error{ErrorCode::kRefused, "this client has no work in round " + round};
   if (task->second.state != TaskState::kAssigned)
     return Error{ErrorCode::kRefused, "this client has already delivered its update of round " + round};
-  if (offer.update.layout != rules_.layout)
-    return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
-                   short_hex(rules_.layout));
-  if (offer.update.coverage != Coverage::all(rules_.parameters))
-    return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
-                   " parameters, the plan asked for all " + std::to_string(rules_.parameters));
-  if (offer.samples.value() == 0 || offer.samples > rules_.max_samples)
-    return invalid("the update claims " + std::to_string(offer.samples.value()) +
-                   " samples, allowed are 1 to " + std::to_string(rules_.max_samples.value()));
-  return std::nullopt;
+  return check_offer(rules_, Coverage::all(rules_.parameters), offer);
 }
 
 void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
@@ -98,7 +91,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   Task& task = tasks_.at(offered.client);
   task.state = TaskState::kFetching;
   task.samples = offered.offer.samples;
-  task.steps = std::max<std::uint64_t>(offered.offer.steps, 1);
+  task.steps = offered.offer.steps;
   task.train_loss = offered.offer.train_loss;
   effects.push_back(Fetch{offered.client, offered.offer});
 }
@@ -117,6 +110,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
     return;
   }
   task->state = TaskState::kDone;
+  last_rounds_[stored.client] = stored.round;
   effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, 1.0});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
   close_if_complete(context, effects);
@@ -159,8 +153,8 @@ void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& 
 
 std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
   std::vector<aggregation::Candidate> result;
-  for (const ClientId client : present_)
-    if (!without_task || !tasks_.contains(client)) result.push_back({client, SampleCount(0)});
+  for (const auto& [client, samples] : present_)
+    if (!without_task || !tasks_.contains(client)) result.push_back({client, samples});
   return result;
 }
 
@@ -206,7 +200,9 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
 
 void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
   tasks_[client] = Task{};
-  effects.push_back(Assign{client, round_, Coverage::all(rules_.parameters), deadline_ - context.now});
+  const auto last = last_rounds_.find(client);
+  effects.push_back(Assign{client, round_, Coverage::all(rules_.parameters), deadline_ - context.now,
+                           last == last_rounds_.end() ? RoundNumber() : last->second});
 }
 
 void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
@@ -270,7 +266,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
   tasks_.clear();
-  for (const ClientId client : present_)
+  for (const auto& [client, samples] : present_)
     effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
   effects.push_back(Finished{reason});
 }

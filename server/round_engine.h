@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +22,6 @@ class RoundEngine final : public RunEngine {
   std::optional<Time> next_deadline() const override;
 
   RoundNumber round() const override { return round_; }
-  bool finished() const { return phase_ == Phase::kFinished; }
 
  private:
   enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
@@ -66,11 +64,12 @@ class RoundEngine final : public RunEngine {
   RoundRules rules_;
   std::unique_ptr<aggregation::Sampler> sampler_;
   Phase phase_ = Phase::kWaiting;
-  RoundNumber round_;       // the round in progress, or the last one
-  Time deadline_;           // of the round in progress
-  std::size_t wanted_ = 0;  // clients first asked in it
-  std::set<ClientId> present_;
-  std::map<ClientId, Task> tasks_;  // of the round in progress
+  RoundNumber round_;                            // the round in progress, or the last one
+  Time deadline_;                                // of the round in progress
+  std::size_t wanted_ = 0;                       // clients first asked in it
+  std::map<ClientId, SampleCount> present_;      // and the samples that each says it has
+  std::map<ClientId, RoundNumber> last_rounds_;  // of those with an accepted update: the last one
+  std::map<ClientId, Task> tasks_;               // of the round in progress
   bool announced_waiting_ = false;
 };
 

@@ -32,13 +32,16 @@ struct RoundRules {
   std::size_t min_available = 1;        // and for this many before each later one
   Duration deadline{};                  // of one round
   SampleCount max_samples;              // largest weight one update may claim
+  std::uint64_t local_epochs = 1;       // of the clients: no update has more steps than samples times this
 };
 
 class RunEngine {
  public:
   // --- inputs ---
+  // It is connected and has what the run needs.
   struct ClientArrived {
     ClientId client;
+    SampleCount samples;  // that it says it trains on
   };
   struct ClientLeft {
     ClientId client;
@@ -75,9 +78,10 @@ class RunEngine {
   // Send a TrainRequest for the current model with these ranges.
   struct Assign {
     ClientId client;
-    RoundNumber round;
+    RoundNumber round;  // names the task for this client
     Coverage coverage;
     Duration time_left;
+    RoundNumber last_round;  // its last task whose update was accepted, 0 for none
   };
   struct Send {
     ClientId client;

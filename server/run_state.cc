@@ -70,7 +70,8 @@ RoundRules RunState::rules() const {
           .first_round_clients = config_.wait_for_clients,
           .min_available = config_.sampling.min_available,
           .deadline = config_.round_deadline,
-          .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient))};
+          .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
+          .local_epochs = config_.task.training.local_epochs};
 }
 
 Result<ParameterVector> RunState::load_model() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "core/check.h"
 #include "protocol/chunks/chunk_messages.h"
@@ -106,7 +107,6 @@ void Simulation::dispatch(Scheduled& event) {
                    server_sends(
                        id, protocol::RunDescription{config.id, config.name, config.seed, config.task_text,
                                                     state_.model_object()->manifest().layout});
-                   step_server(server::RunEngine::ClientArrived{id});
                  },
                  [&](const Uploaded& uploaded) {
                    if (current(uploaded.session)) update_arrived(id, uploaded.round);
@@ -194,21 +194,20 @@ Time Simulation::up_arrival(ClientId id, Bytes bytes) {
 
 void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect) {
   using Client = client::ClientEngine;
-  std::visit(
-      Overloaded{
-          [&](const Client::Connect&) { connect(id); },
-          [&](const Client::Disconnect& disconnect) {
-            if (at(id).online) cut(id, disconnect.reason.c_str());
-          },
-          [&](const Client::Send& send) { client_sends(id, send.message); },
-          [&](const Client::PrepareRun& prepare) {
-            schedule(now_, id, ClientInput{Client::RunPrepared{prepare.description.run}, at(id).session});
-          },
-          [&](const Client::FetchModel& fetch) { fetch_model(id, fetch); },
-          [&](const Client::Train& start) { train(id, start); },
-          [&](const Client::Abandon&) { pool_.drop(id); }, [&](const Client::Finished&) {},
-          [&](const Event& event) { report(event); }},
-      effect);
+  std::visit(Overloaded{[&](const Client::Connect&) { connect(id); },
+                        [&](const Client::Disconnect& disconnect) {
+                          if (at(id).online) cut(id, disconnect.reason.c_str());
+                        },
+                        [&](const Client::Send& send) { client_sends(id, send.message); },
+                        [&](const Client::PrepareRun& run) { prepare(id, run.description.run); },
+                        [&](const Client::FetchModel& fetch) { fetch_model(id, fetch); },
+                        [&](const Client::Train& start) { train(id, start); },
+                        [&](const Client::Abandon& task) {
+                          pool_.drop(id);
+                          at(id).models.erase(task.round);
+                        },
+                        [&](const Client::Finished&) {}, [&](const Event& event) { report(event); }},
+             effect);
 }
 
 void Simulation::connect(ClientId id) {
@@ -228,23 +227,23 @@ void Simulation::connect(ClientId id) {
       ClientInput{client::ClientEngine::Connected{{.software = "fedge-sim", .client = id}}, client.session});
 }
 
+void Simulation::prepare(ClientId id, RunId run) {
+  const SampleCount samples(task_.samples_of(id).size());
+  client::ClientEngine::Input outcome = client::ClientEngine::RunPrepared{run, samples};
+  if (samples.value() == 0)
+    outcome = client::ClientEngine::RunRejected{run, invalid("this client has no training samples")};
+  schedule(now_, id, ClientInput{std::move(outcome), at(id).session});
+}
+
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
   schedule(down_arrival(id, transfer_size_) + spec_.latency, id,
            ClientInput{client::ClientEngine::ModelFetched{fetch.round}, at(id).session});
 }
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
-  // A model of a closed round trains nothing useful; the word that it is closed is on its way.
-  if (start.round != engine_->round() || !model_) return;
   const SampleCount samples(task_.samples_of(id).size());
-  if (samples.value() == 0) {
-    schedule(now_, id,
-             ClientInput{client::ClientEngine::TrainingFailed{start.round, invalid("no training samples")},
-                         at(id).session});
-    return;
-  }
   const Time finish = now_ + device(id).training_time(samples, task_.spec().training.local_epochs);
-  pool_.enqueue(id, start.round, model_, finish);
+  pool_.enqueue(id, start.round, at(id).models.at(start.round), finish);
   protocol::UpdateOffer offer{.run = state_.config().id,
                               .round = start.round,
                               .update = update_manifest(state_.model_object()->manifest(), start.coverage)};
@@ -260,6 +259,9 @@ void Simulation::client_sends(ClientId id, const protocol::Message& message) {
     schedule(arrival, id, ServerInput{Server::Offered{id, *offer}, session});
   else if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
     schedule(arrival, id, ServerInput{Server::Failed{id, *failed}, session});
+  else if (const auto* answer = std::get_if<protocol::RunAnswer>(&message);
+           answer != nullptr && answer->ready)
+    schedule(arrival, id, ServerInput{Server::ClientArrived{id, answer->samples}, session});
 }
 
 // ---- the coordinator's effects ----
@@ -286,8 +288,17 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
     }
     model_ = std::make_shared<const ParameterVector>(std::move(*loaded));
   }
-  server_sends(work.client, protocol::TrainRequest{state_.config().id, work.round, manifest, work.coverage,
-                                                   work.time_left});
+  VirtualClient& client = at(work.client);
+  const auto& in_hand = client.engine.task();
+  std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->round != entry.first; });
+  client.models[work.round] = model_;
+  server_sends(work.client, protocol::TrainRequest{.run = state_.config().id,
+                                                   .round = work.round,
+                                                   .model = manifest,
+                                                   .coverage = work.coverage,
+                                                   .time_left = work.time_left,
+                                                   .last_round = work.last_round,
+                                                   .control = {}});
   Rng draws =
       root_.fork("dropout", work.round.value(), work.client.value()).fork("session", at(work.client).session);
   if (draws.uniform() >= spec_.dropout_probability) return;

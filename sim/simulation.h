@@ -75,6 +75,8 @@ class Simulation {
     Time up_free{};
     Time offline_until{};
     std::optional<Time> timer;
+    // The models of its task in hand and of one on its way to it.
+    std::map<RoundNumber, std::shared_ptr<const ParameterVector>> models;
   };
 
   void dispatch(Scheduled& event);
@@ -86,6 +88,7 @@ class Simulation {
 
   void perform(ClientId id, const client::ClientEngine::Effect& effect);
   void connect(ClientId id);
+  void prepare(ClientId id, RunId run);
   void fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
   void train(ClientId id, const client::ClientEngine::Train& train);
   void client_sends(ClientId id, const protocol::Message& message);
@@ -116,7 +119,7 @@ class Simulation {
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
   EventQueue<Scheduled> queue_;
-  std::shared_ptr<const ParameterVector> model_;  // of the round in progress
+  std::shared_ptr<const ParameterVector> model_;  // the current one, while clients train on it
   std::map<ClientId, double> norms_;              // of updates that have arrived
   std::vector<aggregation::Update> waiting_;      // accepted, not folded yet
   std::vector<std::shared_ptr<MemoryValues>> waiting_values_;

@@ -146,6 +146,8 @@ class HostilePeer {
   void listen() {
     link->set_callbacks({.on_message =
                              [this](const protocol::Message& message) {
+                               if (const auto* run = std::get_if<protocol::RunDescription>(&message))
+                                 link->send(protocol::RunAnswer{run->run, true, SampleCount(4), {}, {}});
                                if (const auto* request = std::get_if<protocol::TrainRequest>(&message))
                                  task = *request;
                                if (const auto* word = std::get_if<protocol::UpdateVerdict>(&message))

@@ -89,7 +89,7 @@ TEST_CASE("federation: damaged updates are refused by name and the other client'
   SUBCASE("another coverage") {
     offer.update = protocol::make_manifest(peer.task->model.layout, Coverage::of({{0, 2048}}),
                                            update->bytes().first(8192), 8192);
-    reason = "the plan asked for all 7850";
+    reason = "the plan asked for 7850";
   }
   SUBCASE("an impossible weight") {
     offer.samples = SampleCount(1'000'000'000);

@@ -28,11 +28,11 @@ bool same(const RunDescription& a, const RunDescription& b) {
 }
 bool same(const TrainRequest& a, const TrainRequest& b) {
   return a.run == b.run && a.round == b.round && a.model == b.model && a.coverage == b.coverage &&
-         a.time_left == b.time_left;
+         a.time_left == b.time_left && a.last_round == b.last_round && a.control == b.control;
 }
 bool same(const UpdateOffer& a, const UpdateOffer& b) {
   return a.run == b.run && a.round == b.round && a.update == b.update && a.samples == b.samples &&
-         a.steps == b.steps && a.train_loss == b.train_loss;
+         a.steps == b.steps && a.train_loss == b.train_loss && a.norm == b.norm;
 }
 bool same(const TaskFailed& a, const TaskFailed& b) {
   return a.run == b.run && a.round == b.round && a.code == b.code && a.reason == b.reason;
@@ -43,6 +43,10 @@ bool same(const UpdateVerdict& a, const UpdateVerdict& b) {
 }
 bool same(const CancelTask& a, const CancelTask& b) {
   return a.run == b.run && a.round == b.round && a.reason == b.reason;
+}
+bool same(const RunAnswer& a, const RunAnswer& b) {
+  return a.run == b.run && a.ready == b.ready && a.samples == b.samples && a.code == b.code &&
+         a.reason == b.reason;
 }
 bool same(const RunEnded& a, const RunEnded& b) { return a.run == b.run && a.reason == b.reason; }
 

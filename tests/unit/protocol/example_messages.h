@@ -31,13 +31,15 @@ inline std::vector<Message> example_messages() {
       RunDescription{RunId(0x0123456789abcdef), "fashion", 42, "[data]\nname = \"\xc3\xa4\"\n\tx = 1\n",
                      digest_of(9)},
       TrainRequest{RunId(5), RoundNumber(3), example_manifest(), Coverage::of({{10, 20}, {2500, 2600}}),
-                   std::chrono::milliseconds(90'500)},
-      UpdateOffer{RunId(5), RoundNumber(3), example_manifest(), SampleCount(60), 12, 0.125},
+                   std::chrono::milliseconds(90'500), RoundNumber(2), example_manifest()},
+      UpdateOffer{RunId(5), RoundNumber(3), example_manifest(), SampleCount(60), 12, 0.125, 2.5},
       TaskFailed{RunId(5), RoundNumber(3), ErrorCode::kUnavailable, "battery is low"},
       UpdateVerdict{RunId(5), RoundNumber(3), false, ErrorCode::kStale, "the round is over"},
       UpdateVerdict{RunId(5), RoundNumber(3), true, ErrorCode::kInvalid, ""},
       CancelTask{RunId(5), RoundNumber(3), "enough updates"},
       RunEnded{RunId(5), "all rounds done"},
+      RunAnswer{RunId(5), true, SampleCount(60), {}, ""},
+      RunAnswer{RunId(5), false, SampleCount(0), ErrorCode::kNotFound, "no data set here"},
   };
 }
 

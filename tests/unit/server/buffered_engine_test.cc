@@ -1,0 +1,175 @@
+#include "server/buffered_engine.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/unit/server/engine_harness.h"
+
+namespace fedge::server {
+
+static_assert(Node<BufferedEngine>);
+
+namespace {
+
+// Three clients train at a time, two updates move the model, three moves are a run.
+Harness buffered(std::size_t clients = 3) {
+  Harness h;
+  h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 2};
+  h.rules.rounds = 3;
+  h.rules.first_round_clients = clients;
+  return h;
+}
+
+RunEngine::Fold delivered(Harness& h, std::uint32_t client, std::uint32_t task) {
+  h.feed(RunEngine::Offered{ClientId(client), h.offer(task)});
+  REQUIRE(h.one<RunEngine::Fetch>());
+  h.feed(RunEngine::Stored{ClientId(client), RoundNumber(task)});
+  REQUIRE(h.one<RunEngine::Fold>());
+  return *h.one<RunEngine::Fold>();
+}
+
+void commit(Harness& h, std::uint32_t move) { h.feed(RunEngine::Committed{RoundNumber(move)}); }
+
+}  // namespace
+
+TEST_CASE("buffered: who finishes gets new work at once, on the same model, under a new name") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  CHECK(h.all<RunEngine::Assign>().size() == 3);
+  delivered(h, 1, 1);
+  const auto work = h.one<RunEngine::Assign>();
+  REQUIRE(work);
+  CHECK(work->client == ClientId(1));
+  CHECK(work->round == RoundNumber(2));
+  CHECK(work->last_round == RoundNumber(1));
+  CHECK_FALSE(h.one<RunEngine::CloseRound>());
+}
+
+TEST_CASE(
+    "buffered: one client may fill the buffer alone, so that a buffer larger than the crowd is no trap") {
+  Harness h = buffered(1);
+  h.rules.clients_per_round = 1;
+  h.schedule->buffer_size = 4;
+  h.arrive({0});
+  for (std::uint32_t task = 1; task <= 4; ++task) delivered(h, 0, task);
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  CHECK(h.one<RunEngine::CloseRound>()->completed == 4);
+}
+
+TEST_CASE("buffered: the model moves with the buffer's last update, and nobody gets work until it has") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  delivered(h, 0, 1);
+  delivered(h, 1, 1);
+  const auto close = h.one<RunEngine::CloseRound>();
+  REQUIRE(close);
+  CHECK(close->round == RoundNumber(1));
+  CHECK(close->completed == 2);
+  CHECK(h.all<RunEngine::Assign>().empty());
+  commit(h, 1);
+  CHECK(h.all<RunEngine::Assign>().size() == 1);  // client 0 has had its second task all the time
+}
+
+TEST_CASE("buffered: an update counts 1 / sqrt(1 + s) after the model has moved s times") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  CHECK(delivered(h, 0, 1).factor == 1.0);
+  CHECK(delivered(h, 1, 1).factor == 1.0);
+  commit(h, 1);
+  CHECK(delivered(h, 2, 1).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
+  // Handed in while the model is being moved, it counts for the next buffer.
+  CHECK(delivered(h, 0, 2).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
+}
+
+TEST_CASE("buffered: with exponent 0 staleness does not matter; beyond the bound an update is refused") {
+  Harness h = buffered();
+  h.schedule->staleness_exponent = 0;
+  h.schedule->max_staleness = 1;
+  h.arrive({0, 1, 2});
+  for (std::uint32_t move = 1; move <= 2; ++move) {
+    delivered(h, 0, 2 * move - 1);
+    CHECK(delivered(h, 0, 2 * move).factor == 1.0);
+    commit(h, move);
+  }
+  h.feed(RunEngine::Offered{ClientId(2), h.offer(1)});
+  REQUIRE(h.sent_to<protocol::UpdateVerdict>(2));
+  CHECK(h.sent_to<protocol::UpdateVerdict>(2)->code == ErrorCode::kStale);
+  CHECK(h.sent_to<protocol::UpdateVerdict>(2)->reason.find("moved 2 times") != std::string::npos);
+  CHECK_FALSE(h.one<RunEngine::Fetch>());
+  CHECK(h.one<RunEngine::Assign>());  // it begins again, on the model as it is
+}
+
+TEST_CASE("buffered: after the last move everybody is told and the run ends with its commit") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  for (std::uint32_t move = 1; move <= 3; ++move) {
+    delivered(h, 0, 2 * move - 1);
+    delivered(h, 0, 2 * move);
+    REQUIRE(h.one<RunEngine::CloseRound>());
+    if (move == 3) {
+      CHECK(h.sent_to<protocol::CancelTask>(1));
+      CHECK(h.sent_to<protocol::CancelTask>(2));
+    }
+    commit(h, move);
+  }
+  REQUIRE(h.one<RunEngine::Finished>());
+  CHECK(h.sent_to<protocol::RunEnded>(0));
+  h.arrive({7});
+  CHECK(h.sent_to<protocol::RunEnded>(7));
+}
+
+TEST_CASE("buffered: a client that is lost, late or fails gives its place to another") {
+  Harness h = buffered(4);
+  h.arrive({0, 1, 2, 3});
+  const auto working = h.all<RunEngine::Assign>();
+  REQUIRE(working.size() == 3);
+  const auto idle_work = [&] { return h.one<RunEngine::Assign>(); };
+  SUBCASE("lost") {
+    h.feed(RunEngine::ClientLeft{working[0].client});
+    REQUIRE(idle_work());
+    CHECK(idle_work()->client != working[0].client);
+  }
+  SUBCASE("late") {
+    CHECK(h.engine().next_deadline() == Time(seconds(60)));
+    h.now = Time(seconds(60));
+    h.feed(Expired{});
+    CHECK(h.all<RunEngine::Assign>().size() == 3);
+    CHECK(h.sent_to<protocol::CancelTask>(working[0].client.value()));
+  }
+  SUBCASE("failed, and it is left alone until its time is over") {
+    h.feed(RunEngine::Failed{working[0].client,
+                             {kRun, RoundNumber(1), ErrorCode::kUnavailable, "battery is low"}});
+    REQUIRE(idle_work());
+    CHECK(idle_work()->client != working[0].client);
+    const ClientId other = idle_work()->client;
+    h.feed(RunEngine::ClientLeft{other});
+    CHECK_FALSE(idle_work());
+    h.now = Time(seconds(60));
+    h.feed(Expired{});
+    bool again = false;
+    for (const auto& work : h.all<RunEngine::Assign>()) again |= work.client == working[0].client;
+    CHECK(again);
+  }
+}
+
+TEST_CASE("buffered: what is not asked for is refused and moves nothing") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  const auto refused = [&](std::uint32_t client, const protocol::UpdateOffer& offer) {
+    h.feed(RunEngine::Offered{ClientId(client), offer});
+    return h.sent_to<protocol::UpdateVerdict>(client) && !h.one<RunEngine::Fetch>();
+  };
+  CHECK(refused(0, h.offer(2)));  // a task it does not have
+  CHECK(refused(9, h.offer(1)));  // a stranger's
+  delivered(h, 0, 1);
+  CHECK(refused(0, h.offer(1)));  // once more
+  protocol::UpdateOffer heavy = h.offer(1, 2000);
+  CHECK(refused(1, heavy));
+  h.feed(RunEngine::Stored{ClientId(2), RoundNumber(1)});  // never offered
+  CHECK(h.one<RunEngine::Discard>());
+  CHECK_FALSE(h.one<RunEngine::Fold>());
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,95 @@
+// An engine on its own: inputs in, effects out, time by hand.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "server/buffered_engine.h"
+#include "server/round_engine.h"
+
+namespace fedge::server {
+
+inline const RunId kRun(9);
+inline const Digest kLayout = sha256("layout");
+inline constexpr std::size_t kParameters = 100;
+
+struct Harness {
+  RoundRules rules{.run = kRun,
+                   .layout = kLayout,
+                   .parameters = kParameters,
+                   .rounds = 2,
+                   .clients_per_round = 3,
+                   .over_selection = 1.0,
+                   .first_round_clients = 3,
+                   .min_available = 1,
+                   .deadline = seconds(60),
+                   .max_samples = SampleCount(1000)};
+  std::optional<aggregation::ScheduleSpec> schedule;  // a buffered run if set
+  std::unique_ptr<RunEngine> engine_;
+  Rng rng{3};
+  Time now{};
+  std::vector<RunEngine::Effect> effects;
+
+  RunEngine& engine() {
+    if (!engine_ && schedule)
+      engine_ = std::make_unique<BufferedEngine>(rules, *schedule, aggregation::make_sampler({}));
+    if (!engine_) engine_ = std::make_unique<RoundEngine>(rules, aggregation::make_sampler({}));
+    return *engine_;
+  }
+  void feed(const RunEngine::Input& input) {
+    effects.clear();
+    engine().step(input, {now, rng}, effects);
+  }
+  void arrive(std::initializer_list<std::uint32_t> clients) {
+    for (const std::uint32_t client : clients)
+      feed(RunEngine::ClientArrived{ClientId(client), SampleCount(60)});
+  }
+  template <class T>
+  std::vector<T> all() const {
+    std::vector<T> found;
+    for (const auto& effect : effects)
+      if (const auto* match = std::get_if<T>(&effect)) found.push_back(*match);
+    return found;
+  }
+  template <class T>
+  std::optional<T> one() const {
+    const auto found = all<T>();
+    return found.size() == 1 ? std::optional<T>(found.front()) : std::nullopt;
+  }
+  template <class M>
+  std::optional<M> sent_to(std::uint32_t client) const {
+    for (const auto& send : all<RunEngine::Send>())
+      if (send.client == ClientId(client))
+        if (const auto* message = std::get_if<M>(&send.message)) return *message;
+    return std::nullopt;
+  }
+  std::optional<Event> event(const char* name) const {
+    for (const auto& candidate : all<Event>())
+      if (candidate.name == name) return candidate;
+    return std::nullopt;
+  }
+  protocol::UpdateOffer offer(std::uint32_t round, std::uint64_t samples = 60) const {
+    protocol::UpdateOffer result;
+    result.run = kRun;
+    result.round = RoundNumber(round);
+    result.update.layout = kLayout;
+    result.update.coverage = Coverage::all(kParameters);
+    result.samples = SampleCount(samples);
+    result.steps = 3;
+    result.train_loss = static_cast<double>(samples);
+    return result;
+  }
+  void deliver(std::uint32_t client, std::uint32_t round, std::uint64_t samples = 60) {
+    feed(RunEngine::Offered{ClientId(client), offer(round, samples)});
+    REQUIRE(one<RunEngine::Fetch>());
+    feed(RunEngine::Stored{ClientId(client), RoundNumber(round)});
+    REQUIRE(one<RunEngine::Fold>());
+  }
+};
+
+}  // namespace fedge::server
