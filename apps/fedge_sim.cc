@@ -54,9 +54,8 @@ struct Scratch {
   }
 };
 
-fedge::Result<void> run_abstract(const Options& options, const fedge::config::Document& document,
+fedge::Result<void> run_abstract(const Options& options, const fedge::sim::SimulationSpec& spec,
                                  const fedge::server::RunConfig& config) {
-  FEDGE_TRY(spec, fedge::sim::read_simulation(document));
   FEDGE_TRY(task, fedge::learn::Task::build(config.task, config.seed));
   FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config));
@@ -109,9 +108,14 @@ int run(const Options& options) {
   if (!document) return fedge::apps::report_failure(kProgram, document.error());
   const auto config = fedge::server::read_run_config(*document);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
+  const auto simulation = fedge::sim::read_simulation(*document);
+  if (!simulation) return fedge::apps::report_failure(kProgram, simulation.error());
+  const bool concrete = options.mode == "concrete";
+  if (concrete && simulation->attack.kind != fedge::sim::AttackKind::kNone)
+    return fedge::apps::report_failure(
+        kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
   catch_interrupts();
-  const auto done =
-      options.mode == "concrete" ? run_concrete(options, *config) : run_abstract(options, *document, *config);
+  const auto done = concrete ? run_concrete(options, *config) : run_abstract(options, *simulation, *config);
   if (interrupt_signal != 0) return 128 + interrupt_signal;
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }

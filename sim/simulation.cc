@@ -53,6 +53,7 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       engine_(server::make_engine(state.config(), state.rules())),
       clients_(task.clients()),
       pool_(task, parallel),
+      adversary_(spec.attack, task.clients(), root_, pool_),
       all_(Coverage::all(task.model().layout()->size())),
       transfer_size_(transfer_size(state.model_object()->manifest())) {}
 
@@ -130,6 +131,7 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
     // The job may be gone: the engine gave the task up while the device was busy with it.
     if (!pool_.has(id, trained->round)) return;
     const learn::TrainingResult& result = pool_.result(id);
+    if (adversary_.hostile(id)) adversary_.corrupt(id, trained->round);
     // As the daemon does: a diverged model is the client's failure, not an update.
     if (!std::isfinite(result.mean_loss))
       return step_client(
@@ -292,6 +294,7 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   const auto& in_hand = client.engine.task();
   std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->round != entry.first; });
   client.models[work.round] = model_;
+  adversary_.assigned(work.client, work.round, model_, now_);
   server_sends(work.client, protocol::TrainRequest{.run = state_.config().id,
                                                    .round = work.round,
                                                    .model = manifest,
@@ -337,6 +340,7 @@ void Simulation::update_arrived(ClientId id, RoundNumber round) {
 
 void Simulation::fold(const server::RunEngine::Fold& accepted) {
   waiting_values_.push_back(pool_.take(accepted.client));
+  adversary_.taken(accepted.client, waiting_values_.back());
   waiting_.push_back({.client = accepted.client,
                       .weight = accepted.weight,
                       .steps = accepted.steps,
@@ -357,6 +361,7 @@ void Simulation::flush_folds() {
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
   flush_folds();
   model_.reset();
+  adversary_.round_closed();
   const auto metrics = state_.close(
       close, {Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_), wall_seconds() - wall_start_});
   bytes_up_ = 0;

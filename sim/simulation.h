@@ -17,6 +17,7 @@
 #include "core/result.h"
 #include "server/make_engine.h"
 #include "server/run_state.h"
+#include "sim/adversary.h"
 #include "sim/devices.h"
 #include "sim/event_queue.h"
 #include "sim/spec.h"
@@ -118,6 +119,7 @@ class Simulation {
   std::unique_ptr<server::RunEngine> engine_;
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
+  Adversary adversary_;
   EventQueue<Scheduled> queue_;
   std::shared_ptr<const ParameterVector> model_;  // the current one, while clients train on it
   std::map<ClientId, double> norms_;              // of updates that have arrived

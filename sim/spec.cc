@@ -24,6 +24,9 @@ SimulationSpec read_section(config::Reader& section) {
   spec.dropout_offline = seconds(dropout.number("offline_seconds", 60.0, {0.0, 1e9},
                                                 "How long a client that vanished stays away, seconds."));
   section.adopt(dropout);
+  config::Reader attack = section.section("attack");
+  spec.attack = read_attack(attack);
+  section.adopt(attack);
   return spec;
 }
 

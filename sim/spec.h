@@ -4,6 +4,7 @@
 #include "core/config/reader.h"
 #include "core/result.h"
 #include "core/time.h"
+#include "sim/attacks.h"
 
 namespace fedge::sim {
 
@@ -19,6 +20,7 @@ struct SimulationSpec {
   // Dropouts: each task is cut off with this probability, at a uniformly drawn moment of its work.
   double dropout_probability = 0.0;
   Duration dropout_offline{};  // how long the client stays away
+  AttackSpec attack;
 };
 
 // Reads [simulation] alone; the other sections are read_run_config's.

@@ -19,6 +19,7 @@ TrainingPool::TrainingPool(const learn::Task& task, Parallel& parallel) : task_(
 
 void TrainingPool::enqueue(ClientId client, RoundNumber round, std::shared_ptr<const ParameterVector> model,
                            Time finish) {
+  if (has(client, round)) return;
   drop(client);
   queued_.emplace(client, Job{round, std::move(model), finish});
 }

@@ -44,6 +44,7 @@ class TrainingPool {
   // Both must outlive the pool.
   TrainingPool(const learn::Task& task, Parallel& parallel);
 
+  // Nothing happens if the client has this job already.
   void enqueue(ClientId client, RoundNumber round, std::shared_ptr<const ParameterVector> model, Time finish);
   // Computes the job if need be. The client must have a job; its update stays until taken or dropped.
   const learn::TrainingResult& result(ClientId client);

@@ -1,0 +1,44 @@
+#include "sim/adversary.h"
+
+#include <algorithm>
+#include <span>
+
+namespace fedge::sim {
+
+void Adversary::assigned(ClientId client, RoundNumber round,
+                         const std::shared_ptr<const ParameterVector>& model, Time now) {
+  if (!spec_.needs_honest()) return;
+  in_round_.push_back(client);
+  // The colluders must be able to see it, however slow its own device and link are.
+  if (!hostile(client)) pool_.enqueue(client, round, model, now);
+}
+
+void Adversary::corrupt(ClientId client, RoundNumber round) {
+  std::vector<std::span<const float>> honest;
+  std::size_t colluders = 0;
+  for (const ClientId other : in_round_) {
+    if (hostile(other)) {
+      ++colluders;
+      continue;
+    }
+    if (!honest_.contains(other) && pool_.has(other, round)) {
+      pool_.result(other);
+      honest_[other] = pool_.find(other, round)->values;
+    }
+    if (const auto known = honest_.find(other); known != honest_.end())
+      honest.push_back(known->second->in_memory());
+  }
+  attack(spec_, honest, colluders, rng_.fork("attack", round.value(), client.value()),
+         pool_.find(client, round)->values->buffer.span());
+}
+
+void Adversary::taken(ClientId client, const std::shared_ptr<MemoryValues>& values) {
+  if (spec_.needs_honest() && !hostile(client)) honest_[client] = values;
+}
+
+void Adversary::round_closed() {
+  in_round_.clear();
+  honest_.clear();
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,41 @@
+// Adversary: the hostile clients of a simulation. It knows who they are, keeps the honest updates of the
+// round where the attack is made of them, and replaces what a hostile client has trained. Does nothing
+// at no cost in a run without an attack.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sim/attacks.h"
+#include "sim/training_pool.h"
+
+namespace fedge::sim {
+
+class Adversary {
+ public:
+  // `rng` is the run's root stream; `pool` must outlive it.
+  Adversary(const AttackSpec& spec, std::size_t clients, const Rng& rng, TrainingPool& pool)
+      : spec_(spec), rng_(rng), pool_(pool), hostile_(choose_attackers(spec, clients, rng)) {}
+
+  bool hostile(ClientId client) const { return hostile_[client.value()]; }
+  // This client has got work in the round.
+  void assigned(ClientId client, RoundNumber round, const std::shared_ptr<const ParameterVector>& model,
+                Time now);
+  // The computed update of a hostile client becomes the attack.
+  void corrupt(ClientId client, RoundNumber round);
+  // An update leaves the pool.
+  void taken(ClientId client, const std::shared_ptr<MemoryValues>& values);
+  void round_closed();
+
+ private:
+  AttackSpec spec_;
+  Rng rng_;
+  TrainingPool& pool_;
+  std::vector<bool> hostile_;  // for each client
+  std::vector<ClientId>
+      in_round_;  // with work in this round; this and what follows only if the attack needs it
+  std::map<ClientId, std::shared_ptr<MemoryValues>> honest_;  // their updates, as far as they are known
+};
+
+}  // namespace fedge::sim
