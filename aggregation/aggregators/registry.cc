@@ -1,14 +1,19 @@
 #include "aggregation/aggregators/registry.h"
 
-#include <array>
+#include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "aggregation/aggregators/mean.h"
+#include "core/check.h"
 
 namespace fedge::aggregation {
 
-std::span<const AggregatorKind> aggregator_kinds() {
+namespace {
+
+std::vector<AggregatorKind>& table() {
   constexpr AggregatorTraits kSum = {.linear = true, .partial_updates = true};
-  static constexpr std::array kKinds = {
+  static std::vector<AggregatorKind> kinds = {
       AggregatorKind{"mean", "McMahan et al. 2017", "mean over those who cover a parameter, by samples", kSum,
                      read_mean},
       AggregatorKind{"uniform_mean", "Karimireddy et al. 2020; Nguyen et al. 2022",
@@ -20,7 +25,17 @@ std::span<const AggregatorKind> aggregator_kinds() {
                      {.linear = true},
                      read_fednova},
   };
-  return kKinds;
+  return kinds;
+}
+
+}  // namespace
+
+std::span<const AggregatorKind> aggregator_kinds() { return table(); }
+
+void register_aggregator(const AggregatorKind& kind) {
+  const auto same = [&](const AggregatorKind& known) { return std::string_view(known.name) == kind.name; };
+  FEDGE_CHECK(std::none_of(table().begin(), table().end(), same), "two aggregators of one name");
+  table().push_back(kind);
 }
 
 }  // namespace fedge::aggregation

@@ -1,4 +1,5 @@
-// The table of aggregators by name. Adding one is a file beside mean.cc and a line in registry.cc.
+// The table of aggregators by name. Adding one is a file beside mean.cc and a line in registry.cc; a
+// program of one's own adds it with register_aggregator() (examples/custom_aggregator).
 #pragma once
 
 #include <cstddef>
@@ -27,5 +28,7 @@ struct AggregatorKind {
 
 // The first is the default.
 std::span<const AggregatorKind> aggregator_kinds();
+// Adds one to the table, before anything reads it: first thing in main(). The name must be new.
+void register_aggregator(const AggregatorKind& kind);
 
 }  // namespace fedge::aggregation

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +91,32 @@ TEST_CASE("outputs: metrics, table, model and report are there, and the model is
   REQUIRE(model);
   CHECK(to_hex(model_hash(model->values.values())) == hashes(example.directory("x")).back());
   CHECK(outcome.output.find("accuracy  ") != std::string::npos);
+}
+
+TEST_CASE(
+    "example: a program with an aggregator of its own runs it by name, and fedge-sim does not know it") {
+  const Example example;
+  const std::string arguments = "run " FEDGE_SOURCE_DIR
+                                "/examples/custom_aggregator/run.toml --set data.directory=" +
+                                example.data.path().string() +
+                                " --set data.partition.clients=4 --set run.rounds=3 "
+                                "--set strategy.aggregator.step=0.5 --out " +
+                                example.directory("x").string();
+  const Outcome known = run("custom-sim " + arguments);
+  REQUIRE_MESSAGE(known.code == 0, known.output);
+  // Every parameter starts within 0.2 of 0 and has since moved by -0.5, 0 or 0.5 three times.
+  const auto model = read_safetensors(example.directory("x") / "model.safetensors", 1 << 28);
+  REQUIRE(model);
+  std::size_t moved = 0;
+  for (const float value : std::as_const(model->values).values()) {
+    const float remainder = std::remainder(value, 0.5F);
+    CHECK(std::abs(remainder) < 0.2F);
+    moved += std::abs(value) > 0.25F ? 1 : 0;
+  }
+  CHECK(moved > 0);
+  const Outcome unknown = run("fedge-sim " + arguments);
+  CHECK(unknown.code == 1);
+  CHECK(unknown.output.find("\"sign_vote\" is not known") != std::string::npos);
 }
 
 TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {

@@ -1,0 +1,46 @@
+// ControlVariate: SCAFFOLD's server control variate c (Karimireddy et al., ICML 2020, algorithm 1, option
+// II), the mean of the clients' c_k over all N clients. A client's change follows from what the server has
+// anyway,
+//   c_k+ - c_k = -c - delta_k / (steps_k * eta_l),
+// so that clients upload nothing but their update: both sides call control_change() with the same
+// numbers and get the same bits. Changes are summed as integers of 2^-28: N c is the sum of all c_k
+// exactly, whatever the order. Memory: 16 bytes a parameter. Externally synchronised.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "aggregation/aggregators/aggregator.h"
+#include "core/aligned_buffer.h"
+
+namespace fedge::aggregation {
+
+// A control variate's entry in units of 2^-28.
+using ControlUnits = std::int64_t;
+inline constexpr double kControlUnit = 0x1p-28;
+
+// The change of a client's control variate at one parameter, in units: `control` is the server's c as it
+// was sent, `delta` the client's update, `scale` = 1 / (steps * learning rate). Rounded to even.
+ControlUnits control_change(float control, float delta, double scale);
+
+class ControlVariate {
+ public:
+  // For `clients` clients in all, whose SGD has this learning rate.
+  ControlVariate(std::size_t parameters, std::size_t clients, double learning_rate);
+
+  // c for parameters first, first + 1, ..., as it is sent to clients.
+  void read(std::size_t first, std::span<float> out) const;
+  // The change of one client whose update has been accepted; full coverage. The error is the file's.
+  Result<void> add(const Update& update);
+  // The round is over: its changes join c.
+  void close();
+
+ private:
+  std::size_t clients_;
+  double learning_rate_;
+  AlignedBuffer<ControlUnits> total_;    // N c
+  AlignedBuffer<ControlUnits> pending_;  // of this round
+};
+
+}  // namespace fedge::aggregation

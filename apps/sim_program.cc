@@ -1,0 +1,160 @@
+#include "apps/sim_program.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+
+#include "apps/common.h"
+#include "core/platform/files.h"
+#include "core/platform/thread_pool.h"
+#include "server/report/console.h"
+#include "server/report/run_output.h"
+#include "sim/concrete.h"
+#include "sim/simulation.h"
+
+namespace {
+
+constexpr const char* kProgram = "fedge-sim";
+constexpr const char* kExamples = R"(
+Examples:
+  fedge-sim run examples/fashion-mlp.toml --out out/fashion
+  fedge-sim run examples/fashion-mlp.toml --set run.seed=8 --set training.local_epochs=2
+  fedge-sim run examples/fashion-mlp.toml --mode concrete      real processes, sockets and TLS on loopback
+  fedge-sim report out/fashion                                 write report.html and metrics.csv again
+)";
+
+volatile sig_atomic_t interrupt_signal = 0;
+
+struct Options {
+  std::string run_file;
+  std::string out = "fedge-out";
+  std::string mode = "abstract";
+  std::vector<std::string> assignments;
+  std::size_t threads = fedge::available_processors();
+  std::string log_level = "warning";
+  std::string report_directory;
+};
+
+// Without SA_RESTART, so that waiting for a child ends too.
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int number) { interrupt_signal = number; };
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+// Removes a scratch directory on every way out.
+struct Scratch {
+  std::filesystem::path path;
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+fedge::Result<void> run_abstract(const Options& options, const fedge::sim::SimulationSpec& spec,
+                                 const fedge::server::RunConfig& config) {
+  FEDGE_TRY(task, fedge::learn::Task::build(config.task, config.seed));
+  FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
+  FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config));
+  fedge::ThreadPool threads(options.threads);
+  const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
+  FEDGE_TRY(state, fedge::server::RunState::create(config, task->model(), *test, *store, threads));
+  fedge::server::RoundTable table(stdout, config.rounds);
+  table.begin(config.name);
+  std::optional<fedge::Error> failure;
+  fedge::sim::Simulation simulation(spec, *task, state, threads);
+  FEDGE_TRY_VOID(simulation.run(
+      {.on_round =
+           [&](const fedge::server::RoundMetrics& metrics) {
+             if (const auto added = output.add(metrics); !added && !failure) failure = added.error();
+             table.add(metrics);
+           },
+       .on_event = [](fedge::Time, const fedge::Event& event) { fedge::apps::log_event(event); },
+       .interrupted = [&] { return interrupt_signal != 0 || failure.has_value(); }}));
+  table.finish();
+  if (failure) return *failure;
+  FEDGE_TRY(model, state.load_model());
+  FEDGE_TRY_VOID(output.finish(model));
+  std::printf("%s", output.summary().c_str());
+  return {};
+}
+
+fedge::Result<void> run_concrete(const Options& options, const fedge::server::RunConfig& config) {
+  std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
+  if (::mkdtemp(scratch.data()) == nullptr)
+    return fedge::system_error("cannot make directory", scratch, errno);
+  const Scratch cleanup{scratch};
+  FEDGE_TRY(usage, fedge::sim::run_concrete(
+                       {.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path(),
+                        .run_file = options.run_file,
+                        .assignments = options.assignments,
+                        .out = options.out,
+                        .scratch = scratch,
+                        .clients = config.task.data.partition.clients,
+                        .threads = options.threads,
+                        .log_level = options.log_level,
+                        .interrupted = [] { return interrupt_signal != 0; }}));
+  std::printf("server    at most %.0f MB of memory, %.1f s of processor time\n",
+              static_cast<double>(usage.peak_memory.value()) * 1e-6, usage.processor_seconds);
+  return {};
+}
+
+int run(const Options& options) {
+  fedge::apps::set_up_logging(kProgram, options.log_level);
+  const auto document = fedge::apps::load_document(options.run_file, options.assignments);
+  if (!document) return fedge::apps::report_failure(kProgram, document.error());
+  const auto config = fedge::server::read_run_config(*document);
+  if (!config) return fedge::apps::report_failure(kProgram, config.error());
+  const auto simulation = fedge::sim::read_simulation(*document);
+  if (!simulation) return fedge::apps::report_failure(kProgram, simulation.error());
+  const bool concrete = options.mode == "concrete";
+  if (concrete && simulation->attack.kind != fedge::sim::AttackKind::kNone)
+    return fedge::apps::report_failure(
+        kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
+  catch_interrupts();
+  const auto done = concrete ? run_concrete(options, *config) : run_abstract(options, *simulation, *config);
+  if (interrupt_signal != 0) return 128 + interrupt_signal;
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
+int report(const Options& options) {
+  const auto written = fedge::server::rewrite_report(options.report_directory);
+  return written ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, written.error());
+}
+
+}  // namespace
+
+int fedge::apps::sim_main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Simulates federated runs: virtual devices and links, real training, real models.", kProgram);
+  app.footer(kExamples);
+  app.set_version_flag("--version", fedge::apps::software(kProgram));
+  app.require_subcommand(1);
+  auto* run_command = app.add_subcommand("run", "Run a run file");
+  run_command->add_option("file", options.run_file, "Run file (TOML)")->required();
+  run_command->add_option("--out", options.out, "Where metrics, model and report go")->capture_default_str();
+  run_command
+      ->add_option("--mode", options.mode, "abstract: virtual time; concrete: real processes on loopback")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"abstract", "concrete"}));
+  run_command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
+      ->take_all();
+  run_command->add_option("--threads", options.threads, "Threads; the result does not depend on it")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  run_command->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
+  auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
+  report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
+  }
+  return fedge::apps::run_safely(kProgram, [&] { return *run_command ? run(options) : report(options); });
+}
