@@ -188,6 +188,7 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                        .model = reader.take(from_wire(wire.model()), "model"),
                        .coverage = reader.take(coverage_from_wire(wire.coverage()), "coverage"),
                        .time_left = Duration(static_cast<Duration::rep>(wire.time_left_ns()))};
+  reader.require(message.model.is_plain_float32(), "model: a model is sent as plain float32");
   reader.require(message.model.coverage.contains(message.coverage), "coverage reaches beyond the model's");
   return reader.finish(std::move(message));
 }

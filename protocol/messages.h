@@ -53,7 +53,7 @@ struct RunDescription {
 struct TrainRequest {
   RunId run;
   RoundNumber round;
-  Manifest model;        // what to fetch
+  Manifest model;        // what to fetch; plain float32
   Coverage coverage;     // which parameters to train and send
   Duration time_left{};  // until the round's deadline, on the sender's clock
 };
@@ -62,7 +62,7 @@ struct TrainRequest {
 struct UpdateOffer {
   RunId run;
   RoundNumber round;
-  Manifest update;      // delta over its coverage
+  Manifest update;      // delta over its coverage, in any codec
   SampleCount samples;  // weight
   std::uint64_t steps = 0;
   double train_loss = 0;  // finite

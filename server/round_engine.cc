@@ -75,6 +75,8 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
   if (offer.update.layout != rules_.layout)
     return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
                    short_hex(rules_.layout));
+  if (!offer.update.is_plain_float32())
+    return invalid("the update is compressed; this run takes plain float32 alone");
   if (offer.update.coverage != Coverage::all(rules_.parameters))
     return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
                    " parameters, the plan asked for all " + std::to_string(rules_.parameters));
