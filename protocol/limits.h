@@ -21,6 +21,13 @@ inline constexpr std::size_t kMaxParameters =
     std::min<std::uint64_t>(std::uint64_t{kMaxChunks} * kMaxChunkSize, SIZE_MAX) / sizeof(float);
 inline constexpr std::size_t kMaxCoverageRanges = 65'536;
 inline constexpr std::size_t kMaxCoverageBytes = 512 << 10;
+// Levels of QSGD on each side of 0.
+inline constexpr std::uint32_t kMaxQsgdLevels = 127;
+// What a zstd frame of a payload may refer back to, and so what its decoder must keep: 128 KiB.
+inline constexpr int kZstdWindowLog = 17;
+// Bytes before zstd to bytes after it. zstd itself cannot do better (a block of 128 KiB takes four
+// bytes), so an update of zeros passes; the bytes before zstd are bounded by the coverage.
+inline constexpr std::uint64_t kMaxZstdRatio = 32'768;
 inline constexpr std::size_t kMaxTaskText = 64 << 10;
 inline constexpr std::size_t kMaxText = 1 << 10;  // names, reasons, messages
 inline constexpr std::size_t kMaxFeatures = 16;

@@ -63,7 +63,7 @@ struct RunAnswer {
 struct TrainRequest {
   RunId run;
   RoundNumber round;                // names the task for this client
-  Manifest model;                   // what to fetch
+  Manifest model;                   // what to fetch; plain float32
   Coverage coverage;                // which parameters to train and send
   Duration time_left{};             // until the update is no longer waited for, on the sender's clock
   RoundNumber last_round;           // the client's last task whose update was accepted, 0 for none
@@ -74,7 +74,7 @@ struct TrainRequest {
 struct UpdateOffer {
   RunId run;
   RoundNumber round;
-  Manifest update;      // delta over its coverage
+  Manifest update;      // delta over its coverage, in any codec
   SampleCount samples;  // weight
   std::uint64_t steps = 0;
   double train_loss = 0;  // finite

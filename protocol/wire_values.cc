@@ -18,6 +18,14 @@ static_assert(static_cast<int>(ErrorCode::kUnsupported) + 1 == v1::ERROR_UNSUPPO
 static_assert(static_cast<int>(ErrorCode::kUnavailable) + 1 == v1::ERROR_UNAVAILABLE);
 static_assert(static_cast<int>(ErrorCode::kResource) + 1 == v1::ERROR_RESOURCE);
 
+static_assert(static_cast<int>(Codec::kFloat32) == v1::CODEC_FLOAT32);
+static_assert(static_cast<int>(Codec::kFloat16) == v1::CODEC_FLOAT16);
+static_assert(static_cast<int>(Codec::kBfloat16) == v1::CODEC_BFLOAT16);
+static_assert(static_cast<int>(Codec::kInt8) == v1::CODEC_INT8);
+static_assert(static_cast<int>(Codec::kQsgd) == v1::CODEC_QSGD);
+static_assert(static_cast<int>(Codec::kSparse) == v1::CODEC_SPARSE);
+static_assert(kLastCodec == Codec::kSparse);
+
 std::span<const std::uint8_t> octets(const std::string& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
@@ -62,6 +70,8 @@ v1::Manifest to_wire(const Manifest& manifest) {
   wire.set_codec(static_cast<v1::Codec>(manifest.codec));
   wire.set_payload_size(manifest.payload_size);
   wire.set_chunk_size(manifest.chunk_size);
+  wire.set_raw_size(manifest.raw_size);
+  wire.set_levels(manifest.levels);
   std::string& hashes = *wire.mutable_chunk_hashes();
   hashes.reserve(manifest.chunks.size() * sizeof(Digest));
   for (const Digest& digest : manifest.chunks) hashes.append(digest.begin(), digest.end());
@@ -73,7 +83,7 @@ Result<Manifest> from_wire(const v1::Manifest& wire) {
   if (hashes.size() % sizeof(Digest) != 0 || hashes.size() / sizeof(Digest) > kMaxChunks)
     return invalid("chunk_hashes has " + std::to_string(hashes.size()) +
                    " bytes, not 32 for each of at most " + std::to_string(kMaxChunks) + " chunks");
-  if (wire.codec() != v1::CODEC_FLOAT32)
+  if (wire.codec() < v1::CODEC_FLOAT32 || wire.codec() > v1::CODEC_SPARSE)
     return Error{ErrorCode::kUnsupported,
                  "codec " + std::to_string(static_cast<int>(wire.codec())) + " is not known to this version"};
   Manifest manifest;
@@ -81,8 +91,11 @@ Result<Manifest> from_wire(const v1::Manifest& wire) {
   FEDGE_TRY(coverage, coverage_from_wire(wire.coverage()));
   manifest.layout = layout;
   manifest.coverage = std::move(coverage);
+  manifest.codec = static_cast<Codec>(wire.codec());
   manifest.payload_size = wire.payload_size();
   manifest.chunk_size = wire.chunk_size();
+  manifest.raw_size = wire.raw_size();
+  manifest.levels = wire.levels();
   manifest.chunks.resize(hashes.size() / sizeof(Digest));
   for (std::size_t i = 0; i < manifest.chunks.size(); ++i)
     std::copy_n(octets(hashes).begin() + static_cast<std::ptrdiff_t>(i * sizeof(Digest)), sizeof(Digest),

@@ -10,6 +10,8 @@ std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
   if (offer.update.layout != rules.layout)
     return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
                    short_hex(rules.layout));
+  if (!offer.update.is_plain_float32())
+    return invalid("the update is compressed; this run takes plain float32 alone");
   if (offer.update.coverage != asked)
     return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
                    " parameters, the plan asked for " + std::to_string(asked.count()) +

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/check.h"
+#include "protocol/codecs/raw_size.h"
 #include "protocol/limits.h"
 
 namespace fedge::protocol {
@@ -23,6 +24,61 @@ std::uint64_t chunks_needed(std::uint64_t payload_size, std::uint64_t chunk_size
   return payload_size / chunk_size + (payload_size % chunk_size != 0 ? 1 : 0);
 }
 
+std::string number(std::uint64_t value) { return std::to_string(value); }
+
+Result<void> check_codec(const Manifest& manifest) {
+  if (manifest.codec > kLastCodec)
+    return Error{ErrorCode::kUnsupported, "codec " + number(static_cast<std::uint64_t>(manifest.codec)) +
+                                              " is not known to this version"};
+  if (manifest.codec == Codec::kQsgd) {
+    if (manifest.levels < 1 || manifest.levels > kMaxQsgdLevels)
+      return invalid("QSGD with " + number(manifest.levels) + " levels; 1 to " + number(kMaxQsgdLevels) +
+                     " are allowed");
+  } else if (manifest.levels != 0) {
+    return invalid("levels is " + number(manifest.levels) + " for a codec that has none; it must be 0");
+  }
+  return {};
+}
+
+Result<void> check_chunks(const Manifest& manifest) {
+  if (manifest.chunk_size < kMinChunkSize || manifest.chunk_size > kMaxChunkSize ||
+      manifest.chunk_size % sizeof(float) != 0)
+    return invalid("chunk_size " + number(manifest.chunk_size) + " is not a multiple of 4 between " +
+                   number(kMinChunkSize) + " and " + number(kMaxChunkSize));
+  if (manifest.payload_size == 0) return invalid("the payload is empty");
+  const std::uint64_t needed = chunks_needed(manifest.payload_size, manifest.chunk_size);
+  if (needed > kMaxChunks)
+    return invalid("a payload of " + number(manifest.payload_size) + " bytes in chunks of " +
+                   number(manifest.chunk_size) + " makes " + number(needed) + " chunks; at most " +
+                   number(kMaxChunks) + " are allowed: choose a larger chunk_size");
+  if (manifest.chunks.size() != needed)
+    return invalid("a payload of " + number(manifest.payload_size) + " bytes in chunks of " +
+                   number(manifest.chunk_size) + " makes " + number(needed) + " chunks, but " +
+                   number(manifest.chunks.size()) + " hashes are given");
+  return {};
+}
+
+Result<void> check_sizes(const Manifest& manifest) {
+  const std::uint64_t values = manifest.coverage.count();
+  if (values == 0) return invalid("the coverage is empty");
+  const bool zstd = manifest.raw_size != 0;
+  const std::uint64_t size = zstd ? manifest.raw_size : manifest.payload_size;
+  const SizeBounds bounds = raw_size_bounds(manifest.codec, manifest.levels, values);
+  if (size < bounds.min || size > bounds.max)
+    return invalid(
+        "a coverage of " + number(values) + " parameters needs " +
+        (bounds.min == bounds.max ? number(bounds.min) : number(bounds.min) + " to " + number(bounds.max)) +
+        " bytes of payload, but " + (zstd ? "raw_size" : "payload_size") + " is " + number(size));
+  if (!zstd) return {};
+  if (manifest.payload_size > max_zstd_size(size))
+    return invalid("zstd makes at most " + number(max_zstd_size(size)) + " bytes of " + number(size) +
+                   ", but payload_size is " + number(manifest.payload_size));
+  if (size / kMaxZstdRatio > manifest.payload_size)
+    return invalid("a zstd payload of " + number(manifest.payload_size) + " bytes cannot hold " +
+                   number(size) + ": at most " + number(kMaxZstdRatio) + " times as many are allowed");
+  return {};
+}
+
 }  // namespace
 
 std::size_t Manifest::chunk_length(std::size_t index) const {
@@ -33,12 +89,13 @@ std::size_t Manifest::chunk_length(std::size_t index) const {
 
 // The canonical bytes, integers little-endian: "fedge manifest 1\n", layout, codec (1 byte), payload
 // size (8), chunk size (4), number of chunks (4), length of the coverage (4), coverage, chunk hashes.
+// Of anything but plain float32: "fedge manifest 2\n", the same, raw size (8), levels (4).
 ObjectId Manifest::id() const {
-  constexpr std::string_view kTag = "fedge manifest 1\n";
+  const std::string_view tag = is_plain_float32() ? "fedge manifest 1\n" : "fedge manifest 2\n";
   const std::vector<std::uint8_t> ranges = coverage.encode();
   std::vector<std::byte> bytes;
-  bytes.reserve(kTag.size() + 53 + ranges.size() + chunks.size() * sizeof(Digest));
-  put(bytes, kTag);
+  bytes.reserve(tag.size() + 65 + ranges.size() + chunks.size() * sizeof(Digest));
+  put(bytes, tag);
   put(bytes, layout);
   put(bytes, static_cast<std::uint64_t>(codec), 1);
   put(bytes, payload_size, 8);
@@ -47,6 +104,10 @@ ObjectId Manifest::id() const {
   put(bytes, ranges.size(), 4);
   put(bytes, ranges);
   for (const Digest& digest : chunks) put(bytes, digest);
+  if (!is_plain_float32()) {
+    put(bytes, raw_size, 8);
+    put(bytes, levels, 4);
+  }
   return sha256(std::span<const std::byte>(bytes));
 }
 
@@ -67,31 +128,11 @@ Manifest make_manifest(const Digest& layout, Coverage coverage, std::span<const 
 }
 
 Result<void> validate(const Manifest& manifest) {
-  const auto number = [](std::uint64_t value) { return std::to_string(value); };
-  if (manifest.codec != Codec::kFloat32)
-    return Error{ErrorCode::kUnsupported, "codec " + number(static_cast<std::uint64_t>(manifest.codec)) +
-                                              " is not known to this version"};
-  if (manifest.chunk_size < kMinChunkSize || manifest.chunk_size > kMaxChunkSize ||
-      manifest.chunk_size % sizeof(float) != 0)
-    return invalid("chunk_size " + number(manifest.chunk_size) + " is not a multiple of 4 between " +
-                   number(kMinChunkSize) + " and " + number(kMaxChunkSize));
-  if (manifest.payload_size == 0) return invalid("the payload is empty");
-  const std::uint64_t needed = chunks_needed(manifest.payload_size, manifest.chunk_size);
-  if (needed > kMaxChunks)
-    return invalid("a payload of " + number(manifest.payload_size) + " bytes in chunks of " +
-                   number(manifest.chunk_size) + " makes " + number(needed) + " chunks; at most " +
-                   number(kMaxChunks) + " are allowed: choose a larger chunk_size");
-  if (manifest.chunks.size() != needed)
-    return invalid("a payload of " + number(manifest.payload_size) + " bytes in chunks of " +
-                   number(manifest.chunk_size) + " makes " + number(needed) + " chunks, but " +
-                   number(manifest.chunks.size()) + " hashes are given");
+  FEDGE_TRY_VOID(check_codec(manifest));
+  FEDGE_TRY_VOID(check_chunks(manifest));
   if (manifest.coverage.end() > kMaxParameters || manifest.coverage.ranges().size() > kMaxCoverageRanges)
     return invalid("the coverage is beyond the limits of this version");
-  const std::uint64_t values = manifest.coverage.count();
-  if (values * sizeof(float) != manifest.payload_size)
-    return invalid("a coverage of " + number(values) + " parameters needs " + number(values * sizeof(float)) +
-                   " bytes of payload, but payload_size is " + number(manifest.payload_size));
-  return {};
+  return check_sizes(manifest);
 }
 
 Result<void> verify_chunk(const Manifest& manifest, std::size_t index, std::span<const std::byte> bytes) {

@@ -16,7 +16,16 @@ namespace fedge::protocol {
 
 using ObjectId = Digest;
 
-enum class Codec : std::uint8_t { kFloat32 = 0 };
+// How a payload encodes its values; docs/PROTOCOL.md has the bytes.
+enum class Codec : std::uint8_t {
+  kFloat32 = 0,
+  kFloat16 = 1,
+  kBfloat16 = 2,
+  kInt8 = 3,
+  kQsgd = 4,
+  kSparse = 5,
+};
+inline constexpr Codec kLastCodec = Codec::kSparse;
 
 struct Manifest {
   Digest layout{};  // ParameterLayout::hash()
@@ -25,21 +34,28 @@ struct Manifest {
   std::uint64_t payload_size = 0;  // bytes
   std::uint32_t chunk_size = 0;    // bytes
   std::vector<Digest> chunks;
+  std::uint64_t raw_size = 0;  // bytes before zstd; 0: the payload is not compressed by zstd
+  std::uint32_t levels = 0;    // of kQsgd: s, 1 to kMaxQsgdLevels; 0 for the others
 
+  // Every value as it is: what a model is sent as.
+  bool is_plain_float32() const { return codec == Codec::kFloat32 && raw_size == 0 && levels == 0; }
   std::size_t chunk_count() const { return chunks.size(); }
   std::size_t chunk_length(std::size_t index) const;  // bytes of this chunk
-  // First parameter position, in the packed payload, of this chunk (float32).
+  // First parameter position, in the packed payload, of this chunk (plain float32 alone).
   std::size_t first_value(std::size_t index) const { return index * chunk_size / sizeof(float); }
   ObjectId id() const;
   bool operator==(const Manifest&) const = default;
 };
 
-// Hashes every chunk of the payload. chunk_size: a multiple of 4 within limits.h.
+// A manifest of plain float32; hashes every chunk of the payload. chunk_size: a multiple of 4 within
+// limits.h. codecs/payload_codec.h has the one for other codecs.
 Manifest make_manifest(const Digest& layout, Coverage coverage, std::span<const std::byte> payload,
                        std::uint32_t chunk_size);
 
 // Internal consistency of a manifest from a peer: sizes, counts and codec fit each other and the
-// limits; coverage.count() * 4 == payload_size for float32.
+// limits. payload_size is exactly what the codec makes of coverage.count() values, or within what it
+// can make of them (kSparse); with zstd that holds for raw_size, and payload_size for what zstd can
+// make of it.
 Result<void> validate(const Manifest& manifest);
 
 // Whether these bytes are that chunk; the error names the chunk's number and both hashes.

@@ -111,7 +111,7 @@ TEST_CASE(
   for (const float value : std::as_const(model->values).values()) {
     const float remainder = std::remainder(value, 0.5F);
     CHECK(std::abs(remainder) < 0.2F);
-    moved += std::abs(value) > 0.25F ? 1 : 0;
+    if (std::abs(value) > 0.25F) ++moved;
   }
   CHECK(moved > 0);
   const Outcome unknown = run("fedge-sim " + arguments);

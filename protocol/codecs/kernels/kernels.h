@@ -1,0 +1,43 @@
+// Kernels: the inner loops of the payload codecs, compiled once for each instruction set and chosen at
+// run time by what the processor can do. All sets give the same bits: the loops are the same, each
+// operation is IEEE 754 in a fixed order, and nothing is fused. Plain pointers, no allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace fedge::protocol {
+
+// levels[i] = floor(values[i] * factor + u), u being the uniform number in (0, 1) of draws[i], so that
+// its mean is values[i] * factor (to 2^-33): stochastic rounding.
+struct Rounding {
+  const float* values = nullptr;
+  const std::uint32_t* draws = nullptr;  // uniform
+  double factor = 0;                     // |values[i] * factor| <= 127 (1 + 2^-50)
+  std::size_t count = 0;
+};
+
+struct Kernels {
+  const char* name;
+  // IEEE 754 binary16 and bfloat16, to nearest even; what would be beyond the largest finite value
+  // becomes that. Values are finite.
+  void (*to_float16)(const float* values, std::size_t count, std::uint16_t* out);
+  void (*to_bfloat16)(const float* values, std::size_t count, std::uint16_t* out);
+  // Every pattern, infinities and NaN included.
+  void (*from_float16)(const std::uint16_t* patterns, std::size_t count, float* out);
+  void (*from_bfloat16)(const std::uint16_t* patterns, std::size_t count, float* out);
+  void (*round_levels)(const Rounding& rounding, std::int8_t* levels);
+  // out[i] = levels[i] * scale.
+  void (*scale_levels)(const std::int8_t* levels, std::size_t count, float scale, float* out);
+  // Largest bit pattern of |values[i]|, 0 for none; above 0x7f7fffff something is not finite.
+  std::uint32_t (*max_magnitude)(const float* values, std::size_t count);
+  // In binary64, as eight partial sums.
+  double (*sum_of_squares)(const float* values, std::size_t count);
+};
+
+// Those this processor can run, the fastest first, the portable one last.
+std::span<const Kernels> supported_kernels();
+inline const Kernels& kernels() { return supported_kernels().front(); }
+
+}  // namespace fedge::protocol

@@ -1,0 +1,32 @@
+// How many bytes a codec makes of so many values: what a manifest is checked against before anything
+// is allocated. Pure arithmetic.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "protocol/chunks/manifest.h"
+
+namespace fedge::protocol {
+
+// Values that are encoded together; the last block of a payload is shorter.
+inline constexpr std::size_t kInt8Block = 256;
+inline constexpr std::size_t kQsgdBucket = 512;
+inline constexpr std::size_t kSparseBlock = 65'536;
+
+struct SizeBounds {
+  std::uint64_t min = 0;
+  std::uint64_t max = 0;  // equal to min but for kSparse
+};
+
+// Bytes before zstd of `values` values, 1 to kMaxParameters; levels: 1 to kMaxQsgdLevels for kQsgd.
+SizeBounds raw_size_bounds(Codec codec, std::uint32_t levels, std::uint64_t values);
+
+// The most that zstd makes of so many bytes: those that do not compress are stored, with a few more
+// for each 128 KiB and for the frame.
+std::uint64_t max_zstd_size(std::uint64_t raw_size);
+
+// Bits that QSGD takes for a value: ceil(log2(2 levels + 1)).
+std::uint32_t qsgd_bits(std::uint32_t levels);
+
+}  // namespace fedge::protocol
