@@ -16,7 +16,7 @@
 #include "server/gatekeeper.h"
 #include "server/make_engine.h"
 #include "server/run_state.h"
-#include "server/update_sink.h"
+#include "server/stored_update.h"
 #include "server/uploads.h"
 
 namespace fedge::server {

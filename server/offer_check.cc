@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "protocol/codecs/compression_spec.h"
+
 namespace fedge::server {
 
 std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
@@ -10,8 +12,8 @@ std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
   if (offer.update.layout != rules.layout)
     return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
                    short_hex(rules.layout));
-  if (!offer.update.is_plain_float32())
-    return invalid("the update is compressed; this run takes plain float32 alone");
+  if (!protocol::made_by(rules.compression, offer.update))
+    return invalid("the update is not encoded as the run's [compression] says");
   if (offer.update.coverage != asked)
     return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
                    " parameters, the plan asked for " + std::to_string(asked.count()) +

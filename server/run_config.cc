@@ -40,6 +40,7 @@ RunConfig read_sections(config::Reader& root) {
   run.sampling = aggregation::read_sampling(root);
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many);
   run.strategy = aggregation::read_strategy(root);
+  run.compression = protocol::read_compression(root);
   run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : clients;
   root.ignore("simulation");
   return run;
@@ -52,13 +53,16 @@ Result<RunConfig> read_run_config(const config::Document& document) {
   RunConfig run = read_sections(root);
   FEDGE_TRY_VOID(root.finish());
   config::Table task;
-  for (const std::string& name : learn::task_sections())
+  std::vector<std::string> sections = learn::task_sections();
+  sections.emplace_back("compression");
+  for (const std::string& name : sections)
     if (const auto it = document.root.find(name); it != document.root.end()) task.insert(*it);
   run.task_text = config::canonical_toml(task);
   if (run.task_text.size() > protocol::kMaxTaskText)
-    return invalid(document.name +
-                   ": [data], [model] and [training] together are longer than clients accept (" +
-                   std::to_string(protocol::kMaxTaskText) + " bytes)");
+    return invalid(
+        document.name +
+        ": [data], [model], [training] and [compression] together are longer than clients accept (" +
+        std::to_string(protocol::kMaxTaskText) + " bytes)");
   run.canonical = config::canonical_toml(document.root);
   const Digest digest = sha256(run.canonical);
   std::uint64_t id = 0;

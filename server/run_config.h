@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "learn/spec.h"
+#include "protocol/codecs/compression_spec.h"
 
 namespace fedge::server {
 
@@ -27,6 +28,7 @@ struct RunConfig {
   learn::TaskSpec task;
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;
+  protocol::CompressionSpec compression;
   std::string task_text;  // canonical TOML of what clients must know
   std::string canonical;  // canonical TOML of the whole file
 };

@@ -17,6 +17,7 @@
 #include "core/event.h"
 #include "core/ids.h"
 #include "core/node.h"
+#include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
 
 namespace fedge::server {
@@ -33,6 +34,7 @@ struct RoundRules {
   Duration deadline{};                  // of one round
   SampleCount max_samples;              // largest weight one update may claim
   std::uint64_t local_epochs = 1;       // of the clients: no update has more steps than samples times this
+  protocol::Compression compression;    // that updates must come in
 };
 
 class RunEngine {

@@ -71,7 +71,8 @@ RoundRules RunState::rules() const {
           .min_available = config_.sampling.min_available,
           .deadline = config_.round_deadline,
           .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
-          .local_epochs = config_.task.training.local_epochs};
+          .local_epochs = config_.task.training.local_epochs,
+          .compression = config_.compression.format};
 }
 
 Result<ParameterVector> RunState::load_model() const {

@@ -1,6 +1,6 @@
-// UpdateSink: where the coordinator puts an update that it fetches: an object of its chunk store. It
-// remembers what went wrong on this machine, so that a peer is not blamed for it. StoredValues reads
-// such an update back, once it is complete.
+// Updates in the coordinator's chunk store. UpdateSink is where one goes that is being fetched: it
+// remembers what went wrong on this machine, so that a peer is not blamed for it. decode_update() makes
+// plain float32 of a compressed one, StoredValues reads such a one back.
 #pragma once
 
 #include <memory>
@@ -38,5 +38,10 @@ class StoredValues final : public aggregation::UpdateValues {
  private:
   std::shared_ptr<protocol::StoredObject> object_;
 };
+
+// A second object with the values as plain float32. kInvalid or kCorrupt if the payload is not what its
+// manifest says; other errors are the store's. Memory: one chunk and what the decoder needs.
+Result<std::shared_ptr<protocol::StoredObject>> decode_update(protocol::StoredObject& update,
+                                                              protocol::ChunkStore& store);
 
 }  // namespace fedge::server
