@@ -231,7 +231,9 @@ TEST_CASE("optimal sampling: on the paper's mix the published set rule underspen
   constexpr int kInstances = 3000;
   std::mt19937_64 engine(8);
   double least_spent = 2;
+  double most_spent = 0;
   double spent_sum = 0;
+  double best = 2;
   double worst = 0;
   double ratio_sum = 0;
   for (int trial = 0; trial < kInstances; ++trial) {
@@ -248,12 +250,16 @@ TEST_CASE("optimal sampling: on the paper's mix the published set rule underspen
     REQUIRE(part <= 1 + 1e-12);
     REQUIRE(ratio >= 1 - 1e-12);
     least_spent = std::min(least_spent, part);
+    most_spent = std::max(most_spent, part);
     spent_sum += part;
+    best = std::min(best, ratio);
     worst = std::max(worst, ratio);
     ratio_sum += ratio;
   }
   CHECK(least_spent == doctest::Approx(0.89).epsilon(0.03));
   CHECK(spent_sum / kInstances == doctest::Approx(0.97).epsilon(0.01));
+  CHECK(most_spent > 0.999);
+  CHECK(best < 1.001);
   CHECK(worst > 1.2);
   CHECK(worst < 1.5);
   CHECK(ratio_sum / kInstances == doctest::Approx(1.06).epsilon(0.03));
