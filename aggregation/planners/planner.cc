@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "aggregation/planners/fedplt.h"
+#include "aggregation/planners/layers.h"
 #include "aggregation/planners/random_mask.h"
 #include "aggregation/planners/width.h"
 
@@ -12,28 +13,30 @@ namespace {
 
 class FullPlanner final : public Planner {
  public:
-  explicit FullPlanner(const ParameterLayout& layout) {
+  static Result<std::unique_ptr<Planner>> make(const PlannerContext& context) {
     std::vector<Range> ranges;
-    for (const TensorInfo& tensor : layout.tensors())
+    for (const TensorInfo& tensor : context.layout->tensors())
       if (tensor.trainable) ranges.push_back({tensor.offset, tensor.offset + tensor.size});
-    coverage_ = Coverage::of(std::move(ranges));
-    share_ = static_cast<double>(coverage_.count()) / static_cast<double>(layout.size());
+    if (ranges.empty()) return invalid("the model has no parameters to train");
+    Coverage coverage = Coverage::of(std::move(ranges));
+    FEDGE_TRY_VOID(check_ranges(coverage.ranges().size()));
+    return std::unique_ptr<Planner>(new FullPlanner(std::move(coverage), context.layout->size()));
   }
+
   Coverage plan(const PlanRequest&) override { return coverage_; }
   LocalModel local_model() const override { return LocalModel::kWhole; }
   double share(ClientId) const override { return share_; }
 
  private:
+  FullPlanner(Coverage coverage, std::size_t size)
+      : coverage_(std::move(coverage)),
+        share_(static_cast<double>(coverage_.count()) / static_cast<double>(size)) {}
+
   Coverage coverage_;
-  double share_ = 0;
+  double share_;
 };
 
-PlannerFactory read_full(config::Reader&) {
-  return [](const PlannerContext& context) -> Result<std::unique_ptr<Planner>> {
-    std::unique_ptr<Planner> planner = std::make_unique<FullPlanner>(*context.layout);
-    return planner;
-  };
-}
+PlannerFactory read_full(config::Reader&) { return FullPlanner::make; }
 
 constexpr std::array kPlanners = {
     PlannerKind{"full", "McMahan et al., AISTATS 2017, arXiv:1602.05629",

@@ -130,6 +130,9 @@ TEST_CASE("planners: full leaves frozen tensors out") {
   const auto full = planner({"full", "", layout, 1});
   CHECK(plan(*full, 0) == Coverage::of({{30, 40}}));
   CHECK(full->share(ClientId(0)) == 0.25);
+  auto frozen = std::make_shared<ParameterLayout>();
+  frozen->add("base", {6, 5}, {.trainable = false});
+  CHECK(planning::error_of({"full", "", frozen, 1}) == "the model has no parameters to train");
 }
 
 TEST_CASE("planners: a model that is not made of layers is refused by its tensor's name") {
