@@ -6,11 +6,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <cmath>
 #include <stop_token>
 #include <utility>
 
+#include "client/client_memory.h"
 #include "client/handshake.h"
+#include "client/local_work.h"
 #include "client/vector_chunks.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
@@ -29,19 +30,56 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-Result<std::shared_ptr<const learn::Task>> build_task(const protocol::RunDescription& description,
-                                                      ClientId client) {
+// What a run needs, once it is prepared; used on the worker thread only.
+struct PreparedRun {
+  std::shared_ptr<const learn::Task> task;
+  LocalWork work;
+  FileMemory memory;
+};
+
+Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
+                                                 const std::filesystem::path& state_directory) {
   FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
   config::Reader root(document.root, "", document.name);
-  const learn::TaskSpec spec = learn::read_task(root);
+  const WorkSpec spec = read_work(root);
   FEDGE_TRY_VOID(root.finish());
-  FEDGE_TRY(task, learn::Task::build_for(spec, description.seed, client));
+  FEDGE_TRY(task, learn::Task::build_for(spec.task, description.seed, client));
   if (task->model().layout()->hash() != description.layout)
     return Error{ErrorCode::kUnsupported,
                  "this client builds another model from the run's description than the "
                  "coordinator; update the older of the two"};
   if (task->samples_of(client).empty()) return invalid("this client has no training samples");
-  return task;
+  const auto memory = state_directory / "runs" / std::to_string(description.run.value());
+  return std::make_shared<PreparedRun>(
+      PreparedRun{task, LocalWork(*task, spec.compression, description.seed), FileMemory(memory)});
+}
+
+// The task's work, going on from what the last accepted one left. A client that has lost that begins anew:
+// all it forgets is what compressed updates had left out.
+Result<WorkResult> work_on(PreparedRun& run, const protocol::TrainRequest& task, ClientId client,
+                           const ParameterVector& model, const std::stop_token& stop) {
+  ClientMemory memory;
+  if (run.work.remembers()) {
+    FEDGE_TRY(kept, run.memory.load(task.last_round));
+    if (kept) memory = std::move(*kept);
+  }
+  FEDGE_TRY(result, run.work.run({client, task.round, task.coverage}, model.values(), memory, {}, stop));
+  if (run.work.remembers() && !stop.stop_requested()) FEDGE_TRY_VOID(run.memory.save(std::move(memory)));
+  return result;
+}
+
+protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task) {
+  protocol::Manifest manifest = update.shape(task.model.layout, task.coverage, task.model.chunk_size);
+  manifest.chunks =
+      protocol::make_manifest(manifest.layout, manifest.coverage, update.payload(), manifest.chunk_size)
+          .chunks;
+  return {.run = task.run,
+          .round = task.round,
+          .update = std::move(manifest),
+          .samples = update.training.samples,
+          .steps = update.training.steps,
+          .train_loss = update.training.mean_loss,
+          .norm = update.norm};
 }
 
 }  // namespace
@@ -102,11 +140,10 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::size_t next_address_ = 0;
   std::shared_ptr<protocol::Link> link_;
-  std::shared_ptr<const learn::Task> task_;
-  std::shared_ptr<learn::Trainer> trainer_;        // used on the worker only
-  std::shared_ptr<ParameterVector> model_;         // fetched, of the task in hand
-  std::shared_ptr<const ParameterVector> update_;  // trained, kept until the verdict
-  std::stop_source training_;                      // of the task in hand
+  std::shared_ptr<PreparedRun> run_;
+  std::shared_ptr<ParameterVector> model_;    // fetched, of the task in hand
+  std::shared_ptr<const WorkResult> update_;  // trained, kept until the verdict
+  std::stop_source training_;                 // of the task in hand
   std::optional<protocol::Manifest> fetching_;
   std::optional<protocol::Manifest> serving_;
 };
@@ -191,26 +228,25 @@ void Daemon::Impl::send(const protocol::Message& message) {
   if (!link_) return;
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message); offer != nullptr && update_) {
     serving_ = offer->update;
-    link_->serve(offer->update, std::make_shared<VectorSource>(update_, offer->update.chunk_size));
+    link_->serve(offer->update, std::make_shared<PayloadSource>(update_, offer->update.chunk_size));
   }
   link_->send(message);
 }
 
 void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   boost::asio::post(worker_, [self = shared_from_this(), description, client = membership_.client] {
-    auto built = build_task(description, client);
-    boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
+    auto built = prepare_run(description, client, self->options_.state_directory);
+    boost::asio::post(self->io_, [self, client, run = description.run, built = std::move(built)] {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
-      self->task_ = *built;
-      self->trainer_ = std::make_shared<learn::Trainer>(self->task_->make_trainer());
-      self->step(ClientEngine::RunPrepared{
-          run, SampleCount(self->task_->samples_of(self->membership_.client).size())});
+      self->run_ = *built;
+      const SampleCount samples((*built)->task->samples_of(client).size());
+      self->step(ClientEngine::RunPrepared{run, samples});
     });
   });
 }
 
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
-  const auto& layout = task_->model().layout();
+  const auto& layout = run_->task->model().layout();
   if (fetch.model.layout != layout->hash() || fetch.model.coverage != Coverage::all(layout->size()))
     return step(ClientEngine::ModelFailed{fetch.round, invalid("the offered model is not the run's model")});
   if (!link_) return;  // the engine will hear of the loss next
@@ -226,25 +262,17 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
   training_ = std::stop_source();
-  boost::asio::post(worker_, [self = shared_from_this(), train, stop = training_.get_token(), task = task_,
-                              trainer = trainer_, model = model_, run = engine_.task()->run,
-                              chunk_size = engine_.task()->model.chunk_size, client = membership_.client] {
-    auto update = std::make_shared<ParameterVector>(model->shared_layout());
-    const auto result = task->train(client, train.round, model->values(), update->values(), *trainer, stop);
+  boost::asio::post(worker_, [self = shared_from_this(), train, stop = training_.get_token(), run = run_,
+                              model = model_, task = *engine_.task(), client = membership_.client] {
+    auto result = work_on(*run, task, client, *model, stop);
     if (stop.stop_requested()) return;
+    std::shared_ptr<const WorkResult> update;
     ClientEngine::Input outcome;
-    if (!std::isfinite(result.mean_loss)) {
-      outcome = ClientEngine::TrainingFailed{
-          train.round, invalid("the training loss is not finite; lower training.optimizer.learning_rate")};
+    if (!result) {
+      outcome = ClientEngine::TrainingFailed{train.round, result.error()};
     } else {
-      protocol::UpdateOffer offer{.run = run,
-                                  .round = train.round,
-                                  .update = protocol::make_manifest(model->layout().hash(), train.coverage,
-                                                                    update->bytes(), chunk_size),
-                                  .samples = result.samples,
-                                  .steps = result.steps,
-                                  .train_loss = result.mean_loss};
-      outcome = ClientEngine::Trained{train.round, std::move(offer)};
+      update = std::make_shared<const WorkResult>(std::move(*result));
+      outcome = ClientEngine::Trained{train.round, offer_of(*update, task)};
     }
     boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
       if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand

@@ -20,8 +20,7 @@ class Adversary {
 
   bool hostile(ClientId client) const { return hostile_[client.value()]; }
   // This client has got work in the round.
-  void assigned(ClientId client, RoundNumber round, const std::shared_ptr<const ParameterVector>& model,
-                Time now);
+  void assigned(ClientId client, TrainingJob job);
   // The computed update of a hostile client becomes the attack.
   void corrupt(ClientId client, RoundNumber round);
   // An update leaves the pool.

@@ -15,17 +15,6 @@ namespace {
 // Updates folded in one pass over the accumulator, once this many wait.
 constexpr std::size_t kFoldTogether = 8;
 
-// An offer in abstract mode: nothing crosses a network, so its chunks are not hashed.
-protocol::Manifest update_manifest(const protocol::Manifest& model, const Coverage& coverage) {
-  protocol::Manifest manifest;
-  manifest.layout = model.layout;
-  manifest.coverage = coverage;
-  manifest.chunk_size = model.chunk_size;
-  manifest.payload_size = coverage.count() * sizeof(float);
-  manifest.chunks.resize((manifest.payload_size + model.chunk_size - 1) / model.chunk_size);
-  return manifest;
-}
-
 // What a link carries to move all chunks of an object; every chunk's frame is the same size but for
 // its payload and the digits of its index.
 Bytes transfer_size(const protocol::Manifest& manifest) {
@@ -52,10 +41,9 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       root_(state.config().seed),
       engine_(server::make_engine(state.config(), state.rules())),
       clients_(task.clients()),
-      pool_(task, parallel),
+      pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),
-      all_(Coverage::all(task.model().layout()->size())),
-      transfer_size_(transfer_size(state.model_object()->manifest())) {}
+      model_size_(transfer_size(state.model_object()->manifest())) {}
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   hooks_ = &hooks;
@@ -130,17 +118,15 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
     // The job may be gone: the engine gave the task up while the device was busy with it.
     if (!pool_.has(id, trained->round)) return;
-    const learn::TrainingResult& result = pool_.result(id);
+    const TrainedUpdate& update = pool_.result(id);
+    if (update.failure)
+      return step_client(id, client::ClientEngine::TrainingFailed{trained->round, *update.failure});
     if (adversary_.hostile(id)) adversary_.corrupt(id, trained->round);
-    // As the daemon does: a diverged model is the client's failure, not an update.
-    if (!std::isfinite(result.mean_loss))
-      return step_client(
-          id, client::ClientEngine::TrainingFailed{
-                  trained->round,
-                  invalid("the training loss is not finite; lower training.optimizer.learning_rate")});
-    trained->offer.samples = result.samples;
-    trained->offer.steps = result.steps;
-    trained->offer.train_loss = result.mean_loss;
+    trained->offer.update = update.shape;
+    trained->offer.samples = update.training.samples;
+    trained->offer.steps = update.training.steps;
+    trained->offer.train_loss = update.training.mean_loss;
+    trained->offer.norm = update.norm;
   }
   const Rng rng = root_.fork("client", id.value());
   std::vector<client::ClientEngine::Effect> effects;
@@ -238,17 +224,20 @@ void Simulation::prepare(ClientId id, RunId run) {
 }
 
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
-  schedule(down_arrival(id, transfer_size_) + spec_.latency, id,
+  schedule(down_arrival(id, model_size_) + spec_.latency, id,
            ClientInput{client::ClientEngine::ModelFetched{fetch.round}, at(id).session});
 }
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   const SampleCount samples(task_.samples_of(id).size());
   const Time finish = now_ + device(id).training_time(samples, task_.spec().training.local_epochs);
-  pool_.enqueue(id, start.round, at(id).models.at(start.round), finish);
-  protocol::UpdateOffer offer{.run = state_.config().id,
-                              .round = start.round,
-                              .update = update_manifest(state_.model_object()->manifest(), start.coverage)};
+  pool_.enqueue(id, {.round = start.round,
+                     .coverage = start.coverage,
+                     .last_round = at(id).engine.task()->last_round,
+                     .model = at(id).models.at(start.round),
+                     .finish = finish});
+  // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
+  protocol::UpdateOffer offer{.run = state_.config().id, .round = start.round};
   schedule(finish, id,
            ClientInput{client::ClientEngine::Trained{start.round, std::move(offer)}, at(id).session});
 }
@@ -294,7 +283,11 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   const auto& in_hand = client.engine.task();
   std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->round != entry.first; });
   client.models[work.round] = model_;
-  adversary_.assigned(work.client, work.round, model_, now_);
+  adversary_.assigned(work.client, {.round = work.round,
+                                    .coverage = work.coverage,
+                                    .last_round = work.last_round,
+                                    .model = model_,
+                                    .finish = now_});
   server_sends(work.client, protocol::TrainRequest{.run = state_.config().id,
                                                    .round = work.round,
                                                    .model = manifest,
@@ -322,14 +315,14 @@ void Simulation::server_sends(ClientId id, const protocol::Message& message) {
 
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   // The request travels down, the payload up.
-  schedule(up_arrival(fetch.client, transfer_size_) + spec_.latency, fetch.client,
+  schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + spec_.latency, fetch.client,
            Uploaded{fetch.offer.round, at(fetch.client).session});
 }
 
 void Simulation::update_arrived(ClientId id, RoundNumber round) {
   const TrainedUpdate* update = pool_.find(id, round);
   if (update == nullptr) return;  // the client gave it up meanwhile
-  const auto norm = state_.inspect(all_, *update->values);
+  const auto norm = state_.inspect(update->coverage, *update->values);
   if (!norm) {
     step_server(server::RunEngine::Damaged{id, round, norm.error()});
     return;
@@ -339,14 +332,15 @@ void Simulation::update_arrived(ClientId id, RoundNumber round) {
 }
 
 void Simulation::fold(const server::RunEngine::Fold& accepted) {
-  waiting_values_.push_back(pool_.take(accepted.client));
+  TrainedUpdate update = pool_.take(accepted.client);
+  waiting_values_.push_back(std::move(update.values));
   adversary_.taken(accepted.client, waiting_values_.back());
   waiting_.push_back({.client = accepted.client,
                       .weight = accepted.weight,
                       .steps = accepted.steps,
                       .norm = norms_.extract(accepted.client).mapped(),
                       .factor = accepted.factor,
-                      .coverage = all_,
+                      .coverage = std::move(update.coverage),
                       .values = waiting_values_.back()});
   if (waiting_.size() >= kFoldTogether) flush_folds();
 }

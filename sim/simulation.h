@@ -125,8 +125,7 @@ class Simulation {
   std::map<ClientId, double> norms_;              // of updates that have arrived
   std::vector<aggregation::Update> waiting_;      // accepted, not folded yet
   std::vector<std::shared_ptr<MemoryValues>> waiting_values_;
-  Coverage all_;
-  Bytes transfer_size_;  // of a whole model or update
+  Bytes model_size_;  // on its way to a client
   Time now_{};
   std::optional<Time> server_timer_;
   std::uint64_t events_ = 0;
