@@ -108,6 +108,14 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.kind = recipe.name;
   spec.fixed_point = read_fixed_point(section);
 
+  config::Reader planner = section.section("planner");
+  const auto& plan = choose(planner, planner_kinds(), spec.kind, recipe.planner,
+                            "Which part of the model a client trains and sends.");
+  spec.planner_kind = plan.name;
+  spec.local_model = plan.local_model;
+  spec.planner = plan.read(planner);
+  section.adopt(planner);
+
   config::Reader aggregator = section.section("aggregator");
   const auto& rule = choose(aggregator, aggregator_kinds(), spec.kind, recipe.aggregator,
                             "How the updates of a round become one step.");
@@ -115,6 +123,10 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.traits = rule.traits;
   spec.aggregator = rule.read(aggregator);
   section.adopt(aggregator);
+
+  if (spec.planner_kind != planner_kinds().front().name && !spec.traits.partial_updates)
+    section.fail("planner", spec.planner_kind + " has clients send parts of the model, and the aggregator " +
+                                spec.aggregator_kind + " needs whole updates");
 
   config::Reader optimizer = section.section("server_optimizer");
   const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
@@ -143,6 +155,7 @@ std::vector<PartDoc> describe_parts() {
       docs.push_back(std::move(doc));
     }
   };
+  describe("planner", planner_kinds());
   describe("aggregator", aggregator_kinds());
   describe("server_optimizer", server_optimizer_kinds());
   describe("schedule", kSchedules);

@@ -15,8 +15,8 @@ Event event(Severity severity, const char* name, ClientId client) {
 }  // namespace
 
 BufferedEngine::BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule,
-                               std::unique_ptr<aggregation::Sampler> sampler)
-    : rules_(rules), schedule_(schedule), sampler_(std::move(sampler)) {}
+                               Deciders deciders)
+    : rules_(rules), schedule_(schedule), deciders_(std::move(deciders)) {}
 
 void BufferedEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished && !std::holds_alternative<ClientArrived>(input)) return;
@@ -83,13 +83,17 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
     if (member.present && !member.resting && !tasks_.contains(client))
       idle.push_back({client, member.samples});
   const std::size_t free = rules_.clients_per_round - tasks_.size();
-  const auto chosen = sampler_->select(
+  const auto chosen = deciders_.sampler->select(
       {.round = round(), .candidates = idle, .count = free, .rng = context.rng.fork("sample", assigned_)});
   for (const ClientId client : chosen) {
     Member& member = members_.at(client);
-    Task task{.number = RoundNumber(++member.tasks),
+    const RoundNumber number(++member.tasks);
+    Task task{.number = number,
               .model = moves_,
-              .coverage = Coverage::all(rules_.parameters),
+              .coverage =
+                  deciders_.planner->plan({.round = number,
+                                           .client = client,
+                                           .rng = context.rng.fork("plan", number.value(), client.value())}),
               .deadline = context.now + rules_.deadline,
               .offer = {}};
     effects.push_back(Assign{client, task.number, task.coverage, rules_.deadline, member.last_round});

@@ -21,10 +21,9 @@ namespace fedge::server {
 class BufferedEngine final : public RunEngine {
  public:
   // rules.clients_per_round clients train at a time, rules.deadline bounds one task, rules.rounds counts
-  // moves of the model. `sampler` decides who is next; its draws come from rng.fork("sample", n) for the
-  // n-th task.
-  BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule,
-                 std::unique_ptr<aggregation::Sampler> sampler);
+  // moves of the model. The sampler's draws come from rng.fork("sample", n) for the n-th task, the
+  // planner's from rng.fork("plan", task, client).
+  BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule, Deciders deciders);
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
   std::optional<Time> next_deadline() const override;
@@ -72,7 +71,7 @@ class BufferedEngine final : public RunEngine {
 
   RoundRules rules_;
   aggregation::ScheduleSpec schedule_;
-  std::unique_ptr<aggregation::Sampler> sampler_;
+  Deciders deciders_;
   Phase phase_ = Phase::kWaiting;
   std::map<ClientId, Member> members_;  // everybody seen so far
   Tasks tasks_;

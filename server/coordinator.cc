@@ -37,6 +37,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
     std::unique_ptr<protocol::ChunkStore> updates;  // clients'
     std::unique_ptr<ThreadPool> threads;
     std::unique_ptr<RunState> state;
+    std::unique_ptr<RunEngine> engine;
   };
 
   Impl(boost::asio::io_context& io, const CoordinatorOptions& options, Parts parts)
@@ -44,7 +45,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         options_(options),
         parts_(std::move(parts)),
         state_(*parts_.state),
-        engine_(make_engine(state_.config(), state_.rules())),
+        engine_(std::move(parts_.engine)),
         rng_(state_.config().seed),
         gate_(Enrolment(options.data_directory), options.software),
         timer_(io),
@@ -215,10 +216,14 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
 
 void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& answer) {
   if (answer.run != state_.config().id) return;  // an earlier run's
-  if (answer.ready) return step(RunEngine::ClientArrived{client, answer.samples});
+  const std::size_t clients = state_.config().task.data.partition.clients;
+  const bool has_part = client.value() < clients;
+  if (answer.ready && has_part) return step(RunEngine::ClientArrived{client, answer.samples});
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
-             .with("reason", answer.reason));
+             .with("reason", has_part ? answer.reason
+                                      : "it has no part of the run's data: data.partition.clients is " +
+                                            std::to_string(clients)));
 }
 
 void Coordinator::Impl::stop_serving(ClientId client) {
@@ -367,10 +372,11 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kMaxStoredPayload));
   auto threads = std::make_unique<ThreadPool>(options.threads);
   FEDGE_TRY(state, RunState::create(run, *model, *test, *models, *threads));
+  FEDGE_TRY(engine, make_engine(state));
   const auto impl = std::make_shared<Impl>(
       io, options,
       Impl::Parts{std::move(lock), std::move(model), std::move(test), std::move(models), std::move(updates),
-                  std::move(threads), std::make_unique<RunState>(std::move(state))});
+                  std::move(threads), std::make_unique<RunState>(std::move(state)), std::move(engine)});
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(write_file_atomic(options.data_directory / "address",
                                    protocol::to_string(impl->listener_->local_address()) + "\n"));

@@ -5,11 +5,19 @@
 
 namespace fedge::server {
 
-std::unique_ptr<RunEngine> make_engine(const RunConfig& config, const RoundRules& rules) {
-  if (config.strategy.schedule.buffered)
-    return std::make_unique<BufferedEngine>(rules, config.strategy.schedule,
-                                            aggregation::make_sampler(config.sampling));
-  return std::make_unique<RoundEngine>(rules, aggregation::make_sampler(config.sampling));
+Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
+  const RunConfig& config = state.config();
+  FEDGE_TRY(planner, config.strategy.planner({.layout = state.layout(),
+                                              .clients = config.task.data.partition.clients,
+                                              .rng = Rng(config.seed)}));
+  Deciders deciders{aggregation::make_sampler(config.sampling), std::move(planner)};
+  const aggregation::ScheduleSpec& schedule = config.strategy.schedule;
+  std::unique_ptr<RunEngine> engine;
+  if (schedule.buffered)
+    engine = std::make_unique<BufferedEngine>(state.rules(), schedule, std::move(deciders));
+  else
+    engine = std::make_unique<RoundEngine>(state.rules(), std::move(deciders));
+  return engine;
 }
 
 }  // namespace fedge::server

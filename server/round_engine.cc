@@ -21,8 +21,8 @@ protocol::UpdateVerdict refusal(RunId run, RoundNumber round, const Error& error
 
 }  // namespace
 
-RoundEngine::RoundEngine(const RoundRules& rules, std::unique_ptr<aggregation::Sampler> sampler)
-    : rules_(rules), sampler_(std::move(sampler)) {}
+RoundEngine::RoundEngine(const RoundRules& rules, Deciders deciders)
+    : rules_(rules), deciders_(std::move(deciders)) {}
 
 void RoundEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
@@ -74,7 +74,7 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
     return Error{ErrorCode::kRefused, "this client has no work in round " + round};
   if (task->second.state != TaskState::kAssigned)
     return Error{ErrorCode::kRefused, "this client has already delivered its update of round " + round};
-  return check_offer(rules_, Coverage::all(rules_.parameters), offer);
+  return check_offer(rules_, task->second.coverage, offer);
 }
 
 void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
@@ -187,10 +187,10 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   const auto wanted = static_cast<std::size_t>(
       std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
   const auto pool = candidates(false);
-  const auto selected = sampler_->select({.round = round_,
-                                          .candidates = pool,
-                                          .count = wanted,
-                                          .rng = context.rng.fork("sample", round_.value())});
+  const auto selected = deciders_.sampler->select({.round = round_,
+                                                   .candidates = pool,
+                                                   .count = wanted,
+                                                   .rng = context.rng.fork("sample", round_.value())});
   effects.push_back(event(Severity::kInfo, "round.started", round_)
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));
@@ -199,9 +199,11 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
 }
 
 void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
-  tasks_[client] = Task{};
+  Task& task = tasks_[client] = Task{};
+  task.coverage = deciders_.planner->plan(
+      {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
   const auto last = last_rounds_.find(client);
-  effects.push_back(Assign{client, round_, Coverage::all(rules_.parameters), deadline_ - context.now,
+  effects.push_back(Assign{client, round_, task.coverage, deadline_ - context.now,
                            last == last_rounds_.end() ? RoundNumber() : last->second});
 }
 
@@ -214,10 +216,10 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
   const auto pool = candidates(true);
   const auto substitute =
-      sampler_->select({.round = round_,
-                        .candidates = pool,
-                        .count = 1,
-                        .rng = context.rng.fork("substitute", round_.value(), client.value())});
+      deciders_.sampler->select({.round = round_,
+                                 .candidates = pool,
+                                 .count = 1,
+                                 .rng = context.rng.fork("substitute", round_.value(), client.value())});
   if (!substitute.empty()) {
     effects.push_back(event(Severity::kInfo, "client.replaced", round_)
                           .with("client", number(client))

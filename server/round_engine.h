@@ -15,8 +15,9 @@ namespace fedge::server {
 
 class RoundEngine final : public RunEngine {
  public:
-  // `sampler` decides who takes part; its draws come from rng.fork("sample", round).
-  RoundEngine(const RoundRules& rules, std::unique_ptr<aggregation::Sampler> sampler);
+  // The sampler's draws come from rng.fork("sample", round), the planner's from
+  // rng.fork("plan", round, client).
+  RoundEngine(const RoundRules& rules, Deciders deciders);
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
   std::optional<Time> next_deadline() const override;
@@ -30,6 +31,7 @@ class RoundEngine final : public RunEngine {
   static bool at_work(TaskState state) { return state != TaskState::kLost && state != TaskState::kFailed; }
   struct Task {
     TaskState state = TaskState::kAssigned;
+    Coverage coverage;
     SampleCount samples;
     std::uint64_t steps = 1;
     double train_loss = 0;
@@ -62,7 +64,7 @@ class RoundEngine final : public RunEngine {
   std::size_t count(TaskState state) const;
 
   RoundRules rules_;
-  std::unique_ptr<aggregation::Sampler> sampler_;
+  Deciders deciders_;
   Phase phase_ = Phase::kWaiting;
   RoundNumber round_;                            // the round in progress, or the last one
   Time deadline_;                                // of the round in progress

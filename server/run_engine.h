@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "aggregation/planners/planner.h"
 #include "aggregation/samplers/sampler.h"
 #include "aggregation/spec.h"
 #include "core/event.h"
@@ -35,6 +36,12 @@ struct RoundRules {
   SampleCount max_samples;              // largest weight one update may claim
   std::uint64_t local_epochs = 1;       // of the clients: no update has more steps than samples times this
   protocol::Compression compression;    // that updates must come in
+};
+
+// Who takes part, and in what.
+struct Deciders {
+  std::unique_ptr<aggregation::Sampler> sampler;
+  std::unique_ptr<aggregation::Planner> planner;
 };
 
 class RunEngine {

@@ -34,6 +34,7 @@ class RunState {
 
   const RunConfig& config() const { return config_; }
   RoundRules rules() const;
+  const std::shared_ptr<const ParameterLayout>& layout() const { return model_->layout(); }
   // The current model, to be sent to clients.
   const std::shared_ptr<protocol::StoredObject>& model_object() const { return object_; }
   Result<ParameterVector> load_model() const;

@@ -33,13 +33,13 @@ double wall_seconds() {
 }  // namespace
 
 Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
-                       Parallel& parallel)
+                       std::unique_ptr<server::RunEngine> engine, Parallel& parallel)
     : spec_(spec),
       task_(task),
       state_(state),
       parallel_(parallel),
       root_(state.config().seed),
-      engine_(server::make_engine(state.config(), state.rules())),
+      engine_(std::move(engine)),
       clients_(task.clients()),
       pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),

@@ -35,7 +35,7 @@ class Simulation {
  public:
   // Everything lent must outlive the simulation.
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
-             Parallel& parallel);
+             std::unique_ptr<server::RunEngine> engine, Parallel& parallel);
 
   // Runs to the end of the run, or until interrupted.
   Result<void> run(const SimulationHooks& hooks);

@@ -29,7 +29,6 @@ class FedPltPlanner final : public Planner {
   static Result<std::unique_ptr<Planner>> make(const FedPltOptions& options, const PlannerContext& context);
 
   Coverage plan(const PlanRequest& request) override;
-  LocalModel local_model() const override { return LocalModel::kWhole; }
   double share(ClientId client) const override;
 
  private:

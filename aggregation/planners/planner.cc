@@ -24,7 +24,6 @@ class FullPlanner final : public Planner {
   }
 
   Coverage plan(const PlanRequest&) override { return coverage_; }
-  LocalModel local_model() const override { return LocalModel::kWhole; }
   double share(ClientId) const override { return share_; }
 
  private:
@@ -40,23 +39,24 @@ PlannerFactory read_full(config::Reader&) { return FullPlanner::make; }
 
 constexpr std::array kPlanners = {
     PlannerKind{"full", "McMahan et al., AISTATS 2017, arXiv:1602.05629",
-                "Every client trains the whole model.", read_full},
+                "Every client trains the whole model.", LocalModel::kWhole, read_full},
     PlannerKind{"fedplt", "Dabaja and El-Azouzi 2026, arXiv:2605.02337",
                 "Every client keeps the whole model and trains the same equal groups of rows of each layer "
                 "all along; all groups have equally many clients.",
-                read_fedplt},
+                LocalModel::kWhole, read_fedplt},
     PlannerKind{
         "random_mask", "the baseline of fedplt without its assignment",
         "As much of each layer as with fedplt, but random rows, drawn anew for every round and client.",
-        read_random_mask},
+        LocalModel::kWhole, read_random_mask},
     PlannerKind{"heterofl", "Diao et al., ICLR 2021, arXiv:2010.01264",
-                "A client trains the network made of the first units of each hidden layer.", read_heterofl},
+                "A client trains the network made of the first units of each hidden layer.",
+                LocalModel::kSlice, read_heterofl},
     PlannerKind{"fjord", "Horvath et al., NeurIPS 2021, arXiv:2102.13451",
                 "As heterofl, and every local step takes a random nested width up to the client's own.",
-                read_fjord},
+                LocalModel::kNested, read_fjord},
     PlannerKind{"fedrolex", "Alam et al., NeurIPS 2022, arXiv:2212.01548",
                 "A client trains a window of units of each hidden layer that moves on by one in every round.",
-                read_fedrolex},
+                LocalModel::kSlice, read_fedrolex},
 };
 
 }  // namespace

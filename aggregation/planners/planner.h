@@ -13,18 +13,12 @@
 #include "core/config/reader.h"
 #include "core/coverage.h"
 #include "core/ids.h"
+#include "core/local_model.h"
 #include "core/parameters.h"
 #include "core/result.h"
 #include "core/rng.h"
 
 namespace fedge::aggregation {
-
-// What a client runs while it trains its part.
-enum class LocalModel {
-  kWhole,   // the whole network; only the part is changed
-  kSlice,   // a thinner network made of the part alone
-  kNested,  // the thinner network, or one nested in it, drawn anew for every step
-};
 
 struct PlanRequest {
   RoundNumber round;  // from 1
@@ -44,7 +38,6 @@ class Planner {
   // What the client trains and uploads in this round: at least one parameter, at most
   // protocol::kMaxCoverageRanges ranges.
   virtual Coverage plan(const PlanRequest& request) = 0;
-  virtual LocalModel local_model() const = 0;
   // r_k in (0, 1]: the part of all parameters that this client trains and uploads in a round.
   virtual double share(ClientId client) const = 0;
 };
@@ -57,6 +50,7 @@ struct PlannerKind {
   const char* name;     // as in the run file
   const char* paper;    // where it comes from
   const char* summary;  // one sentence
+  LocalModel local_model;
   // Reads and documents the kind's own keys. Errors are left in `section`, for its finish(); the
   // factory is then not to be used.
   PlannerFactory (*read)(config::Reader& section);

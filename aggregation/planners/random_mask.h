@@ -26,7 +26,6 @@ class RandomMaskPlanner final : public Planner {
                                                const PlannerContext& context);
 
   Coverage plan(const PlanRequest& request) override;
-  LocalModel local_model() const override { return LocalModel::kWhole; }
   double share(ClientId client) const override;
 
  private:

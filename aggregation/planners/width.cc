@@ -8,13 +8,17 @@
 namespace fedge::aggregation {
 namespace {
 
+PlannerFactory factory(const WidthOptions& options) {
+  return [options](const PlannerContext& context) { return WidthPlanner::make(options, context); };
+}
+
 PlannerFactory read_width(config::Reader& section, WidthOptions options) {
   options.levels = read_levels(section);
   options.match_parameters =
       section.choice("match", {"width", "parameters"}, 0,
                      "What a share is a share of: the units of each hidden layer, as in the papers, or all "
                      "parameters: then the width is taken whose network comes closest to it.") == 1;
-  return [options](const PlannerContext& context) { return WidthPlanner::make(options, context); };
+  return factory(options);
 }
 
 }  // namespace
@@ -35,7 +39,6 @@ Result<std::unique_ptr<Planner>> WidthPlanner::make(const WidthOptions& options,
   planner->level_ = assign_levels(options.levels, context.clients, context.rng);
   planner->layers_ = std::move(layers);
   planner->rolling_ = options.rolling;
-  planner->local_model_ = options.local_model;
   return std::unique_ptr<Planner>(std::move(planner));
 }
 
@@ -61,7 +64,8 @@ double WidthPlanner::share(ClientId client) const {
 PlannerFactory read_heterofl(config::Reader& section) { return read_width(section, {}); }
 
 PlannerFactory read_fjord(config::Reader& section) {
-  return read_width(section, {.local_model = LocalModel::kNested});
+  // The nested widths that a step may draw are the shares themselves: always of the width.
+  return factory({.levels = read_levels(section)});
 }
 
 PlannerFactory read_fedrolex(config::Reader& section) { return read_width(section, {.rolling = true}); }

@@ -20,7 +20,6 @@ struct WidthOptions {
   Levels levels;
   bool match_parameters = false;  // shares are of all parameters, not of each layer's width
   bool rolling = false;           // the window moves on by one unit in every round
-  LocalModel local_model = LocalModel::kSlice;
 };
 
 class WidthPlanner final : public Planner {
@@ -29,7 +28,6 @@ class WidthPlanner final : public Planner {
   static Result<std::unique_ptr<Planner>> make(const WidthOptions& options, const PlannerContext& context);
 
   Coverage plan(const PlanRequest& request) override;
-  LocalModel local_model() const override { return local_model_; }
   double share(ClientId client) const override;
 
  private:
@@ -37,7 +35,6 @@ class WidthPlanner final : public Planner {
 
   std::vector<PlanLayer> layers_;
   bool rolling_ = false;
-  LocalModel local_model_ = LocalModel::kSlice;
   std::vector<std::vector<std::size_t>> units_;  // by level and layer: units kept
   std::vector<double> shares_;                   // by level: r_k
   std::vector<std::uint8_t> level_;              // by client
