@@ -12,9 +12,10 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/limits.h"
+#include "server/data_directory.h"
+#include "server/engine/make_engine.h"
 #include "server/enrolment.h"
 #include "server/gatekeeper.h"
-#include "server/make_engine.h"
 #include "server/run_state.h"
 #include "server/stored_update.h"
 #include "server/uploads.h"
@@ -385,20 +386,5 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
 
 protocol::Address Coordinator::address() const { return impl_->listener_->local_address(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
-
-Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory) {
-  FEDGE_TRY_VOID(make_directory(data_directory, 0700));
-  return load_or_create_key(data_directory / "node.key");
-}
-
-Result<protocol::Address> last_address(const std::filesystem::path& data_directory) {
-  auto text = read_file(data_directory / "address", 1024);
-  if (!text && text.error().code == ErrorCode::kNotFound)
-    return Error{ErrorCode::kNotFound, "no coordinator has listened with " + data_directory.string() +
-                                           " yet; give its address with --address HOST:PORT"};
-  if (!text) return text.error();
-  while (!text->empty() && text->back() == '\n') text->pop_back();
-  return protocol::parse_address(*text);
-}
 
 }  // namespace fedge::server

@@ -19,9 +19,9 @@
 #include "learn/dataset.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
+#include "server/engine/run_engine.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
-#include "server/run_engine.h"
 
 namespace fedge::server {
 

@@ -12,7 +12,7 @@
 #include "core/event.h"
 #include "protocol/chunks/chunk_store.h"
 #include "protocol/session/link.h"
-#include "server/run_engine.h"
+#include "server/engine/run_engine.h"
 #include "server/run_state.h"
 
 namespace boost::asio {

@@ -15,7 +15,7 @@
 #include "client/client_engine.h"
 #include "core/parallel.h"
 #include "core/result.h"
-#include "server/make_engine.h"
+#include "server/engine/make_engine.h"
 #include "server/run_state.h"
 #include "sim/adversary.h"
 #include "sim/devices.h"

@@ -17,6 +17,7 @@
 #include "client/vector_chunks.h"
 #include "core/config/document.h"
 #include "server/coordinator.h"
+#include "server/data_directory.h"
 #include "server/enrolment.h"
 #include "tests/support/tiny_dataset.h"
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "server/buffered_engine.h"
-#include "server/round_engine.h"
+#include "server/engine/buffered_engine.h"
+#include "server/engine/round_engine.h"
 
 namespace fedge::server {
 

@@ -1,4 +1,4 @@
-#include "server/round_engine.h"
+#include "server/engine/round_engine.h"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/run_engine.h"
+#include "server/engine/run_engine.h"
 
 namespace fedge::server {
 

@@ -1,7 +1,7 @@
-#include "server/make_engine.h"
+#include "server/engine/make_engine.h"
 
-#include "server/buffered_engine.h"
-#include "server/round_engine.h"
+#include "server/engine/buffered_engine.h"
+#include "server/engine/round_engine.h"
 
 namespace fedge::server {
 

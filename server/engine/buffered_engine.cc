@@ -1,9 +1,9 @@
-#include "server/buffered_engine.h"
+#include "server/engine/buffered_engine.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "server/offer_check.h"
+#include "server/engine/offer_check.h"
 
 namespace fedge::server {
 namespace {

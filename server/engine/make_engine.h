@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "server/run_engine.h"
+#include "server/engine/run_engine.h"
 #include "server/run_state.h"
 
 namespace fedge::server {

@@ -6,7 +6,7 @@
 
 #include "core/coverage.h"
 #include "protocol/messages.h"
-#include "server/run_engine.h"
+#include "server/engine/run_engine.h"
 
 namespace fedge::server {
 

@@ -1,4 +1,4 @@
-#include "server/offer_check.h"
+#include "server/engine/offer_check.h"
 
 #include <string>
 
