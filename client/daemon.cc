@@ -54,16 +54,31 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
       PreparedRun{task, LocalWork(*task, spec.compression, description.seed), FileMemory(memory)});
 }
 
-// The task's work, going on from what the last accepted one left. A client that has lost that begins anew:
-// all it forgets is what compressed updates had left out.
-Result<WorkResult> work_on(PreparedRun& run, const protocol::TrainRequest& task, ClientId client,
-                           const ParameterVector& model, const std::stop_token& stop) {
+struct TaskInHand {
+  ClientId client;
+  const protocol::TrainRequest& request;
+  const ParameterVector& model;
+  const ParameterVector* control = nullptr;
+};
+
+// The task's work, going on from what the last accepted one left. Who has lost that can begin anew if all it
+// forgets is what compressed updates had left out; a control variate is part of the coordinator's sum.
+Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task, const std::stop_token& stop) {
   ClientMemory memory;
   if (run.work.remembers()) {
-    FEDGE_TRY(kept, run.memory.load(task.last_round));
+    FEDGE_TRY(kept, run.memory.load(task.request.last_round));
+    if (!kept && task.control != nullptr)
+      return Error{ErrorCode::kNotFound, "this client has lost what its task " +
+                                             std::to_string(task.request.last_round.value()) +
+                                             " left, its control variate"};
     if (kept) memory = std::move(*kept);
   }
-  FEDGE_TRY(result, run.work.run({client, task.round, task.coverage}, model.values(), memory, {}, stop));
+  const WorkOrder order{
+      .client = task.client,
+      .round = task.request.round,
+      .coverage = task.request.coverage,
+      .control = task.control != nullptr ? task.control->values() : std::span<const float>()};
+  FEDGE_TRY(result, run.work.run(order, task.model.values(), memory, {}, stop));
   if (run.work.remembers() && !stop.stop_requested()) FEDGE_TRY_VOID(run.memory.save(std::move(memory)));
   return result;
 }
@@ -119,6 +134,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void send(const protocol::Message& message);
   void prepare(const protocol::RunDescription& description);
   void fetch(const ClientEngine::FetchModel& fetch);
+  void fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
+                    std::function<void(const Result<void>&)> done);
   void train(const ClientEngine::Train& train);
   void abandon();
   void finish(const std::optional<Error>& error);
@@ -142,6 +159,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::shared_ptr<protocol::Link> link_;
   std::shared_ptr<PreparedRun> run_;
   std::shared_ptr<ParameterVector> model_;    // fetched, of the task in hand
+  std::shared_ptr<ParameterVector> control_;  // the same, with SCAFFOLD
   std::shared_ptr<const WorkResult> update_;  // trained, kept until the verdict
   std::stop_source training_;                 // of the task in hand
   std::optional<protocol::Manifest> fetching_;
@@ -246,41 +264,55 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
 }
 
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
-  const auto& layout = run_->task->model().layout();
-  if (fetch.model.layout != layout->hash() || fetch.model.coverage != Coverage::all(layout->size()))
-    return step(ClientEngine::ModelFailed{fetch.round, invalid("the offered model is not the run's model")});
   if (!link_) return;  // the engine will hear of the loss next
-  model_ = std::make_shared<ParameterVector>(layout);
-  fetching_ = fetch.model;
-  link_->fetch(fetch.model, std::make_shared<VectorSink>(model_, fetch.model),
-               [self = shared_from_this(), round = fetch.round](Result<void> done) {
+  fetch_vector(fetch.model, model_, [self = shared_from_this(), fetch](const Result<void>& done) {
+    if (!done) return self->step(ClientEngine::ModelFailed{fetch.round, done.error()});
+    if (!fetch.control) return self->step(ClientEngine::ModelFetched{fetch.round});
+    self->fetch_vector(*fetch.control, self->control_, [self, round = fetch.round](const Result<void>& both) {
+      if (both) return self->step(ClientEngine::ModelFetched{round});
+      self->step(ClientEngine::ModelFailed{round, both.error()});
+    });
+  });
+}
+
+// Into `target`, a vector of the whole model; `done` is called once, unless the task is abandoned first.
+void Daemon::Impl::fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
+                                std::function<void(const Result<void>&)> done) {
+  const auto& layout = run_->task->model().layout();
+  if (manifest.layout != layout->hash() || manifest.coverage != Coverage::all(layout->size()))
+    return done(invalid("what is offered is not of the run's model"));
+  target = std::make_shared<ParameterVector>(layout);
+  fetching_ = manifest;
+  link_->fetch(manifest, std::make_shared<VectorSink>(target, manifest),
+               [self = shared_from_this(), done = std::move(done)](Result<void> fetched) {
                  self->fetching_.reset();
-                 if (done) return self->step(ClientEngine::ModelFetched{round});
-                 self->step(ClientEngine::ModelFailed{round, done.error()});
+                 done(fetched);
                });
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
   training_ = std::stop_source();
-  boost::asio::post(worker_, [self = shared_from_this(), train, stop = training_.get_token(), run = run_,
-                              model = model_, task = *engine_.task(), client = membership_.client] {
-    auto result = work_on(*run, task, client, *model, stop);
-    if (stop.stop_requested()) return;
-    std::shared_ptr<const WorkResult> update;
-    ClientEngine::Input outcome;
-    if (!result) {
-      outcome = ClientEngine::TrainingFailed{train.round, result.error()};
-    } else {
-      update = std::make_shared<const WorkResult>(std::move(*result));
-      outcome = ClientEngine::Trained{train.round, offer_of(*update, task)};
-    }
-    boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
-      if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
-      self->update_ = update;
-      self->model_.reset();
-      self->step(outcome);
-    });
-  });
+  boost::asio::post(
+      worker_, [self = shared_from_this(), train, stop = training_.get_token(), run = run_, model = model_,
+                control = control_, task = *engine_.task(), client = membership_.client] {
+        auto result = work_on(*run, {client, task, *model, control.get()}, stop);
+        if (stop.stop_requested()) return;
+        std::shared_ptr<const WorkResult> update;
+        ClientEngine::Input outcome;
+        if (!result) {
+          outcome = ClientEngine::TrainingFailed{train.round, result.error()};
+        } else {
+          update = std::make_shared<const WorkResult>(std::move(*result));
+          outcome = ClientEngine::Trained{train.round, offer_of(*update, task)};
+        }
+        boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
+          if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
+          self->update_ = update;
+          self->model_.reset();
+          self->control_.reset();
+          self->step(outcome);
+        });
+      });
 }
 
 void Daemon::Impl::abandon() {
@@ -290,6 +322,7 @@ void Daemon::Impl::abandon() {
   fetching_.reset();
   serving_.reset();
   model_.reset();
+  control_.reset();
   update_.reset();
 }
 

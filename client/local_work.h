@@ -30,7 +30,8 @@ WorkSpec read_work(config::Reader& root);
 struct WorkOrder {
   ClientId client;
   RoundNumber round;
-  Coverage coverage;  // to be trained and sent
+  Coverage coverage;               // to be trained and sent
+  std::span<const float> control;  // SCAFFOLD: the server's control variate, model size; else empty
 };
 
 // An update, ready to be offered.

@@ -95,7 +95,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::map<ClientId, std::shared_ptr<protocol::Link>> peers_;
-  std::map<ClientId, protocol::ObjectId> serving_;  // the model that each may still fetch
+  std::map<ClientId, std::vector<protocol::ObjectId>> serving_;  // what each may still fetch
   std::shared_ptr<Uploads> uploads_;
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round
@@ -228,10 +228,10 @@ void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& ans
 }
 
 void Coordinator::Impl::stop_serving(ClientId client) {
-  auto served = serving_.extract(client);
-  if (served.empty()) return;
-  if (const auto peer = peers_.find(client); peer != peers_.end())
-    peer->second->stop_serving(served.mapped());
+  const auto served = serving_.extract(client);
+  const auto peer = peers_.find(client);
+  if (served.empty() || peer == peers_.end()) return;
+  for (const protocol::ObjectId& object : served.mapped()) peer->second->stop_serving(object);
 }
 
 void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
@@ -255,16 +255,21 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
   // A key revoked since it connected gets no more work; the loss comes back as an input.
   if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
   const auto& model = state_.model_object();
+  const auto& control = state_.control_object();
   stop_serving(work.client);
-  peer->second->serve(model->manifest(), model);
-  serving_[work.client] = model->manifest().id();
-  send(work.client, protocol::TrainRequest{.run = state_.config().id,
-                                           .round = work.round,
-                                           .model = model->manifest(),
-                                           .coverage = work.coverage,
-                                           .time_left = work.time_left,
-                                           .last_round = work.last_round,
-                                           .control = {}});
+  for (const auto& object : {model, control}) {
+    if (!object) continue;
+    peer->second->serve(object->manifest(), object);
+    serving_[work.client].push_back(object->manifest().id());
+  }
+  send(work.client,
+       protocol::TrainRequest{.run = state_.config().id,
+                              .round = work.round,
+                              .model = model->manifest(),
+                              .coverage = work.coverage,
+                              .time_left = work.time_left,
+                              .last_round = work.last_round,
+                              .control = control ? std::optional(control->manifest()) : std::nullopt});
 }
 
 void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {

@@ -29,8 +29,9 @@ struct RunConfig {
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;
   protocol::CompressionSpec compression;
-  std::string task_text;  // canonical TOML of what clients must know
-  std::string canonical;  // canonical TOML of the whole file
+  bool control_variates = false;  // SCAFFOLD
+  std::string task_text;          // canonical TOML of what clients must know
+  std::string canonical;          // canonical TOML of the whole file
 };
 
 // Reads and checks everything but [simulation]. Errors name file, line and key.

@@ -224,7 +224,8 @@ void Simulation::prepare(ClientId id, RunId run) {
 }
 
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
-  schedule(down_arrival(id, model_size_) + spec_.latency, id,
+  const Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
+  schedule(down_arrival(id, size) + spec_.latency, id,
            ClientInput{client::ClientEngine::ModelFetched{fetch.round}, at(id).session});
 }
 
@@ -234,7 +235,7 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   pool_.enqueue(id, {.round = start.round,
                      .coverage = start.coverage,
                      .last_round = at(id).engine.task()->last_round,
-                     .model = at(id).models.at(start.round),
+                     .global = at(id).models.at(start.round),
                      .finish = finish});
   // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
   protocol::UpdateOffer offer{.run = state_.config().id, .round = start.round};
@@ -269,32 +270,42 @@ void Simulation::perform(const server::RunEngine::Effect& effect) {
              effect);
 }
 
+Result<void> Simulation::load_global() {
+  if (global_.model) return {};
+  FEDGE_TRY(model, state_.load_model());
+  if (state_.control_object()) {
+    FEDGE_TRY(control, state_.load_control());
+    global_.control = std::make_shared<const ParameterVector>(std::move(control));
+  }
+  global_.model = std::make_shared<const ParameterVector>(std::move(model));
+  return {};
+}
+
 void Simulation::assign(const server::RunEngine::Assign& work) {
   const protocol::Manifest& manifest = state_.model_object()->manifest();
-  if (!model_) {
-    auto loaded = state_.load_model();
-    if (!loaded) {
-      failure_ = loaded.error();
-      return;
-    }
-    model_ = std::make_shared<const ParameterVector>(std::move(*loaded));
+  if (const auto loaded = load_global(); !loaded) {
+    failure_ = loaded.error();
+    return;
   }
   VirtualClient& client = at(work.client);
   const auto& in_hand = client.engine.task();
   std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->round != entry.first; });
-  client.models[work.round] = model_;
+  client.models[work.round] = global_;
   adversary_.assigned(work.client, {.round = work.round,
                                     .coverage = work.coverage,
                                     .last_round = work.last_round,
-                                    .model = model_,
+                                    .global = global_,
                                     .finish = now_});
-  server_sends(work.client, protocol::TrainRequest{.run = state_.config().id,
-                                                   .round = work.round,
-                                                   .model = manifest,
-                                                   .coverage = work.coverage,
-                                                   .time_left = work.time_left,
-                                                   .last_round = work.last_round,
-                                                   .control = {}});
+  server_sends(work.client,
+               protocol::TrainRequest{.run = state_.config().id,
+                                      .round = work.round,
+                                      .model = manifest,
+                                      .coverage = work.coverage,
+                                      .time_left = work.time_left,
+                                      .last_round = work.last_round,
+                                      .control = state_.control_object()
+                                                     ? std::optional(state_.control_object()->manifest())
+                                                     : std::nullopt});
   Rng draws =
       root_.fork("dropout", work.round.value(), work.client.value()).fork("session", at(work.client).session);
   if (draws.uniform() >= spec_.dropout_probability) return;
@@ -354,7 +365,7 @@ void Simulation::flush_folds() {
 
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
   flush_folds();
-  model_.reset();
+  global_ = {};
   adversary_.round_closed();
   const auto metrics = state_.close(
       close, {Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_), wall_seconds() - wall_start_});

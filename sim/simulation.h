@@ -77,7 +77,7 @@ class Simulation {
     Time offline_until{};
     std::optional<Time> timer;
     // The models of its task in hand and of one on its way to it.
-    std::map<RoundNumber, std::shared_ptr<const ParameterVector>> models;
+    std::map<RoundNumber, GlobalState> models;
   };
 
   void dispatch(Scheduled& event);
@@ -95,6 +95,7 @@ class Simulation {
   void client_sends(ClientId id, const protocol::Message& message);
 
   void perform(const server::RunEngine::Effect& effect);
+  Result<void> load_global();
   void assign(const server::RunEngine::Assign& assign);
   void server_sends(ClientId id, const protocol::Message& message);
   void fetch_update(const server::RunEngine::Fetch& fetch);
@@ -121,9 +122,9 @@ class Simulation {
   TrainingPool pool_;
   Adversary adversary_;
   EventQueue<Scheduled> queue_;
-  std::shared_ptr<const ParameterVector> model_;  // the current one, while clients train on it
-  std::map<ClientId, double> norms_;              // of updates that have arrived
-  std::vector<aggregation::Update> waiting_;      // accepted, not folded yet
+  GlobalState global_;                        // the current one, while clients train on it
+  std::map<ClientId, double> norms_;          // of updates that have arrived
+  std::vector<aggregation::Update> waiting_;  // accepted, not folded yet
   std::vector<std::shared_ptr<MemoryValues>> waiting_values_;
   Bytes model_size_;  // on its way to a client
   Time now_{};

@@ -51,8 +51,12 @@ TrainingPool::Work TrainingPool::begin(ClientId client) {
 }
 
 void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
-  auto done = worker.run({work.client, work.job.round, work.job.coverage}, work.job.model->values(),
-                         work.memory, std::move(work.buffer));
+  const ParameterVector* control = work.job.global.control.get();
+  const client::WorkOrder order{.client = work.client,
+                                .round = work.job.round,
+                                .coverage = work.job.coverage,
+                                .control = control != nullptr ? control->values() : std::span<const float>()};
+  auto done = worker.run(order, work.job.global.model->values(), work.memory, std::move(work.buffer));
   if (!done) {
     work.outcome.failure = done.error();
     return;

@@ -46,12 +46,18 @@ struct TrainedUpdate {
   std::optional<Error> failure;  // instead of everything above but the round
 };
 
+// What clients are given to train from.
+struct GlobalState {
+  std::shared_ptr<const ParameterVector> model;
+  std::shared_ptr<const ParameterVector> control;  // null but for SCAFFOLD
+};
+
 // One client's work in one round.
 struct TrainingJob {
   RoundNumber round;
   Coverage coverage;
   RoundNumber last_round;  // whose memory it goes on from
-  std::shared_ptr<const ParameterVector> model;
+  GlobalState global;
   Time finish;
 };
 
