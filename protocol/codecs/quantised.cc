@@ -33,11 +33,9 @@ void round_levels(std::span<const float> values, double factor, Draws& draws, Le
   kernels().round_levels({values.data(), numbers.data(), factor, values.size()}, levels.data());
 }
 
-// max / 127, rounded up so that the largest value is not beyond the last level; 0 if that is too small
-// to be a normal number.
+// max / 127, so that 127 times it is still finite; 0 if that is too small to be a normal number.
 float int8_scale(float max) {
-  float scale = static_cast<float>(static_cast<double>(max) / 127.0);
-  if (static_cast<double>(scale) * 127.0 < static_cast<double>(max)) scale = std::nextafter(scale, kLargest);
+  float scale = max / 127.0F;
   while (std::isinf(scale * 127.0F)) scale = std::nextafter(scale, 0.0F);
   return scale < kSmallestNormal ? 0.0F : scale;
 }
@@ -72,10 +70,7 @@ void encode_int8_block(std::span<const float> values, Draws& draws, std::vector<
   const float max = std::bit_cast<float>(kernels().max_magnitude(values.data(), values.size()));
   const float scale = int8_scale(max);
   Levels levels{};
-  if (scale > 0) {
-    const double factor = std::min(1.0 / static_cast<double>(scale), 127.0 / static_cast<double>(max));
-    round_levels(values, factor, draws, levels);
-  }
+  if (scale > 0) round_levels(values, 127.0 / static_cast<double>(max), draws, levels);
   append(out, scale);
   append(out, std::span<const std::int8_t>(levels).first(values.size()));
   kernels().scale_levels(levels.data(), values.size(), scale, decoded.data());

@@ -181,6 +181,18 @@ TEST_CASE("stochastic rounding: over all draws of twelve bits the mean level is 
     }
 }
 
+TEST_CASE(
+    "stochastic rounding: no draw takes a value on the last level, or a rounding error beyond, further") {
+  const double factor = 127.0 * (1 + 0x1p-50);
+  const std::vector<float> values = {-1.0F, 1.0F, -1.0F, 1.0F};
+  const std::vector<std::uint32_t> draws = {0x80000000, 0x80000000, 0x7fffffff, 0x7fffffff};
+  for (const Kernels& kernels : supported_kernels()) {
+    std::vector<std::int8_t> levels(4);
+    kernels.round_levels({values.data(), draws.data(), factor, 4}, levels.data());
+    CHECK(levels == std::vector<std::int8_t>{-127, 127, -127, 127});
+  }
+}
+
 TEST_CASE("selection: the k largest are those of a stable sort by magnitude") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     CAPTURE(seed);
