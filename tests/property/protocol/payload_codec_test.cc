@@ -112,6 +112,11 @@ TEST_CASE("payload: values of every size survive, and none becomes infinite or N
     const auto values_back = decoded(payload, values.size());
     REQUIRE_MESSAGE(values_back, refusal(payload, values.size()));
     REQUIRE(same_bits(*values_back, seen));
+    // A norm or scale of these would be denormal.
+    const std::vector<float> tiny = {1e-40F, -1e-42F, 0.0F};
+    const EncodedPayload small = encode_payload(compression, tiny, std::span(seen).first(3), Rng(1));
+    REQUIRE_MESSAGE(decoded(small, 3), refusal(small, 3));
+    REQUIRE(same_bits(*decoded(small, 3), std::span(seen).first(3)));
   }
 }
 

@@ -130,6 +130,22 @@ TEST_CASE("payload kernels: every instruction set gives the bits of the portable
     }
 }
 
+TEST_CASE("payload kernels: draws are the words of Philox4x32-10, also beyond counter 2^32") {
+  const DrawSource source{.key = 0x0123456789abcdef, .stream = 0xfedcba9876543210};
+  for (const Kernels& kernels : supported_kernels())
+    for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{0xffffffc0}, std::uint64_t{1} << 32}) {
+      std::vector<std::uint32_t> draws(kDrawGroup);
+      kernels.draw(source, first, draws.data());
+      for (std::size_t i = 0; i < kDrawCounters; ++i) {
+        const std::uint64_t counter = first + i;
+        const auto words = philox4x32({static_cast<std::uint32_t>(counter),
+                                       static_cast<std::uint32_t>(counter >> 32), 0x76543210, 0xfedcba98},
+                                      {0x89abcdef, 0x01234567});
+        for (std::size_t word = 0; word < 4; ++word) REQUIRE(draws[word * kDrawCounters + i] == words[word]);
+      }
+    }
+}
+
 TEST_CASE("payload kernels: the sum of squares is that of a plain loop") {
   for (const Kernels& kernels : supported_kernels())
     for (const std::size_t count : {0U, 1U, 9U, 512U}) {
@@ -163,6 +179,18 @@ TEST_CASE("stochastic rounding: over all draws of twelve bits the mean level is 
       }
       CHECK(sum == value * kDraws);
     }
+}
+
+TEST_CASE(
+    "stochastic rounding: no draw takes a value on the last level, or a rounding error beyond, further") {
+  const double factor = 127.0 * (1 + 0x1p-50);
+  const std::vector<float> values = {-1.0F, 1.0F, -1.0F, 1.0F};
+  const std::vector<std::uint32_t> draws = {0x80000000, 0x80000000, 0x7fffffff, 0x7fffffff};
+  for (const Kernels& kernels : supported_kernels()) {
+    std::vector<std::int8_t> levels(4);
+    kernels.round_levels({values.data(), draws.data(), factor, 4}, levels.data());
+    CHECK(levels == std::vector<std::int8_t>{-127, 127, -127, 127});
+  }
 }
 
 TEST_CASE("selection: the k largest are those of a stable sort by magnitude") {
