@@ -228,10 +228,14 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
                               trainer = trainer_, model = model_, run = engine_.task()->run,
                               chunk_size = engine_.task()->model.chunk_size, client = membership_.client] {
     auto update = std::make_shared<ParameterVector>(model->shared_layout());
-    const auto result = task->train(client, train.round, model->values(), update->values(), *trainer, stop);
+    const auto trained = task->train({.client = client, .round = train.round, .stop = stop}, model->values(),
+                                     update->values(), *trainer);
     if (stop.stop_requested()) return;
+    const learn::TrainingResult result = trained ? *trained : learn::TrainingResult{};
     ClientEngine::Input outcome;
-    if (result.samples.value() == 0) {
+    if (!trained) {
+      outcome = ClientEngine::TrainingFailed{train.round, trained.error()};
+    } else if (result.samples.value() == 0) {
       outcome = ClientEngine::TrainingFailed{train.round, invalid("this client has no training samples")};
     } else if (!std::isfinite(result.mean_loss)) {
       outcome = ClientEngine::TrainingFailed{

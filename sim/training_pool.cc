@@ -61,8 +61,11 @@ void TrainingPool::compute_group(ClientId needed) {
   parallel_.for_each(std::min(trainers_.size(), group.size()), [&](std::size_t thread) {
     for (std::size_t i = next++; i < group.size(); i = next++) {
       Work& work = group[i];
-      work.outcome.result = task_.train(work.client, work.job.round, work.job.model->values(),
-                                        work.outcome.update.span(), trainers_[thread]);
+      work.outcome.result =
+          task_
+              .train({.client = work.client, .round = work.job.round}, work.job.model->values(),
+                     work.outcome.update.span(), trainers_[thread])
+              .value();
     }
   });
   for (Work& work : group) computed_.emplace(work.client, std::move(work.outcome));
