@@ -236,7 +236,8 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
                      .coverage = start.coverage,
                      .last_round = at(id).engine.task()->last_round,
                      .global = at(id).models.at(start.round),
-                     .finish = finish});
+                     .finish = finish,
+                     .flip_labels = adversary_.flips_labels(id)});
   // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
   protocol::UpdateOffer offer{.run = state_.config().id, .round = start.round};
   schedule(finish, id,

@@ -29,12 +29,20 @@ void layer_forward(const Kernels& kernels, const Layer& layer, std::span<const f
                         parameters.data() + layer.bias, y);
 }
 
-void layer_backward(const Kernels& kernels, const Layer& layer, const float* weights, std::size_t rows,
-                    const float* x, const float* dy, float* dx, const Destination& destination) {
-  const DenseShape shape = shape_of(layer, rows);
-  if (dx != nullptr) kernels.dense_backward(shape, dy, weights, dx);
-  kernels.dense_update(shape, dy, x, destination.keep, destination.values + layer.weight);
-  kernels.bias_update(shape, dy, destination.keep, destination.values + layer.bias);
+std::uint64_t layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
+                             const LayerPass& pass, const Destination& destination) {
+  const DenseShape shape = shape_of(layer, pass.rows);
+  if (pass.dx != nullptr) kernels.dense_backward(shape, pass.dy, pass.weights, pass.dx);
+  std::uint64_t products = 0;
+  for (const Range& outputs : trained.weights) {
+    kernels.dense_update(shape, {outputs.begin, outputs.end}, pass.dy, pass.x, destination.keep,
+                         destination.values + layer.weight);
+    products += pass.rows * outputs.size() * layer.in;
+  }
+  for (const Range& outputs : trained.biases)
+    kernels.bias_update(shape, {outputs.begin, outputs.end}, pass.dy, destination.keep,
+                        destination.values + layer.bias);
+  return products;
 }
 
 }  // namespace fedge::learn

@@ -115,11 +115,13 @@ TEST_CASE("trainer: a request to stop ends training after the step in hand") {
   float parameters[2] = {};
   Trainer trainer(model, spec_of(4, 100));
   const TrainingResult result =
-      trainer.train(parameters, numbered(10), first_samples(10), Rng(1), stop.get_token());
+      trainer.train(parameters, numbered(10), first_samples(10), Rng(1), {.stop = stop.get_token()});
   CHECK(model.batches.size() == 5);
   CHECK(result.steps == 5);
   CHECK(result.mean_loss == 3.0);  // of 1 to 5
-  CHECK(trainer.train(parameters, numbered(10), first_samples(10), Rng(1), stop.get_token()).steps == 0);
+  CHECK(
+      trainer.train(parameters, numbered(10), first_samples(10), Rng(1), {.stop = stop.get_token()}).steps ==
+      0);
 }
 
 TEST_CASE("trainer: every epoch sees every sample once with its label, the last batch being smaller") {
