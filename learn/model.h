@@ -22,6 +22,18 @@ struct Batch {
   std::span<const std::uint8_t> labels;
 };
 
+// Multiply-adds that backward passes have issued, counted where they are. A convolution issues none for
+// gradients that are zero.
+struct Products {
+  std::uint64_t weights = 0;  // for gradients of weights
+  std::uint64_t inputs = 0;   // for gradients of a layer's inputs
+  Products& operator+=(const Products& more) {
+    weights += more.weights;
+    inputs += more.inputs;
+    return *this;
+  }
+};
+
 // Scratch of one thread for one model, sized for a largest batch; no allocation inside a step.
 class Workspace {
  public:
@@ -30,9 +42,7 @@ class Workspace {
   // What a backward pass computes; every row of the model at first. Rows that are left out cost nothing:
   // no weight gradient, and no input gradient below the lowest layer of which something is trained.
   TrainedRows trained;
-  // Multiply-adds that backward passes have issued for weight gradients so far. A convolution issues none
-  // for gradients that are zero.
-  std::uint64_t weight_products = 0;
+  Products products;  // of all backward passes so far
 };
 
 class Model {

@@ -62,8 +62,8 @@ class Trainer {
 
   // The whole model's size in floats; made at first use, not touched by train().
   std::span<float> scratch();
-  // Multiply-adds issued for the whole model's weight gradients so far.
-  std::uint64_t weight_products() const { return workspace_->weight_products; }
+  // Of all training of the whole model so far, sub-models apart.
+  const Products& products() const { return workspace_->products; }
 
  private:
   struct Nested {

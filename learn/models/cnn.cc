@@ -111,16 +111,16 @@ class Cnn final : public LayeredModel {
                       CnnWorkspace& s) const {
     const std::size_t lowest = s.trained.lowest();
     if (lowest > kOutput) return;
-    s.weight_products += layer_backward(kernels(), output_, s.trained.layers[kOutput],
-                                        {rows, w + output_.weight, s.dense.data(), s.logits.data(),
-                                         lowest < kOutput ? s.dense_gradient.data() : nullptr},
-                                        destination);
+    s.products += layer_backward(kernels(), output_, s.trained.layers[kOutput],
+                                 {rows, w + output_.weight, s.dense.data(), s.logits.data(),
+                                  lowest < kOutput ? s.dense_gradient.data() : nullptr},
+                                 destination);
     if (lowest > kDense) return;
     kernels().relu_backward(s.dense.data(), s.dense_gradient.data(), rows * dense_.out);
-    s.weight_products += layer_backward(kernels(), dense_, s.trained.layers[kDense],
-                                        {rows, w + dense_.weight, s.flat.data(), s.dense_gradient.data(),
-                                         lowest < kDense ? s.flat_gradient.data() : nullptr},
-                                        destination);
+    s.products += layer_backward(kernels(), dense_, s.trained.layers[kDense],
+                                 {rows, w + dense_.weight, s.flat.data(), s.dense_gradient.data(),
+                                  lowest < kDense ? s.flat_gradient.data() : nullptr},
+                                 destination);
   }
 
   struct Images {
@@ -133,13 +133,13 @@ class Cnn final : public LayeredModel {
     if (lowest > kConv2) return;
     transpose(s.flat_gradient.data(), images.rows, conv2_.shape().out, conv2_.shape().pooled(),
               s.conv2_gradient.data());
-    s.weight_products +=
+    s.products +=
         conv2_.backward(kernels(), s.trained.layers[kConv2],
                         {images.rows, w + conv2_.layer().weight, s.conv1.output.data(),
                          s.conv2_gradient.data(), lowest < kConv2 ? s.conv1_gradient.data() : nullptr},
                         destination, s.conv2);
     if (lowest > kConv1) return;
-    s.weight_products += conv1_.backward(
+    s.products += conv1_.backward(
         kernels(), s.trained.layers[kConv1],
         {images.rows, w + conv1_.layer().weight, images.pixels, s.conv1_gradient.data(), nullptr},
         destination, s.conv1);

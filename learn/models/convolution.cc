@@ -179,8 +179,8 @@ std::uint64_t Convolution::add_weight_gradients(const Kernels& kernels, const La
   return products;
 }
 
-std::uint64_t Convolution::backward(const Kernels& kernels, const LayerRows& trained, const LayerPass& pass,
-                                    const Destination& destination, ConvolutionSpace& space) const {
+Products Convolution::backward(const Kernels& kernels, const LayerRows& trained, const LayerPass& pass,
+                               const Destination& destination, ConvolutionSpace& space) const {
   const std::size_t wide = shape_.wide_run();
   clear_gradients(trained, space);
   if (pass.dx != nullptr)
@@ -188,14 +188,15 @@ std::uint64_t Convolution::backward(const Kernels& kernels, const LayerRows& tra
                     [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
                       space.wide_weights.data()[(o * kKernel + k) * wide + at] = pass.weights[weight];
                     });
-  std::uint64_t products = 0;
+  Products products;
   for (std::size_t row = 0; row < pass.rows; ++row) {
     const std::size_t at = row * shape_.output_size();
     const Image image{pass.x + row * shape_.input_size(), space.output.data() + at, space.winners.data() + at,
                       pass.dy + at};
-    if (!trained.either.empty()) products += add_weight_gradients(kernels, trained, image, space);
+    if (!trained.either.empty()) products.weights += add_weight_gradients(kernels, trained, image, space);
     if (pass.dx == nullptr) continue;
     list_pixel_rows(image, space);
+    for (const TermRow& pixel : space.pixel_rows) products.inputs += pixel.count * shape_.patch();
     std::memset(space.padded_gradient.data(), 0, space.padded_gradient.size() * sizeof(float));
     for (std::size_t k = 0; k < kKernel; ++k)
       kernels.add_terms({space.pixel_rows.data(), space.pixel_rows.size()},

@@ -64,10 +64,10 @@ class Convolution {
   // x: rows images; the result is in space.output.
   void forward(const Kernels& kernels, std::span<const float> parameters, std::size_t rows, const float* x,
                ConvolutionSpace& space) const;
-  // pass.dy: with respect to space.output. Only the trained rows reach the destination. Returns the
-  // multiply-adds issued for weights.
-  std::uint64_t backward(const Kernels& kernels, const LayerRows& trained, const LayerPass& pass,
-                         const Destination& destination, ConvolutionSpace& space) const;
+  // pass.dy: with respect to space.output. Only the trained rows reach the destination. Returns what
+  // was issued.
+  Products backward(const Kernels& kernels, const LayerRows& trained, const LayerPass& pass,
+                    const Destination& destination, ConvolutionSpace& space) const;
 
  private:
   void pack_weights(std::size_t panel, std::span<const float> parameters, ConvolutionSpace& space) const;

@@ -80,9 +80,8 @@ class DenseModel final : public LayeredModel {
     for (std::size_t i = layers_.size(); i-- > lowest;) {
       const float* x = i > 0 ? space.outputs[i - 1].data() : batch.inputs.data();
       float* dx = i > lowest ? space.gradients[i - 1].data() : nullptr;
-      space.weight_products +=
-          layer_backward(kernels(), layers_[i], space.trained.layers[i],
-                         {rows, parameters.data() + layers_[i].weight, x, dy, dx}, destination);
+      space.products += layer_backward(kernels(), layers_[i], space.trained.layers[i],
+                                       {rows, parameters.data() + layers_[i].weight, x, dy, dx}, destination);
       if (dx != nullptr) kernels().relu_backward(x, dx, rows * layers_[i].in);
       dy = dx;
     }

@@ -29,15 +29,18 @@ void layer_forward(const Kernels& kernels, const Layer& layer, std::span<const f
                         parameters.data() + layer.bias, y);
 }
 
-std::uint64_t layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
-                             const LayerPass& pass, const Destination& destination) {
+Products layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
+                        const LayerPass& pass, const Destination& destination) {
   const DenseShape shape = shape_of(layer, pass.rows);
-  if (pass.dx != nullptr) kernels.dense_backward(shape, pass.dy, pass.weights, pass.dx);
-  std::uint64_t products = 0;
+  Products products;
+  if (pass.dx != nullptr) {
+    kernels.dense_backward(shape, pass.dy, pass.weights, pass.dx);
+    products.inputs += pass.rows * layer.out * layer.in;
+  }
   for (const Range& outputs : trained.weights) {
     kernels.dense_update(shape, {outputs.begin, outputs.end}, pass.dy, pass.x, destination.keep,
                          destination.values + layer.weight);
-    products += pass.rows * outputs.size() * layer.in;
+    products.weights += pass.rows * outputs.size() * layer.in;
   }
   for (const Range& outputs : trained.biases)
     kernels.bias_update(shape, {outputs.begin, outputs.end}, pass.dy, destination.keep,

@@ -70,8 +70,8 @@ struct LayerPass {
 void layer_forward(const Kernels& kernels, const Layer& layer, std::span<const float> parameters,
                    std::size_t rows, const float* x, float* y);
 // dx (rows x in; none if null) from dy, then the trained rows of weights and bias. dx is taken from the old
-// weights. Returns the multiply-adds issued for weights.
-std::uint64_t layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
-                             const LayerPass& pass, const Destination& destination);
+// weights. Returns what was issued.
+Products layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
+                        const LayerPass& pass, const Destination& destination);
 
 }  // namespace fedge::learn

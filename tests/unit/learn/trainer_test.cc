@@ -124,6 +124,27 @@ TEST_CASE("trainer: a request to stop ends training after the step in hand") {
       0);
 }
 
+TEST_CASE("trainer: a request to finish ends training after the step in hand, with what was learned so far") {
+  RecordingModel model;
+  std::stop_source finish;
+  model.on_batch = [&] {
+    if (model.batches.size() == 4) finish.request_stop();
+  };
+  float parameters[2] = {};
+  const TrainingResult result =
+      Trainer(model, spec_of(4, 100))
+          .train(parameters, numbered(10), first_samples(10), Rng(1), {.finish = finish.get_token()});
+  CHECK(model.batches.size() == 4);
+  CHECK(result.steps == 4);
+  CHECK(result.mean_loss == 2.5);  // of 1 to 4
+  float same[2] = {};
+  const RecordingModel again;
+  Trainer(again, spec_of(4, 100)).train(same, numbered(10), first_samples(10), Rng(1), {.max_steps = 4});
+  CHECK(same[0] == parameters[0]);
+  CHECK(same[1] == parameters[1]);
+  CHECK(parameters[0] != 0.0F);
+}
+
 TEST_CASE("trainer: every epoch sees every sample once with its label, the last batch being smaller") {
   const RecordingModel model;
   float parameters[2] = {};
