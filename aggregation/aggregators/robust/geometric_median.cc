@@ -35,7 +35,7 @@ class GeometricMedian final : public RowRule {
     for (std::size_t iteration = 0; iteration < options_.iterations; ++iteration) {
       FEDGE_TRY(distances, distances_to(rows, point_, parallel));
       const double objective = std::inner_product(weights.begin(), weights.end(), distances.begin(), 0.0);
-      if (last - objective <= options_.tolerance * objective) break;
+      if (options_.tolerance > 0 && last - objective <= options_.tolerance * objective) break;
       last = objective;
       for (std::size_t row = 0; row < weights.size(); ++row)
         point_.coefficients[row] = weights[row] / std::max(options_.smoothing, distances[row]);
@@ -60,8 +60,9 @@ AggregatorPart read_geometric_median(config::Reader& section) {
   Weiszfeld options{};
   options.iterations = static_cast<std::size_t>(
       section.integer("iterations", 3, {1, 10'000}, "At most so many; each reads every update once."));
-  options.tolerance = section.number("tolerance", 1e-6, {0.0, 1.0},
-                                     "Ends when the sum of distances falls by less than this part of it.");
+  options.tolerance =
+      section.number("tolerance", 1e-6, {0.0, 1.0},
+                     "Ends when the sum of distances falls by less than this part of it; 0 = never.");
   options.smoothing = section.number("smoothing", 1e-6, {1e-30, 1e6},
                                      "An update closer than this counts as if it were this far.");
   return on_rows({.name = "geometric_median", .options = read_row_options(section)},
