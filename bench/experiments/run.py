@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Runs an experiment of docs/experiments/ and writes its table.
+
+    bench/experiments/run.py fedplt --programs build/release/bin --out /tmp/fedplt [--seeds 3] [--quick]
+
+Every row of an experiment is a run file with some settings changed, run by fedge-sim once for each seed.
+Runs that are there already (same settings, finished) are not repeated, so that an interrupted experiment
+can be taken up again. Standard library alone.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+def load(name):
+    """The experiment's description: experiments/NAME.json."""
+    with open(os.path.join(HERE, name + ".json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def run(options, experiment, row, seed):
+    """One run's metrics, a list of one dictionary a round."""
+    settings = {**experiment["settings"], **row.get("settings", {}), "run.seed": seed}
+    if options.quick:
+        settings["run.rounds"] = 3
+    out = os.path.join(options.out, row["name"].replace(" ", "_").replace("/", "-"), str(seed))
+    stamp = os.path.join(out, "settings.json")
+    wanted = json.dumps(settings, sort_keys=True)
+    finished = os.path.exists(os.path.join(out, "model.safetensors"))
+    if not (finished and os.path.exists(stamp) and open(stamp, encoding="utf-8").read() == wanted):
+        os.makedirs(out, exist_ok=True)
+        command = [os.path.join(options.programs, "fedge-sim"), "run", os.path.join(HERE, experiment["run_file"]),
+                   "--out", out, "--log-level", "error"]
+        for key, value in settings.items():
+            command += ["--set", f"{key}={value}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{row['name']}, seed {seed}: {done.stderr.strip() or done.stdout[-2000:]}")
+        with open(stamp, "w", encoding="utf-8") as file:
+            file.write(wanted)
+    with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def final(rounds):
+    """Mean accuracy of the last three evaluated rounds: one round alone swings by points under label skew."""
+    values = [r["test_accuracy"] for r in rounds if r.get("test_accuracy") is not None]
+    return statistics.fmean(values[-3:])
+
+
+def megabytes(rounds):
+    return sum(r["bytes_up"] for r in rounds) / 1e6
+
+
+def accuracy_at(rounds, budget):
+    """The best accuracy seen before the clients had uploaded so many megabytes."""
+    sent, best = 0.0, None
+    for r in rounds:
+        sent += r["bytes_up"] / 1e6
+        if sent > budget:
+            break
+        if r.get("test_accuracy") is not None:
+            best = max(best or 0.0, r["test_accuracy"])
+    return best
+
+
+def seconds_to(rounds, accuracy):
+    for r in rounds:
+        if r.get("test_accuracy") is not None and r["test_accuracy"] >= accuracy:
+            return r["virtual_seconds"]
+    return None
+
+
+def spread(values, scale=1.0, digits=2):
+    values = [v for v in values if v is not None]
+    if not values:
+        return "-"
+    text = f"{scale * statistics.fmean(values):.{digits}f}"
+    if len(values) > 1:
+        text += f" ± {scale * statistics.stdev(values):.{digits}f}"
+    return text
+
+
+COLUMNS = {
+    "final": ("final accuracy, %", lambda runs, _: spread([final(r) for r in runs], 100)),
+    "best": ("best accuracy, %", lambda runs, _: spread(
+        [max(x["test_accuracy"] for x in r if x.get("test_accuracy") is not None) for r in runs], 100)),
+    "up": ("upload, MB", lambda runs, _: spread([megabytes(r) for r in runs], 1, 1)),
+    "at": ("accuracy at {at} MB, %", lambda runs, e: spread([accuracy_at(r, e["at"]) for r in runs], 100)),
+    "seconds": ("virtual seconds to {target} %", lambda runs, e: spread(
+        [seconds_to(r, e["target"] / 100) for r in runs], 1, 0)),
+    "uploads": ("uploads a round", lambda runs, _: spread(
+        [statistics.fmean(x["clients_completed"] for x in r) for r in runs], 1, 1)),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("experiment")
+    parser.add_argument("--programs", default=os.path.join(ROOT, "build", "release", "bin"))
+    parser.add_argument("--out", required=True, help="directory for the runs' outputs")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="three rounds each: does it run at all?")
+    options = parser.parse_args()
+    experiment = load(options.experiment)
+    columns = experiment["columns"]
+    print("| " + " | ".join(["run"] + [COLUMNS[c][0].format(**experiment) for c in columns]) + " |")
+    print("| --- " * (len(columns) + 1) + "|", flush=True)
+    for row in experiment["rows"]:
+        runs = [run(options, experiment, row, seed) for seed in range(1, options.seeds + 1)]
+        cells = [COLUMNS[c][1](runs, experiment) for c in columns]
+        print("| " + " | ".join([row["name"]] + cells) + " |", flush=True)
+
+
+main()
