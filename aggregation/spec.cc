@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdint>
 
-#include "aggregation/samplers/sampler.h"
-
 namespace fedge::aggregation {
 namespace {
 
@@ -84,8 +82,10 @@ SamplingSpec read_sampling(config::Reader& root) {
   const SamplingSpec defaults;
   SamplingSpec spec;
   config::Reader section = root.section("sampling");
-  const std::vector<std::string> kinds = sampler_kinds();
-  spec.kind = kinds[section.choice("kind", kinds, 0, "How clients are chosen for a round.")];
+  const auto& sampler = sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
+                                                       "How clients are chosen for a round.")];
+  spec.kind = sampler.name;
+  spec.make = sampler.read(section);
   spec.clients_per_round = static_cast<std::size_t>(
       section.integer("clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round),
                       {1, 1'000'000}, "Answers that complete a round."));
@@ -108,6 +108,14 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.kind = recipe.name;
   spec.fixed_point = read_fixed_point(section);
 
+  config::Reader planner = section.section("planner");
+  const auto& plan = choose(planner, planner_kinds(), spec.kind, recipe.planner,
+                            "Which part of the model a client trains and sends.");
+  spec.planner_kind = plan.name;
+  spec.local_model = plan.local_model;
+  spec.planner = plan.read(planner);
+  section.adopt(planner);
+
   config::Reader aggregator = section.section("aggregator");
   const auto& rule = choose(aggregator, aggregator_kinds(), spec.kind, recipe.aggregator,
                             "How the updates of a round become one step.");
@@ -115,6 +123,10 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.traits = rule.traits;
   spec.aggregator = rule.read(aggregator);
   section.adopt(aggregator);
+
+  if (spec.planner_kind != planner_kinds().front().name && !spec.traits.partial_updates)
+    section.fail("planner", spec.planner_kind + " has clients send parts of the model, and the aggregator " +
+                                spec.aggregator_kind + " needs whole updates");
 
   config::Reader optimizer = section.section("server_optimizer");
   const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
@@ -143,6 +155,8 @@ std::vector<PartDoc> describe_parts() {
       docs.push_back(std::move(doc));
     }
   };
+  describe("sampler", sampler_kinds());
+  describe("planner", planner_kinds());
   describe("aggregator", aggregator_kinds());
   describe("server_optimizer", server_optimizer_kinds());
   describe("schedule", kSchedules);

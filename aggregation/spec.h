@@ -1,7 +1,8 @@
 // The run file's [sampling] and [strategy] sections: who takes part in a round and how their updates
 // move the model. A strategy is a recipe of parts: strategy.kind names a published combination, and
 // each part may be chosen or tuned in a sub-section of its own. Names are those of the registries
-// (samplers/sampler.h, aggregators/registry.h, server_optimizers/server_optimizer.h, recipes()).
+// (samplers/sampler.h, planners/planner.h, aggregators/registry.h, server_optimizers/server_optimizer.h,
+// recipes()).
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,8 @@
 
 #include "aggregation/aggregators/registry.h"
 #include "aggregation/fixed_point.h"
+#include "aggregation/planners/planner.h"
+#include "aggregation/samplers/sampler.h"
 #include "aggregation/server_optimizers/server_optimizer.h"
 #include "core/config/reader.h"
 
@@ -18,6 +21,7 @@ namespace fedge::aggregation {
 
 struct SamplingSpec {
   std::string kind = "uniform";
+  SamplerFactory make;
   std::size_t clients_per_round = 10;
   // Asks ceil(clients_per_round * over_selection) clients; the round closes when clients_per_round have
   // answered.
@@ -39,6 +43,7 @@ struct Recipe {
   const char* name;
   const char* paper;
   const char* summary;
+  const char* planner = "";
   const char* aggregator = "";
   const char* server_optimizer = "";
   const char* objective = "";  // of the clients: training.objective.kind
@@ -47,6 +52,9 @@ struct Recipe {
 
 struct StrategySpec {
   std::string kind = "fedavg";
+  std::string planner_kind = "full";
+  LocalModel local_model = LocalModel::kWhole;
+  PlannerFactory planner;
   std::string aggregator_kind = "mean";
   AggregatorTraits traits;
   AggregatorPart aggregator;

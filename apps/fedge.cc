@@ -7,7 +7,7 @@
 #include "apps/common.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/join_token.h"
-#include "server/coordinator.h"
+#include "server/data_directory.h"
 #include "server/enrolment.h"
 #include "server/run_config.h"
 #include "sim/spec.h"

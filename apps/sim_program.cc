@@ -66,7 +66,8 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   fedge::server::RoundTable table(stdout, config.rounds);
   table.begin(config.name);
   std::optional<fedge::Error> failure;
-  fedge::sim::Simulation simulation(spec, *task, state, threads);
+  FEDGE_TRY(engine, fedge::server::make_engine(state));
+  fedge::sim::Simulation simulation(spec, *task, state, std::move(engine), threads);
   FEDGE_TRY_VOID(simulation.run(
       {.on_round =
            [&](const fedge::server::RoundMetrics& metrics) {

@@ -117,7 +117,7 @@ void ClientEngine::answer_run(std::vector<Effect>& effects) {
 
 void ClientEngine::begin_task(std::vector<Effect>& effects) {
   work_ = WorkState::kFetching;
-  effects.push_back(FetchModel{task_->round, task_->model});
+  effects.push_back(FetchModel{task_->round, task_->model, task_->control});
 }
 
 void ClientEngine::on(const RunPrepared& prepared, const StepContext&, std::vector<Effect>& effects) {

@@ -79,6 +79,7 @@ class ClientEngine {
   struct FetchModel {
     RoundNumber round;
     protocol::Manifest model;
+    std::optional<protocol::Manifest> control;  // to be fetched as well
   };
   // Train from the fetched model; answer with Trained (the offer's payload is then kept for the peer) or
   // TrainingFailed.

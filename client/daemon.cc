@@ -6,11 +6,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <cmath>
 #include <stop_token>
 #include <utility>
 
+#include "client/client_memory.h"
 #include "client/handshake.h"
+#include "client/local_work.h"
 #include "client/vector_chunks.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
@@ -29,19 +30,73 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-Result<std::shared_ptr<const learn::Task>> build_task(const protocol::RunDescription& description,
-                                                      ClientId client) {
+// What a run needs, once it is prepared; used on the worker thread only.
+struct PreparedRun {
+  std::shared_ptr<const learn::Task> task;
+  LocalWork work;
+  FileMemory memory;
+};
+
+Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
+                                                 const std::filesystem::path& state_directory) {
   FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
   config::Reader root(document.root, "", document.name);
-  const learn::TaskSpec spec = learn::read_task(root);
+  const WorkSpec spec = read_work(root);
   FEDGE_TRY_VOID(root.finish());
-  FEDGE_TRY(task, learn::Task::build_for(spec, description.seed, client));
+  FEDGE_TRY(task, learn::Task::build_for(spec.task, description.seed, client));
   if (task->model().layout()->hash() != description.layout)
     return Error{ErrorCode::kUnsupported,
                  "this client builds another model from the run's description than the "
                  "coordinator; update the older of the two"};
   if (task->samples_of(client).empty()) return invalid("this client has no training samples");
-  return task;
+  const auto memory = state_directory / "runs" / std::to_string(description.run.value());
+  return std::make_shared<PreparedRun>(
+      PreparedRun{task, LocalWork(*task, spec.compression, description.seed), FileMemory(memory)});
+}
+
+struct TaskInHand {
+  ClientId client;
+  const protocol::TrainRequest& request;
+  const ParameterVector& model;
+  const ParameterVector* control = nullptr;
+};
+
+// The task's work, going on from what the last accepted one left. Who has lost that can begin anew if all it
+// forgets is what compressed updates had left out; a control variate is part of the coordinator's sum.
+Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task, const std::stop_token& stop) {
+  ClientMemory memory;
+  if (run.work.remembers()) {
+    FEDGE_TRY(kept, run.memory.load(task.request.last_round));
+    if (!kept && task.control != nullptr)
+      return Error{ErrorCode::kNotFound, "this client has lost what its task " +
+                                             std::to_string(task.request.last_round.value()) +
+                                             " left, its control variate"};
+    if (kept) memory = std::move(*kept);
+  }
+  const WorkOrder order{
+      .client = task.client,
+      .round = task.request.round,
+      .coverage = task.request.coverage,
+      .control = task.control != nullptr ? task.control->values() : std::span<const float>(),
+      .flip_labels = false,
+      .stop = stop};
+  FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
+  if (run.work.remembers() && !stop.stop_requested()) FEDGE_TRY_VOID(run.memory.save(std::move(memory)));
+  return result;
+}
+
+protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task) {
+  protocol::Manifest manifest = update.shape(task.model.layout, task.coverage, task.model.chunk_size);
+  manifest.chunks =
+      protocol::make_manifest(manifest.layout, manifest.coverage, update.payload(), manifest.chunk_size)
+          .chunks;
+  return {.run = task.run,
+          .round = task.round,
+          .update = std::move(manifest),
+          .samples = update.training.samples,
+          .steps = update.training.steps,
+          .train_loss = update.training.mean_loss,
+          .norm = update.norm};
 }
 
 }  // namespace
@@ -81,6 +136,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void send(const protocol::Message& message);
   void prepare(const protocol::RunDescription& description);
   void fetch(const ClientEngine::FetchModel& fetch);
+  void fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
+                    std::function<void(const Result<void>&)> done);
   void train(const ClientEngine::Train& train);
   void abandon();
   void finish(const std::optional<Error>& error);
@@ -102,11 +159,11 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::size_t next_address_ = 0;
   std::shared_ptr<protocol::Link> link_;
-  std::shared_ptr<const learn::Task> task_;
-  std::shared_ptr<learn::Trainer> trainer_;        // used on the worker only
-  std::shared_ptr<ParameterVector> model_;         // fetched, of the task in hand
-  std::shared_ptr<const ParameterVector> update_;  // trained, kept until the verdict
-  std::stop_source training_;                      // of the task in hand
+  std::shared_ptr<PreparedRun> run_;
+  std::shared_ptr<ParameterVector> model_;    // fetched, of the task in hand
+  std::shared_ptr<ParameterVector> control_;  // the same, with SCAFFOLD
+  std::shared_ptr<const WorkResult> update_;  // trained, kept until the verdict
+  std::stop_source training_;                 // of the task in hand
   std::optional<protocol::Manifest> fetching_;
   std::optional<protocol::Manifest> serving_;
 };
@@ -191,68 +248,73 @@ void Daemon::Impl::send(const protocol::Message& message) {
   if (!link_) return;
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message); offer != nullptr && update_) {
     serving_ = offer->update;
-    link_->serve(offer->update, std::make_shared<VectorSource>(update_, offer->update.chunk_size));
+    link_->serve(offer->update, std::make_shared<PayloadSource>(update_, offer->update.chunk_size));
   }
   link_->send(message);
 }
 
 void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   boost::asio::post(worker_, [self = shared_from_this(), description, client = membership_.client] {
-    auto built = build_task(description, client);
-    boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
+    auto built = prepare_run(description, client, self->options_.state_directory);
+    boost::asio::post(self->io_, [self, client, run = description.run, built = std::move(built)] {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
-      self->task_ = *built;
-      self->trainer_ = std::make_shared<learn::Trainer>(self->task_->make_trainer());
-      self->step(ClientEngine::RunPrepared{
-          run, SampleCount(self->task_->samples_of(self->membership_.client).size())});
+      self->run_ = *built;
+      const SampleCount samples((*built)->task->samples_of(client).size());
+      self->step(ClientEngine::RunPrepared{run, samples});
     });
   });
 }
 
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
-  const auto& layout = task_->model().layout();
-  if (fetch.model.layout != layout->hash() || fetch.model.coverage != Coverage::all(layout->size()))
-    return step(ClientEngine::ModelFailed{fetch.round, invalid("the offered model is not the run's model")});
   if (!link_) return;  // the engine will hear of the loss next
-  model_ = std::make_shared<ParameterVector>(layout);
-  fetching_ = fetch.model;
-  link_->fetch(fetch.model, std::make_shared<VectorSink>(model_, fetch.model),
-               [self = shared_from_this(), round = fetch.round](Result<void> done) {
+  fetch_vector(fetch.model, model_, [self = shared_from_this(), fetch](const Result<void>& done) {
+    if (!done) return self->step(ClientEngine::ModelFailed{fetch.round, done.error()});
+    if (!fetch.control) return self->step(ClientEngine::ModelFetched{fetch.round});
+    self->fetch_vector(*fetch.control, self->control_, [self, round = fetch.round](const Result<void>& both) {
+      if (both) return self->step(ClientEngine::ModelFetched{round});
+      self->step(ClientEngine::ModelFailed{round, both.error()});
+    });
+  });
+}
+
+// Into `target`, a vector of the whole model; `done` is called once, unless the task is abandoned first.
+void Daemon::Impl::fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
+                                std::function<void(const Result<void>&)> done) {
+  const auto& layout = run_->task->model().layout();
+  if (manifest.layout != layout->hash() || manifest.coverage != Coverage::all(layout->size()))
+    return done(invalid("what is offered is not of the run's model"));
+  target = std::make_shared<ParameterVector>(layout);
+  fetching_ = manifest;
+  link_->fetch(manifest, std::make_shared<VectorSink>(target, manifest),
+               [self = shared_from_this(), done = std::move(done)](Result<void> fetched) {
                  self->fetching_.reset();
-                 if (done) return self->step(ClientEngine::ModelFetched{round});
-                 self->step(ClientEngine::ModelFailed{round, done.error()});
+                 done(fetched);
                });
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
   training_ = std::stop_source();
-  boost::asio::post(worker_, [self = shared_from_this(), train, stop = training_.get_token(), task = task_,
-                              trainer = trainer_, model = model_, run = engine_.task()->run,
-                              chunk_size = engine_.task()->model.chunk_size, client = membership_.client] {
-    auto update = std::make_shared<ParameterVector>(model->shared_layout());
-    const auto result = task->train(client, train.round, model->values(), update->values(), *trainer, stop);
-    if (stop.stop_requested()) return;
-    ClientEngine::Input outcome;
-    if (!std::isfinite(result.mean_loss)) {
-      outcome = ClientEngine::TrainingFailed{
-          train.round, invalid("the training loss is not finite; lower training.optimizer.learning_rate")};
-    } else {
-      protocol::UpdateOffer offer{.run = run,
-                                  .round = train.round,
-                                  .update = protocol::make_manifest(model->layout().hash(), train.coverage,
-                                                                    update->bytes(), chunk_size),
-                                  .samples = result.samples,
-                                  .steps = result.steps,
-                                  .train_loss = result.mean_loss};
-      outcome = ClientEngine::Trained{train.round, std::move(offer)};
-    }
-    boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
-      if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
-      self->update_ = update;
-      self->model_.reset();
-      self->step(outcome);
-    });
-  });
+  boost::asio::post(
+      worker_, [self = shared_from_this(), train, stop = training_.get_token(), run = run_, model = model_,
+                control = control_, task = *engine_.task(), client = membership_.client] {
+        auto result = work_on(*run, {client, task, *model, control.get()}, stop);
+        if (stop.stop_requested()) return;
+        std::shared_ptr<const WorkResult> update;
+        ClientEngine::Input outcome;
+        if (!result) {
+          outcome = ClientEngine::TrainingFailed{train.round, result.error()};
+        } else {
+          update = std::make_shared<const WorkResult>(std::move(*result));
+          outcome = ClientEngine::Trained{train.round, offer_of(*update, task)};
+        }
+        boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
+          if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
+          self->update_ = update;
+          self->model_.reset();
+          self->control_.reset();
+          self->step(outcome);
+        });
+      });
 }
 
 void Daemon::Impl::abandon() {
@@ -262,6 +324,7 @@ void Daemon::Impl::abandon() {
   fetching_.reset();
   serving_.reset();
   model_.reset();
+  control_.reset();
   update_.reset();
 }
 

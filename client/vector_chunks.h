@@ -1,11 +1,12 @@
-// Chunks straight into and out of a parameter vector, so that a client holds a model or an update
-// once, not once as floats and once as chunks.
+// Chunks straight into a parameter vector and out of an update, so that a client holds a model or an
+// update once, not once as floats and once as chunks.
 #pragma once
 
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "client/local_work.h"
 #include "core/parameters.h"
 #include "protocol/chunks/chunk_store.h"
 
@@ -32,18 +33,18 @@ class VectorSink final : public protocol::ChunkSink {
   std::vector<bool> present_;
 };
 
-class VectorSource final : public protocol::ChunkSource {
+class PayloadSource final : public protocol::ChunkSource {
  public:
-  VectorSource(std::shared_ptr<const ParameterVector> vector, std::size_t chunk_size)
-      : vector_(std::move(vector)), chunk_size_(chunk_size) {}
+  PayloadSource(std::shared_ptr<const WorkResult> update, std::size_t chunk_size)
+      : update_(std::move(update)), chunk_size_(chunk_size) {}
 
   Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    std::memcpy(out.data(), vector_->bytes().data() + chunk * chunk_size_, out.size());
+    std::memcpy(out.data(), update_->payload().data() + chunk * chunk_size_, out.size());
     return {};
   }
 
  private:
-  std::shared_ptr<const ParameterVector> vector_;
+  std::shared_ptr<const WorkResult> update_;
   std::size_t chunk_size_;
 };
 

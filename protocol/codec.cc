@@ -207,8 +207,9 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                        .last_round = RoundNumber(wire.last_round()),
                        .control = {}};
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
-  reader.require(message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
-                 "model: a model is sent as plain float32");
+  reader.require(
+      message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
+      "model: a model is sent as plain float32");
   reader.require(message.model.coverage.contains(message.coverage), "coverage reaches beyond the model's");
   return reader.finish(std::move(message));
 }

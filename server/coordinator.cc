@@ -12,39 +12,24 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/limits.h"
+#include "server/coordinator_parts.h"
 #include "server/enrolment.h"
 #include "server/gatekeeper.h"
-#include "server/make_engine.h"
 #include "server/run_state.h"
-#include "server/update_sink.h"
+#include "server/stored_update.h"
 #include "server/uploads.h"
 
 namespace fedge::server {
-namespace {
-
-constexpr std::size_t kMaxStoredPayload = std::size_t{64} << 30;
-
-}  // namespace
-
 class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl> {
  public:
-  // What create() has opened and built, in the order in which it must be destroyed last to first.
-  struct Parts {
-    DirectoryLock lock;
-    std::unique_ptr<learn::Model> model;
-    std::shared_ptr<const learn::Dataset> test;
-    std::unique_ptr<protocol::ChunkStore> models;   // made here
-    std::unique_ptr<protocol::ChunkStore> updates;  // clients'
-    std::unique_ptr<ThreadPool> threads;
-    std::unique_ptr<RunState> state;
-  };
+  using Parts = CoordinatorParts;
 
   Impl(boost::asio::io_context& io, const CoordinatorOptions& options, Parts parts)
       : io_(io),
         options_(options),
         parts_(std::move(parts)),
         state_(*parts_.state),
-        engine_(make_engine(state_.config(), state_.rules())),
+        engine_(std::move(parts_.engine)),
         rng_(state_.config().seed),
         gate_(Enrolment(options.data_directory), options.software),
         timer_(io),
@@ -70,6 +55,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void send(ClientId client, const protocol::Message& message);
   void fetch(const RunEngine::Fetch& fetch);
   void fold(const RunEngine::Fold& fold);
+  // `object` holds its values, and is let go of then; null for an update that was not sent.
+  void fold(aggregation::Update update, std::shared_ptr<protocol::StoredObject> object);
   void close_round(const RunEngine::CloseRound& close);
   void fail(const Error& error);
   void finish();
@@ -93,7 +80,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::map<ClientId, std::shared_ptr<protocol::Link>> peers_;
-  std::map<ClientId, protocol::ObjectId> serving_;  // the model that each may still fetch
+  std::map<ClientId, std::vector<protocol::ObjectId>> serving_;  // what each may still fetch
   std::shared_ptr<Uploads> uploads_;
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round
@@ -215,17 +202,21 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
 
 void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& answer) {
   if (answer.run != state_.config().id) return;  // an earlier run's
-  if (answer.ready) return step(RunEngine::ClientArrived{client, answer.samples});
+  const std::size_t clients = state_.config().task.data.partition.clients;
+  const bool has_part = client.value() < clients;
+  if (answer.ready && has_part) return step(RunEngine::ClientArrived{client, answer.samples});
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
-             .with("reason", answer.reason));
+             .with("reason", has_part ? answer.reason
+                                      : "it has no part of the run's data: data.partition.clients is " +
+                                            std::to_string(clients)));
 }
 
 void Coordinator::Impl::stop_serving(ClientId client) {
-  auto served = serving_.extract(client);
-  if (served.empty()) return;
-  if (const auto peer = peers_.find(client); peer != peers_.end())
-    peer->second->stop_serving(served.mapped());
+  const auto served = serving_.extract(client);
+  const auto peer = peers_.find(client);
+  if (served.empty() || peer == peers_.end()) return;
+  for (const protocol::ObjectId& object : served.mapped()) peer->second->stop_serving(object);
 }
 
 void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
@@ -233,6 +224,13 @@ void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
                         [&](const RunEngine::Send& message) { send(message.client, message.message); },
                         [&](const RunEngine::Fetch& offered) { fetch(offered); },
                         [&](const RunEngine::Fold& accepted) { fold(accepted); },
+                        [&](const RunEngine::Count& unsent) {
+                          fold({.client = unsent.client,
+                                .weight = unsent.weight,
+                                .coverage = unsent.coverage,
+                                .values = nullptr},
+                               nullptr);
+                        },
                         [&](const RunEngine::Discard& dropped) { uploads_->discard(dropped.client); },
                         [&](const RunEngine::CloseRound& close) { close_round(close); },
                         [&](const RunEngine::Finished& finished) {
@@ -249,16 +247,21 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
   // A key revoked since it connected gets no more work; the loss comes back as an input.
   if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
   const auto& model = state_.model_object();
+  const auto& control = state_.control_object();
   stop_serving(work.client);
-  peer->second->serve(model->manifest(), model);
-  serving_[work.client] = model->manifest().id();
-  send(work.client, protocol::TrainRequest{.run = state_.config().id,
-                                           .round = work.round,
-                                           .model = model->manifest(),
-                                           .coverage = work.coverage,
-                                           .time_left = work.time_left,
-                                           .last_round = work.last_round,
-                                           .control = {}});
+  for (const auto& object : {model, control}) {
+    if (!object) continue;
+    peer->second->serve(object->manifest(), object);
+    serving_[work.client].push_back(object->manifest().id());
+  }
+  send(work.client,
+       protocol::TrainRequest{.run = state_.config().id,
+                              .round = work.round,
+                              .model = model->manifest(),
+                              .coverage = work.coverage,
+                              .time_left = work.time_left,
+                              .last_round = work.last_round,
+                              .control = control ? std::optional(control->manifest()) : std::nullopt});
 }
 
 void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {
@@ -272,20 +275,26 @@ void Coordinator::Impl::fetch(const RunEngine::Fetch& offered) {
 }
 
 void Coordinator::Impl::fold(const RunEngine::Fold& accepted) {
-  boost::asio::post(worker_, [self = shared_from_this(), accepted, upload = uploads_->take(accepted.client)] {
-    const aggregation::Update update{.client = accepted.client,
-                                     .weight = accepted.weight,
-                                     .steps = accepted.steps,
-                                     .norm = upload.norm,
-                                     .factor = accepted.factor,
-                                     .coverage = upload.object->manifest().coverage,
-                                     .values = std::make_shared<StoredValues>(upload.object)};
-    const auto folded = self->state_.fold({&update, 1});
-    boost::asio::post(self->io_, [self, folded, object = upload.object] {
-      self->uploads_->release(*object);
-      if (!folded) self->fail(folded.error());
-    });
-  });
+  const Upload upload = uploads_->take(accepted.client);
+  fold({.client = accepted.client,
+        .weight = accepted.weight,
+        .steps = accepted.steps,
+        .norm = upload.norm,
+        .factor = accepted.factor,
+        .coverage = upload.object->manifest().coverage,
+        .values = std::make_shared<StoredValues>(upload.object)},
+       upload.object);
+}
+
+void Coordinator::Impl::fold(aggregation::Update update, std::shared_ptr<protocol::StoredObject> object) {
+  boost::asio::post(worker_,
+                    [self = shared_from_this(), update = std::move(update), object = std::move(object)] {
+                      const auto folded = self->state_.fold({&update, 1});
+                      boost::asio::post(self->io_, [self, folded, object] {
+                        if (object) self->uploads_->release(*object);
+                        if (!folded) self->fail(folded.error());
+                      });
+                    });
 }
 
 void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
@@ -353,24 +362,9 @@ Coordinator::~Coordinator() { impl_->shut_down(); }
 Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context& io,
                                                          const CoordinatorOptions& options,
                                                          const RunConfig& run) {
-  FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
-  FEDGE_TRY(lock, DirectoryLock::acquire(options.data_directory));
-  FEDGE_TRY(key, open_coordinator_key(options.data_directory));
-  FEDGE_TRY(identity, protocol::make_tls_identity(key));
-  FEDGE_TRY(test, learn::load_test(run.task.data));
-  // Said here rather than by every client. A host may lack the training set; its clients do not.
-  const auto possible = learn::check_partition(run.task.data, Rng(run.seed));
-  if (!possible && possible.error().code != ErrorCode::kNotFound) return possible.error();
-  FEDGE_TRY(model, learn::make_model(run.task.model, test->shape, test->classes));
-  const auto chunks = options.data_directory / "chunks";
-  FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kMaxStoredPayload));
-  FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kMaxStoredPayload));
-  auto threads = std::make_unique<ThreadPool>(options.threads);
-  FEDGE_TRY(state, RunState::create(run, *model, *test, *models, *threads));
-  const auto impl = std::make_shared<Impl>(
-      io, options,
-      Impl::Parts{std::move(lock), std::move(model), std::move(test), std::move(models), std::move(updates),
-                  std::move(threads), std::make_unique<RunState>(std::move(state))});
+  FEDGE_TRY(parts, open_coordinator(options, run));
+  FEDGE_TRY(identity, protocol::make_tls_identity(parts.key));
+  const auto impl = std::make_shared<Impl>(io, options, std::move(parts));
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(write_file_atomic(options.data_directory / "address",
                                    protocol::to_string(impl->listener_->local_address()) + "\n"));
@@ -379,20 +373,5 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
 
 protocol::Address Coordinator::address() const { return impl_->listener_->local_address(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
-
-Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory) {
-  FEDGE_TRY_VOID(make_directory(data_directory, 0700));
-  return load_or_create_key(data_directory / "node.key");
-}
-
-Result<protocol::Address> last_address(const std::filesystem::path& data_directory) {
-  auto text = read_file(data_directory / "address", 1024);
-  if (!text && text.error().code == ErrorCode::kNotFound)
-    return Error{ErrorCode::kNotFound, "no coordinator has listened with " + data_directory.string() +
-                                           " yet; give its address with --address HOST:PORT"};
-  if (!text) return text.error();
-  while (!text->empty() && text->back() == '\n') text->pop_back();
-  return protocol::parse_address(*text);
-}
 
 }  // namespace fedge::server

@@ -51,9 +51,4 @@ class Coordinator {
   std::shared_ptr<Impl> impl_;
 };
 
-// What `fedge token create` and a running coordinator share: the node key in the data directory and
-// the file with the address the coordinator was last seen listening on.
-Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory);
-Result<protocol::Address> last_address(const std::filesystem::path& data_directory);
-
 }  // namespace fedge::server

@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "learn/spec.h"
+#include "protocol/codecs/compression_spec.h"
 
 namespace fedge::server {
 
@@ -27,8 +28,10 @@ struct RunConfig {
   learn::TaskSpec task;
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;
-  std::string task_text;  // canonical TOML of what clients must know
-  std::string canonical;  // canonical TOML of the whole file
+  protocol::CompressionSpec compression;
+  bool control_variates = false;  // SCAFFOLD
+  std::string task_text;          // canonical TOML of what clients must know
+  std::string canonical;          // canonical TOML of the whole file
 };
 
 // Reads and checks everything but [simulation]. Errors name file, line and key.

@@ -41,6 +41,8 @@ RunState::RunState(const RunConfig& config, const learn::Model& model, const lea
            .fixed_point = config.strategy.fixed_point,
            .max_updates = contributors(config),
            .local_momentum = static_cast<double>(config.task.training.momentum),
+           .local_proximal = static_cast<double>(config.task.training.learning_rate) *
+                             static_cast<double>(config.task.training.objective.mu),
            .seed = config.seed})),
       optimizer_(config.strategy.server_optimizer(model.layout()->size())) {}
 
@@ -55,6 +57,12 @@ Result<RunState> RunState::create(const RunConfig& config, const learn::Model& m
     std::memcpy(out.data(), bytes.data() + chunk * config.chunk_size, out.size());
     return {};
   }));
+  if (config.control_variates) {
+    state.control_ = std::make_unique<aggregation::ControlVariate>(
+        model.layout()->size(), config.task.data.partition.clients,
+        static_cast<double>(config.task.training.learning_rate));
+    FEDGE_TRY_VOID(state.replace_control());
+  }
   return state;
 }
 
@@ -71,18 +79,18 @@ RoundRules RunState::rules() const {
           .min_available = config_.sampling.min_available,
           .deadline = config_.round_deadline,
           .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
-          .local_epochs = config_.task.training.local_epochs};
+          .local_epochs = config_.task.training.local_epochs,
+          .compression = config_.compression.format};
 }
 
-Result<ParameterVector> RunState::load_model() const {
-  ParameterVector model(model_->layout());
-  const std::span<std::byte> bytes = std::as_writable_bytes(model.values());
-  const protocol::Manifest& manifest = object_->manifest();
-  for (std::size_t chunk = 0; chunk < manifest.chunk_count(); ++chunk)
-    FEDGE_TRY_VOID(
-        object_->read(chunk, bytes.subspan(chunk * manifest.chunk_size, manifest.chunk_length(chunk))));
-  return model;
+Result<ParameterVector> RunState::load(protocol::StoredObject& object) const {
+  ParameterVector vector(model_->layout());
+  FEDGE_TRY_VOID(object.read_bytes(0, std::as_writable_bytes(vector.values())));
+  return vector;
 }
+
+Result<ParameterVector> RunState::load_model() const { return load(*object_); }
+Result<ParameterVector> RunState::load_control() const { return load(*control_object_); }
 
 Result<double> RunState::inspect(const Coverage& coverage, const aggregation::UpdateValues& values) const {
   AlignedBuffer<float> buffer(values.in_memory().empty() ? kPiece : 0);
@@ -107,26 +115,40 @@ Result<double> RunState::inspect(const Coverage& coverage, const aggregation::Up
 Result<void> RunState::fold(std::span<const aggregation::Update> updates) {
   if (updates.empty()) return {};
   updates_ += updates.size();
-  return aggregator_->add(updates, *parallel_);
+  FEDGE_TRY_VOID(aggregator_->add(updates, *parallel_));
+  if (!control_) return {};
+  for (const aggregation::Update& update : updates) FEDGE_TRY_VOID(control_->add(update));
+  return {};
 }
 
-Result<void> RunState::replace_model(
-    const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill) {
+Result<void> RunState::replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill) {
   protocol::Manifest shape;
   shape.layout = model_->layout()->hash();
   shape.coverage = Coverage::all(model_->layout()->size());
   shape.payload_size = model_->layout()->size_bytes();
   shape.chunk_size = config_.chunk_size;
+  FEDGE_TRY(made, store_->build(shape, fill));
+  const auto old = std::exchange(object, std::move(made));
+  if (old && old->manifest().id() != object->manifest().id()) store_->remove(old->manifest().id());
+  return {};
+}
+
+Result<void> RunState::replace_model(const Fill& fill) {
   Sha256 hash;
-  FEDGE_TRY(object, store_->build(shape, [&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+  FEDGE_TRY_VOID(replace(object_, [&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
     FEDGE_TRY_VOID(fill(chunk, out));
     hash.add(out);
     return {};
   }));
   hash_ = hash.finish();
-  const auto old = std::exchange(object_, std::move(object));
-  if (old && old->manifest().id() != object_->manifest().id()) store_->remove(old->manifest().id());
   return {};
+}
+
+Result<void> RunState::replace_control() {
+  return replace(control_object_, [&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+    control_->read(chunk * config_.chunk_size / sizeof(float), as_floats(out));
+    return {};
+  });
 }
 
 Result<void> RunState::move_model() {
@@ -149,6 +171,10 @@ Result<RoundMetrics> RunState::close(const RunEngine::CloseRound& round, const C
   FEDGE_TRY_VOID(move_model());
   aggregator_->clear();
   updates_ = 0;
+  if (control_) {
+    control_->close();
+    FEDGE_TRY_VOID(replace_control());
+  }
   RoundMetrics metrics;
   metrics.round = round.round.value();
   metrics.clients_selected = round.selected;

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "aggregation/aggregators/aggregator.h"
+#include "aggregation/control_variate.h"
 #include "aggregation/server_optimizers/server_optimizer.h"
 #include "core/crypto/sha256.h"
 #include "core/parallel.h"
@@ -19,9 +20,9 @@
 #include "learn/dataset.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
+#include "server/engine/run_engine.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
-#include "server/run_engine.h"
 
 namespace fedge::server {
 
@@ -34,9 +35,13 @@ class RunState {
 
   const RunConfig& config() const { return config_; }
   RoundRules rules() const;
+  const std::shared_ptr<const ParameterLayout>& layout() const { return model_->layout(); }
   // The current model, to be sent to clients.
   const std::shared_ptr<protocol::StoredObject>& model_object() const { return object_; }
   Result<ParameterVector> load_model() const;
+  // SCAFFOLD's control variate, to be sent to clients beside the model; null in other runs.
+  const std::shared_ptr<protocol::StoredObject>& control_object() const { return control_object_; }
+  Result<ParameterVector> load_control() const;
 
   // Reads an update that has arrived once: the Euclidean norm of its values. The error names the first
   // value that may not be there, or the file that could not be read.
@@ -60,8 +65,12 @@ class RunState {
   Result<void> move_model();
   RunState(const RunConfig& config, const learn::Model& model, const learn::Dataset& test,
            protocol::ChunkStore& store, Parallel& parallel);
-  // Replaces the model object, and its hash, by one whose chunk i is filled by fill(i, bytes).
-  Result<void> replace_model(const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill);
+  // Replaces `object` by one of the model's shape whose chunk i is filled by fill(i, bytes).
+  using Fill = std::function<Result<void>(std::size_t, std::span<std::byte>)>;
+  Result<void> replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill);
+  Result<void> replace_model(const Fill& fill);  // and its hash
+  Result<void> replace_control();
+  Result<ParameterVector> load(protocol::StoredObject& object) const;
   Result<void> evaluate(RoundMetrics& metrics);
 
   RunConfig config_;
@@ -71,6 +80,8 @@ class RunState {
   Parallel* parallel_;
   std::unique_ptr<aggregation::Aggregator> aggregator_;
   std::unique_ptr<aggregation::ServerOptimizer> optimizer_;
+  std::unique_ptr<aggregation::ControlVariate> control_;  // only with SCAFFOLD
+  std::shared_ptr<protocol::StoredObject> control_object_;
   std::size_t updates_ = 0;  // given to the aggregator in this round
   std::shared_ptr<protocol::StoredObject> object_;
   std::optional<Error> not_aggregated_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "server/update_sink.h"
+#include "server/stored_update.h"
 
 namespace fedge::server {
 
@@ -34,26 +34,39 @@ void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protoco
 void Uploads::inspect(ClientId client, RoundNumber round) {
   const auto entry = entries_.find(client);
   if (entry == entries_.end()) return;
-  boost::asio::post(worker_, [self = shared_from_this(), client, round, upload = entry->second.upload] {
-    const auto norm = self->state_.inspect(upload.object->manifest().coverage, StoredValues(upload.object));
-    boost::asio::post(self->io_,
-                      [self, client, round, upload, norm] { self->inspected(client, round, upload, norm); });
-  });
+  boost::asio::post(worker_,
+                    [self = shared_from_this(), client, round, arrived = entry->second.upload.object] {
+                      const auto upload = self->examine(arrived);
+                      boost::asio::post(self->io_, [=] { self->examined(arrived, client, round, upload); });
+                    });
 }
 
-void Uploads::inspected(ClientId client, RoundNumber round, const Upload& upload,
-                        const Result<double>& norm) {
+Result<Upload> Uploads::examine(const std::shared_ptr<protocol::StoredObject>& arrived) {
+  Upload upload{arrived, 0};
+  if (!arrived->manifest().is_plain_float32()) {
+    FEDGE_TRY(decoded, decode_update(*arrived, store_));
+    upload.object = std::move(decoded);
+  }
+  FEDGE_TRY(norm, state_.inspect(arrived->manifest().coverage, StoredValues(upload.object)));
+  upload.norm = norm;
+  return upload;
+}
+
+void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client,
+                       RoundNumber round, const Result<Upload>& upload) {
   const auto entry = entries_.find(client);
-  if (entry == entries_.end() || entry->second.upload.object != upload.object) return;  // discarded meanwhile
-  if (norm) {
-    entry->second.upload.norm = *norm;
+  if (entry == entries_.end() || entry->second.upload.object != arrived) return;  // discarded meanwhile
+  if (upload) {
+    if (upload->object != arrived) store_.remove(arrived->manifest().id());
+    entry->second.upload = *upload;
     callbacks_.on_outcome(RunEngine::Stored{client, round});
     return;
   }
-  // What may not be in an update is the client's fault, what cannot be read is the disk's.
-  if (norm.error().code != ErrorCode::kInvalid) return lose(client, round, norm.error());
+  // What may not be in an update is the client's fault, what cannot be read or kept is the disk's.
+  const ErrorCode code = upload.error().code;
+  if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(client, round, upload.error());
   discard(client);
-  callbacks_.on_outcome(RunEngine::Damaged{client, round, norm.error()});
+  callbacks_.on_outcome(RunEngine::Damaged{client, round, upload.error()});
 }
 
 // No file, no space or a bad disk here costs this update, not the run; the client is not to blame.

@@ -1,5 +1,6 @@
 // Uploads: updates on their way from clients into the coordinator's chunk store. fetch() brings one in
-// over its client's link, looks at every value on the worker thread, and answers with Stored or Damaged;
+// over its client's link, decodes it and looks at every value on the worker thread, and answers with Stored
+// or Damaged;
 // a link that breaks answers nothing, for its client may come back. At most one a client. Lives on the
 // io_context's thread; owned by shared_ptr, since links and the worker call back.
 #pragma once
@@ -11,7 +12,7 @@
 #include "core/event.h"
 #include "protocol/chunks/chunk_store.h"
 #include "protocol/session/link.h"
-#include "server/run_engine.h"
+#include "server/engine/run_engine.h"
 #include "server/run_state.h"
 
 namespace boost::asio {
@@ -23,7 +24,7 @@ namespace fedge::server {
 
 // An update that is here, and the Euclidean norm of its values.
 struct Upload {
-  std::shared_ptr<protocol::StoredObject> object;
+  std::shared_ptr<protocol::StoredObject> object;  // plain float32, once it has been inspected
   double norm = 0;
 };
 
@@ -51,7 +52,10 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     std::shared_ptr<protocol::Link> link;  // while chunks are still coming
   };
   void inspect(ClientId client, RoundNumber round);
-  void inspected(ClientId client, RoundNumber round, const Upload& upload, const Result<double>& norm);
+  // On the worker thread: decoded, every value checked.
+  Result<Upload> examine(const std::shared_ptr<protocol::StoredObject>& arrived);
+  void examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, RoundNumber round,
+                const Result<Upload>& upload);
   void lose(ClientId client, RoundNumber round, const Error& fault);
 
   boost::asio::io_context& io_;

@@ -5,12 +5,11 @@
 
 namespace fedge::sim {
 
-void Adversary::assigned(ClientId client, RoundNumber round,
-                         const std::shared_ptr<const ParameterVector>& model, Time now) {
+void Adversary::assigned(ClientId client, TrainingJob job) {
   if (!spec_.needs_honest()) return;
   in_round_.push_back(client);
   // The colluders must be able to see it, however slow its own device and link are.
-  if (!hostile(client)) pool_.enqueue(client, round, model, now);
+  if (!hostile(client)) pool_.enqueue(client, std::move(job));
 }
 
 void Adversary::corrupt(ClientId client, RoundNumber round) {
@@ -22,8 +21,7 @@ void Adversary::corrupt(ClientId client, RoundNumber round) {
       continue;
     }
     if (!honest_.contains(other) && pool_.has(other, round)) {
-      pool_.result(other);
-      honest_[other] = pool_.find(other, round)->values;
+      if (const auto& values = pool_.result(other).values) honest_[other] = values;
     }
     if (const auto known = honest_.find(other); known != honest_.end())
       honest.push_back(known->second->in_memory());

@@ -13,7 +13,7 @@
 
 #include "core/platform/files.h"
 #include "protocol/join_token.h"
-#include "server/coordinator.h"
+#include "server/data_directory.h"
 #include "server/enrolment.h"
 
 namespace fedge::sim {

@@ -15,17 +15,6 @@ namespace {
 // Updates folded in one pass over the accumulator, once this many wait.
 constexpr std::size_t kFoldTogether = 8;
 
-// An offer in abstract mode: nothing crosses a network, so its chunks are not hashed.
-protocol::Manifest update_manifest(const protocol::Manifest& model, const Coverage& coverage) {
-  protocol::Manifest manifest;
-  manifest.layout = model.layout;
-  manifest.coverage = coverage;
-  manifest.chunk_size = model.chunk_size;
-  manifest.payload_size = coverage.count() * sizeof(float);
-  manifest.chunks.resize((manifest.payload_size + model.chunk_size - 1) / model.chunk_size);
-  return manifest;
-}
-
 // What a link carries to move all chunks of an object; every chunk's frame is the same size but for
 // its payload and the digits of its index.
 Bytes transfer_size(const protocol::Manifest& manifest) {
@@ -44,18 +33,17 @@ double wall_seconds() {
 }  // namespace
 
 Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
-                       Parallel& parallel)
+                       std::unique_ptr<server::RunEngine> engine, Parallel& parallel)
     : spec_(spec),
       task_(task),
       state_(state),
       parallel_(parallel),
       root_(state.config().seed),
-      engine_(server::make_engine(state.config(), state.rules())),
+      engine_(std::move(engine)),
       clients_(task.clients()),
-      pool_(task, parallel),
+      pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),
-      all_(Coverage::all(task.model().layout()->size())),
-      transfer_size_(transfer_size(state.model_object()->manifest())) {}
+      model_size_(transfer_size(state.model_object()->manifest())) {}
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   hooks_ = &hooks;
@@ -130,17 +118,15 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
     // The job may be gone: the engine gave the task up while the device was busy with it.
     if (!pool_.has(id, trained->round)) return;
-    const learn::TrainingResult& result = pool_.result(id);
+    const TrainedUpdate& update = pool_.result(id);
+    if (update.failure)
+      return step_client(id, client::ClientEngine::TrainingFailed{trained->round, *update.failure});
     if (adversary_.hostile(id)) adversary_.corrupt(id, trained->round);
-    // As the daemon does: a diverged model is the client's failure, not an update.
-    if (!std::isfinite(result.mean_loss))
-      return step_client(
-          id, client::ClientEngine::TrainingFailed{
-                  trained->round,
-                  invalid("the training loss is not finite; lower training.optimizer.learning_rate")});
-    trained->offer.samples = result.samples;
-    trained->offer.steps = result.steps;
-    trained->offer.train_loss = result.mean_loss;
+    trained->offer.update = update.shape;
+    trained->offer.samples = update.training.samples;
+    trained->offer.steps = update.training.steps;
+    trained->offer.train_loss = update.training.mean_loss;
+    trained->offer.norm = update.norm;
   }
   const Rng rng = root_.fork("client", id.value());
   std::vector<client::ClientEngine::Effect> effects;
@@ -238,17 +224,22 @@ void Simulation::prepare(ClientId id, RunId run) {
 }
 
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
-  schedule(down_arrival(id, transfer_size_) + spec_.latency, id,
+  const Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
+  schedule(down_arrival(id, size) + spec_.latency, id,
            ClientInput{client::ClientEngine::ModelFetched{fetch.round}, at(id).session});
 }
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   const SampleCount samples(task_.samples_of(id).size());
   const Time finish = now_ + device(id).training_time(samples, task_.spec().training.local_epochs);
-  pool_.enqueue(id, start.round, at(id).models.at(start.round), finish);
-  protocol::UpdateOffer offer{.run = state_.config().id,
-                              .round = start.round,
-                              .update = update_manifest(state_.model_object()->manifest(), start.coverage)};
+  pool_.enqueue(id, {.round = start.round,
+                     .coverage = start.coverage,
+                     .last_round = at(id).engine.task()->last_round,
+                     .global = at(id).models.at(start.round),
+                     .finish = finish,
+                     .flip_labels = adversary_.flips_labels(id)});
+  // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
+  protocol::UpdateOffer offer{.run = state_.config().id, .round = start.round};
   schedule(finish, id,
            ClientInput{client::ClientEngine::Trained{start.round, std::move(offer)}, at(id).session});
 }
@@ -270,38 +261,59 @@ void Simulation::client_sends(ClientId id, const protocol::Message& message) {
 
 void Simulation::perform(const server::RunEngine::Effect& effect) {
   using Server = server::RunEngine;
-  std::visit(Overloaded{[&](const Server::Assign& work) { assign(work); },
-                        [&](const Server::Send& send) { server_sends(send.client, send.message); },
-                        [&](const Server::Fetch& fetch) { fetch_update(fetch); },
-                        [&](const Server::Fold& accepted) { fold(accepted); }, [&](const Server::Discard&) {},
-                        [&](const Server::CloseRound& close) { close_round(close); },
-                        [&](const Server::Finished&) { finished_ = true; },
-                        [&](const Event& event) { report(event); }},
-             effect);
+  std::visit(
+      Overloaded{[&](const Server::Assign& work) { assign(work); },
+                 [&](const Server::Send& send) { server_sends(send.client, send.message); },
+                 [&](const Server::Fetch& fetch) { fetch_update(fetch); },
+                 [&](const Server::Fold& accepted) { fold(accepted); },
+                 [&](const Server::Count& unsent) {
+                   waiting_.push_back({.client = unsent.client,
+                                       .weight = unsent.weight,
+                                       .coverage = unsent.coverage,
+                                       .values = nullptr});
+                 },
+                 [&](const Server::Discard&) {}, [&](const Server::CloseRound& close) { close_round(close); },
+                 [&](const Server::Finished&) { finished_ = true; },
+                 [&](const Event& event) { report(event); }},
+      effect);
+}
+
+Result<void> Simulation::load_global() {
+  if (global_.model) return {};
+  FEDGE_TRY(model, state_.load_model());
+  if (state_.control_object()) {
+    FEDGE_TRY(control, state_.load_control());
+    global_.control = std::make_shared<const ParameterVector>(std::move(control));
+  }
+  global_.model = std::make_shared<const ParameterVector>(std::move(model));
+  return {};
 }
 
 void Simulation::assign(const server::RunEngine::Assign& work) {
   const protocol::Manifest& manifest = state_.model_object()->manifest();
-  if (!model_) {
-    auto loaded = state_.load_model();
-    if (!loaded) {
-      failure_ = loaded.error();
-      return;
-    }
-    model_ = std::make_shared<const ParameterVector>(std::move(*loaded));
+  if (const auto loaded = load_global(); !loaded) {
+    failure_ = loaded.error();
+    return;
   }
   VirtualClient& client = at(work.client);
   const auto& in_hand = client.engine.task();
   std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->round != entry.first; });
-  client.models[work.round] = model_;
-  adversary_.assigned(work.client, work.round, model_, now_);
-  server_sends(work.client, protocol::TrainRequest{.run = state_.config().id,
-                                                   .round = work.round,
-                                                   .model = manifest,
-                                                   .coverage = work.coverage,
-                                                   .time_left = work.time_left,
-                                                   .last_round = work.last_round,
-                                                   .control = {}});
+  client.models[work.round] = global_;
+  adversary_.assigned(work.client, {.round = work.round,
+                                    .coverage = work.coverage,
+                                    .last_round = work.last_round,
+                                    .global = global_,
+                                    .finish = now_});
+  server_sends(work.client,
+               protocol::TrainRequest{.run = state_.config().id,
+                                      .round = work.round,
+                                      .model = manifest,
+                                      .coverage = work.coverage,
+                                      .time_left = work.time_left,
+                                      .last_round = work.last_round,
+                                      .control = state_.control_object()
+                                                     ? std::optional(state_.control_object()->manifest())
+                                                     : std::nullopt});
   Rng draws =
       root_.fork("dropout", work.round.value(), work.client.value()).fork("session", at(work.client).session);
   if (draws.uniform() >= spec_.dropout_probability) return;
@@ -322,14 +334,14 @@ void Simulation::server_sends(ClientId id, const protocol::Message& message) {
 
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   // The request travels down, the payload up.
-  schedule(up_arrival(fetch.client, transfer_size_) + spec_.latency, fetch.client,
+  schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + spec_.latency, fetch.client,
            Uploaded{fetch.offer.round, at(fetch.client).session});
 }
 
 void Simulation::update_arrived(ClientId id, RoundNumber round) {
   const TrainedUpdate* update = pool_.find(id, round);
   if (update == nullptr) return;  // the client gave it up meanwhile
-  const auto norm = state_.inspect(all_, *update->values);
+  const auto norm = state_.inspect(update->coverage, *update->values);
   if (!norm) {
     step_server(server::RunEngine::Damaged{id, round, norm.error()});
     return;
@@ -339,14 +351,15 @@ void Simulation::update_arrived(ClientId id, RoundNumber round) {
 }
 
 void Simulation::fold(const server::RunEngine::Fold& accepted) {
-  waiting_values_.push_back(pool_.take(accepted.client));
+  TrainedUpdate update = pool_.take(accepted.client);
+  waiting_values_.push_back(std::move(update.values));
   adversary_.taken(accepted.client, waiting_values_.back());
   waiting_.push_back({.client = accepted.client,
                       .weight = accepted.weight,
                       .steps = accepted.steps,
                       .norm = norms_.extract(accepted.client).mapped(),
                       .factor = accepted.factor,
-                      .coverage = all_,
+                      .coverage = std::move(update.coverage),
                       .values = waiting_values_.back()});
   if (waiting_.size() >= kFoldTogether) flush_folds();
 }
@@ -360,7 +373,7 @@ void Simulation::flush_folds() {
 
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
   flush_folds();
-  model_.reset();
+  global_ = {};
   adversary_.round_closed();
   const auto metrics = state_.close(
       close, {Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_), wall_seconds() - wall_start_});

@@ -15,7 +15,7 @@
 #include "client/client_engine.h"
 #include "core/parallel.h"
 #include "core/result.h"
-#include "server/make_engine.h"
+#include "server/engine/make_engine.h"
 #include "server/run_state.h"
 #include "sim/adversary.h"
 #include "sim/devices.h"
@@ -35,7 +35,7 @@ class Simulation {
  public:
   // Everything lent must outlive the simulation.
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
-             Parallel& parallel);
+             std::unique_ptr<server::RunEngine> engine, Parallel& parallel);
 
   // Runs to the end of the run, or until interrupted.
   Result<void> run(const SimulationHooks& hooks);
@@ -77,7 +77,7 @@ class Simulation {
     Time offline_until{};
     std::optional<Time> timer;
     // The models of its task in hand and of one on its way to it.
-    std::map<RoundNumber, std::shared_ptr<const ParameterVector>> models;
+    std::map<RoundNumber, GlobalState> models;
   };
 
   void dispatch(Scheduled& event);
@@ -95,6 +95,7 @@ class Simulation {
   void client_sends(ClientId id, const protocol::Message& message);
 
   void perform(const server::RunEngine::Effect& effect);
+  Result<void> load_global();
   void assign(const server::RunEngine::Assign& assign);
   void server_sends(ClientId id, const protocol::Message& message);
   void fetch_update(const server::RunEngine::Fetch& fetch);
@@ -121,12 +122,11 @@ class Simulation {
   TrainingPool pool_;
   Adversary adversary_;
   EventQueue<Scheduled> queue_;
-  std::shared_ptr<const ParameterVector> model_;  // the current one, while clients train on it
-  std::map<ClientId, double> norms_;              // of updates that have arrived
-  std::vector<aggregation::Update> waiting_;      // accepted, not folded yet
+  GlobalState global_;                        // the current one, while clients train on it
+  std::map<ClientId, double> norms_;          // of updates that have arrived
+  std::vector<aggregation::Update> waiting_;  // accepted, not folded yet
   std::vector<std::shared_ptr<MemoryValues>> waiting_values_;
-  Coverage all_;
-  Bytes transfer_size_;  // of a whole model or update
+  Bytes model_size_;  // on its way to a client
   Time now_{};
   std::optional<Time> server_timer_;
   std::uint64_t events_ = 0;

@@ -13,29 +13,64 @@ constexpr std::size_t kJobsPerThread = 8;
 
 }  // namespace
 
-TrainingPool::TrainingPool(const learn::Task& task, Parallel& parallel) : task_(task), parallel_(parallel) {
-  for (std::size_t i = 0; i < parallel.width(); ++i) trainers_.push_back(task.make_trainer());
+TrainingPool::TrainingPool(const learn::Task& task, const server::RunConfig& config, Parallel& parallel)
+    : task_(task),
+      parallel_(parallel),
+      chunk_size_(config.chunk_size),
+      layout_(task.model().layout()->hash()) {
+  for (std::size_t i = 0; i < parallel.width(); ++i)
+    workers_.emplace_back(task, config.compression, config.seed);
 }
 
-void TrainingPool::enqueue(ClientId client, RoundNumber round, std::shared_ptr<const ParameterVector> model,
-                           Time finish) {
-  if (has(client, round)) return;
+void TrainingPool::enqueue(ClientId client, TrainingJob job) {
+  if (has(client, job.round)) return;
   drop(client);
-  queued_.emplace(client, Job{round, std::move(model), finish});
+  queued_.emplace(client, std::move(job));
 }
 
-const learn::TrainingResult& TrainingPool::result(ClientId client) {
+const TrainedUpdate& TrainingPool::result(ClientId client) {
   if (!computed_.contains(client)) compute_group(client);
-  return computed_.at(client).result;
+  return computed_.at(client);
+}
+
+TrainingPool::Work TrainingPool::begin(ClientId client) {
+  auto node = queued_.extract(client);
+  Work work{client, std::move(node.mapped()), {}, {}, {}};
+  work.outcome.round = work.job.round;
+  work.outcome.coverage = work.job.coverage;
+  if (workers_.front().remembers()) {
+    auto memory = memories_[client].load(work.job.last_round);
+    FEDGE_CHECK(memory && *memory, "a simulated client has lost its memory");
+    work.memory = std::move(**memory);
+  }
+  if (!spare_.empty()) {
+    work.buffer = std::move(spare_.back()->buffer);
+    spare_.pop_back();
+  }
+  return work;
+}
+
+void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
+  const ParameterVector* control = work.job.global.control.get();
+  const client::WorkOrder order{.client = work.client,
+                                .round = work.job.round,
+                                .coverage = work.job.coverage,
+                                .control = control != nullptr ? control->values() : std::span<const float>(),
+                                .flip_labels = work.job.flip_labels,
+                                .stop = {}};
+  auto done = worker.run(order, work.job.global.model->values(), work.memory, std::move(work.buffer));
+  if (!done) {
+    work.outcome.failure = done.error();
+    return;
+  }
+  work.outcome.training = done->training;
+  work.outcome.norm = done->norm;
+  work.outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
+  work.outcome.values = std::make_shared<MemoryValues>(std::move(done->values));
 }
 
 void TrainingPool::compute_group(ClientId needed) {
   FEDGE_CHECK(queued_.contains(needed), "no training job for this client");
-  struct Work {
-    ClientId client;
-    Job job;
-    TrainedUpdate outcome;
-  };
   std::vector<std::pair<Time, ClientId>> order;
   for (const auto& [client, job] : queued_)
     if (client != needed) order.emplace_back(job.finish, client);
@@ -45,29 +80,19 @@ void TrainingPool::compute_group(ClientId needed) {
   order.emplace_back(Time{}, needed);
 
   std::vector<Work> group;
-  for (const auto& [finish, client] : order) {
-    auto node = queued_.extract(client);
-    Work work{client, std::move(node.mapped()), {}};
-    work.outcome.round = work.job.round;
-    if (!spare_.empty()) {
-      work.outcome.values = std::move(spare_.back());
-      spare_.pop_back();
-    } else {
-      work.outcome.values =
-          std::make_shared<MemoryValues>(AlignedBuffer<float>(task_.model().layout()->size()));
-    }
-    group.push_back(std::move(work));
-  }
+  for (const auto& [finish, client] : order) group.push_back(begin(client));
   // One task a thread, each with its own trainer; which thread trains whom cannot be seen in the result.
   std::atomic<std::size_t> next{0};
-  parallel_.for_each(std::min(trainers_.size(), group.size()), [&](std::size_t thread) {
-    for (std::size_t i = next++; i < group.size(); i = next++) {
-      Work& work = group[i];
-      work.outcome.result = task_.train(work.client, work.job.round, work.job.model->values(),
-                                        work.outcome.values->buffer.span(), trainers_[thread]);
-    }
+  parallel_.for_each(std::min(workers_.size(), group.size()), [&](std::size_t thread) {
+    for (std::size_t i = next++; i < group.size(); i = next++) carry_out(group[i], workers_[thread]);
   });
-  for (Work& work : group) computed_.emplace(work.client, std::move(work.outcome));
+  for (Work& work : group) {
+    if (workers_.front().remembers() && !work.outcome.failure) {
+      const auto saved = memories_[work.client].save(std::move(work.memory));
+      FEDGE_CHECK(saved.has_value(), "memory in memory");
+    }
+    computed_.emplace(work.client, std::move(work.outcome));
+  }
 }
 
 bool TrainingPool::has(ClientId client, RoundNumber round) const {
@@ -80,18 +105,18 @@ const TrainedUpdate* TrainingPool::find(ClientId client, RoundNumber round) cons
   return computed != computed_.end() && computed->second.round == round ? &computed->second : nullptr;
 }
 
-std::shared_ptr<MemoryValues> TrainingPool::take(ClientId client) {
+TrainedUpdate TrainingPool::take(ClientId client) {
   auto node = computed_.extract(client);
-  return node ? std::move(node.mapped().values) : nullptr;
+  return node ? std::move(node.mapped()) : TrainedUpdate{};
 }
 
 void TrainingPool::drop(ClientId client) {
   queued_.erase(client);
-  if (auto values = take(client)) recycle(std::move(values));
+  recycle(take(client).values);
 }
 
 void TrainingPool::recycle(std::shared_ptr<MemoryValues> values) {
-  if (values.use_count() == 1) spare_.push_back(std::move(values));
+  if (values && values.use_count() == 1) spare_.push_back(std::move(values));
 }
 
 }  // namespace fedge::sim

@@ -1,7 +1,7 @@
 // TrainingPool: carries out local training for the simulator. Jobs are queued when a client starts
 // and computed in groups, earliest finish first, on all threads, the first time one of them is
 // needed; a client that drops out before that costs nothing. A job's result is a pure function of
-// (model, client, round, seed), so neither grouping nor threads can be seen in it.
+// (model, client, round, memory, seed), so neither grouping nor threads can be seen in it.
 // Memory: one update for each job computed and not yet taken.
 #pragma once
 
@@ -9,16 +9,19 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
+#include "client/local_work.h"
 #include "core/aligned_buffer.h"
 #include "core/ids.h"
 #include "core/parallel.h"
 #include "core/parameters.h"
 #include "core/time.h"
 #include "learn/task.h"
+#include "server/run_config.h"
 
 namespace fedge::sim {
 
@@ -35,42 +38,69 @@ struct MemoryValues final : aggregation::UpdateValues {
 
 struct TrainedUpdate {
   RoundNumber round;
-  learn::TrainingResult result;
+  Coverage coverage;
+  learn::TrainingResult training;
+  double norm = 0;
+  protocol::Manifest shape;  // of what travels, without the hashes of its chunks
   std::shared_ptr<MemoryValues> values;
+  std::optional<Error> failure;  // instead of everything above but the round
+};
+
+// What clients are given to train from.
+struct GlobalState {
+  std::shared_ptr<const ParameterVector> model;
+  std::shared_ptr<const ParameterVector> control;  // null but for SCAFFOLD
+};
+
+// One client's work in one round.
+struct TrainingJob {
+  RoundNumber round;
+  Coverage coverage;
+  RoundNumber last_round;  // whose memory it goes on from
+  GlobalState global;
+  Time finish;
+  bool flip_labels = false;  // a poisoned client's
 };
 
 class TrainingPool {
  public:
-  // Both must outlive the pool.
-  TrainingPool(const learn::Task& task, Parallel& parallel);
+  // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
+  TrainingPool(const learn::Task& task, const server::RunConfig& config, Parallel& parallel);
 
-  // Nothing happens if the client has this job already.
-  void enqueue(ClientId client, RoundNumber round, std::shared_ptr<const ParameterVector> model, Time finish);
+  // Nothing happens if the client has this round's job already.
+  void enqueue(ClientId client, TrainingJob job);
   // Computes the job if need be. The client must have a job; its update stays until taken or dropped.
-  const learn::TrainingResult& result(ClientId client);
+  const TrainedUpdate& result(ClientId client);
   // Whether the client has a job of this round, computed or not.
   bool has(ClientId client, RoundNumber round) const;
   // The computed update of this round, or null.
   const TrainedUpdate* find(ClientId client, RoundNumber round) const;
-  // Hands the update over, or nothing if there is none.
-  std::shared_ptr<MemoryValues> take(ClientId client);
+  // Hands a computed update over; without one its values are null.
+  TrainedUpdate take(ClientId client);
   void drop(ClientId client);
   // Returns an update's memory for reuse, unless somebody still holds it.
   void recycle(std::shared_ptr<MemoryValues> values);
 
  private:
-  struct Job {
-    RoundNumber round;
-    std::shared_ptr<const ParameterVector> model;
-    Time finish;
+  struct Work {
+    ClientId client;
+    TrainingJob job;
+    client::ClientMemory memory;
+    AlignedBuffer<float> buffer;
+    TrainedUpdate outcome;
   };
   void compute_group(ClientId needed);
+  Work begin(ClientId client);
+  void carry_out(Work& work, client::LocalWork& worker) const;
 
   const learn::Task& task_;
   Parallel& parallel_;
-  std::vector<learn::Trainer> trainers_;  // one a thread
-  std::map<ClientId, Job> queued_;
+  std::vector<client::LocalWork> workers_;  // one a thread
+  std::uint32_t chunk_size_;
+  Digest layout_;
+  std::map<ClientId, TrainingJob> queued_;
   std::map<ClientId, TrainedUpdate> computed_;
+  std::map<ClientId, client::VolatileMemory> memories_;  // only if clients remember anything
   std::vector<std::shared_ptr<MemoryValues>> spare_;
 };
 

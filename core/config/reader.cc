@@ -39,6 +39,12 @@ std::string bounds_text(IntegerBounds bounds) {
   return std::to_string(bounds.min) + " to " + std::to_string(bounds.max);
 }
 
+std::optional<double> number_of(const Value& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return static_cast<double>(*integer);
+  if (const auto* real = std::get_if<double>(&value.data)) return *real;
+  return std::nullopt;
+}
+
 std::string list_text(const std::vector<std::string>& items) {
   std::string out;
   for (const std::string& item : items) out += (out.empty() ? "" : ", ") + item;
@@ -100,17 +106,13 @@ double Reader::number(const std::string& key, std::optional<double> fallback, Nu
   const Value* value =
       take(key, "number, " + bounds_text(bounds), number_text(fallback.value_or(0)), doc, !fallback);
   if (value == nullptr) return fallback.value_or(bounds.min);
-  double number = 0;
-  if (const auto* integer = std::get_if<std::int64_t>(&value->data)) {
-    number = static_cast<double>(*integer);
-  } else if (const auto* real = std::get_if<double>(&value->data)) {
-    number = *real;
-  } else {
+  const std::optional<double> number = number_of(*value);
+  if (!number) {
     fail(key, std::string("is ") + type_name(*value) + ", expected a number");
     return fallback.value_or(bounds.min);
   }
-  if (number >= bounds.min && number <= bounds.max) return number;
-  fail(key, number_text(number) + " is out of range, expected " + bounds_text(bounds));
+  if (*number >= bounds.min && *number <= bounds.max) return *number;
+  fail(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
   return fallback.value_or(bounds.min);
 }
 
@@ -170,6 +172,32 @@ std::vector<std::int64_t> Reader::integers(const std::string& key,
       fail(key, std::string("holds ") + type_name(item) + ", expected whole numbers only");
     } else if (*number < bounds.min || *number > bounds.max) {
       fail(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
+    } else {
+      numbers.push_back(*number);
+    }
+  }
+  return numbers;
+}
+
+std::vector<double> Reader::numbers(const std::string& key, std::optional<std::vector<double>> fallback,
+                                    NumberBounds bounds, const char* doc) {
+  std::string shown = "[";
+  for (const double item : fallback.value_or(std::vector<double>{}))
+    shown += (shown.size() > 1 ? ", " : "") + number_text(item);
+  const Value* value = take(key, "list of numbers, each " + bounds_text(bounds), shown + "]", doc, !fallback);
+  if (value == nullptr) return fallback.value_or(std::vector<double>{});
+  const auto* items = std::get_if<Array>(&value->data);
+  if (items == nullptr) {
+    fail(key, std::string("is ") + type_name(*value) + ", expected a list of numbers");
+    return fallback.value_or(std::vector<double>{});
+  }
+  std::vector<double> numbers;
+  for (const Value& item : *items) {
+    const std::optional<double> number = number_of(item);
+    if (!number) {
+      fail(key, std::string("holds ") + type_name(item) + ", expected numbers only");
+    } else if (!(*number >= bounds.min && *number <= bounds.max)) {
+      fail(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
     } else {
       numbers.push_back(*number);
     }

@@ -53,6 +53,9 @@ class Reader {
   std::vector<std::int64_t> integers(const std::string& key,
                                      std::optional<std::vector<std::int64_t>> fallback, IntegerBounds bounds,
                                      const char* doc);
+  // Whole numbers are numbers too: [1, 0.2].
+  std::vector<double> numbers(const std::string& key, std::optional<std::vector<double>> fallback,
+                              NumberBounds bounds, const char* doc);
   // The named sub-table (empty if absent), to be read by the caller through its own Reader and
   // handed back to adopt(); its keys are documented under path.key.
   Reader section(const std::string& key);

@@ -1,6 +1,7 @@
 // Where the chunks of objects (models, updates) are kept: in memory or in files. One object is one
 // payload; chunks may be written in any order, each once verified against the manifest.
-// Externally synchronised; the views handed out may be used after the store is gone.
+// A store may be used by several threads, an object by one at a time (but for read_bytes); objects may be
+// used after the store is gone.
 #pragma once
 
 #include <cstddef>

@@ -125,7 +125,7 @@ class FileObject final : public ObjectBase {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return system_error("cannot read", file_.path, errno);
       if (got == 0)
-        return Error{ErrorCode::kCorrupt, file_.path.string() + " is shorter than what was stored in it"};
+        return Error{ErrorCode::kResource, file_.path.string() + " is shorter than what was stored in it"};
       out = out.subspan(static_cast<std::size_t>(got));
       offset += static_cast<std::uint64_t>(got);
     }

@@ -73,7 +73,7 @@ Result<void> check_sizes(const Manifest& manifest) {
   if (manifest.payload_size > max_zstd_size(size))
     return invalid("zstd makes at most " + number(max_zstd_size(size)) + " bytes of " + number(size) +
                    ", but payload_size is " + number(manifest.payload_size));
-  if (size / kMaxZstdRatio > manifest.payload_size)
+  if (size > manifest.payload_size * kMaxZstdRatio)
     return invalid("a zstd payload of " + number(manifest.payload_size) + " bytes cannot hold " +
                    number(size) + ": at most " + number(kMaxZstdRatio) + " times as many are allowed");
   return {};

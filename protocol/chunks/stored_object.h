@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,7 @@ class StoreBase : public ChunkStore {
     const ObjectId id = manifest.id();
     if (auto known = find(id)) return known;
     FEDGE_TRY(object, allocate(manifest));
+    const std::lock_guard lock(mutex_);
     objects_[id] = object;
     return std::shared_ptr<StoredObject>(std::move(object));
   }
@@ -90,20 +92,26 @@ class StoreBase : public ChunkStore {
     FEDGE_TRY_VOID(object->build(fill));
     const ObjectId id = object->manifest().id();
     if (auto known = find(id); known && known->complete()) return known;
+    const std::lock_guard lock(mutex_);
     objects_[id] = object;
     return std::shared_ptr<StoredObject>(std::move(object));
   }
 
   std::shared_ptr<StoredObject> find(const ObjectId& id) final {
+    const std::lock_guard lock(mutex_);
     const auto known = objects_.find(id);
     return known == objects_.end() ? nullptr : known->second;
   }
-  void remove(const ObjectId& id) final { objects_.erase(id); }
+  void remove(const ObjectId& id) final {
+    const std::lock_guard lock(mutex_);
+    objects_.erase(id);
+  }
 
  protected:
   virtual Result<std::shared_ptr<ObjectBase>> allocate(const Manifest& manifest) = 0;
 
  private:
+  std::mutex mutex_;
   std::map<ObjectId, std::shared_ptr<ObjectBase>> objects_;
 };
 

@@ -1,5 +1,5 @@
 // ByteStream: a payload's bytes in order, across chunk borders and out of zstd, for the decoders.
-// Holds one chunk and, with zstd, its window and a block: about 600 KB besides the chunk.
+// Holds one chunk and, with zstd, its window and a block: about 650 KB besides the chunk.
 #pragma once
 
 #include <cstddef>

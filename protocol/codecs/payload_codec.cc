@@ -93,18 +93,21 @@ void write_halves(const Values& values, PayloadWriter& writer, decltype(Kernels:
 }
 
 void write_int8(const Values& values, PayloadWriter& writer, Rng rng) {
+  Draws draws(rng);
   writer.write_blocks(
       values.in.size(), kInt8Block, [&](std::size_t first, std::size_t count, std::vector<std::byte>& out) {
-        encode_int8_block(values.in.subspan(first, count), rng, out, values.decoded.subspan(first, count));
+        encode_int8_block(values.in.subspan(first, count), draws, out, values.decoded.subspan(first, count));
       });
 }
 
 void write_qsgd(const Values& values, PayloadWriter& writer, Rng rng, std::uint32_t levels) {
   const QsgdCodec codec(levels);
-  writer.write_blocks(
-      values.in.size(), kQsgdBucket, [&](std::size_t first, std::size_t count, std::vector<std::byte>& out) {
-        codec.encode_bucket(values.in.subspan(first, count), rng, out, values.decoded.subspan(first, count));
-      });
+  Draws draws(rng);
+  writer.write_blocks(values.in.size(), kQsgdBucket,
+                      [&](std::size_t first, std::size_t count, std::vector<std::byte>& out) {
+                        codec.encode_bucket(values.in.subspan(first, count), draws, out,
+                                            values.decoded.subspan(first, count));
+                      });
 }
 
 void write_sparse(const Values& values, PayloadWriter& writer, Rng rng, const Compression& compression) {

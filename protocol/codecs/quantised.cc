@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/check.h"
-#include "protocol/codecs/kernels/kernels.h"
 #include "protocol/limits.h"
 
 namespace fedge::protocol {
@@ -28,24 +27,22 @@ Result<float> read_factor(ByteStream& bytes, const char* name) {
 }
 
 // Random levels near values * factor, each at most one away from it.
-void round_levels(std::span<const float> values, double factor, Rng& rng, Levels& levels) {
-  std::array<std::uint32_t, kQsgdBucket> draws;
-  std::generate_n(draws.begin(), values.size(), [&] { return rng.next_u32(); });
-  kernels().round_levels({values.data(), draws.data(), factor, values.size()}, levels.data());
+void round_levels(std::span<const float> values, double factor, Draws& draws, Levels& levels) {
+  std::array<std::uint32_t, kQsgdBucket> numbers;
+  draws.next(std::span(numbers).first((values.size() + kDrawGroup - 1) / kDrawGroup * kDrawGroup));
+  kernels().round_levels({values.data(), numbers.data(), factor, values.size()}, levels.data());
 }
 
-// max / 127, rounded up so that the largest value is not beyond the last level; 0 if that is too small
-// to be a normal number.
+// max / 127, so that 127 times it is still finite; 0 if that is too small to be a normal number.
 float int8_scale(float max) {
-  float scale = static_cast<float>(static_cast<double>(max) / 127.0);
-  if (static_cast<double>(scale) * 127.0 < static_cast<double>(max)) scale = std::nextafter(scale, kLargest);
+  float scale = max / 127.0F;
   while (std::isinf(scale * 127.0F)) scale = std::nextafter(scale, 0.0F);
   return scale < kSmallestNormal ? 0.0F : scale;
 }
 
 // The numbers 0, -1, 1, -2, 2 ... as 0, 1, 2, 3, 4 ..., and back.
 std::uint64_t zigzag(std::int8_t level) {
-  return level < 0 ? static_cast<std::uint64_t>(-2 * level - 1) : static_cast<std::uint64_t>(2 * level);
+  return static_cast<std::uint8_t>((level * 2) ^ (level < 0 ? -1 : 0));  // without a branch on a random sign
 }
 int from_zigzag(std::size_t code) {
   return code % 2 == 0 ? static_cast<int>(code / 2) : -static_cast<int>(code / 2) - 1;
@@ -61,16 +58,19 @@ std::array<float, 2 * kMaxQsgdLevels + 1> qsgd_values(float norm, std::uint32_t 
 
 }  // namespace
 
-void encode_int8_block(std::span<const float> values, Rng& rng, std::vector<std::byte>& out,
+void Draws::next(std::span<std::uint32_t> out) {
+  FEDGE_CHECK(out.size() % kDrawGroup == 0, "whole groups");
+  for (std::size_t first = 0; first < out.size(); first += kDrawGroup, used_ += kDrawCounters)
+    kernels().draw(source_, used_, out.data() + first);
+}
+
+void encode_int8_block(std::span<const float> values, Draws& draws, std::vector<std::byte>& out,
                        std::span<float> decoded) {
   FEDGE_CHECK(values.size() <= kInt8Block && decoded.size() == values.size(), "one block");
   const float max = std::bit_cast<float>(kernels().max_magnitude(values.data(), values.size()));
   const float scale = int8_scale(max);
   Levels levels{};
-  if (scale > 0) {
-    const double factor = std::min(1.0 / static_cast<double>(scale), 127.0 / static_cast<double>(max));
-    round_levels(values, factor, rng, levels);
-  }
+  if (scale > 0) round_levels(values, 127.0 / static_cast<double>(max), draws, levels);
   append(out, scale);
   append(out, std::span<const std::int8_t>(levels).first(values.size()));
   kernels().scale_levels(levels.data(), values.size(), scale, decoded.data());
@@ -93,7 +93,7 @@ QsgdCodec::QsgdCodec(std::uint32_t levels) : levels_(levels), bits_(qsgd_bits(le
   FEDGE_CHECK(levels >= 1 && levels <= kMaxQsgdLevels, "levels of QSGD");
 }
 
-void QsgdCodec::encode_bucket(std::span<const float> values, Rng& rng, std::vector<std::byte>& out,
+void QsgdCodec::encode_bucket(std::span<const float> values, Draws& draws, std::vector<std::byte>& out,
                               std::span<float> decoded) const {
   FEDGE_CHECK(values.size() <= kQsgdBucket && decoded.size() == values.size(), "one bucket");
   // The squares are exact and sums grow, so the norm is never below the largest value; a norm that
@@ -102,7 +102,7 @@ void QsgdCodec::encode_bucket(std::span<const float> values, Rng& rng, std::vect
   float norm = static_cast<float>(std::min(exact, static_cast<double>(kLargest)));
   if (norm < kSmallestNormal) norm = 0;
   Levels levels{};
-  if (norm > 0) round_levels(values, levels_ / static_cast<double>(norm), rng, levels);
+  if (norm > 0) round_levels(values, levels_ / static_cast<double>(norm), draws, levels);
   append(out, norm);
   const auto table = qsgd_values(norm, levels_);
   for (std::size_t first = 0; first < values.size(); first += 8) {

@@ -16,7 +16,7 @@ namespace {
 // Values of updates hardly repeat themselves: what zstd finds is skewed bytes, and more effort finds
 // no more of them.
 constexpr int kLevel = 1;
-constexpr std::size_t kBlock = std::size_t{1} << kZstdWindowLog;
+constexpr std::size_t kBuffer = 32 << 10;
 // As it stands in the file. Skippable frames and the formats before zstd 1.0 begin with others.
 constexpr std::array<std::uint8_t, 4> kMagic = {0x28, 0xb5, 0x2f, 0xfd};
 
@@ -38,7 +38,7 @@ class ZstdStream final : public ByteStream {
       : packed_(std::move(packed)),
         raw_size_(raw_size),
         context_(allocated(ZSTD_createDCtx()), &ZSTD_freeDCtx),
-        out_(kBlock) {
+        out_(kBuffer) {
     checked(ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kZstdWindowLog));
   }
 
@@ -102,7 +102,7 @@ class ZstdStream final : public ByteStream {
 
 struct ZstdCompressor::Impl {
   std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context{allocated(ZSTD_createCCtx()), &ZSTD_freeCCtx};
-  std::vector<std::byte> block = std::vector<std::byte>(kBlock);
+  std::vector<std::byte> block = std::vector<std::byte>(kBuffer);
   std::vector<std::byte> frame;
 
   // Gives zstd all of the bytes; with ZSTD_e_end, also ends the frame.

@@ -17,6 +17,7 @@
 #include "client/vector_chunks.h"
 #include "core/config/document.h"
 #include "server/coordinator.h"
+#include "server/data_directory.h"
 #include "server/enrolment.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -111,6 +112,21 @@ class Federation {
   std::vector<std::unique_ptr<client::Daemon>> daemons;
 };
 
+// What a hostile peer sends as its update, honest or not.
+class VectorSource final : public protocol::ChunkSource {
+ public:
+  VectorSource(std::shared_ptr<const ParameterVector> vector, std::size_t chunk_size)
+      : vector_(std::move(vector)), chunk_size_(chunk_size) {}
+  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
+    std::memcpy(out.data(), vector_->bytes().data() + chunk * chunk_size_, out.size());
+    return {};
+  }
+
+ private:
+  std::shared_ptr<const ParameterVector> vector_;
+  std::size_t chunk_size_;
+};
+
 // A peer under the test's control: it joins like a client and then does whatever it is told to.
 class HostilePeer {
  public:
@@ -176,7 +192,7 @@ class HostilePeer {
   }
   void send_update(const protocol::UpdateOffer& offered, const std::shared_ptr<ParameterVector>& served) {
     verdict.reset();
-    link->serve(offered.update, std::make_shared<client::VectorSource>(served, offered.update.chunk_size));
+    link->serve(offered.update, std::make_shared<VectorSource>(served, offered.update.chunk_size));
     link->send(offered);
     federation_.run_until([&] { return verdict.has_value(); });
   }

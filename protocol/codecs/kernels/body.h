@@ -52,6 +52,37 @@ void from_bfloat16(const std::uint16_t* __restrict patterns, std::size_t count, 
   for (std::size_t i = 0; i < count; ++i) out[i] = float_of(static_cast<std::uint32_t>(patterns[i]) << 16);
 }
 
+// Every counter for itself: the compiler takes several at a time.
+void draw(const DrawSource& source, std::uint64_t first, std::uint32_t* __restrict out) {
+  const auto stream0 = static_cast<std::uint32_t>(source.stream);
+  const auto stream1 = static_cast<std::uint32_t>(source.stream >> 32);
+  const auto base0 = static_cast<std::uint32_t>(first);
+  const auto base1 = static_cast<std::uint32_t>(first >> 32);
+  for (std::uint32_t i = 0; i < kDrawCounters; ++i) {
+    auto key0 = static_cast<std::uint32_t>(source.key);
+    auto key1 = static_cast<std::uint32_t>(source.key >> 32);
+    std::uint32_t x0 = base0 + i;
+    std::uint32_t x1 = base1;
+    std::uint32_t x2 = stream0;
+    std::uint32_t x3 = stream1;
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; ++round) {
+      const std::uint64_t product0 = std::uint64_t{0xD2511F53} * x0;
+      const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * x2;
+      x0 = static_cast<std::uint32_t>(product1 >> 32) ^ x1 ^ key0;
+      x1 = static_cast<std::uint32_t>(product1);
+      x2 = static_cast<std::uint32_t>(product0 >> 32) ^ x3 ^ key1;
+      x3 = static_cast<std::uint32_t>(product0);
+      key0 += 0x9E3779B9U;
+      key1 += 0xBB67AE85U;
+    }
+    out[i] = x0;
+    out[kDrawCounters + i] = x1;
+    out[2 * kDrawCounters + i] = x2;
+    out[3 * kDrawCounters + i] = x3;
+  }
+}
+
 // A draw read as a signed number is uniform around 0; with half a step more it never is 0 or 1. 128
 // keeps the sum positive, where truncation is floor.
 void round_levels(const Rounding& rounding, std::int8_t* __restrict levels) {
@@ -97,6 +128,7 @@ double sum_of_squares(const float* values, std::size_t count) {
 
 Kernels table(const char* name) {
   return {.name = name,
+          .draw = draw,
           .to_float16 = to_float16,
           .to_bfloat16 = to_bfloat16,
           .from_float16 = from_float16,

@@ -18,8 +18,18 @@ struct Rounding {
   std::size_t count = 0;
 };
 
+// A stream of Philox4x32-10 (core/rng.h), 64 counters at a time.
+struct DrawSource {
+  std::uint64_t key = 0;
+  std::uint64_t stream = 0;  // upper half of the counter
+};
+inline constexpr std::uint32_t kDrawCounters = 64;
+inline constexpr std::size_t kDrawGroup = 4 * kDrawCounters;
+
 struct Kernels {
   const char* name;
+  // out[64 w + i] = word w of the block with the counter first + i; first is a multiple of 64.
+  void (*draw)(const DrawSource& source, std::uint64_t first, std::uint32_t* out);
   // IEEE 754 binary16 and bfloat16, to nearest even; what would be beyond the largest finite value
   // becomes that. Values are finite.
   void (*to_float16)(const float* values, std::size_t count, std::uint16_t* out);

@@ -22,6 +22,7 @@ std::string error_of(const char* text) {
   section.choice("optimizer", {"sgd", "adam"}, 0, "Local optimizer.");
   section.boolean("shuffle", true, "New order each epoch.");
   section.integers("hidden", std::vector<std::int64_t>{200}, {1, 100}, "Units.");
+  section.numbers("shares", std::vector<double>{1.0, 0.2}, {0.001, 1}, "Shares.");
   root.adopt(section);
   const auto result = root.finish();
   return result ? "" : result.error().message;
@@ -30,14 +31,17 @@ std::string error_of(const char* text) {
 }  // namespace
 
 TEST_CASE("config: values of every type are read, absent keys take their defaults") {
-  const Document document =
-      parse("[training]\nbatch_size = 32\nlearning_rate = 1\nname = \"x\"\nhidden = [3, 4]\n");
+  const Document document = parse(
+      "[training]\nbatch_size = 32\nlearning_rate = 1\nname = \"x\"\nhidden = [3, 4]\n"
+      "shares = [1, 0.25]\n");
   Reader root(document.root, "", document.name);
   Reader section = root.section("training");
   CHECK(section.integer("batch_size", 20, {1, 1000}, "") == 32);
   CHECK(section.number("learning_rate", 0.1, {0, 10}, "") == 1.0);
   CHECK(section.text("name", "", "") == "x");
   CHECK(section.integers("hidden", std::nullopt, {1, 9}, "") == std::vector<std::int64_t>{3, 4});
+  CHECK(section.numbers("shares", std::nullopt, {0, 1}, "") == std::vector<double>{1.0, 0.25});
+  CHECK(section.numbers("absent", std::vector<double>{0.5}, {0, 1}, "") == std::vector<double>{0.5});
   CHECK(section.boolean("shuffle", true, ""));
   root.adopt(section);
   CHECK(root.finish());
@@ -58,6 +62,12 @@ TEST_CASE("config: errors name file, line, key, and what would be right") {
   CHECK(error_of("training = 3\n") == "run.toml:1: training: is a whole number, expected a table");
   CHECK(error_of("[training]\nhidden = [1, 2.5]\n") ==
         "run.toml:2: training.hidden: holds a number, expected whole numbers only");
+  CHECK(error_of("[training]\nshares = [1, \"0.2\"]\n") ==
+        "run.toml:2: training.shares: holds a text, expected numbers only");
+  CHECK(error_of("[training]\nshares = [0.5, nan]\n") ==
+        "run.toml:2: training.shares: nan is out of range, expected 0.001 to 1");
+  CHECK(error_of("[training]\nshares = 0.5\n") ==
+        "run.toml:2: training.shares: is a number, expected a list of numbers");
 }
 
 TEST_CASE("config: a required key that is missing is named with its meaning") {
@@ -100,8 +110,12 @@ TEST_CASE("config: the reference lists what the reader asked for") {
   Reader root(empty, "", "", &docs);
   Reader section = root.section("training");
   section.integer("batch_size", 20, {1, 1000}, "Samples in one step.");
-  REQUIRE(docs.size() == 1);
+  section.numbers("shares", std::vector<double>{1.0, 0.2}, {0.001, 1}, "Shares.");
+  REQUIRE(docs.size() == 2);
   CHECK(docs[0].path == "training.batch_size");
   CHECK(docs[0].type == "whole number, 1 to 1000");
   CHECK(docs[0].fallback == "20");
+  CHECK(docs[1].path == "training.shares");
+  CHECK(docs[1].type == "list of numbers, each 0.001 to 1");
+  CHECK(docs[1].fallback == "[1, 0.2]");
 }

@@ -219,6 +219,26 @@ TEST_CASE("codec: a coverage to train that the model does not hold is refused") 
         "train_request: coverage: the coverage is empty");
 }
 
+TEST_CASE("codec: a model in anything but plain float32 is refused") {
+  CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.model = example_compressed_manifest(); })) ==
+        "train_request: model: a model is sent as plain float32");
+  CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.model.raw_size = 12'000; })) ==
+        "train_request: model: a model is sent as plain float32");
+}
+
+TEST_CASE("codec: a codec of a later version is refused, also one that eight bits would take for ours") {
+  // Field 3 (update) holds the manifest; its field 3 (codec), appended, counts.
+  for (const auto& [codec, number] : {std::pair{"\x18\x06", "6"}, std::pair{"\x18\x80\x02", "256"}}) {
+    const std::string manifest(codec);
+    const std::string update = "\x1a" + std::string(1, static_cast<char>(manifest.size())) + manifest;
+    const auto result = decode(MessageType::kUpdateOffer, bytes_of(encode(update_offer()) + update));
+    REQUIRE_FALSE(result);
+    CHECK(result.error().code == ErrorCode::kUnsupported);
+    CHECK(result.error().message ==
+          "update_offer: update: codec " + std::string(number) + " is not known to this version");
+  }
+}
+
 TEST_CASE("codec: a manifest that does not fit together is refused") {
   const auto offer = [](auto change) {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { change(m.update); }));

@@ -7,6 +7,8 @@
 
 #include "core/crypto/sha256.h"
 #include "protocol/codec.h"
+#include "protocol/codecs/payload_codec.h"
+#include "protocol/codecs/raw_size.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -39,6 +41,23 @@ std::string spaced_hex(const std::string& bytes) {
 TEST_CASE("document: the example frame is what the encoder makes") {
   const Hello hello{.software = "fedge-client 0.1.0", .token = "c0ffee"};
   CHECK(block_after(document(), "<!-- example: Hello") == spaced_hex(encode_frame(hello)));
+}
+
+TEST_CASE("document: the example payloads are what the encoder makes") {
+  const auto encoded = [](const Compression& compression, std::vector<float> values) {
+    const auto bytes = encode_payload(compression, values, values, Rng(1)).bytes;
+    return spaced_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  const std::string text = document();
+  CHECK(block_after(text, "int8, the values -127, 64, 0, 127") ==
+        encoded({.codec = Codec::kInt8}, {-127.0F, 64.0F, 0.0F, 127.0F}));
+  CHECK(block_after(text, "QSGD with *s* = 15, the values 3, -4") ==
+        encoded({.codec = Codec::kQsgd, .levels = 15}, {3.0F, -4.0F}));
+  std::vector<float> values(300);
+  values[3] = 1.0F;
+  values[203] = -2.0F;
+  CHECK(block_after(text, "sparse, 300 values") ==
+        encoded({.codec = Codec::kSparse, .fraction = 2.0 / 300}, values));
 }
 
 TEST_CASE(
@@ -79,6 +98,14 @@ TEST_CASE("document: the limits are those of the code") {
   CHECK(states("65,536 ranges, 512 KiB encoded, up to parameter 31,457,280,000"));
   static_assert(kMaxText == 1 << 10 && kMaxTaskText == 64 << 10);
   CHECK(states("1 KiB; a run's task 64 KiB"));
+  static_assert(kMaxQsgdLevels == 127 && kMaxZstdRatio == 32'768 && kZstdWindowLog == 17);
+  CHECK(states("window of 128 KiB; at most 32,768 times"));
+  CHECK(max_zstd_size(256'000) == 256'000 + 1000 + 64);
+  CHECK(states("*r* + *r*/256 + 64"));
+  static_assert(kInt8Block == 256 && kQsgdBucket == 512 && kSparseBlock == 65'536);
+  CHECK(states("each block of 256 values"));
+  CHECK(states("each bucket of 512 values"));
+  CHECK(states("each block of *m* = 65,536 values"));
   static_assert(kPingInterval.count() == 20 && kIdleTimeout.count() == 60 && kCloseTimeout.count() == 5);
   CHECK(states("heard nothing for 20 s"));
   static_assert(kMaxQueuedControl == 4 << 20 && kMaxControlFramesPerTick == 10'000);

@@ -23,6 +23,18 @@ inline Manifest example_manifest() {
           .chunks = {digest_of(100), digest_of(150), digest_of(200)}};
 }
 
+// The same parameters as QSGD in five bits (six norms and 1,875 bytes of levels), with zstd.
+inline Manifest example_compressed_manifest() {
+  return {.layout = digest_of(1),
+          .coverage = example_manifest().coverage,
+          .codec = Codec::kQsgd,
+          .payload_size = 1'500,
+          .chunk_size = 4096,
+          .chunks = {digest_of(100)},
+          .raw_size = 1'899,
+          .levels = 15};
+}
+
 inline std::vector<Message> example_messages() {
   return {
       Hello{1, 3, {"swarm", "int8"}, "fedge-client 0.1.0", "c0ffee"},
@@ -40,6 +52,7 @@ inline std::vector<Message> example_messages() {
       RunEnded{RunId(5), "all rounds done"},
       RunAnswer{RunId(5), true, SampleCount(60), {}, ""},
       RunAnswer{RunId(5), false, SampleCount(0), ErrorCode::kNotFound, "no data set here"},
+      UpdateOffer{RunId(5), RoundNumber(3), example_compressed_manifest(), SampleCount(60), 12, 0.125},
   };
 }
 

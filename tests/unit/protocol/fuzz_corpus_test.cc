@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/fuzz/payload_targets.h"
 #include "tests/fuzz/protocol_targets.h"
 
 using namespace fedge;
@@ -33,4 +34,8 @@ TEST_CASE("fuzz corpus: every recorded stream of frames is taken apart without h
 
 TEST_CASE("fuzz corpus: every recorded value is decoded without harm") {
   CHECK(replay("protocol_values", fuzz::feed_values) >= 15);
+}
+
+TEST_CASE("fuzz corpus: every recorded payload is decoded or refused without harm") {
+  CHECK(replay("protocol_payloads", fuzz::feed_payload) >= 15);
 }

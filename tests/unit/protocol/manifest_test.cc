@@ -16,6 +16,12 @@ TEST_CASE("manifest: its id is the SHA-256 of the canonical bytes, as the openss
   // openssl dgst -sha256
   CHECK(to_hex(example_manifest().id()) ==
         "cb4cc37db136d504e06fb073c12c503e0595616199f2ce4b3de566e47b398fe6");
+  // The same with codec 4 and, at the end, raw size and levels.
+  Manifest compressed = example_manifest();
+  compressed.codec = Codec::kQsgd;
+  compressed.raw_size = 20'000;
+  compressed.levels = 15;
+  CHECK(to_hex(compressed.id()) == "11f9f4221fe680804f1075e7e07188141762e5b1c7aef20c6bc863c6bb0bafe5");
 }
 
 TEST_CASE("manifest: the id changes with every field") {
@@ -29,6 +35,8 @@ TEST_CASE("manifest: the id changes with every field") {
   CHECK(changed([](Manifest& m) { m.coverage = Coverage::of({{10, 1010}, {2001, 4001}}); }));
   CHECK(changed([](Manifest& m) { m.codec = static_cast<Codec>(1); }));
   CHECK(changed([](Manifest& m) { m.payload_size += 1; }));
+  CHECK(changed([](Manifest& m) { m.raw_size = 1; }));
+  CHECK(changed([](Manifest& m) { m.levels = 1; }));
   CHECK(changed([](Manifest& m) { m.chunk_size += 4; }));
   CHECK(changed([](Manifest& m) { m.chunks[2][0] ^= 1; }));
   CHECK(changed([](Manifest& m) { m.chunks.pop_back(); }));

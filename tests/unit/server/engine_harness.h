@@ -9,8 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "server/buffered_engine.h"
-#include "server/round_engine.h"
+#include "aggregation/samplers/uniform.h"
+#include "server/engine/buffered_engine.h"
+#include "server/engine/round_engine.h"
 
 namespace fedge::server {
 
@@ -35,10 +36,19 @@ struct Harness {
   Time now{};
   std::vector<RunEngine::Effect> effects;
 
+  // Everybody takes part in everything.
+  static Deciders deciders() {
+    auto layout = std::make_shared<ParameterLayout>();
+    layout->add("weights", {kParameters});
+    const config::Table empty;
+    config::Reader section(empty, "", "");
+    auto planner = aggregation::planner_kinds().front().read(section)({layout, 100, Rng(3)});
+    REQUIRE(planner);
+    return {std::make_unique<aggregation::UniformSampler>(), std::move(*planner)};
+  }
   RunEngine& engine() {
-    if (!engine_ && schedule)
-      engine_ = std::make_unique<BufferedEngine>(rules, *schedule, aggregation::make_sampler({}));
-    if (!engine_) engine_ = std::make_unique<RoundEngine>(rules, aggregation::make_sampler({}));
+    if (!engine_ && schedule) engine_ = std::make_unique<BufferedEngine>(rules, *schedule, deciders());
+    if (!engine_) engine_ = std::make_unique<RoundEngine>(rules, deciders());
     return *engine_;
   }
   void feed(const RunEngine::Input& input) {

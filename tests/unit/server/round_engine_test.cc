@@ -1,4 +1,4 @@
-#include "server/round_engine.h"
+#include "server/engine/round_engine.h"
 
 #include <doctest/doctest.h>
 
@@ -192,6 +192,9 @@ TEST_CASE(
   auto layout = h.offer(1);
   layout.update.layout = sha256("another");
   CHECK(refused(layout, ErrorCode::kInvalid));
+  auto compressed = h.offer(1);
+  compressed.update.codec = protocol::Codec::kFloat16;
+  CHECK(refused(compressed, ErrorCode::kInvalid));
   auto coverage = h.offer(1);
   coverage.update.coverage = Coverage::of({{0, 50}});
   CHECK(refused(coverage, ErrorCode::kInvalid));

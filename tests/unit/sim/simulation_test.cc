@@ -53,7 +53,9 @@ Outcome simulate(const std::vector<std::string>& settings, std::size_t threads =
   const auto store = protocol::make_memory_chunk_store(1 << 30);
   auto state = server::RunState::create(*config, (*task)->model(), **test, *store, pool);
   REQUIRE(state);
-  sim::Simulation simulation(*spec, **task, *state, pool);
+  auto engine = server::make_engine(*state);
+  REQUIRE(engine);
+  sim::Simulation simulation(*spec, **task, *state, std::move(*engine), pool);
   Outcome outcome;
   REQUIRE(simulation.run(
       {.on_round = [&](const server::RoundMetrics& metrics) { outcome.rounds.push_back(metrics); },
@@ -148,7 +150,9 @@ TEST_CASE("simulation: an interruption ends it after the event in hand") {
   const auto store = protocol::make_memory_chunk_store(1 << 30);
   auto state = server::RunState::create(*config, (*task)->model(), **test, *store, sequential);
   REQUIRE(state);
-  sim::Simulation simulation({}, **task, *state, sequential);
+  auto engine = server::make_engine(*state);
+  REQUIRE(engine);
+  sim::Simulation simulation({}, **task, *state, std::move(*engine), sequential);
   CHECK(simulation.run({.on_round = [](const server::RoundMetrics&) {},
                         .on_event = {},
                         .interrupted = [&] { return simulation.events() >= 3; }}));

@@ -1,0 +1,114 @@
+#include "aggregation/planners/fedplt.h"
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "core/check.h"
+
+namespace fedge::aggregation {
+namespace {
+
+// Wider than any layer can be cut; with denominators up to 1000 no product below overflows.
+constexpr std::uint32_t kMaxSubLayers = 1U << 20;
+
+// The levels that some client has, as fractions; the others have no say in how layers are cut.
+Result<std::vector<Fraction>> fractions_in_use(const Levels& levels, const std::vector<std::size_t>& counts) {
+  std::vector<Fraction> fractions(levels.shares.size());
+  for (std::size_t level = 0; level < fractions.size(); ++level) {
+    if (counts[level] == 0) continue;
+    FEDGE_TRY(fraction, exact_fraction(levels.shares[level]));
+    fractions[level] = fraction;
+  }
+  return fractions;
+}
+
+Result<std::uint32_t> least_common_multiple(const std::vector<Fraction>& fractions) {
+  std::uint32_t multiple = 1;
+  for (const Fraction& fraction : fractions) {
+    multiple = std::lcm(multiple, fraction.denominator);
+    if (multiple > kMaxSubLayers)
+      return invalid("the shares have no common denominator up to " + std::to_string(kMaxSubLayers) +
+                     "; choose shares such as 0.2, 0.4 and 1");
+  }
+  return multiple;
+}
+
+Result<void> check_widths(const std::vector<PlanLayer>& layers, std::size_t divided, std::uint32_t pieces) {
+  for (std::size_t l = 0; l < divided; ++l)
+    if (layers[l].units % pieces != 0)
+      return invalid("layer " + layers[l].name + " has " + std::to_string(layers[l].units) +
+                     " units, which cannot be cut into " + std::to_string(pieces) +
+                     " equal sub-layers (the common denominator of the shares); make it a multiple of " +
+                     std::to_string(pieces));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> FedPltPlanner::make(const FedPltOptions& options,
+                                                     const PlannerContext& context) {
+  auto planner = std::unique_ptr<FedPltPlanner>(new FedPltPlanner());
+  FEDGE_TRY(layers, read_layers(*context.layout));
+  FEDGE_TRY(divided, divided_layers(layers, options.split_output));
+  FEDGE_TRY(fractions,
+            fractions_in_use(options.levels, level_counts(options.levels.fractions, context.clients)));
+  FEDGE_TRY(pieces, least_common_multiple(fractions));
+  FEDGE_TRY_VOID(check_widths(layers, divided, pieces));
+  std::size_t ranges = 0;
+  for (const PlanLayer& layer : layers) ranges += 2 * (1 + layer.vectors.size());
+  FEDGE_TRY_VOID(check_ranges(ranges));
+
+  for (const Fraction& fraction : fractions) {
+    const std::uint32_t active = pieces / fraction.denominator * fraction.numerator;
+    std::size_t trained = 0;
+    for (std::size_t l = 0; l < layers.size(); ++l)
+      trained += l < divided ? layers[l].size() / pieces * active : layers[l].size();
+    planner->active_.push_back(active);
+    planner->shares_.push_back(static_cast<double>(trained) / static_cast<double>(context.layout->size()));
+  }
+  planner->level_ = assign_levels(options.levels, context.clients, context.rng);
+  planner->first_on_.reserve(context.clients);
+  std::uint32_t next_off = 0;
+  for (const std::uint8_t level : planner->level_) {
+    next_off = (next_off + pieces - planner->active_[level]) % pieces;
+    planner->first_on_.push_back(next_off);  // off up to here, so on from here round to where it began
+  }
+  planner->layers_ = std::move(layers);
+  planner->divided_ = divided;
+  planner->sub_layers_ = pieces;
+  return std::unique_ptr<Planner>(std::move(planner));
+}
+
+Coverage FedPltPlanner::plan(const PlanRequest& request) {
+  const std::size_t client = request.client.value();
+  FEDGE_CHECK(client < level_.size(), "a plan for a client that the run does not have");
+  const Window on{first_on_[client], active_[level_[client]], sub_layers_};
+  std::vector<Range> ranges;
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    if (l >= divided_) {
+      append_units(layers_[l], {0, layers_[l].units}, ranges);
+      continue;
+    }
+    const std::size_t units = layers_[l].units / sub_layers_;
+    for (const Range& pieces : on.ranges())
+      append_units(layers_[l], {pieces.begin * units, pieces.end * units}, ranges);
+  }
+  return Coverage::of(std::move(ranges));
+}
+
+double FedPltPlanner::share(ClientId client) const {
+  FEDGE_CHECK(client.value() < level_.size(), "the share of a client that the run does not have");
+  return shares_[level_[client.value()]];
+}
+
+PlannerFactory read_fedplt(config::Reader& section) {
+  FedPltOptions options;
+  options.levels = read_levels(section);
+  options.split_output = read_split_output(section);
+  for (const double share : options.levels.shares)
+    if (auto fraction = exact_fraction(share); !fraction) section.fail("shares", fraction.error().message);
+  return [options](const PlannerContext& context) { return FedPltPlanner::make(options, context); };
+}
+
+}  // namespace fedge::aggregation

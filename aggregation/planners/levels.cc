@@ -1,0 +1,92 @@
+#include "aggregation/planners/levels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <span>
+#include <string>
+
+namespace fedge::aggregation {
+namespace {
+
+constexpr std::uint32_t kMaxDenominator = 1000;
+constexpr double kMinShare = 1.0 / kMaxDenominator;
+
+std::string text(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.12g", value);
+  return buffer;
+}
+
+}  // namespace
+
+Levels read_levels(config::Reader& section) {
+  const Levels defaults;
+  Levels levels;
+  levels.shares =
+      section.numbers("shares", defaults.shares, {kMinShare, 1.0},
+                      "Activation levels: how much of each layer (or of the width) a client trains.");
+  levels.fractions = section.numbers("fractions", defaults.fractions, {0.0, 1.0},
+                                     "Part of the clients at each level of shares; they add up to 1. Who has "
+                                     "which level is drawn once, by the run's seed.");
+  if (levels.shares.empty() || levels.shares.size() > kMaxLevels)
+    section.fail("shares", "has " + std::to_string(levels.shares.size()) + " levels, expected 1 to " +
+                               std::to_string(kMaxLevels));
+  if (levels.fractions.size() != levels.shares.size())
+    section.fail(section.has("fractions") ? "fractions" : "shares",
+                 "there are " + std::to_string(levels.shares.size()) + " shares and " +
+                     std::to_string(levels.fractions.size()) + " fractions; each level needs both");
+  const double sum = std::accumulate(levels.fractions.begin(), levels.fractions.end(), 0.0);
+  if (!(std::abs(sum - 1.0) <= 1e-9)) section.fail("fractions", "add up to " + text(sum) + ", expected 1");
+  return levels;
+}
+
+bool read_split_output(config::Reader& section) {
+  return section.boolean("split_output", false,
+                         "Whether the last layer is divided too; if not, every client trains all of it, as "
+                         "the paper's code does for convolutional models. For dense ones it divides it.");
+}
+
+std::vector<std::size_t> level_counts(const std::vector<double>& fractions, std::size_t clients) {
+  std::vector<std::size_t> counts;
+  std::vector<double> remainders;
+  std::size_t left = clients;
+  for (const double fraction : fractions) {
+    const double exact = fraction * static_cast<double>(clients);
+    counts.push_back(static_cast<std::size_t>(exact));
+    remainders.push_back(exact - std::floor(exact));
+    left -= counts.back();
+  }
+  std::vector<std::size_t> order(fractions.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  for (std::size_t i = 0; i < left; ++i) ++counts[order[i % order.size()]];
+  return counts;
+}
+
+std::vector<std::uint8_t> assign_levels(const Levels& levels, std::size_t clients, const Rng& run) {
+  const std::vector<std::size_t> counts = level_counts(levels.fractions, clients);
+  std::vector<std::uint8_t> of_client;
+  of_client.reserve(clients);
+  for (std::size_t level = 0; level < counts.size(); ++level)
+    of_client.insert(of_client.end(), counts[level], static_cast<std::uint8_t>(level));
+  run.fork("planner levels").shuffle(std::span(of_client));
+  return of_client;
+}
+
+Result<Fraction> exact_fraction(double value) {
+  if (value > 0 && value <= 1) {
+    for (std::uint32_t denominator = 1; denominator <= kMaxDenominator; ++denominator) {
+      const double numerator = std::round(value * denominator);
+      // Division rounds correctly, so that a decimal equals its fraction to the bit.
+      if (numerator / denominator == value)
+        return Fraction{static_cast<std::uint32_t>(numerator), denominator};
+    }
+  }
+  return invalid(text(value) + " is no fraction between 0 and 1 with a denominator up to " +
+                 std::to_string(kMaxDenominator));
+}
+
+}  // namespace fedge::aggregation

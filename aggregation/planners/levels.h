@@ -1,0 +1,48 @@
+// Activation levels: which clients train how much. A mix such as "10 % of the clients train all,
+// 90 % train a fifth" is two lists; who has which level is drawn once for a run. Pure; O(clients).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/config/reader.h"
+#include "core/result.h"
+#include "core/rng.h"
+
+namespace fedge::aggregation {
+
+// Defaults: the mix of FedPLT's published code.
+struct Levels {
+  std::vector<double> shares = {1.0, 0.2};     // in (0, 1]
+  std::vector<double> fractions = {0.1, 0.9};  // of the clients; add up to 1
+};
+
+inline constexpr std::size_t kMaxLevels = 64;
+
+// Reads `shares` and `fractions`. Errors are left in the section.
+Levels read_levels(config::Reader& section);
+
+// Reads `split_output` of the planners that divide layers into rows.
+bool read_split_output(config::Reader& section);
+
+// Clients of each level: the largest-remainder method; equal remainders go to the level named first.
+// The fractions are those of checked Levels.
+std::vector<std::size_t> level_counts(const std::vector<double>& fractions, std::size_t clients);
+
+// The level of each client, by client: level_counts() of each, in an order drawn by one shuffle. The
+// same for every planner of a run, so that runs of one seed compare planners and not populations.
+std::vector<std::uint8_t> assign_levels(const Levels& levels, std::size_t clients, const Rng& run);
+
+// A number of lowest terms.
+struct Fraction {
+  std::uint32_t numerator = 0;
+  std::uint32_t denominator = 1;
+  bool operator==(const Fraction&) const = default;
+};
+
+// The fraction of the smallest denominator, at most 1000, whose nearest double is `value` in (0, 1]:
+// 0.2 is 1/5, 0.125 is 1/8. Refuses a value that is no such fraction (0.3333).
+Result<Fraction> exact_fraction(double value);
+
+}  // namespace fedge::aggregation

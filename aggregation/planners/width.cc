@@ -1,0 +1,73 @@
+#include "aggregation/planners/width.h"
+
+#include <utility>
+
+#include "aggregation/planners/slices.h"
+#include "core/check.h"
+
+namespace fedge::aggregation {
+namespace {
+
+PlannerFactory factory(const WidthOptions& options) {
+  return [options](const PlannerContext& context) { return WidthPlanner::make(options, context); };
+}
+
+PlannerFactory read_width(config::Reader& section, WidthOptions options) {
+  options.levels = read_levels(section);
+  options.match_parameters =
+      section.choice("match", {"width", "parameters"}, 0,
+                     "What a share is a share of: the units of each hidden layer, as in the papers, or all "
+                     "parameters: then the width is taken whose network comes closest to it.") == 1;
+  return factory(options);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Planner>> WidthPlanner::make(const WidthOptions& options,
+                                                    const PlannerContext& context) {
+  auto planner = std::unique_ptr<WidthPlanner>(new WidthPlanner());
+  FEDGE_TRY(layers, read_layers(*context.layout));
+  FEDGE_TRY_VOID(check_chain(layers));
+  for (const double share : options.levels.shares) {
+    std::vector<std::size_t> units =
+        slice_units(layers, options.match_parameters ? matched_width(layers, share) : share);
+    FEDGE_TRY_VOID(check_ranges(slice_ranges_max(layers, units)));
+    planner->shares_.push_back(static_cast<double>(slice_size(layers, units)) /
+                               static_cast<double>(context.layout->size()));
+    planner->units_.push_back(std::move(units));
+  }
+  planner->level_ = assign_levels(options.levels, context.clients, context.rng);
+  planner->layers_ = std::move(layers);
+  planner->rolling_ = options.rolling;
+  return std::unique_ptr<Planner>(std::move(planner));
+}
+
+Coverage WidthPlanner::plan(const PlanRequest& request) {
+  const std::size_t client = request.client.value();
+  FEDGE_CHECK(client < level_.size(), "a plan for a client that the run does not have");
+  const std::vector<std::size_t>& units = units_[level_[client]];
+  std::vector<Window> kept;
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const std::size_t of = layers_[l].units;
+    // The first round is that of heterofl.
+    const bool moves = rolling_ && l + 1 < layers_.size();
+    kept.push_back({moves ? (request.round.value() + of - 1) % of : 0, units[l], of});
+  }
+  return slice_coverage(layers_, kept);
+}
+
+double WidthPlanner::share(ClientId client) const {
+  FEDGE_CHECK(client.value() < level_.size(), "the share of a client that the run does not have");
+  return shares_[level_[client.value()]];
+}
+
+PlannerFactory read_heterofl(config::Reader& section) { return read_width(section, {}); }
+
+PlannerFactory read_fjord(config::Reader& section) {
+  // The nested widths that a step may draw are the shares themselves: always of the width.
+  return factory({.levels = read_levels(section)});
+}
+
+PlannerFactory read_fedrolex(config::Reader& section) { return read_width(section, {.rolling = true}); }
+
+}  // namespace fedge::aggregation

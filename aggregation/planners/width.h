@@ -1,0 +1,47 @@
+// The planners that give a client a thinner network (slices.h), by how much of the width it can take:
+//   heterofl  the first units of each hidden layer, always the same (Diao, Ding, Tarokh, ICLR 2021)
+//   fjord     the same part; each local step runs a random nested width (Horvath et al., NeurIPS 2021)
+//   fedrolex  a window of units that starts one unit later in every round and wraps around, the same
+//             for all clients of a width (Alam et al., NeurIPS 2022)
+// Memory: 1 byte a client. Plans cost O(units of all layers).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "aggregation/planners/layers.h"
+#include "aggregation/planners/levels.h"
+#include "aggregation/planners/planner.h"
+
+namespace fedge::aggregation {
+
+struct WidthOptions {
+  Levels levels;
+  bool match_parameters = false;  // shares are of all parameters, not of each layer's width
+  bool rolling = false;           // the window moves on by one unit in every round
+};
+
+class WidthPlanner final : public Planner {
+ public:
+  // Refuses a model that is no chain of layers, and one whose slices would have too many ranges.
+  static Result<std::unique_ptr<Planner>> make(const WidthOptions& options, const PlannerContext& context);
+
+  Coverage plan(const PlanRequest& request) override;
+  double share(ClientId client) const override;
+
+ private:
+  WidthPlanner() = default;
+
+  std::vector<PlanLayer> layers_;
+  bool rolling_ = false;
+  std::vector<std::vector<std::size_t>> units_;  // by level and layer: units kept
+  std::vector<double> shares_;                   // by level: r_k
+  std::vector<std::uint8_t> level_;              // by client
+};
+
+PlannerFactory read_heterofl(config::Reader& section);
+PlannerFactory read_fjord(config::Reader& section);
+PlannerFactory read_fedrolex(config::Reader& section);
+
+}  // namespace fedge::aggregation

@@ -1,0 +1,102 @@
+#include "client/client_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "core/crypto/sha256.h"
+#include "core/platform/files.h"
+
+namespace fedge::client {
+namespace {
+
+// A memory file: this line, the sizes of control and residual (8 bytes each), control, residual, and the
+// SHA-256 of all that. Numbers little-endian, as the machines are that Fedge runs on.
+constexpr std::string_view kTag = "fedge client memory 1\n";
+constexpr const char* kPrefix = "task-";
+constexpr std::size_t kMaxFile = std::size_t{1} << 37;
+
+std::filesystem::path file_of(const std::filesystem::path& directory, RoundNumber round) {
+  return directory / (kPrefix + std::to_string(round.value()));
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+template <class T>
+bool take(std::string_view& text, std::vector<T>& out, std::uint64_t count) {
+  if (count > text.size() / sizeof(T)) return false;
+  out.resize(count);
+  if (count > 0) std::memcpy(out.data(), text.data(), count * sizeof(T));
+  text.remove_prefix(count * sizeof(T));
+  return true;
+}
+
+Result<ClientMemory> parse(std::string_view text, RoundNumber round, const std::string& name) {
+  const Error damaged{ErrorCode::kCorrupt, name + " is damaged"};
+  if (text.size() < kTag.size() + 2 * sizeof(std::uint64_t) + sizeof(Digest) || !text.starts_with(kTag))
+    return damaged;
+  const std::string_view body = text.substr(0, text.size() - sizeof(Digest));
+  const Digest digest = sha256(bytes_of(body));
+  if (std::memcmp(digest.data(), text.data() + body.size(), digest.size()) != 0) return damaged;
+  std::string_view rest = body.substr(kTag.size());
+  std::array<std::uint64_t, 2> sizes{};
+  std::memcpy(sizes.data(), rest.data(), sizeof sizes);
+  rest.remove_prefix(sizeof sizes);
+  ClientMemory memory{.round = round, .control = {}, .residual = {}};
+  if (!take(rest, memory.control, sizes[0]) || !take(rest, memory.residual, sizes[1]) || !rest.empty())
+    return damaged;
+  return memory;
+}
+
+}  // namespace
+
+Result<std::optional<ClientMemory>> VolatileMemory::load(RoundNumber round) {
+  std::erase_if(memories_, [&](const ClientMemory& memory) { return memory.round != round; });
+  if (round == RoundNumber(0)) return std::optional<ClientMemory>(ClientMemory{});
+  if (memories_.empty()) return std::optional<ClientMemory>();
+  return std::optional<ClientMemory>(memories_.front());
+}
+
+Result<void> VolatileMemory::save(ClientMemory memory) {
+  std::erase_if(memories_, [&](const ClientMemory& known) { return known.round == memory.round; });
+  memories_.push_back(std::move(memory));
+  return {};
+}
+
+Result<std::optional<ClientMemory>> FileMemory::load(RoundNumber round) {
+  const auto wanted = file_of(directory_, round);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory_, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path() != wanted && entry->path().filename().string().starts_with(kPrefix)) {
+      std::error_code ignored;  // one too many is no harm
+      std::filesystem::remove(entry->path(), ignored);
+    }
+  if (round == RoundNumber(0)) return std::optional<ClientMemory>(ClientMemory{});
+  const auto text = read_file(wanted, kMaxFile);
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<ClientMemory>();
+  if (!text) return text.error();
+  FEDGE_TRY(memory, parse(*text, round, wanted.string()));
+  return std::optional<ClientMemory>(std::move(memory));
+}
+
+Result<void> FileMemory::save(ClientMemory memory) {
+  FEDGE_TRY_VOID(make_directory(directory_, 0700));
+  std::string head(kTag);
+  const std::array<std::uint64_t, 2> sizes = {memory.control.size(), memory.residual.size()};
+  head.append(reinterpret_cast<const char*>(sizes.data()), sizeof sizes);
+  const auto control = std::as_bytes(std::span(std::as_const(memory.control)));
+  const auto residual = std::as_bytes(std::span(std::as_const(memory.residual)));
+  Sha256 hash;
+  hash.add(bytes_of(head));
+  hash.add(control);
+  hash.add(residual);
+  const Digest digest = hash.finish();
+  const std::array<std::span<const std::byte>, 4> pieces = {bytes_of(head), control, residual,
+                                                            std::as_bytes(std::span(digest))};
+  return write_file_atomic(file_of(directory_, memory.round), pieces, 0600);
+}
+
+}  // namespace fedge::client

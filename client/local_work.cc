@@ -1,0 +1,116 @@
+#include "client/local_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "aggregation/control_variate.h"
+#include "aggregation/value_check.h"
+
+namespace fedge::client {
+namespace {
+
+// Calls visit(parameter, position, count) for each range of the coverage, positions counting what is packed.
+template <class Visit>
+void for_each_range(const Coverage& coverage, const Visit& visit) {
+  std::size_t position = 0;
+  for (const Range& range : coverage.ranges()) {
+    visit(range.begin, position, range.size());
+    position += range.size();
+  }
+}
+
+}  // namespace
+
+WorkSpec read_work(config::Reader& root) {
+  WorkSpec spec;
+  spec.task = learn::read_task(root);
+  spec.compression = protocol::read_compression(root);
+  return spec;
+}
+
+protocol::Manifest WorkResult::shape(const Digest& layout, const Coverage& coverage,
+                                     std::uint32_t chunk_size) const {
+  protocol::Manifest manifest;
+  manifest.layout = layout;
+  manifest.coverage = coverage;
+  manifest.codec = encoded.codec;
+  manifest.payload_size = payload().size();
+  manifest.chunk_size = chunk_size;
+  manifest.raw_size = encoded.raw_size;
+  manifest.levels = encoded.levels;
+  manifest.chunks.resize((manifest.payload_size + chunk_size - 1) / chunk_size);
+  return manifest;
+}
+
+Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
+                                  AlignedBuffer<float> values) {
+  WorkResult result;
+  result.values = std::move(values);
+  if (result.values.size() != order.coverage.count())
+    result.values = AlignedBuffer<float>(order.coverage.count());
+  FEDGE_TRY(training, train(order, model, memory, result.values.span()));
+  result.training = training;
+  // A diverged model is this client's failure, not an update.
+  if (!std::isfinite(result.training.mean_loss) || !protocol::all_finite(result.values.span()))
+    return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
+  result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
+  encode(order, memory, result);
+  if (scaffold()) remember_control(order, memory, result);
+  memory.round = order.round;
+  return result;
+}
+
+Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
+                                               const ClientMemory& memory, std::span<float> update) {
+  const learn::TrainingSpec& spec = task_.spec().training;
+  if (scaffold()) {
+    if (order.control.size() != model.size())
+      return invalid("the coordinator sent no control variate, which the objective scaffold needs");
+    correction_.assign(order.control.begin(), order.control.end());
+    for (std::size_t i = 0; i < memory.control.size(); ++i)
+      correction_[i] = static_cast<float>(static_cast<double>(order.control[i]) -
+                                          static_cast<double>(memory.control[i]) * aggregation::kControlUnit);
+  }
+  return task_.train({.client = order.client,
+                      .round = order.round,
+                      .coverage = &order.coverage,
+                      .local = spec.local_model,
+                      .shares = spec.widths,
+                      .correction = correction_,
+                      .flip_labels = order.flip_labels,
+                      .stop = order.stop},
+                     model, update, trainer_);
+}
+
+// c_k+ = c_k - c - delta / (steps * eta), from the update as the coordinator sees it: both sides compute the
+// same change.
+void LocalWork::remember_control(const WorkOrder& order, ClientMemory& memory,
+                                 const WorkResult& result) const {
+  memory.control.resize(order.control.size());
+  const double scale = 1.0 / (static_cast<double>(result.training.steps) *
+                              static_cast<double>(task_.spec().training.learning_rate));
+  for (std::size_t i = 0; i < memory.control.size(); ++i)
+    memory.control[i] += aggregation::control_change(order.control[i], result.values.data()[i], scale);
+}
+
+void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult& result) const {
+  if (compression_.none()) return;
+  const Rng rng = rng_.fork("compress", order.round.value(), order.client.value());
+  const std::span<float> values = result.values.span();
+  if (!compression_.error_feedback) {
+    result.encoded = protocol::encode_payload(compression_.format, values, values, rng);
+    return;
+  }
+  memory.residual.resize(task_.model().layout()->size());
+  AlignedBuffer<float> residual(values.size());
+  for_each_range(order.coverage, [&](std::size_t parameter, std::size_t position, std::size_t count) {
+    std::copy_n(memory.residual.data() + parameter, count, residual.data() + position);
+  });
+  result.encoded = protocol::encode_with_feedback(compression_.format, values, residual.span(), rng);
+  for_each_range(order.coverage, [&](std::size_t parameter, std::size_t position, std::size_t count) {
+    std::copy_n(residual.data() + position, count, memory.residual.data() + parameter);
+  });
+}
+
+}  // namespace fedge::client

@@ -1,0 +1,83 @@
+// LocalWork: what a client does between the model's arrival and its offer, the same in the daemon and in the
+// simulator: train, take the norm, encode, and work out what to remember. Computation only: no socket,
+// no file, no thread. One object for each thread; used for any client of the task.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "client/client_memory.h"
+#include "core/aligned_buffer.h"
+#include "core/coverage.h"
+#include "core/result.h"
+#include "learn/task.h"
+#include "protocol/codecs/compression_spec.h"
+#include "protocol/messages.h"
+
+namespace fedge::client {
+
+// What the coordinator's run description asks of a client: [data], [model], [training], [compression].
+struct WorkSpec {
+  learn::TaskSpec task;
+  protocol::CompressionSpec compression;
+};
+// Errors are left in `root`.
+WorkSpec read_work(config::Reader& root);
+
+struct WorkOrder {
+  ClientId client;
+  RoundNumber round;
+  Coverage coverage;               // to be trained and sent
+  std::span<const float> control;  // SCAFFOLD: the server's control variate, model size; else empty
+  bool flip_labels = false;        // a simulation's poisoned client
+  std::stop_token stop;            // give up: the result is of no use
+};
+
+// An update, ready to be offered.
+struct WorkResult {
+  learn::TrainingResult training;
+  double norm = 0;                   // Euclidean, of the update before it was encoded
+  AlignedBuffer<float> values;       // packed over the coverage, as the receiver will see them
+  protocol::EncodedPayload encoded;  // no bytes if the values are sent as they are
+
+  // What travels.
+  std::span<const std::byte> payload() const {
+    return encoded.bytes.empty() ? std::as_bytes(values.span()) : std::span<const std::byte>(encoded.bytes);
+  }
+  // Without the hashes of its chunks.
+  protocol::Manifest shape(const Digest& layout, const Coverage& coverage, std::uint32_t chunk_size) const;
+};
+
+class LocalWork {
+ public:
+  // `task` must outlive it.
+  LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed)
+      : task_(task), compression_(compression), rng_(seed), trainer_(task.make_trainer()) {}
+
+  // Whether a task goes on from what an earlier one left.
+  bool remembers() const { return compression_.error_feedback || scaffold(); }
+
+  // `model` is the whole model; `memory` is what the client's last accepted task left, and becomes what
+  // this one leaves. `values` is memory to be used for the result, of the coverage's size or empty.
+  // kInvalid if the training diverged.
+  Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
+                         AlignedBuffer<float> values = {});
+
+ private:
+  bool scaffold() const { return task_.spec().training.objective.kind == learn::ObjectiveKind::kScaffold; }
+  Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
+                                      const ClientMemory& memory, std::span<float> update);
+  void encode(const WorkOrder& order, ClientMemory& memory, WorkResult& result) const;
+  void remember_control(const WorkOrder& order, ClientMemory& memory, const WorkResult& result) const;
+
+  const learn::Task& task_;
+  protocol::CompressionSpec compression_;
+  Rng rng_;
+  learn::Trainer trainer_;
+  std::vector<float> correction_;  // c - c_k, with SCAFFOLD
+};
+
+}  // namespace fedge::client

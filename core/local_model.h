@@ -1,0 +1,12 @@
+// What a client runs while it trains its part of the model.
+#pragma once
+
+namespace fedge {
+
+enum class LocalModel {
+  kWhole,   // the whole network; only the part is changed
+  kSlice,   // a thinner network made of the part alone
+  kNested,  // the thinner network, or one nested in it, drawn anew for every step
+};
+
+}  // namespace fedge

@@ -1,0 +1,22 @@
+// The run file's [compression] section: how clients encode their updates.
+#pragma once
+
+#include "core/config/reader.h"
+#include "protocol/codecs/payload_codec.h"
+
+namespace fedge::protocol {
+
+struct CompressionSpec {
+  Compression format;
+  bool error_feedback = false;  // what a biased codec leaves out is sent later; top_k alone
+
+  bool none() const { return format.codec == Codec::kFloat32 && !format.zstd; }
+};
+
+// Reads its section; one that is absent means none. Errors are left in `root`.
+CompressionSpec read_compression(config::Reader& root);
+
+// Whether a manifest is what this compression makes.
+bool made_by(const Compression& compression, const Manifest& manifest);
+
+}  // namespace fedge::protocol

@@ -1,0 +1,22 @@
+#include "server/data_directory.h"
+
+#include "core/platform/files.h"
+
+namespace fedge::server {
+
+Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory) {
+  FEDGE_TRY_VOID(make_directory(data_directory, 0700));
+  return load_or_create_key(data_directory / "node.key");
+}
+
+Result<protocol::Address> last_address(const std::filesystem::path& data_directory) {
+  auto text = read_file(data_directory / "address", 1024);
+  if (!text && text.error().code == ErrorCode::kNotFound)
+    return Error{ErrorCode::kNotFound, "no coordinator has listened with " + data_directory.string() +
+                                           " yet; give its address with --address HOST:PORT"};
+  if (!text) return text.error();
+  while (!text->empty() && text->back() == '\n') text->pop_back();
+  return protocol::parse_address(*text);
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,219 @@
+#include "server/engine/buffered_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/engine/offer_check.h"
+
+namespace fedge::server {
+namespace {
+
+Event event(Severity severity, const char* name, ClientId client) {
+  return Event{severity, name, {}}.with("client", std::int64_t{client.value()});
+}
+
+}  // namespace
+
+BufferedEngine::BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule,
+                               Deciders deciders)
+    : rules_(rules), schedule_(schedule), deciders_(std::move(deciders)) {}
+
+void BufferedEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ == Phase::kFinished && !std::holds_alternative<ClientArrived>(input)) return;
+  std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
+}
+
+std::optional<Time> BufferedEngine::next_deadline() const {
+  std::optional<Time> earliest;
+  for (const auto& [client, task] : tasks_)
+    if (!earliest || task.deadline < *earliest) earliest = task.deadline;
+  for (const auto& [client, member] : members_)
+    if (member.present && member.resting && (!earliest || *member.resting < *earliest))
+      earliest = member.resting;
+  return earliest;
+}
+
+std::size_t BufferedEngine::present() const {
+  return static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(),
+                                                [](const auto& member) { return member.second.present; }));
+}
+
+void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context,
+                        std::vector<Effect>& effects) {
+  if (phase_ == Phase::kFinished) {
+    effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
+    return;
+  }
+  Member& member = members_[arrived.client];
+  member.present = true;
+  member.samples = arrived.samples;
+  assign(context, effects);
+}
+
+void BufferedEngine::on(const ClientLeft& left, const StepContext& context, std::vector<Effect>& effects) {
+  const auto member = members_.find(left.client);
+  if (member != members_.end()) member->second.present = false;
+  if (const auto task = tasks_.find(left.client); task != tasks_.end())
+    end_task(task, "connection lost", effects);
+  assign(context, effects);
+}
+
+void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
+  for (auto task = tasks_.begin(); task != tasks_.end();) {
+    const auto late = task++;
+    if (context.now < late->second.deadline) continue;
+    effects.push_back(Send{late->first, protocol::CancelTask{rules_.run, late->second.number, "deadline"}});
+    end_task(late, "deadline", effects);
+  }
+  for (auto& [client, member] : members_)
+    if (member.resting && context.now >= *member.resting) member.resting.reset();
+  assign(context, effects);
+}
+
+void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ == Phase::kWaiting) {
+    if (present() < std::max(rules_.first_round_clients, rules_.min_available)) return;
+    phase_ = Phase::kRunning;
+  }
+  // While the model is being moved there is none to hand out.
+  if (phase_ != Phase::kRunning || all_moves_made() || committed_ != moves_) return;
+  if (tasks_.size() >= rules_.clients_per_round) return;
+  std::vector<aggregation::Candidate> idle;
+  for (const auto& [client, member] : members_)
+    if (member.present && !member.resting && !tasks_.contains(client))
+      idle.push_back({client, member.samples});
+  const std::size_t free = rules_.clients_per_round - tasks_.size();
+  const auto chosen = deciders_.sampler->select(
+      {.round = round(), .candidates = idle, .count = free, .rng = context.rng.fork("sample", assigned_)});
+  for (const ClientId client : chosen) {
+    Member& member = members_.at(client);
+    const RoundNumber number(++member.tasks);
+    Task task{.number = number,
+              .model = moves_,
+              .coverage =
+                  deciders_.planner->plan({.round = number,
+                                           .client = client,
+                                           .rng = context.rng.fork("plan", number.value(), client.value())}),
+              .deadline = context.now + rules_.deadline,
+              .offer = {}};
+    effects.push_back(Assign{client, task.number, task.coverage, rules_.deadline, member.last_round});
+    tasks_[client] = std::move(task);
+    ++assigned_;
+  }
+}
+
+void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects) {
+  if (task->second.fetching) effects.push_back(Discard{task->first, task->second.number});
+  effects.push_back(event(Severity::kWarning, "client.lost", task->first).with("reason", reason));
+  tasks_.erase(task);
+}
+
+void BufferedEngine::refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
+                            std::vector<Effect>& effects) {
+  effects.push_back(
+      Send{client, protocol::UpdateVerdict{offer.run, offer.round, false, error.code, error.message}});
+  effects.push_back(event(Severity::kWarning, "update.refused", client).with("reason", error.message));
+}
+
+void BufferedEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
+  const auto task = tasks_.find(offered.client);
+  const std::string name = "task " + std::to_string(offered.offer.round.value());
+  if (task == tasks_.end() || task->second.number != offered.offer.round)
+    return refuse(offered.client, offered.offer, {ErrorCode::kStale, name + " is not this client's any more"},
+                  effects);
+  if (task->second.fetching)
+    return refuse(offered.client, offered.offer,
+                  {ErrorCode::kRefused, "this client has already delivered its update of " + name}, effects);
+  auto error = check_offer(rules_, task->second.coverage, offered.offer);
+  const std::uint32_t stale = staleness(task->second);
+  if (!error && schedule_.max_staleness > 0 && stale > schedule_.max_staleness)
+    error = Error{ErrorCode::kStale, "the model has moved " + std::to_string(stale) +
+                                         " times since this task began; allowed are " +
+                                         std::to_string(schedule_.max_staleness)};
+  if (error) {
+    refuse(offered.client, offered.offer, *error, effects);
+    end_task(task, error->message, effects);
+    assign(context, effects);
+    return;
+  }
+  task->second.fetching = true;
+  task->second.offer = offered.offer;
+  task->second.offer.update.chunks.clear();
+  effects.push_back(Fetch{offered.client, offered.offer});
+}
+
+void BufferedEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
+  const auto found = tasks_.find(stored.client);
+  if (found == tasks_.end() || found->second.number != stored.round || !found->second.fetching) {
+    effects.push_back(Discard{stored.client, stored.round});
+    return;
+  }
+  const Task task = std::move(found->second);
+  tasks_.erase(found);
+  members_.at(stored.client).last_round = stored.round;
+  const double discount = std::pow(1.0 + staleness(task), -schedule_.staleness_exponent);
+  effects.push_back(Fold{stored.client, stored.round, task.offer.samples, task.offer.steps, discount});
+  effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
+  const auto weight = static_cast<double>(task.offer.samples.value());
+  loss_ += weight * task.offer.train_loss;
+  samples_ += weight;
+  ++buffered_;
+  close_if_full(effects);
+  assign(context, effects);
+}
+
+void BufferedEngine::close_if_full(std::vector<Effect>& effects) {
+  if (buffered_ < schedule_.buffer_size) return;
+  effects.push_back(CloseRound{round(), assigned_ - assigned_before_, buffered_, loss_ / samples_});
+  assigned_before_ = assigned_;
+  ++moves_;
+  buffered_ = 0;
+  loss_ = 0;
+  samples_ = 0;
+  if (!all_moves_made()) return;
+  for (auto task = tasks_.begin(); task != tasks_.end(); task = tasks_.begin()) {
+    effects.push_back(
+        Send{task->first, protocol::CancelTask{rules_.run, task->second.number, "the run is over"}});
+    if (task->second.fetching) effects.push_back(Discard{task->first, task->second.number});
+    tasks_.erase(task);
+  }
+}
+
+void BufferedEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
+  const auto task = tasks_.find(damaged.client);
+  if (task == tasks_.end() || task->second.number != damaged.round || !task->second.fetching) return;
+  task->second.fetching = false;  // the shell has discarded it
+  refuse(damaged.client, task->second.offer, damaged.error, effects);
+  end_task(task, damaged.error.message, effects);
+  assign(context, effects);
+}
+
+void BufferedEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
+  const auto task = tasks_.find(failed.client);
+  if (failed.failure.run != rules_.run || task == tasks_.end() || task->second.number != failed.failure.round)
+    return;
+  end_task(task, failed.failure.reason, effects);
+  // Its next task may fail the same way, and at once.
+  members_.at(failed.client).resting = context.now + rules_.deadline;
+  assign(context, effects);
+}
+
+void BufferedEngine::on(const Committed&, const StepContext& context, std::vector<Effect>& effects) {
+  ++committed_;
+  if (all_moves_made() && committed_ == moves_) return finish("all rounds done", effects);
+  assign(context, effects);
+}
+
+void BufferedEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {
+  finish(stop.reason, effects);
+}
+
+void BufferedEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
+  phase_ = Phase::kFinished;
+  tasks_.clear();
+  for (const auto& [client, member] : members_)
+    if (member.present) effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
+  effects.push_back(Finished{reason});
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,87 @@
+// BufferedEngine: an asynchronous run (FedBuff; Nguyen et al., "Federated Learning with Buffered
+// Asynchronous Aggregation", AISTATS 2022). So many clients train at any time; whoever finishes hands
+// its update in and another takes its place with the model as it is then. Whenever the buffer holds
+// buffer_size updates the model moves. An update trained on a model that has moved s times since counts
+// 1 / (1 + s)^exponent. A client has one task at a time; a task is named by their count for this client,
+// so that a client may train twice on one model. Cost: one step is O(clients) where it assigns work,
+// O(log clients) elsewhere.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/engine/run_engine.h"
+
+namespace fedge::server {
+
+class BufferedEngine final : public RunEngine {
+ public:
+  // rules.clients_per_round clients train at a time, rules.deadline bounds one task, rules.rounds counts
+  // moves of the model. The sampler's draws come from rng.fork("sample", n) for the n-th task, the
+  // planner's from rng.fork("plan", task, client).
+  BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule, Deciders deciders);
+
+  void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
+  std::optional<Time> next_deadline() const override;
+  RoundNumber round() const override { return RoundNumber(moves_ + 1); }
+
+ private:
+  enum class Phase { kWaiting, kRunning, kFinished };
+  struct Member {
+    SampleCount samples;
+    std::uint32_t tasks = 0;  // handed to it so far
+    RoundNumber last_round;   // the last one whose update was accepted
+    bool present = false;
+    std::optional<Time> resting;  // it could not do its last task; it gets no other before this
+  };
+  struct Task {
+    RoundNumber number;
+    std::uint32_t model = 0;  // moves_ when it began
+    Coverage coverage;
+    Time deadline;
+    bool fetching = false;
+    protocol::UpdateOffer offer;  // while fetching; without its chunks' hashes
+  };
+  using Tasks = std::map<ClientId, Task>;
+
+  void on(const Expired&, const StepContext&, std::vector<Effect>&);
+  void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
+  void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
+  void on(const Offered&, const StepContext&, std::vector<Effect>&);
+  void on(const Stored&, const StepContext&, std::vector<Effect>&);
+  void on(const Damaged&, const StepContext&, std::vector<Effect>&);
+  void on(const Failed&, const StepContext&, std::vector<Effect>&);
+  void on(const Committed&, const StepContext&, std::vector<Effect>&);
+  void on(const Stop&, const StepContext&, std::vector<Effect>&);
+
+  // Hands out work until enough clients train or nobody is free.
+  void assign(const StepContext& context, std::vector<Effect>& effects);
+  void end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects);
+  void refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
+              std::vector<Effect>& effects);
+  void close_if_full(std::vector<Effect>& effects);
+  void finish(const std::string& reason, std::vector<Effect>& effects);
+  std::size_t present() const;
+  bool all_moves_made() const { return moves_ >= rules_.rounds; }
+  std::uint32_t staleness(const Task& task) const { return moves_ - task.model; }
+
+  RoundRules rules_;
+  aggregation::ScheduleSpec schedule_;
+  Deciders deciders_;
+  Phase phase_ = Phase::kWaiting;
+  std::map<ClientId, Member> members_;  // everybody seen so far
+  Tasks tasks_;
+  std::uint64_t assigned_ = 0;         // tasks so far
+  std::uint32_t moves_ = 0;            // of the model, asked for
+  std::uint32_t committed_ = 0;        // of them, carried out
+  std::size_t buffered_ = 0;           // updates in the buffer
+  std::uint64_t assigned_before_ = 0;  // assigned_ when the buffer was last emptied
+  double loss_ = 0;                    // of the buffer's updates, by samples
+  double samples_ = 0;
+};
+
+}  // namespace fedge::server

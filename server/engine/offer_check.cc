@@ -1,0 +1,30 @@
+#include "server/engine/offer_check.h"
+
+#include <string>
+
+#include "protocol/codecs/compression_spec.h"
+
+namespace fedge::server {
+
+std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
+                                 const protocol::UpdateOffer& offer) {
+  if (offer.run != rules.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
+  if (offer.update.layout != rules.layout)
+    return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
+                   short_hex(rules.layout));
+  if (!protocol::made_by(rules.compression, offer.update))
+    return invalid("the update is not encoded as the run's [compression] says");
+  if (offer.update.coverage != asked)
+    return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
+                   " parameters, the plan asked for " + std::to_string(asked.count()) +
+                   (offer.update.coverage.count() == asked.count() ? " others" : ""));
+  if (offer.samples.value() == 0 || offer.samples > rules.max_samples)
+    return invalid("the update claims " + std::to_string(offer.samples.value()) +
+                   " samples, allowed are 1 to " + std::to_string(rules.max_samples.value()));
+  if (offer.steps == 0 || offer.steps > offer.samples.value() * rules.local_epochs)
+    return invalid("the update claims " + std::to_string(offer.steps) + " steps over " +
+                   std::to_string(offer.samples.value()) + " samples");
+  return std::nullopt;
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,86 @@
+// RoundEngine: a run of synchronous rounds. It selects clients, hands out work, admits updates, replaces
+// clients that vanish, and closes a round when enough have answered or its deadline is reached.
+// Cost: one step is O(log clients), starting a round O(clients).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/engine/run_engine.h"
+
+namespace fedge::server {
+
+class RoundEngine final : public RunEngine {
+ public:
+  // The sampler's draws come from rng.fork("sample", round), the planner's from
+  // rng.fork("plan", round, client).
+  RoundEngine(const RoundRules& rules, Deciders deciders);
+
+  void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
+  std::optional<Time> next_deadline() const override;
+
+  RoundNumber round() const override { return round_; }
+
+ private:
+  enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
+  // kOffered: has trained, and it is not decided yet who uploads. kUnsent: has trained and need not upload.
+  // kLost: vanished, and may come back before the deadline. kFailed: cannot do this round's work.
+  enum class TaskState { kAssigned, kOffered, kFetching, kDone, kUnsent, kLost, kFailed };
+  static bool at_work(TaskState state) {
+    return state != TaskState::kUnsent && state != TaskState::kLost && state != TaskState::kFailed;
+  }
+  struct Task {
+    TaskState state = TaskState::kAssigned;
+    Coverage coverage;
+    SampleCount samples;
+    std::uint64_t steps = 1;
+    double train_loss = 0;
+    double factor = 1;                           // of its update in the aggregate
+    std::optional<protocol::UpdateOffer> offer;  // while kOffered
+  };
+
+  void on(const Expired&, const StepContext&, std::vector<Effect>&);
+  void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
+  void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
+  void on(const Offered&, const StepContext&, std::vector<Effect>&);
+  void on(const Stored&, const StepContext&, std::vector<Effect>&);
+  void on(const Damaged&, const StepContext&, std::vector<Effect>&);
+  void on(const Failed&, const StepContext&, std::vector<Effect>&);
+  void on(const Committed&, const StepContext&, std::vector<Effect>&);
+  void on(const Stop&, const StepContext&, std::vector<Effect>&);
+
+  void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
+  void assign(ClientId client, const StepContext& context, std::vector<Effect>& effects);
+  // Marks a task lost or failed and asks somebody else, if there is anybody.
+  void lose(ClientId client, TaskState state, const std::string& reason, const StepContext& context,
+            std::vector<Effect>& effects);
+  std::size_t clients_needed() const;
+  // Decides who uploads, of those who have trained; the others' work is cancelled.
+  void draw_uploads(const StepContext& context, std::vector<Effect>& effects);
+  void close_if_complete(const StepContext& context, std::vector<Effect>& effects);
+  void close(const std::string& reason, std::vector<Effect>& effects);
+  void finish(const std::string& reason, std::vector<Effect>& effects);
+  // Why an offer cannot be taken, or nothing.
+  std::optional<Error> objection(ClientId client, const protocol::UpdateOffer& offer) const;
+  // The task of a client that is at work in this round, or null.
+  Task* active_task(ClientId client, RoundNumber round);
+  std::vector<aggregation::Candidate> candidates(bool without_task) const;
+  std::size_t count(TaskState state) const;
+
+  RoundRules rules_;
+  Deciders deciders_;
+  Phase phase_ = Phase::kWaiting;
+  RoundNumber round_;                            // the round in progress, or the last one
+  Time deadline_;                                // of the round in progress
+  std::size_t wanted_ = 0;                       // clients first asked in it
+  bool drawn_ = false;                           // it is decided who uploads
+  std::map<ClientId, SampleCount> present_;      // and the samples that each says it has
+  std::map<ClientId, RoundNumber> last_rounds_;  // of those with an accepted update: the last one
+  std::map<ClientId, Task> tasks_;               // of the round in progress
+  bool announced_waiting_ = false;
+};
+
+}  // namespace fedge::server

@@ -1,0 +1,143 @@
+// RunEngine: the coordinator's decisions for one run, as a pure state machine (core/node.h): what it is
+// told, what it wants done, and the rules it keeps. RoundEngine works in synchronous rounds,
+// BufferedEngine moves the model whenever enough updates have come. An engine knows no payload:
+// fetching, folding, aggregating and evaluating are effects that a shell carries out, the same effects
+// in the coordinator daemon and in the simulator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "aggregation/planners/planner.h"
+#include "aggregation/samplers/sampler.h"
+#include "aggregation/spec.h"
+#include "core/event.h"
+#include "core/ids.h"
+#include "core/node.h"
+#include "protocol/codecs/payload_codec.h"
+#include "protocol/messages.h"
+
+namespace fedge::server {
+
+struct RoundRules {
+  RunId run;
+  Digest layout{};             // of the model
+  std::size_t parameters = 0;  // in the model
+  std::uint32_t rounds = 1;
+  std::size_t clients_per_round = 1;
+  double over_selection = 1.0;  // ask ceil(clients_per_round * this), close at clients_per_round answers
+  std::size_t first_round_clients = 1;  // wait for this many clients before the first round
+  std::size_t min_available = 1;        // and for this many before each later one
+  Duration deadline{};                  // of one round
+  SampleCount max_samples;              // largest weight one update may claim
+  std::uint64_t local_epochs = 1;       // of the clients: no update has more steps than samples times this
+  protocol::Compression compression;    // that updates must come in
+};
+
+// Who takes part, and in what.
+struct Deciders {
+  std::unique_ptr<aggregation::Sampler> sampler;
+  std::unique_ptr<aggregation::Planner> planner;
+};
+
+class RunEngine {
+ public:
+  // --- inputs ---
+  // It is connected and has what the run needs.
+  struct ClientArrived {
+    ClientId client;
+    SampleCount samples;  // that it says it trains on
+  };
+  struct ClientLeft {
+    ClientId client;
+  };
+  struct Offered {
+    ClientId client;
+    protocol::UpdateOffer offer;
+  };
+  // The offered payload is here, its hashes and every value checked.
+  struct Stored {
+    ClientId client;
+    RoundNumber round;
+  };
+  struct Damaged {
+    ClientId client;
+    RoundNumber round;
+    Error error;
+  };
+  struct Failed {
+    ClientId client;
+    protocol::TaskFailed failure;
+  };
+  // CloseRound has been carried out.
+  struct Committed {
+    RoundNumber round;
+  };
+  struct Stop {
+    std::string reason;
+  };
+  using Input =
+      std::variant<Expired, ClientArrived, ClientLeft, Offered, Stored, Damaged, Failed, Committed, Stop>;
+
+  // --- effects ---
+  // Send a TrainRequest for the current model with these ranges.
+  struct Assign {
+    ClientId client;
+    RoundNumber round;  // names the task for this client
+    Coverage coverage;
+    Duration time_left;
+    RoundNumber last_round;  // its last task whose update was accepted, 0 for none
+  };
+  struct Send {
+    ClientId client;
+    protocol::Message message;
+  };
+  // Fetch the offered update and answer with Stored or Damaged.
+  struct Fetch {
+    ClientId client;
+    protocol::UpdateOffer offer;
+  };
+  // Put the stored update into the round's aggregate.
+  struct Fold {
+    ClientId client;
+    RoundNumber round;
+    SampleCount weight;
+    std::uint64_t steps = 1;
+    double factor = 1;  // its values count this many times
+  };
+  // Let an update that will not be fetched count in the aggregate as one of zeros.
+  struct Count {
+    ClientId client;
+    RoundNumber round;
+    SampleCount weight;
+    Coverage coverage;
+  };
+  // Forget whatever was fetched or is being fetched of this client's update.
+  struct Discard {
+    ClientId client;
+    RoundNumber round;
+  };
+  // Apply the aggregate to the model, evaluate, store; answer with Committed.
+  struct CloseRound {
+    RoundNumber round;
+    std::size_t selected;
+    std::size_t completed;
+    double train_loss;
+  };
+  struct Finished {
+    std::string reason;
+  };
+  using Effect = std::variant<Assign, Send, Fetch, Fold, Count, Discard, CloseRound, Finished, Event>;
+
+  virtual ~RunEngine() = default;
+  virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;
+  virtual std::optional<Time> next_deadline() const = 0;
+  // The round in progress, or the last one; of a buffered run, the buffer that is being filled.
+  virtual RoundNumber round() const = 0;
+};
+
+}  // namespace fedge::server

@@ -1,0 +1,47 @@
+// Updates in the coordinator's chunk store. UpdateSink is where one goes that is being fetched: it
+// remembers what went wrong on this machine, so that a peer is not blamed for it. decode_update() makes
+// plain float32 of a compressed one, StoredValues reads such a one back.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "aggregation/aggregators/aggregator.h"
+#include "protocol/chunks/chunk_store.h"
+
+namespace fedge::server {
+
+class UpdateSink final : public protocol::ChunkSink {
+ public:
+  explicit UpdateSink(std::shared_ptr<protocol::StoredObject> object) : object_(std::move(object)) {}
+  bool has(std::size_t chunk) const override { return object_->has(chunk); }
+  Result<void> write(std::size_t chunk, std::span<const std::byte> bytes) override {
+    const auto written = object_->write(chunk, bytes);
+    if (!written) fault_ = written.error();
+    return written;
+  }
+  // What went wrong on this machine, not at the peer.
+  const std::optional<Error>& fault() const { return fault_; }
+
+ private:
+  std::shared_ptr<protocol::StoredObject> object_;
+  std::optional<Error> fault_;
+};
+
+class StoredValues final : public aggregation::UpdateValues {
+ public:
+  explicit StoredValues(std::shared_ptr<protocol::StoredObject> object) : object_(std::move(object)) {}
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    return object_->read_bytes(first * sizeof(float), std::as_writable_bytes(out));
+  }
+
+ private:
+  std::shared_ptr<protocol::StoredObject> object_;
+};
+
+// A second object with the values as plain float32. kInvalid or kCorrupt if the payload is not what its
+// manifest says; other errors are the store's. Memory: one chunk and what the decoder needs.
+Result<std::shared_ptr<protocol::StoredObject>> decode_update(protocol::StoredObject& update,
+                                                              protocol::ChunkStore& store);
+
+}  // namespace fedge::server
