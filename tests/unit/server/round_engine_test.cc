@@ -263,3 +263,87 @@ TEST_CASE("round: the same inputs in the same order select the same clients") {
   CHECK(selection().size() == 10);
   CHECK(selection() == selection());
 }
+
+namespace {
+
+// Uploads with the probabilities that the test names.
+class Drawing final : public aggregation::Sampler {
+ public:
+  Drawing(std::vector<double> probabilities, bool unbiased)
+      : probabilities_(std::move(probabilities)), unbiased_(unbiased) {}
+  std::vector<ClientId> select(const aggregation::SelectionRequest& request) override {
+    return everybody_.select(request);
+  }
+  bool draws_uploads() const override { return true; }
+  std::vector<double> probabilities(std::span<const aggregation::TrainedClient> trained) override {
+    asked.assign(trained.begin(), trained.end());
+    return probabilities_;
+  }
+  bool unbiased() const override { return unbiased_; }
+
+  inline static std::vector<aggregation::TrainedClient> asked;
+
+ private:
+  std::vector<double> probabilities_;
+  bool unbiased_;
+  aggregation::UniformSampler everybody_;
+};
+
+Harness drawing(std::vector<double> probabilities, bool unbiased) {
+  Harness h;
+  Deciders deciders = Harness::deciders();
+  deciders.sampler = std::make_unique<Drawing>(std::move(probabilities), unbiased);
+  h.engine_ = std::make_unique<RoundEngine>(h.rules, std::move(deciders));
+  return h;
+}
+
+}  // namespace
+
+TEST_CASE("drawing: all train and say how large their updates are, then it is drawn who uploads") {
+  Harness h = drawing({1.0, 1e-9, 1.0}, true);
+  h.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) {
+    protocol::UpdateOffer offer = h.offer(1, 10 + client);
+    offer.norm = client;
+    h.feed(RoundEngine::Offered{ClientId(client), offer});
+    if (client < 2) CHECK(h.all<RoundEngine::Fetch>().empty());
+  }
+  REQUIRE(Drawing::asked.size() == 3);
+  CHECK(Drawing::asked[2].norm == 2);
+  CHECK(Drawing::asked[2].samples == SampleCount(12));
+  CHECK(Drawing::asked[2].share == 1);
+  CHECK(h.all<RoundEngine::Fetch>().size() == 2);
+  CHECK(h.sent_to<protocol::CancelTask>(1));
+  // Who was not drawn counts in the mean as zeros.
+  REQUIRE(h.one<RoundEngine::Count>());
+  CHECK(h.one<RoundEngine::Count>()->client == ClientId(1));
+  CHECK(h.one<RoundEngine::Count>()->weight == SampleCount(11));
+  h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+  CHECK(h.one<RoundEngine::Fold>()->factor == 1.0);
+  CHECK_FALSE(h.one<RoundEngine::CloseRound>());
+  h.feed(RoundEngine::Stored{ClientId(2), RoundNumber(1)});
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 2);
+}
+
+TEST_CASE("drawing: an upload counts 1 / p, and without the estimator once") {
+  for (const bool unbiased : {true, false}) {
+    Harness h = drawing({0.9999, 0.9999, 0.9999}, unbiased);
+    h.arrive({0, 1, 2});
+    for (const std::uint32_t client : {0U, 1U, 2U})
+      h.feed(RoundEngine::Offered{ClientId(client), h.offer(1)});
+    h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+    REQUIRE(h.one<RoundEngine::Fold>());
+    CHECK(h.one<RoundEngine::Fold>()->factor == (unbiased ? 1 / 0.9999 : 1.0));
+  }
+}
+
+TEST_CASE("drawing: a client lost after the draw keeps its place in the mean, and nobody takes it over") {
+  Harness h = drawing({1, 1, 1}, true);
+  h.arrive({0, 1, 2, 3});
+  for (const std::uint32_t client : {0U, 1U, 2U, 3U})
+    h.feed(RoundEngine::Offered{ClientId(client), h.offer(1)});
+  h.feed(RoundEngine::ClientLeft{ClientId(Drawing::asked[0].client)});
+  CHECK(h.one<RoundEngine::Count>());
+  CHECK_FALSE(h.one<RoundEngine::Assign>());
+}

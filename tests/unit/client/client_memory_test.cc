@@ -1,0 +1,84 @@
+#include "client/client_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/platform/files.h"
+#include "tests/unit/learn/idx_fixture.h"
+
+namespace fedge::client {
+namespace {
+
+ClientMemory memory_of(std::uint32_t round) {
+  return {.round = RoundNumber(round), .control = {1, -2, std::int64_t{1} << 40}, .residual = {0.5F, -0.25F}};
+}
+
+bool same(const ClientMemory& a, const ClientMemory& b) {
+  return a.round == b.round && a.control == b.control && a.residual == b.residual;
+}
+
+}  // namespace
+
+TEST_CASE("client memory: goes on from the task that was accepted last, in memory and in files alike") {
+  const learn::test::TemporaryDirectory directory;
+  VolatileMemory in_memory;
+  FileMemory in_files(directory.path() / "run");
+  for (MemoryStore* store : {static_cast<MemoryStore*>(&in_memory), static_cast<MemoryStore*>(&in_files)}) {
+    const auto fresh = store->load(RoundNumber(0));
+    REQUIRE(fresh);
+    REQUIRE(*fresh);
+    CHECK((*fresh)->control.empty());
+    REQUIRE(store->save(memory_of(3)));
+    // Task 5 goes on from task 3; whether its own update will be accepted is not known yet.
+    REQUIRE(store->load(RoundNumber(3)));
+    REQUIRE(store->save(memory_of(5)));
+    const auto refused = store->load(RoundNumber(3));  // it was not
+    REQUIRE(refused);
+    REQUIRE(*refused);
+    CHECK(same(**refused, memory_of(3)));
+    REQUIRE(store->save(memory_of(6)));
+    const auto accepted = store->load(RoundNumber(6));  // this one was
+    REQUIRE(accepted);
+    REQUIRE(*accepted);
+    CHECK(same(**accepted, memory_of(6)));
+    const auto forgotten = store->load(RoundNumber(3));
+    REQUIRE(forgotten);
+    CHECK_FALSE(*forgotten);
+  }
+}
+
+TEST_CASE("client memory: survives the process, and a run that begins again forgets it") {
+  const learn::test::TemporaryDirectory directory;
+  REQUIRE(FileMemory(directory.path()).save(memory_of(7)));
+  FileMemory again(directory.path());
+  const auto loaded = again.load(RoundNumber(7));
+  REQUIRE(loaded);
+  REQUIRE(*loaded);
+  CHECK(same(**loaded, memory_of(7)));
+  REQUIRE(again.load(RoundNumber(0)));
+  CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("client memory: a file with any byte changed or missing is refused by name") {
+  const learn::test::TemporaryDirectory directory;
+  FileMemory store(directory.path());
+  REQUIRE(store.save(memory_of(2)));
+  const auto file = directory.path() / "task-2";
+  const auto whole = read_file(file, 1 << 20);
+  REQUIRE(whole);
+  for (std::size_t i = 0; i < whole->size(); ++i) {
+    std::string damaged = *whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    REQUIRE(write_file_atomic(file, damaged));
+    const auto loaded = store.load(RoundNumber(2));
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().code == ErrorCode::kCorrupt);
+    CHECK(loaded.error().message.find("task-2") != std::string::npos);
+    REQUIRE(write_file_atomic(file, std::string_view(*whole).substr(0, i)));
+    CHECK_FALSE(store.load(RoundNumber(2)));
+  }
+}
+
+}  // namespace fedge::client

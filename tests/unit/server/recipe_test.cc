@@ -1,0 +1,76 @@
+#include "server/recipe.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/config/document.h"
+
+namespace fedge::server {
+namespace {
+
+Result<RunConfig> read(const std::string& text) {
+  FEDGE_TRY(document, config::parse_toml(text, "run.toml"));
+  return read_run_config(document);
+}
+
+std::string refusal(const std::string& text) {
+  const auto run = read(text);
+  return run ? "accepted" : run.error().message;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("recipe: what a strategy implies for clients stands in the text that they are sent") {
+  const auto proximal = read("[strategy]\nkind = \"fedprox\"\n[training]\nobjective = { mu = 0.5 }\n");
+  REQUIRE(proximal);
+  CHECK(proximal->task.training.objective.kind == learn::ObjectiveKind::kProximal);
+  CHECK(proximal->task.training.objective.mu == 0.5F);
+  CHECK(contains(proximal->task_text, "proximal"));
+  const auto nested =
+      read("[strategy]\nkind = \"fjord\"\nplanner = { shares = [0.5, 1.0], fractions = [0.5, 0.5] }\n");
+  REQUIRE(nested);
+  CHECK(nested->task.training.local_model == LocalModel::kNested);
+  CHECK(nested->task.training.widths == std::vector<double>{0.5, 1.0});
+  CHECK(contains(nested->task_text, "nested"));
+  const auto plain = read("[strategy]\nkind = \"fedavg\"\nplanner = { kind = \"heterofl\" }\n");
+  REQUIRE(plain);
+  CHECK(plain->task.training.local_model == LocalModel::kSlice);
+  const auto scaffold = read("[strategy]\nkind = \"scaffold\"\n");
+  REQUIRE(scaffold);
+  CHECK(scaffold->control_variates);
+}
+
+TEST_CASE("recipe: what cannot work is refused with the reason") {
+  const std::string scaffold = "[strategy]\nkind = \"scaffold\"\n";
+  CHECK(contains(refusal(scaffold + "[training]\noptimizer = { momentum = 0.9 }\n"), "plain SGD"));
+  CHECK(contains(refusal(scaffold + "schedule = { kind = \"buffered\" }\n"), "synchronous"));
+  CHECK(contains(refusal(scaffold + "planner = { kind = \"fedplt\" }\n"), "whole updates"));
+  CHECK(contains(refusal(scaffold + "[sampling]\nkind = \"optimal\"\n"), "every update"));
+  CHECK(contains(refusal("[training]\nobjective = { kind = \"scaffold\" }\n"), "uniform_mean"));
+  CHECK(contains(refusal("[strategy]\nkind = \"fedplt\"\naggregator = { kind = \"median\" }\n"),
+                 "whole updates"));
+  CHECK(contains(refusal("[strategy]\nkind = \"fednova\"\n[training]\noptimizer = { momentum = 0.5 }\n"
+                         "objective = { kind = \"proximal\", mu = 1.0 }\n"),
+                 "not with both"));
+  CHECK(contains(refusal("[strategy]\nkind = \"krum\"\n[sampling]\nkind = \"optimal\"\n"),
+                 "weighs updates for a mean"));
+  CHECK(contains(refusal("[strategy]\nkind = \"fedbuff\"\n[sampling]\nover_selection = 1.5\n"),
+                 "nobody is waited for"));
+  CHECK(
+      contains(refusal("[strategy]\nkind = \"fedbuff\"\n[sampling]\nkind = \"optimal\"\n"), "has no rounds"));
+  const std::string few = refusal(
+      "[sampling]\nclients_per_round = 6\n[strategy]\nkind = \"krum\"\n"
+      "aggregator = { byzantine = 2 }\n");
+  CHECK(contains(few, "at least 7 updates"));
+  CHECK(contains(few, "clients_per_round is 6"));
+  CHECK(contains(refusal("[strategy]\nkind = \"fedprox\"\n[training]\nobjective = { kind = \"plain\" }\n"),
+                 "leave training.objective.kind out"));
+  CHECK(contains(refusal("[training]\nlocal_model = \"slice\"\n"), "leave it out"));
+}
+
+}  // namespace fedge::server
