@@ -161,6 +161,14 @@ TEST_CASE("assignment: nested training draws from the shares that fit into the s
   assignment.shares = std::span(shares).first(2);
   CHECK(update_of(*task, assignment) == expected);
   CHECK(update != update_of(*task, assignment_of(&slice, LocalModel::kSlice)));
+  // A network as wide as the slice in one layer still fits.
+  const Coverage narrow = prefix_slice(task->model(), {8, 3});
+  const std::vector<Widths> fitting = {{4, 3}, {8, 3}};
+  const Widths narrow_widths = {8, 3};
+  assignment.coverage = &narrow;
+  assignment.shares = shares;
+  CHECK(update_of(*task, assignment) ==
+        difference(*task, task->model(), pack(global, narrow), {.slice = &narrow_widths, .nested = fitting}));
 }
 
 TEST_CASE("assignment: a trainer that did other assignments before gives the same bits") {

@@ -189,7 +189,7 @@ TEST_CASE("objective: mu = 0, and scaffold without a correction, are plain train
         const auto plain = train(problem, spec, {.coverage = coverage});
         spec.objective = {ObjectiveKind::kProximal, 0.0F};
         CHECK(train(problem, spec, {.coverage = coverage}) == plain);
-        spec.objective = {ObjectiveKind::kScaffold, 0.0F};
+        spec.objective = {ObjectiveKind::kScaffold, 0.5F};  // mu is proximal's alone
         CHECK(train(problem, spec, {.coverage = coverage}) == plain);
         CHECK(plain != problem.initial);
       }
