@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "aggregation/aggregators/mean.h"
+#include "aggregation/aggregators/robust/rules.h"
 #include "core/check.h"
 
 namespace fedge::aggregation {
@@ -13,6 +14,7 @@ namespace {
 
 std::vector<AggregatorKind>& table() {
   constexpr AggregatorTraits kSum = {.linear = true, .partial_updates = true};
+  constexpr AggregatorTraits kRows = {.keeps_individuals = true};
   static std::vector<AggregatorKind> kinds = {
       AggregatorKind{"mean", "McMahan et al. 2017", "mean over those who cover a parameter, by samples", kSum,
                      read_mean},
@@ -24,6 +26,25 @@ std::vector<AggregatorKind>& table() {
                      "mean by samples of updates divided by their number of local steps",
                      {.linear = true},
                      read_fednova},
+      AggregatorKind{"median", "Yin et al. 2018", "median of each parameter", kRows, read_median},
+      AggregatorKind{"trimmed_mean", "Yin et al. 2018",
+                     "mean of each parameter without its lowest and highest values", kRows,
+                     read_trimmed_mean},
+      AggregatorKind{"krum", "Blanchard et al. 2017", "the update closest to its nearest others", kRows,
+                     read_krum},
+      AggregatorKind{"multi_krum", "Blanchard et al. 2017",
+                     "mean of the updates closest to their nearest others", kRows, read_multi_krum},
+      AggregatorKind{"bulyan", "El Mhamdi et al. 2018",
+                     "Krum's choice of updates, then the mean of each parameter's values near the median",
+                     kRows, read_bulyan},
+      AggregatorKind{"geometric_median", "Pillutla et al. 2022",
+                     "RFA: the point with the least sum of distances, by samples", kRows,
+                     read_geometric_median},
+      AggregatorKind{"centered_clip", "Karimireddy et al. 2021",
+                     "the last aggregate, moved by the mean of clipped differences", kRows,
+                     read_centered_clip},
+      AggregatorKind{"clipped_mean", "Sun et al. 2019", "mean by samples of updates shortened to a norm",
+                     kRows, read_clipped_mean},
   };
   return kinds;
 }

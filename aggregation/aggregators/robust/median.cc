@@ -1,0 +1,65 @@
+// median and trimmed_mean: every parameter by itself (Yin et al., ICML 2018, definitions 1 and 2).
+#include <optional>
+#include <string>
+
+#include "aggregation/aggregators/robust/column_sort.h"
+#include "aggregation/aggregators/robust/row_rule.h"
+#include "aggregation/aggregators/robust/rules.h"
+
+namespace fedge::aggregation {
+namespace {
+
+class MiddleOfColumns final : public RowRule {
+ public:
+  // Drops the `trim` lowest and highest values; without a number, a fifth of the rows each; the median
+  // is what is left when as many as possible are dropped.
+  enum class Trim { kNumber, kFifth, kAllButMiddle };
+  MiddleOfColumns(const char* name, Trim how, std::size_t trim) : name_(name), how_(how), trim_(trim) {}
+
+  Result<void> prepare(KeptUpdates& rows, Parallel&) override {
+    const std::size_t count = rows.rows();
+    std::size_t trim = trim_;
+    if (how_ == Trim::kFifth) trim = count / 5;
+    if (how_ == Trim::kAllButMiddle) trim = (count - 1) / 2;
+    FEDGE_TRY_VOID(
+        rows.require_rows(2 * trim + 1, std::string(name_) + " with trim = " + std::to_string(trim)));
+    FEDGE_TRY_VOID(require_sortable(rows, name_));
+    sort_ = ColumnSort::middle(count, count - 2 * trim);
+    return {};
+  }
+
+  Result<void> read(KeptUpdates& rows, std::size_t first, std::span<double> out,
+                    Parallel& parallel) override {
+    return sort_->read(rows, {.first = first, .count = out.size(), .rows = rows.all_rows()}, out, parallel);
+  }
+
+ private:
+  const char* name_;
+  Trim how_;
+  std::size_t trim_;
+  std::optional<ColumnSort> sort_;
+};
+
+using Trim = MiddleOfColumns::Trim;
+
+}  // namespace
+
+AggregatorPart read_median(config::Reader& section) {
+  return on_rows({.name = "median", .options = read_row_options(section)}, [](const AggregatorContext&) {
+    return std::make_unique<MiddleOfColumns>("median", Trim::kAllButMiddle, 0);
+  });
+}
+
+AggregatorPart read_trimmed_mean(config::Reader& section) {
+  const std::int64_t number =
+      section.integer("trim", -1, {-1, 1'000'000},
+                      "So many of a parameter's lowest and of its highest values are dropped; "
+                      "-1 = a fifth of the updates each.");
+  const Trim how = number < 0 ? Trim::kFifth : Trim::kNumber;
+  const auto trim = static_cast<std::size_t>(number < 0 ? 0 : number);
+  return on_rows(
+      {.name = "trimmed_mean", .options = read_row_options(section), .min_rows = 2 * trim + 1},
+      [=](const AggregatorContext&) { return std::make_unique<MiddleOfColumns>("trimmed_mean", how, trim); });
+}
+
+}  // namespace fedge::aggregation

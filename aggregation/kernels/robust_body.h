@@ -1,0 +1,140 @@
+// The kernels' code, compiled once for each instruction set by the robust_*.cc beside it. Calls nothing
+// of the standard library and defines nothing but internal functions: an inline function compiled
+// for a newer processor must not be the copy that the linker picks for everybody.
+#pragma once
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+#include "aggregation/kernels/robust.h"
+
+namespace fedge::aggregation {
+namespace {
+
+// The compiler's own vectors: they are split where the instruction set has none of this width.
+using Quad [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
+using Doubles [[gnu::vector_size(32)]] = double;
+using Unaligned [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
+
+// Columns first, first + 1, ... of all rows, side by side; columns beyond the last are 0.
+void load_tile(const ColumnsInput& input, std::size_t first, std::size_t columns) {
+  float* tile = input.tile;
+  if (columns == kTileColumns) {
+    for (std::size_t r = 0; r < input.row_count; ++r, tile += kTileColumns)
+      __builtin_memcpy(tile, input.rows[r] + first, kTileColumns * sizeof(float));
+    return;
+  }
+  for (std::size_t r = 0; r < input.row_count; ++r, tile += kTileColumns) {
+    for (std::size_t c = 0; c < kTileColumns; ++c) tile[c] = 0;
+    __builtin_memcpy(tile, input.rows[r] + first, columns * sizeof(float));
+  }
+}
+
+// Written as the instructions for minimum and maximum define them, zeros of both signs included.
+inline void exchange(float* __restrict low, float* __restrict high) {
+// Unrolled first, it would not be vectorised.
+#pragma GCC unroll 1
+  for (std::size_t c = 0; c < kTileColumns; ++c) {
+    const float a = low[c];
+    const float b = high[c];
+    low[c] = a < b ? a : b;
+    high[c] = a > b ? a : b;
+  }
+}
+
+void sort_tile(const ColumnsInput& input) {
+  const Comparator* const end = input.network + input.comparators;
+  for (const Comparator* c = input.network; c != end; ++c)
+    exchange(input.tile + c->low * kTileColumns, input.tile + c->high * kTileColumns);
+}
+
+void middle_mean(const ColumnsInput& input, double* out) {
+  const std::size_t begin = (input.row_count - input.keep) / 2;
+  for (std::size_t first = input.begin; first < input.end; first += kTileColumns) {
+    const std::size_t columns = input.end - first < kTileColumns ? input.end - first : kTileColumns;
+    load_tile(input, first, columns);
+    sort_tile(input);
+    double sums[kTileColumns] = {};
+    for (std::size_t r = begin; r < begin + input.keep; ++r)
+      for (std::size_t c = 0; c < kTileColumns; ++c)
+        sums[c] += static_cast<double>(input.tile[r * kTileColumns + c]);
+    for (std::size_t c = 0; c < columns; ++c) out[first + c] = sums[c] / static_cast<double>(input.keep);
+  }
+}
+
+// The values closest to the median m of a sorted column s are s[start] to s[start + keep - 1], and
+// `start` is the number of k with s[k + keep] - m < m - s[k]: both sides are monotone in k.
+void closest_mean(const ColumnsInput& input, double* out) {
+  const float* tile = input.tile;
+  const std::size_t last = input.row_count - 1;
+  for (std::size_t first = input.begin; first < input.end; first += kTileColumns) {
+    const std::size_t columns = input.end - first < kTileColumns ? input.end - first : kTileColumns;
+    load_tile(input, first, columns);
+    sort_tile(input);
+    const auto at = [&](std::size_t row, std::size_t c) {
+      return static_cast<double>(tile[row * kTileColumns + c]);
+    };
+    double twice[kTileColumns];  // the median, twice
+    double start[kTileColumns] = {};
+    double sums[kTileColumns] = {};
+    for (std::size_t c = 0; c < kTileColumns; ++c) twice[c] = at(last / 2, c) + at(last - last / 2, c);
+    for (std::size_t k = 0; k + input.keep < input.row_count; ++k)
+      for (std::size_t c = 0; c < kTileColumns; ++c)
+        start[c] += at(k + input.keep, c) + at(k, c) < twice[c] ? 1.0 : 0.0;
+    for (std::size_t r = 0; r < input.row_count; ++r) {
+      const auto row = static_cast<double>(r);
+      const double from = row - static_cast<double>(input.keep);
+      for (std::size_t c = 0; c < kTileColumns; ++c)
+        sums[c] += (from < start[c] && start[c] <= row) ? at(r, c) : 0.0;
+    }
+    for (std::size_t c = 0; c < columns; ++c) out[first + c] = sums[c] / static_cast<double>(input.keep);
+  }
+}
+
+// GCC 12 makes five instructions of what is one.
+inline Doubles widen(Quad values) {
+#if defined(__AVX__)
+  return _mm256_cvtps_pd(values);
+#else
+  return __builtin_convertvector(values, Doubles);
+#endif
+}
+
+// The sum of each vector's four values, in the four places of the result.
+inline Doubles sums_of(const Doubles (&t)[4]) {
+  using Places [[gnu::vector_size(32)]] = std::int64_t;
+  const Doubles low =
+      __builtin_shuffle(t[0], t[1], Places{0, 4, 2, 6}) + __builtin_shuffle(t[0], t[1], Places{1, 5, 3, 7});
+  const Doubles high =
+      __builtin_shuffle(t[2], t[3], Places{0, 4, 2, 6}) + __builtin_shuffle(t[2], t[3], Places{1, 5, 3, 7});
+  return __builtin_shuffle(low, high, Places{0, 1, 4, 5}) + __builtin_shuffle(low, high, Places{2, 3, 6, 7});
+}
+
+// The differences are rounded to float once, their squares are exact in a double: fused into the sum
+// or not, the same bits.
+void pair_distances(const float* const* a, const float* const* b, std::size_t columns, double* sums) {
+  static_assert(kPairColumns == 4 && kQuantum % 4 == 0);
+  for (std::size_t first = 0; first < columns; first += kQuantum) {
+    Doubles total[kPairRows][kPairColumns] = {};
+    for (std::size_t c = first; c < first + kQuantum; c += 4) {
+      Quad right[kPairColumns];
+#pragma GCC unroll 8
+      for (std::size_t j = 0; j < kPairColumns; ++j) right[j] = *reinterpret_cast<const Quad*>(b[j] + c);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < kPairRows; ++i) {
+        const Quad left = *reinterpret_cast<const Quad*>(a[i] + c);
+#pragma GCC unroll 8
+        for (std::size_t j = 0; j < kPairColumns; ++j) {
+          const Doubles d = widen(left - right[j]);
+          total[i][j] += d * d;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < kPairRows; ++i)
+      *reinterpret_cast<Unaligned*>(sums + i * kPairColumns) += sums_of(total[i]);
+  }
+}
+
+}  // namespace
+}  // namespace fedge::aggregation
