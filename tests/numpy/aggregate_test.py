@@ -31,7 +31,7 @@ import safetensors_file
 from aggregation_rounds import run, write_round
 
 SEED = 20260
-ROUNDS_A_KIND = 3
+ROUNDS_A_KIND = 2
 OPTIMIZER_ROUNDS = 10
 LEAST_COMPARED = 10  # clear cases a rule, or the test has become hollow
 
@@ -318,6 +318,16 @@ def check_too_few(program, round_, trial, tally):
     tally.refused[trial.rule] += 1
 
 
+def compare_crowd(program, tally):
+    """More updates than the vector kernels take at a time."""
+    random = np.random.default_rng([SEED, 5000])
+    with tempfile.TemporaryDirectory() as directory:
+        round_ = write_round(f"colluders (crowd, seed {SEED})", directory, inputs.colluders(random, 130, 77), random)
+        for family in [means, by_coordinate, by_distance, by_norm, shortened_then]:
+            for trial in family(round_, random):
+                check(program, round_, trial, tally)
+
+
 def compare_bits(program, tally):
     """More parameters than the program reads at a time: right, and the same bits with other threads, with less
     memory and, where sums are exact or sorted, in another order of the files."""
@@ -353,7 +363,7 @@ def main():
     compare_rounds(program, only, tally)
     if only is not None:
         return
-    for compare in [compare_optimizers, compare_buckets, compare_minima, compare_bits]:
+    for compare in [compare_optimizers, compare_buckets, compare_minima, compare_crowd, compare_bits]:
         compare(program, tally)
     tally.print()
 
