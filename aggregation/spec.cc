@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdint>
 
-#include "aggregation/samplers/sampler.h"
-
 namespace fedge::aggregation {
 namespace {
 
@@ -84,8 +82,10 @@ SamplingSpec read_sampling(config::Reader& root) {
   const SamplingSpec defaults;
   SamplingSpec spec;
   config::Reader section = root.section("sampling");
-  const std::vector<std::string> kinds = sampler_kinds();
-  spec.kind = kinds[section.choice("kind", kinds, 0, "How clients are chosen for a round.")];
+  const auto& sampler = sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
+                                                       "How clients are chosen for a round.")];
+  spec.kind = sampler.name;
+  spec.make = sampler.read(section);
   spec.clients_per_round = static_cast<std::size_t>(
       section.integer("clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round),
                       {1, 1'000'000}, "Answers that complete a round."));
@@ -155,6 +155,7 @@ std::vector<PartDoc> describe_parts() {
       docs.push_back(std::move(doc));
     }
   };
+  describe("sampler", sampler_kinds());
   describe("planner", planner_kinds());
   describe("aggregator", aggregator_kinds());
   describe("server_optimizer", server_optimizer_kinds());

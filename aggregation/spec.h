@@ -13,6 +13,7 @@
 #include "aggregation/aggregators/registry.h"
 #include "aggregation/fixed_point.h"
 #include "aggregation/planners/planner.h"
+#include "aggregation/samplers/sampler.h"
 #include "aggregation/server_optimizers/server_optimizer.h"
 #include "core/config/reader.h"
 
@@ -20,6 +21,7 @@ namespace fedge::aggregation {
 
 struct SamplingSpec {
   std::string kind = "uniform";
+  SamplerFactory make;
   std::size_t clients_per_round = 10;
   // Asks ceil(clients_per_round * over_selection) clients; the round closes when clients_per_round have
   // answered.

@@ -8,11 +8,14 @@ cmake --build --preset release
 export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS on one thread, as our kernels are
 bin=build/release/bin
 grep -m 1 'model name' /proc/cpuinfo || true
-for program in bench_accumulator bench_codecs bench_libraries bench_link bench_round; do
+for program in bench_accumulator bench_robust bench_codecs bench_libraries bench_link bench_round; do
   if [ -x "$bin/$program" ]; then
     echo "== $program"
     "$bin/$program"
   fi
 done
+echo "== robust rules in NumPy, on 1 and on 2 threads of BLAS"
+OMP_NUM_THREADS=1 /usr/bin/python3 bench/aggregation/robust_numpy.py
+OMP_NUM_THREADS=2 /usr/bin/python3 bench/aggregation/robust_numpy.py
 echo "== training against PyTorch"
 bench/training/run.sh

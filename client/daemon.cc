@@ -77,8 +77,10 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task, const std::
       .client = task.client,
       .round = task.request.round,
       .coverage = task.request.coverage,
-      .control = task.control != nullptr ? task.control->values() : std::span<const float>()};
-  FEDGE_TRY(result, run.work.run(order, task.model.values(), memory, {}, stop));
+      .control = task.control != nullptr ? task.control->values() : std::span<const float>(),
+      .flip_labels = false,
+      .stop = stop};
+  FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
   if (run.work.remembers() && !stop.stop_requested()) FEDGE_TRY_VOID(run.memory.save(std::move(memory)));
   return result;
 }

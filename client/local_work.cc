@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "aggregation/control_variate.h"
 #include "aggregation/value_check.h"
 
 namespace fedge::client {
@@ -43,19 +44,54 @@ protocol::Manifest WorkResult::shape(const Digest& layout, const Coverage& cover
 }
 
 Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
-                                  AlignedBuffer<float> values, const std::stop_token& stop) {
+                                  AlignedBuffer<float> values) {
   WorkResult result;
   result.values = std::move(values);
   if (result.values.size() != order.coverage.count())
     result.values = AlignedBuffer<float>(order.coverage.count());
-  result.training = task_.train(order.client, order.round, model, result.values.span(), trainer_, stop);
+  FEDGE_TRY(training, train(order, model, memory, result.values.span()));
+  result.training = training;
   // A diverged model is this client's failure, not an update.
   if (!std::isfinite(result.training.mean_loss) || !protocol::all_finite(result.values.span()))
     return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
   result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
   encode(order, memory, result);
+  if (scaffold()) remember_control(order, memory, result);
   memory.round = order.round;
   return result;
+}
+
+Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
+                                               const ClientMemory& memory, std::span<float> update) {
+  const learn::TrainingSpec& spec = task_.spec().training;
+  if (scaffold()) {
+    if (order.control.size() != model.size())
+      return invalid("the coordinator sent no control variate, which the objective scaffold needs");
+    correction_.assign(order.control.begin(), order.control.end());
+    for (std::size_t i = 0; i < memory.control.size(); ++i)
+      correction_[i] = static_cast<float>(static_cast<double>(order.control[i]) -
+                                          static_cast<double>(memory.control[i]) * aggregation::kControlUnit);
+  }
+  return task_.train({.client = order.client,
+                      .round = order.round,
+                      .coverage = &order.coverage,
+                      .local = spec.local_model,
+                      .shares = spec.widths,
+                      .correction = correction_,
+                      .flip_labels = order.flip_labels,
+                      .stop = order.stop},
+                     model, update, trainer_);
+}
+
+// c_k+ = c_k - c - delta / (steps * eta), from the update as the coordinator sees it: both sides compute the
+// same change.
+void LocalWork::remember_control(const WorkOrder& order, ClientMemory& memory,
+                                 const WorkResult& result) const {
+  memory.control.resize(order.control.size());
+  const double scale = 1.0 / (static_cast<double>(result.training.steps) *
+                              static_cast<double>(task_.spec().training.learning_rate));
+  for (std::size_t i = 0; i < memory.control.size(); ++i)
+    memory.control[i] += aggregation::control_change(order.control[i], result.values.data()[i], scale);
 }
 
 void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult& result) const {

@@ -32,6 +32,8 @@ struct WorkOrder {
   RoundNumber round;
   Coverage coverage;               // to be trained and sent
   std::span<const float> control;  // SCAFFOLD: the server's control variate, model size; else empty
+  bool flip_labels = false;        // a simulation's poisoned client
+  std::stop_token stop;            // give up: the result is of no use
 };
 
 // An update, ready to be offered.
@@ -56,21 +58,26 @@ class LocalWork {
       : task_(task), compression_(compression), rng_(seed), trainer_(task.make_trainer()) {}
 
   // Whether a task goes on from what an earlier one left.
-  bool remembers() const { return compression_.error_feedback; }
+  bool remembers() const { return compression_.error_feedback || scaffold(); }
 
   // `model` is the whole model; `memory` is what the client's last accepted task left, and becomes what
   // this one leaves. `values` is memory to be used for the result, of the coverage's size or empty.
   // kInvalid if the training diverged.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
-                         AlignedBuffer<float> values = {}, const std::stop_token& stop = {});
+                         AlignedBuffer<float> values = {});
 
  private:
+  bool scaffold() const { return task_.spec().training.objective.kind == learn::ObjectiveKind::kScaffold; }
+  Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
+                                      const ClientMemory& memory, std::span<float> update);
   void encode(const WorkOrder& order, ClientMemory& memory, WorkResult& result) const;
+  void remember_control(const WorkOrder& order, ClientMemory& memory, const WorkResult& result) const;
 
   const learn::Task& task_;
   protocol::CompressionSpec compression_;
   Rng rng_;
   learn::Trainer trainer_;
+  std::vector<float> correction_;  // c - c_k, with SCAFFOLD
 };
 
 }  // namespace fedge::client

@@ -42,11 +42,8 @@ Result<std::unique_ptr<Model>> make_cnn_model(const ModelSpec& spec, const Input
   return make_cnn({input, spec.channels[0], spec.channels[1], spec.dense, classes});
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
-                                          std::size_t classes) {
-  if (spec.kind == ModelKind::kCnn) return make_cnn_model(spec, input, classes);
+Result<std::unique_ptr<Model>> make_any_dense_model(const ModelSpec& spec, const InputShape& input,
+                                                    std::size_t classes) {
   std::vector<std::size_t> widths{input.size()};
   if (spec.kind == ModelKind::kMlp) widths.insert(widths.end(), spec.hidden.begin(), spec.hidden.end());
   widths.push_back(classes);
@@ -55,6 +52,17 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShap
     parameters += static_cast<double>(widths[i]) * static_cast<double>(widths[i + 1]);
   FEDGE_TRY_VOID(bounded(parameters, "model.hidden"));
   return make_dense_model(widths);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
+                                          std::size_t classes) {
+  FEDGE_TRY(model, spec.kind == ModelKind::kCnn ? make_cnn_model(spec, input, classes)
+                                                : make_any_dense_model(spec, input, classes));
+  model->spec_ = spec;
+  model->input_ = input;
+  return model;
 }
 
 }  // namespace fedge::learn

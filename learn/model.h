@@ -12,6 +12,7 @@
 #include "core/rng.h"
 #include "learn/dataset.h"
 #include "learn/spec.h"
+#include "learn/trained_rows.h"
 
 namespace fedge::learn {
 
@@ -21,10 +22,27 @@ struct Batch {
   std::span<const std::uint8_t> labels;
 };
 
+// Multiply-adds that backward passes have issued, counted where they are. A convolution issues none for
+// gradients that are zero.
+struct Products {
+  std::uint64_t weights = 0;  // for gradients of weights
+  std::uint64_t inputs = 0;   // for gradients of a layer's inputs
+  Products& operator+=(const Products& more) {
+    weights += more.weights;
+    inputs += more.inputs;
+    return *this;
+  }
+};
+
 // Scratch of one thread for one model, sized for a largest batch; no allocation inside a step.
 class Workspace {
  public:
   virtual ~Workspace() = default;
+
+  // What a backward pass computes; every row of the model at first. Rows that are left out cost nothing:
+  // no weight gradient, and no input gradient below the lowest layer of which something is trained.
+  TrainedRows trained;
+  Products products;  // of all backward passes so far
 };
 
 class Model {
@@ -34,16 +52,20 @@ class Model {
   const std::shared_ptr<const ParameterLayout>& layout() const { return layout_; }
   std::size_t input_size() const { return input_size_; }
   std::size_t classes() const { return classes_; }
+  // What make_model() made it from.
+  const ModelSpec& spec() const { return spec_; }
+  const InputShape& input() const { return input_; }
 
   // Fills all parameters from fork("init", layer) streams of `rng`.
   virtual void initialise(std::span<float> parameters, const Rng& rng) const = 0;
   virtual std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const = 0;
 
-  // Mean cross-entropy of the batch; overwrites `gradient` (layout().size() floats) with its derivative.
+  // Mean cross-entropy of the batch; overwrites `gradient` (layout().size() floats) with its derivative,
+  // in the rows that the workspace says are trained and nowhere else.
   virtual float loss_and_gradient(std::span<const float> parameters, const Batch& batch,
                                   std::span<float> gradient, Workspace& workspace) const = 0;
   // One plain SGD step in place, w <- (1 - learning_rate * weight_decay) w - learning_rate * gradient,
-  // without storing the gradient; returns the loss before the step.
+  // without storing the gradient; returns the loss before the step. Moves the trained rows alone.
   virtual float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate,
                          float weight_decay, Workspace& workspace) const = 0;
   // Class scores before softmax: inputs is rows x input_size(), logits is rows x classes().
@@ -54,6 +76,12 @@ class Model {
   std::shared_ptr<const ParameterLayout> layout_;
   std::size_t input_size_ = 0;
   std::size_t classes_ = 0;
+
+ private:
+  friend Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
+                                                   std::size_t classes);
+  ModelSpec spec_;
+  InputShape input_;
 };
 
 // Builds the model for these inputs; an impossible one (a CNN over flat inputs, too many

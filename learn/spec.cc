@@ -16,6 +16,8 @@ const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet", "pathol
 const std::vector<std::string> kModelNames = {"softmax", "mlp", "cnn"};
 const std::vector<std::string> kDatasetNames = {"fashion-mnist"};
 const std::vector<std::string> kOptimizerNames = {"sgd"};
+const std::vector<std::string> kObjectiveNames = {"plain", "proximal", "scaffold"};
+const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested"};
 
 std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
@@ -110,6 +112,19 @@ ModelSpec read_model(config::Reader& reader) {
   return spec;
 }
 
+ObjectiveSpec read_objective(config::Reader& reader) {
+  ObjectiveSpec spec;
+  const std::size_t kind = reader.choice(
+      "kind", kObjectiveNames, 0, "What local training minimises; follows from strategy.kind if left out.");
+  spec.kind = static_cast<ObjectiveKind>(kind);
+  const bool proximal = spec.kind == ObjectiveKind::kProximal;
+  require_kind(reader, "mu", proximal,
+               "mu has no effect with kind = \"" + kObjectiveNames[kind] + "\", it belongs to proximal");
+  const double mu = reader.number("mu", 0.01, {0.0, 1e4}, "proximal: how much clients are held back.");
+  if (proximal) spec.mu = static_cast<float>(mu);
+  return spec;
+}
+
 TrainingSpec read_training(config::Reader& reader) {
   TrainingSpec spec;
   config::Reader optimizer = reader.section("optimizer");
@@ -122,6 +137,15 @@ TrainingSpec read_training(config::Reader& reader) {
   spec.weight_decay = static_cast<float>(optimizer.number(
       "weight_decay", 0.0, {0.0, 10.0}, "L2 penalty: this times the weight joins the gradient."));
   reader.adopt(optimizer);
+  config::Reader objective = reader.section("objective");
+  spec.objective = read_objective(objective);
+  reader.adopt(objective);
+  spec.local_model = static_cast<LocalModel>(
+      reader.choice("local_model", kLocalModelNames, 0,
+                    "What runs where a part of the model is trained; follows from strategy.planner."));
+  spec.widths =
+      reader.numbers("widths", std::vector<double>{}, {0.0, 1.0},
+                     "nested: shares of the width that a step may draw; follows from strategy.planner.");
   spec.local_epochs =
       to_size(reader.integer("local_epochs", static_cast<std::int64_t>(spec.local_epochs), {1, 10'000},
                              "Passes of a client over its own samples in one round."));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config/reader.h"
+#include "core/local_model.h"
 
 namespace fedge::learn {
 
@@ -40,12 +41,27 @@ struct ModelSpec {
   std::size_t dense = 512;                       // cnn: units of the hidden dense layer
 };
 
+enum class ObjectiveKind { kPlain, kProximal, kScaffold };
+
+// What local training minimises, with w the model that a round starts from and v the one in training.
+//   plain      the local loss
+//   proximal   the local loss + mu/2 ||v - w||^2 (FedProx; Li et al., MLSys 2020, section 3.2)
+//   scaffold   each gradient is moved by a correction c - c_k that comes with the round's assignment
+//              (SCAFFOLD; Karimireddy et al., ICML 2020, algorithm 1)
+struct ObjectiveSpec {
+  ObjectiveKind kind = ObjectiveKind::kPlain;
+  float mu = 0.0F;  // proximal; 0 is plain, to the bit
+};
+
 struct TrainingSpec {
   float learning_rate = 0.05F;
   float momentum = 0.0F;
   float weight_decay = 0.0F;
   std::size_t local_epochs = 1;
   std::size_t batch_size = 20;
+  ObjectiveSpec objective;
+  LocalModel local_model = LocalModel::kWhole;  // what runs where a part of the model is trained
+  std::vector<double> widths;                   // kNested: shares of the width that a step may draw
 };
 
 struct TaskSpec {

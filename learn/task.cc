@@ -1,12 +1,33 @@
 #include "learn/task.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <string>
 
 #include "core/check.h"
+#include "learn/submodel.h"
 
 namespace fedge::learn {
+namespace {
+
+// Leaves room for the slice itself among the trainer's sub-models.
+constexpr std::size_t kMaxShares = Submodels::kMost / 2;
+
+// The networks that nested training draws from: those of these shares that fit into the slice, and itself.
+std::vector<Widths> nested_widths(const Model& whole, std::span<const double> shares, const Widths& slice) {
+  std::vector<Widths> nested{slice};
+  for (const double share : shares) {
+    Widths widths = share_widths(whole, share);
+    if (std::equal(widths.begin(), widths.end(), slice.begin(), std::less_equal<>()))
+      nested.push_back(std::move(widths));
+  }
+  std::sort(nested.begin(), nested.end());
+  nested.erase(std::unique(nested.begin(), nested.end()), nested.end());
+  return nested;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint64_t seed) {
   FEDGE_TRY(data, load_train(spec.data));
@@ -37,14 +58,80 @@ std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
   return partition_.of(only_ ? 0 : client.value());
 }
 
-TrainingResult Task::train(ClientId client, RoundNumber round, std::span<const float> global,
-                           std::span<float> update, Trainer& trainer, const std::stop_token& stop) const {
-  FEDGE_CHECK(global.size() == model_->layout()->size() && update.size() == global.size(), "model size");
+Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const float> global,
+                                   std::span<float> update, Trainer& trainer) const {
+  FEDGE_CHECK(global.size() == model_->layout()->size(), "model size");
+  FEDGE_TRY_VOID(check(assignment));
+  const Coverage* coverage = assignment.coverage;
+  FEDGE_CHECK(update.size() == (coverage != nullptr ? coverage->count() : global.size()), "update size");
+  if (assignment.local == LocalModel::kNested ||
+      (assignment.local == LocalModel::kSlice && update.size() != global.size()))
+    return train_slice(assignment, global, update, trainer);
+  if (update.size() != global.size()) return train_part(assignment, global, update, trainer);
   std::copy(global.begin(), global.end(), update.begin());
-  const TrainingResult result = trainer.train(update, *data_, samples_of(client),
-                                              rng_.fork("train", round.value(), client.value()), stop);
+  const TrainingResult result = run(assignment, update, {.correction = assignment.correction}, trainer);
   for (std::size_t i = 0; i < update.size(); ++i) update[i] -= global[i];
   return result;
+}
+
+TrainingResult Task::train_part(const Assignment& assignment, std::span<const float> global,
+                                std::span<float> update, Trainer& trainer) const {
+  const std::span<float> trained = trainer.scratch();
+  std::copy(global.begin(), global.end(), trained.begin());
+  const TrainingResult result = run(
+      assignment, trained, {.coverage = assignment.coverage, .correction = assignment.correction}, trainer);
+  float* difference = update.data();
+  for (const Range& range : assignment.coverage->ranges())
+    for (std::size_t i = range.begin; i < range.end; ++i) *difference++ = trained[i] - global[i];
+  return result;
+}
+
+Result<TrainingResult> Task::train_slice(const Assignment& assignment, std::span<const float> global,
+                                         std::span<float> update, Trainer& trainer) const {
+  const Coverage all = Coverage::all(global.size());
+  const Coverage& slice = assignment.coverage != nullptr ? *assignment.coverage : all;
+  FEDGE_TRY(widths, slice_widths(*model_, slice));
+  std::vector<Widths> nested;
+  if (assignment.local == LocalModel::kNested) nested = nested_widths(*model_, assignment.shares, widths);
+  std::vector<float> correction(assignment.correction.empty() ? 0 : update.size());
+  if (!correction.empty()) gather(assignment.correction, slice, correction);
+  gather(global, slice, update);
+  const TrainingResult result =
+      run(assignment, update, {.slice = &widths, .nested = nested, .correction = correction}, trainer);
+  float* value = update.data();
+  for (const Range& range : slice.ranges())
+    for (std::size_t i = range.begin; i < range.end; ++i) *value++ -= global[i];
+  return result;
+}
+
+Result<void> Task::check(const Assignment& assignment) const {
+  const std::size_t size = model_->layout()->size();
+  if (assignment.coverage != nullptr && assignment.coverage->end() > size)
+    return invalid("the coverage reaches parameter " + std::to_string(assignment.coverage->end() - 1) +
+                   " of a model of " + std::to_string(size));
+  if (assignment.local == LocalModel::kNested && assignment.shares.size() > kMaxShares)
+    return invalid("the assignment has " + std::to_string(assignment.shares.size()) +
+                   " shares of the width, at most " + std::to_string(kMaxShares) + " are allowed");
+  for (const double share : assignment.shares)
+    if (!(share > 0 && share <= 1))
+      return invalid("a share of the width must be above 0 and at most 1, not " + std::to_string(share));
+  if (assignment.correction.empty()) return {};
+  if (spec_.training.objective.kind != ObjectiveKind::kScaffold)
+    return invalid("the assignment has a correction, which only the objective scaffold uses");
+  if (assignment.correction.size() != size)
+    return invalid("the correction has " + std::to_string(assignment.correction.size()) +
+                   " values, the model has " + std::to_string(size));
+  return {};
+}
+
+TrainingResult Task::run(const Assignment& assignment, std::span<float> parameters, TrainingOptions options,
+                         Trainer& trainer) const {
+  options.flip_labels = assignment.flip_labels;
+  options.max_steps = assignment.max_steps;
+  options.stop = assignment.stop;
+  options.finish = assignment.finish;
+  return trainer.train(parameters, *data_, samples_of(assignment.client),
+                       rng_.fork("train", assignment.round.value(), assignment.client.value()), options);
 }
 
 }  // namespace fedge::learn

@@ -11,6 +11,7 @@
 #include <stop_token>
 
 #include "core/ids.h"
+#include "core/local_model.h"
 #include "core/result.h"
 #include "core/rng.h"
 #include "learn/dataset.h"
@@ -20,6 +21,24 @@
 #include "learn/trainer.h"
 
 namespace fedge::learn {
+
+// One client's work in one round. Everything is lent for the call.
+struct Assignment {
+  ClientId client;
+  RoundNumber round;
+  const Coverage* coverage = nullptr;  // what is trained, and what the update speaks about; null: all
+  LocalModel local = LocalModel::kWhole;
+  // kNested: shares of the whole model's widths, in (0, 1]; those wider than the client's slice are passed
+  // over, the slice itself is always one of the networks drawn from.
+  std::span<const double> shares;
+  // Objective scaffold: c - c_k, of the whole model's size; empty: zero.
+  std::span<const float> correction;
+  // Trains towards classes - 1 - label: what a poisoned client of a simulation does.
+  bool flip_labels = false;
+  std::uint64_t max_steps = 0;  // optimizer steps after which training ends; 0: no limit but the epochs
+  std::stop_token stop;         // give up: the update is of no use
+  std::stop_token finish;       // end after the step in hand: the update counts
+};
 
 class Task {
  public:
@@ -37,16 +56,26 @@ class Task {
   // one that the task was built for.
   std::span<const std::uint32_t> samples_of(ClientId client) const;
 
-  // Local training of one client in one round, starting at `global`: writes update = trained - global
-  // (both model size). The result depends on the arguments and the run's seed alone.
-  // `trainer` must have been made for this task's model and training spec. After a request to stop,
-  // the update is of no use.
-  TrainingResult train(ClientId client, RoundNumber round, std::span<const float> global,
-                       std::span<float> update, Trainer& trainer, const std::stop_token& stop = {}) const;
+  // Local training of one client in one round, starting at `global` (model size): writes update = trained -
+  // global, packed over the coverage (coverage.count() floats). The result depends on the arguments and
+  // the run's seed alone; without a coverage it is what it was with a coverage of everything.
+  // `trainer` must have been made for this task's model and training spec. kInvalid: a coverage beyond the
+  // model or, for a slice, one that is none; a share or a correction that does not fit.
+  Result<TrainingResult> train(const Assignment& assignment, std::span<const float> global,
+                               std::span<float> update, Trainer& trainer) const;
   // A trainer for this task; one a thread.
   Trainer make_trainer() const { return Trainer(*model_, spec_.training); }
 
  private:
+  TrainingResult train_part(const Assignment& assignment, std::span<const float> global,
+                            std::span<float> update, Trainer& trainer) const;
+  Result<TrainingResult> train_slice(const Assignment& assignment, std::span<const float> global,
+                                     std::span<float> update, Trainer& trainer) const;
+  Result<void> check(const Assignment& assignment) const;
+  // Trains `parameters` on the client's samples with its stream of random numbers.
+  TrainingResult run(const Assignment& assignment, std::span<float> parameters, TrainingOptions options,
+                     Trainer& trainer) const;
+
   Task(const TaskSpec& spec, std::uint64_t seed, std::shared_ptr<const Dataset> data, Partition partition,
        std::unique_ptr<Model> model)
       : spec_(spec),

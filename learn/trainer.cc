@@ -3,34 +3,45 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/check.h"
+
 namespace fedge::learn {
+namespace {
+
+void reserve(AlignedBuffer<float>& buffer, std::size_t size) {
+  if (buffer.size() < size) buffer = AlignedBuffer<float>(size);
+}
+
+}  // namespace
 
 Trainer::Trainer(const Model& model, const TrainingSpec& spec)
     : model_(model),
       spec_(spec),
       workspace_(model.make_workspace(spec.batch_size)),
+      submodels_(model, spec.batch_size),
       batch_inputs_(spec.batch_size * model.input_size()),
-      batch_labels_(spec.batch_size) {
-  if (spec.momentum == 0.0F) return;
-  gradient_ = AlignedBuffer<float>(model.layout()->size());
-  velocity_ = AlignedBuffer<float>(model.layout()->size());
-}
+      batch_labels_(spec.batch_size) {}
 
 TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
                               std::span<const std::uint32_t> samples, const Rng& rng,
-                              const std::stop_token& stop) {
+                              const TrainingOptions& options) {
   TrainingResult result;
   result.samples = SampleCount(samples.size());
   if (samples.empty()) return result;
-  if (velocity_.size() > 0) std::memset(velocity_.data(), 0, velocity_.size() * sizeof(float));
+  Plan plan = make_plan(parameters, rng, options);
   order_.assign(samples.begin(), samples.end());
   double loss = 0;
-  for (std::size_t epoch = 0; epoch < spec_.local_epochs && !stop.stop_requested(); ++epoch) {
+  const auto ended = [&] {
+    return options.stop.stop_requested() || options.finish.stop_requested() ||
+           (options.max_steps > 0 && result.steps == options.max_steps);
+  };
+  for (std::size_t epoch = 0; epoch < spec_.local_epochs && !ended(); ++epoch) {
     Rng shuffle = rng.fork("epoch", epoch);
     shuffle.shuffle(std::span(order_));
-    for (std::size_t first = 0; first < order_.size() && !stop.stop_requested(); first += spec_.batch_size) {
+    for (std::size_t first = 0; first < order_.size() && !ended(); first += spec_.batch_size) {
       const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
-      loss += static_cast<double>(step(parameters, data, std::span(order_).subspan(first, count)));
+      const Batch batch = read_batch(data, std::span(order_).subspan(first, count), options.flip_labels);
+      loss += static_cast<double>(step(parameters, batch, options.correction, plan));
       ++result.steps;
     }
   }
@@ -38,26 +49,120 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
   return result;
 }
 
-float Trainer::step(std::span<float> parameters, const Dataset& data,
-                    std::span<const std::uint32_t> samples) {
+Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& rng,
+                                 const TrainingOptions& options) {
+  FEDGE_CHECK(options.correction.empty() || options.correction.size() == parameters.size(),
+              "a correction for each parameter");
+  FEDGE_CHECK(options.slice == nullptr || options.coverage == nullptr, "a slice is trained whole");
+  const ObjectiveSpec& objective = spec_.objective;
+  Plan plan{.model = &model_,
+            .workspace = workspace_.get(),
+            .moved = Coverage::all(parameters.size()),
+            .nested = {},
+            .widths = rng.fork("width"),
+            .pulled = objective.kind == ObjectiveKind::kProximal && objective.mu != 0.0F,
+            .in_place = false};
+  plan.in_place = spec_.momentum == 0.0F && !plan.pulled && options.correction.empty();
+  if (options.slice != nullptr) {
+    submodels_.make_room(1 + options.nested.size());
+    const Submodels::Entry& network = submodels_.find(*options.slice);
+    plan.model = network.model.get();
+    plan.workspace = network.workspace.get();
+    for (const Widths& widths : options.nested) {
+      Coverage slice = prefix_slice(*plan.model, widths);
+      const std::size_t size = slice.count();
+      plan.nested.push_back({&submodels_.find(widths), std::move(slice), size});
+    }
+    if (!plan.nested.empty()) reserve(thin_, parameters.size());
+  } else {
+    if (options.coverage != nullptr) plan.moved = *options.coverage;
+    workspace_->trained = trained_rows(*model_.layout(), plan.moved);
+    plan.in_place = plan.in_place && workspace_->trained.whole;
+  }
+  FEDGE_CHECK(parameters.size() == plan.model->layout()->size(), "model size");
+  if (!plan.in_place) reserve(gradient_, parameters.size());
+  if (spec_.momentum != 0.0F) {
+    reserve(velocity_, parameters.size());
+    std::memset(velocity_.data(), 0, parameters.size() * sizeof(float));
+  }
+  if (plan.pulled) {
+    reserve(start_, parameters.size());
+    std::copy(parameters.begin(), parameters.end(), start_.data());
+  }
+  return plan;
+}
+
+Batch Trainer::read_batch(const Dataset& data, std::span<const std::uint32_t> samples, bool flip_labels) {
   const std::size_t width = model_.input_size();
   for (std::size_t i = 0; i < samples.size(); ++i) {
     data.read_inputs(samples[i], batch_inputs_.span().subspan(i * width, width));
-    batch_labels_[i] = data.labels[samples[i]];
+    const std::uint8_t label = data.labels[samples[i]];
+    batch_labels_[i] = flip_labels ? static_cast<std::uint8_t>(data.classes - 1 - label) : label;
   }
-  const Batch batch{batch_inputs_.span().first(samples.size() * width),
-                    std::span(batch_labels_).first(samples.size())};
-  if (velocity_.size() == 0)
-    return model_.sgd_step(parameters, batch, spec_.learning_rate, spec_.weight_decay, *workspace_);
-  // PyTorch's SGD: v = momentum * v + gradient + weight_decay * w, w -= learning_rate * v.
-  const float loss = model_.loss_and_gradient(parameters, batch, gradient_.span(), *workspace_);
-  float* velocity = velocity_.data();
-  const float* gradient = gradient_.data();
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    velocity[i] = spec_.momentum * velocity[i] + (gradient[i] + spec_.weight_decay * parameters[i]);
-    parameters[i] -= spec_.learning_rate * velocity[i];
+  return {batch_inputs_.span().first(samples.size() * width), std::span(batch_labels_).first(samples.size())};
+}
+
+float Trainer::step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                    Plan& plan) {
+  if (!plan.nested.empty()) return nested_step(parameters, batch, correction, plan);
+  if (plan.in_place)
+    return plan.model->sgd_step(parameters, batch, spec_.learning_rate, spec_.weight_decay, *plan.workspace);
+  const float loss = plan.model->loss_and_gradient(
+      parameters, batch, gradient_.span().first(parameters.size()), *plan.workspace);
+  for (const Range& range : plan.moved.ranges())
+    descend(range, gradient_.data() + range.begin, parameters, correction, plan.pulled);
+  return loss;
+}
+
+float Trainer::nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                           Plan& plan) {
+  const Nested& drawn = plan.nested[plan.widths.below(plan.nested.size())];
+  const Model& model = *drawn.network->model;
+  Workspace& workspace = *drawn.network->workspace;
+  const std::span<float> thin = thin_.span().first(drawn.size);
+  gather(parameters, drawn.slice, thin);
+  if (plan.in_place) {
+    const float loss = model.sgd_step(thin, batch, spec_.learning_rate, spec_.weight_decay, workspace);
+    scatter(thin, drawn.slice, parameters);
+    return loss;
+  }
+  const float loss = model.loss_and_gradient(thin, batch, gradient_.span().first(drawn.size), workspace);
+  float* gradient = gradient_.data();
+  for (const Range& range : drawn.slice.ranges()) {
+    descend(range, gradient, parameters, correction, plan.pulled);
+    gradient += range.size();
   }
   return loss;
+}
+
+void Trainer::descend(const Range& range, float* gradient, std::span<float> parameters,
+                      std::span<const float> correction, bool pulled) {
+  float* w = parameters.data() + range.begin;
+  const std::size_t count = range.size();
+  if (pulled) {
+    const float* start = start_.data() + range.begin;
+    for (std::size_t i = 0; i < count; ++i) gradient[i] += spec_.objective.mu * (w[i] - start[i]);
+  }
+  if (!correction.empty()) {
+    const float* moved_by = correction.data() + range.begin;
+    for (std::size_t i = 0; i < count; ++i) gradient[i] += moved_by[i];
+  }
+  if (spec_.momentum == 0.0F) {
+    for (std::size_t i = 0; i < count; ++i)
+      w[i] -= spec_.learning_rate * (gradient[i] + spec_.weight_decay * w[i]);
+    return;
+  }
+  // PyTorch's SGD: v = momentum * v + gradient + weight_decay * w, w -= learning_rate * v.
+  float* velocity = velocity_.data() + range.begin;
+  for (std::size_t i = 0; i < count; ++i) {
+    velocity[i] = spec_.momentum * velocity[i] + (gradient[i] + spec_.weight_decay * w[i]);
+    w[i] -= spec_.learning_rate * velocity[i];
+  }
+}
+
+std::span<float> Trainer::scratch() {
+  reserve(scratch_, model_.layout()->size());
+  return scratch_.span();
 }
 
 }  // namespace fedge::learn

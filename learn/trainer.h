@@ -1,25 +1,50 @@
-// Trainer: local training of one client, E epochs of mini-batch SGD in place on a parameter vector.
-// Single-threaded and deterministic; a simulator keeps one per thread and reuses it for all clients.
+// Trainer: local training of one client, E epochs of mini-batch SGD in place on a parameter vector: of the
+// whole model, of a coverage of it, or of a sub-model. Single-threaded and deterministic; a simulator
+// keeps one per thread and reuses it for all clients.
+// Memory: scratch of one batch for each network trained; with momentum 8 bytes a parameter, with another
+// objective than plain up to 8.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "core/aligned_buffer.h"
+#include "core/coverage.h"
 #include "core/ids.h"
 #include "core/rng.h"
 #include "learn/dataset.h"
 #include "learn/model.h"
 #include "learn/spec.h"
+#include "learn/submodel.h"
 
 namespace fedge::learn {
 
 struct TrainingResult {
-  SampleCount samples;      // distinct samples trained on: the update's weight
+  SampleCount samples;  // those that were to be trained on: the update's weight, however many steps were made
   std::uint64_t steps = 0;  // optimizer steps
-  double mean_loss = 0;     // over the steps, each loss taken before its step
+  double mean_loss = 0;     // cross-entropy over the steps, each taken before its step
+};
+
+// What one training does beside the run's spec. Everything is lent for the call.
+struct TrainingOptions {
+  // Whole model: what moves; everything else keeps its bits. Null: all.
+  const Coverage* coverage = nullptr;
+  // The parameters are those of the sub-model with these widths. Null: the whole model's.
+  const Widths* slice = nullptr;
+  // With slice: each step trains the first units of a network drawn evenly from these, none wider than the
+  // slice (ordered dropout; Horvath et al., FjORD, NeurIPS 2021, section 3.1), from rng.fork("width").
+  // Empty: all of the slice.
+  std::span<const Widths> nested;
+  // Added to each gradient: c - c_k of SCAFFOLD, of the parameters' size; empty: nothing.
+  std::span<const float> correction;
+  bool flip_labels = false;     // as if each label were classes - 1 - label
+  std::uint64_t max_steps = 0;  // 0: no limit but the epochs
+  // Both end training between two steps, with the steps made so far.
+  std::stop_token stop;    // give up: nobody wants the result
+  std::stop_token finish;  // that is enough: the result counts (FedProx's partial work)
 };
 
 class Trainer {
@@ -28,24 +53,57 @@ class Trainer {
   Trainer(const Model& model, const TrainingSpec& spec);
 
   // Trains `parameters` in place on these samples, shuffled anew each epoch from rng.fork("epoch", e);
-  // the last batch of an epoch may be smaller. `samples` may be empty: nothing happens. A request to
-  // stop ends it between two steps, with the steps made so far.
+  // the last batch of an epoch may be smaller. `samples` may be empty: nothing happens. The proximal
+  // objective pulls towards what `parameters` are at the beginning. Without momentum, pull and correction,
+  // and with a coverage of whole rows, a step stores no gradient.
   TrainingResult train(std::span<float> parameters, const Dataset& data,
                        std::span<const std::uint32_t> samples, const Rng& rng,
-                       const std::stop_token& stop = {});
+                       const TrainingOptions& options = {});
+
+  // The whole model's size in floats; made at first use, not touched by train().
+  std::span<float> scratch();
+  // Of all training of the whole model so far, sub-models apart.
+  const Products& products() const { return workspace_->products; }
 
  private:
-  // One optimizer step on these samples; returns the loss before it.
-  float step(std::span<float> parameters, const Dataset& data, std::span<const std::uint32_t> samples);
+  struct Nested {
+    const Submodels::Entry* network;
+    Coverage slice;  // of `parameters`
+    std::size_t size;
+  };
+  // What all steps of one training share.
+  struct Plan {
+    const Model* model;  // of `parameters`
+    Workspace* workspace;
+    Coverage moved;
+    std::vector<Nested> nested;
+    Rng widths;
+    bool pulled;    // towards start_
+    bool in_place;  // no gradient is stored
+  };
+
+  Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
+  Batch read_batch(const Dataset& data, std::span<const std::uint32_t> samples, bool flip_labels);
+  // One optimizer step; returns the loss before it.
+  float step(std::span<float> parameters, const Batch& batch, std::span<const float> correction, Plan& plan);
+  float nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                    Plan& plan);
+  // Moves these parameters along their gradients.
+  void descend(const Range& range, float* gradient, std::span<float> parameters,
+               std::span<const float> correction, bool pulled);
 
   const Model& model_;
   TrainingSpec spec_;
   std::unique_ptr<Workspace> workspace_;
+  Submodels submodels_;
   AlignedBuffer<float> batch_inputs_;
   std::vector<std::uint8_t> batch_labels_;
   std::vector<std::uint32_t> order_;
-  AlignedBuffer<float> gradient_;  // only with momentum
+  AlignedBuffer<float> gradient_;  // those below only as far as they are needed
   AlignedBuffer<float> velocity_;
+  AlignedBuffer<float> start_;
+  AlignedBuffer<float> thin_;  // parameters of a nested network
+  AlignedBuffer<float> scratch_;
 };
 
 }  // namespace fedge::learn

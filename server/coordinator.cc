@@ -12,8 +12,7 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/limits.h"
-#include "server/data_directory.h"
-#include "server/engine/make_engine.h"
+#include "server/coordinator_parts.h"
 #include "server/enrolment.h"
 #include "server/gatekeeper.h"
 #include "server/run_state.h"
@@ -21,25 +20,9 @@
 #include "server/uploads.h"
 
 namespace fedge::server {
-namespace {
-
-constexpr std::size_t kMaxStoredPayload = std::size_t{64} << 30;
-
-}  // namespace
-
 class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl> {
  public:
-  // What create() has opened and built, in the order in which it must be destroyed last to first.
-  struct Parts {
-    DirectoryLock lock;
-    std::unique_ptr<learn::Model> model;
-    std::shared_ptr<const learn::Dataset> test;
-    std::unique_ptr<protocol::ChunkStore> models;   // made here
-    std::unique_ptr<protocol::ChunkStore> updates;  // clients'
-    std::unique_ptr<ThreadPool> threads;
-    std::unique_ptr<RunState> state;
-    std::unique_ptr<RunEngine> engine;
-  };
+  using Parts = CoordinatorParts;
 
   Impl(boost::asio::io_context& io, const CoordinatorOptions& options, Parts parts)
       : io_(io),
@@ -72,6 +55,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void send(ClientId client, const protocol::Message& message);
   void fetch(const RunEngine::Fetch& fetch);
   void fold(const RunEngine::Fold& fold);
+  // `object` holds its values, and is let go of then; null for an update that was not sent.
+  void fold(aggregation::Update update, std::shared_ptr<protocol::StoredObject> object);
   void close_round(const RunEngine::CloseRound& close);
   void fail(const Error& error);
   void finish();
@@ -239,6 +224,13 @@ void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
                         [&](const RunEngine::Send& message) { send(message.client, message.message); },
                         [&](const RunEngine::Fetch& offered) { fetch(offered); },
                         [&](const RunEngine::Fold& accepted) { fold(accepted); },
+                        [&](const RunEngine::Count& unsent) {
+                          fold({.client = unsent.client,
+                                .weight = unsent.weight,
+                                .coverage = unsent.coverage,
+                                .values = nullptr},
+                               nullptr);
+                        },
                         [&](const RunEngine::Discard& dropped) { uploads_->discard(dropped.client); },
                         [&](const RunEngine::CloseRound& close) { close_round(close); },
                         [&](const RunEngine::Finished& finished) {
@@ -283,20 +275,26 @@ void Coordinator::Impl::fetch(const RunEngine::Fetch& offered) {
 }
 
 void Coordinator::Impl::fold(const RunEngine::Fold& accepted) {
-  boost::asio::post(worker_, [self = shared_from_this(), accepted, upload = uploads_->take(accepted.client)] {
-    const aggregation::Update update{.client = accepted.client,
-                                     .weight = accepted.weight,
-                                     .steps = accepted.steps,
-                                     .norm = upload.norm,
-                                     .factor = accepted.factor,
-                                     .coverage = upload.object->manifest().coverage,
-                                     .values = std::make_shared<StoredValues>(upload.object)};
-    const auto folded = self->state_.fold({&update, 1});
-    boost::asio::post(self->io_, [self, folded, object = upload.object] {
-      self->uploads_->release(*object);
-      if (!folded) self->fail(folded.error());
-    });
-  });
+  const Upload upload = uploads_->take(accepted.client);
+  fold({.client = accepted.client,
+        .weight = accepted.weight,
+        .steps = accepted.steps,
+        .norm = upload.norm,
+        .factor = accepted.factor,
+        .coverage = upload.object->manifest().coverage,
+        .values = std::make_shared<StoredValues>(upload.object)},
+       upload.object);
+}
+
+void Coordinator::Impl::fold(aggregation::Update update, std::shared_ptr<protocol::StoredObject> object) {
+  boost::asio::post(worker_,
+                    [self = shared_from_this(), update = std::move(update), object = std::move(object)] {
+                      const auto folded = self->state_.fold({&update, 1});
+                      boost::asio::post(self->io_, [self, folded, object] {
+                        if (object) self->uploads_->release(*object);
+                        if (!folded) self->fail(folded.error());
+                      });
+                    });
 }
 
 void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
@@ -364,25 +362,9 @@ Coordinator::~Coordinator() { impl_->shut_down(); }
 Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context& io,
                                                          const CoordinatorOptions& options,
                                                          const RunConfig& run) {
-  FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
-  FEDGE_TRY(lock, DirectoryLock::acquire(options.data_directory));
-  FEDGE_TRY(key, open_coordinator_key(options.data_directory));
-  FEDGE_TRY(identity, protocol::make_tls_identity(key));
-  FEDGE_TRY(test, learn::load_test(run.task.data));
-  // Said here rather than by every client. A host may lack the training set; its clients do not.
-  const auto possible = learn::check_partition(run.task.data, Rng(run.seed));
-  if (!possible && possible.error().code != ErrorCode::kNotFound) return possible.error();
-  FEDGE_TRY(model, learn::make_model(run.task.model, test->shape, test->classes));
-  const auto chunks = options.data_directory / "chunks";
-  FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kMaxStoredPayload));
-  FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kMaxStoredPayload));
-  auto threads = std::make_unique<ThreadPool>(options.threads);
-  FEDGE_TRY(state, RunState::create(run, *model, *test, *models, *threads));
-  FEDGE_TRY(engine, make_engine(state));
-  const auto impl = std::make_shared<Impl>(
-      io, options,
-      Impl::Parts{std::move(lock), std::move(model), std::move(test), std::move(models), std::move(updates),
-                  std::move(threads), std::make_unique<RunState>(std::move(state)), std::move(engine)});
+  FEDGE_TRY(parts, open_coordinator(options, run));
+  FEDGE_TRY(identity, protocol::make_tls_identity(parts.key));
+  const auto impl = std::make_shared<Impl>(io, options, std::move(parts));
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(write_file_atomic(options.data_directory / "address",
                                    protocol::to_string(impl->listener_->local_address()) + "\n"));

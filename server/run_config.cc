@@ -5,6 +5,7 @@
 #include "core/crypto/sha256.h"
 #include "protocol/limits.h"
 #include "protocol/text.h"
+#include "server/recipe.h"
 
 namespace fedge::server {
 namespace {
@@ -41,6 +42,8 @@ RunConfig read_sections(config::Reader& root) {
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many);
   run.strategy = aggregation::read_strategy(root);
   run.compression = protocol::read_compression(root);
+  run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;
+  check_recipe(run, root);
   run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : clients;
   root.ignore("simulation");
   return run;
@@ -49,14 +52,15 @@ RunConfig read_sections(config::Reader& root) {
 }  // namespace
 
 Result<RunConfig> read_run_config(const config::Document& document) {
-  config::Reader root(document.root, "", document.name);
+  const config::Table resolved = resolve_recipe(document.root);
+  config::Reader root(resolved, "", document.name);
   RunConfig run = read_sections(root);
   FEDGE_TRY_VOID(root.finish());
   config::Table task;
   std::vector<std::string> sections = learn::task_sections();
   sections.emplace_back("compression");
   for (const std::string& name : sections)
-    if (const auto it = document.root.find(name); it != document.root.end()) task.insert(*it);
+    if (const auto it = resolved.find(name); it != resolved.end()) task.insert(*it);
   run.task_text = config::canonical_toml(task);
   if (run.task_text.size() > protocol::kMaxTaskText)
     return invalid(

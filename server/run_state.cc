@@ -41,6 +41,8 @@ RunState::RunState(const RunConfig& config, const learn::Model& model, const lea
            .fixed_point = config.strategy.fixed_point,
            .max_updates = contributors(config),
            .local_momentum = static_cast<double>(config.task.training.momentum),
+           .local_proximal = static_cast<double>(config.task.training.learning_rate) *
+                             static_cast<double>(config.task.training.objective.mu),
            .seed = config.seed})),
       optimizer_(config.strategy.server_optimizer(model.layout()->size())) {}
 

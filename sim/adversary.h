@@ -19,6 +19,7 @@ class Adversary {
       : spec_(spec), rng_(rng), pool_(pool), hostile_(choose_attackers(spec, clients, rng)) {}
 
   bool hostile(ClientId client) const { return hostile_[client.value()]; }
+  bool flips_labels(ClientId client) const { return spec_.kind == AttackKind::kLabelFlip && hostile(client); }
   // This client has got work in the round.
   void assigned(ClientId client, TrainingJob job);
   // The computed update of a hostile client becomes the attack.

@@ -236,7 +236,8 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
                      .coverage = start.coverage,
                      .last_round = at(id).engine.task()->last_round,
                      .global = at(id).models.at(start.round),
-                     .finish = finish});
+                     .finish = finish,
+                     .flip_labels = adversary_.flips_labels(id)});
   // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
   protocol::UpdateOffer offer{.run = state_.config().id, .round = start.round};
   schedule(finish, id,
@@ -260,14 +261,21 @@ void Simulation::client_sends(ClientId id, const protocol::Message& message) {
 
 void Simulation::perform(const server::RunEngine::Effect& effect) {
   using Server = server::RunEngine;
-  std::visit(Overloaded{[&](const Server::Assign& work) { assign(work); },
-                        [&](const Server::Send& send) { server_sends(send.client, send.message); },
-                        [&](const Server::Fetch& fetch) { fetch_update(fetch); },
-                        [&](const Server::Fold& accepted) { fold(accepted); }, [&](const Server::Discard&) {},
-                        [&](const Server::CloseRound& close) { close_round(close); },
-                        [&](const Server::Finished&) { finished_ = true; },
-                        [&](const Event& event) { report(event); }},
-             effect);
+  std::visit(
+      Overloaded{[&](const Server::Assign& work) { assign(work); },
+                 [&](const Server::Send& send) { server_sends(send.client, send.message); },
+                 [&](const Server::Fetch& fetch) { fetch_update(fetch); },
+                 [&](const Server::Fold& accepted) { fold(accepted); },
+                 [&](const Server::Count& unsent) {
+                   waiting_.push_back({.client = unsent.client,
+                                       .weight = unsent.weight,
+                                       .coverage = unsent.coverage,
+                                       .values = nullptr});
+                 },
+                 [&](const Server::Discard&) {}, [&](const Server::CloseRound& close) { close_round(close); },
+                 [&](const Server::Finished&) { finished_ = true; },
+                 [&](const Event& event) { report(event); }},
+      effect);
 }
 
 Result<void> Simulation::load_global() {

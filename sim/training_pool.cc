@@ -55,7 +55,9 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   const client::WorkOrder order{.client = work.client,
                                 .round = work.job.round,
                                 .coverage = work.job.coverage,
-                                .control = control != nullptr ? control->values() : std::span<const float>()};
+                                .control = control != nullptr ? control->values() : std::span<const float>(),
+                                .flip_labels = work.job.flip_labels,
+                                .stop = {}};
   auto done = worker.run(order, work.job.global.model->values(), work.memory, std::move(work.buffer));
   if (!done) {
     work.outcome.failure = done.error();

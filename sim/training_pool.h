@@ -59,6 +59,7 @@ struct TrainingJob {
   RoundNumber last_round;  // whose memory it goes on from
   GlobalState global;
   Time finish;
+  bool flip_labels = false;  // a poisoned client's
 };
 
 class TrainingPool {

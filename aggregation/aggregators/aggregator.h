@@ -41,6 +41,7 @@ struct Update {
   double norm = 0;          // Euclidean norm of its values
   double factor = 1;        // its values count this many times (a staleness discount, 1 / probability)
   Coverage coverage;
+  // Null: all zeros. The update counts in the mean's denominator, but was not sent; only for linear rules.
   std::shared_ptr<const UpdateValues> values;
 };
 

@@ -32,6 +32,10 @@ class Mean final : public Aggregator {
     std::vector<UpdateView> in_memory;
     for (const Update& update : updates) {
       UpdateView view = view_of(update);
+      if (!update.values) {
+        FEDGE_TRY_VOID(accumulator_.open(view));
+        continue;
+      }
       view.values = update.values->in_memory();
       if (!view.values.empty())
         in_memory.push_back(view);

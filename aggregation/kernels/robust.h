@@ -1,7 +1,7 @@
 // The inner loops of the rules that look at individual updates: columns sorted by a network of
 // comparators, and squared distances between pairs of updates; one set per instruction set, chosen at
 // run time. All sets give the same bits: minimum, maximum and comparison are exact, sums are taken in
-// one fixed order, and what is fused into a sum somewhere is exact anyway.
+// one fixed order, and no product is fused into one.
 // Every value must be finite. Cost: see each function; nothing is allocated.
 #pragma once
 
@@ -49,7 +49,7 @@ struct RobustKernel {
   void (*closest_mean)(const ColumnsInput& input, double* out);
   // sums[i * kPairColumns + j] += sum over c of (a[i][c] - b[j][c])^2, for kPairRows rows a and
   // kPairColumns rows b; `columns` is a multiple of kQuantum.
-  void (*pair_distances)(const float* const* a, const float* const* b, std::size_t columns, double* sums);
+  void (*pair_distances)(const double* const* a, const double* const* b, std::size_t columns, double* sums);
 };
 
 // Those this processor can run, the fastest first, the portable one last.

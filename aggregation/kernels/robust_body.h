@@ -3,17 +3,12 @@
 // for a newer processor must not be the copy that the linker picks for everybody.
 #pragma once
 
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
-
 #include "aggregation/kernels/robust.h"
 
 namespace fedge::aggregation {
 namespace {
 
 // The compiler's own vectors: they are split where the instruction set has none of this width.
-using Quad [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
 using Doubles [[gnu::vector_size(32)]] = double;
 using Unaligned [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
 
@@ -92,15 +87,6 @@ void closest_mean(const ColumnsInput& input, double* out) {
   }
 }
 
-// GCC 12 makes five instructions of what is one.
-inline Doubles widen(Quad values) {
-#if defined(__AVX__)
-  return _mm256_cvtps_pd(values);
-#else
-  return __builtin_convertvector(values, Doubles);
-#endif
-}
-
 // The sum of each vector's four values, in the four places of the result.
 inline Doubles sums_of(const Doubles (&t)[4]) {
   using Places [[gnu::vector_size(32)]] = std::int64_t;
@@ -111,22 +97,20 @@ inline Doubles sums_of(const Doubles (&t)[4]) {
   return __builtin_shuffle(low, high, Places{0, 1, 4, 5}) + __builtin_shuffle(low, high, Places{2, 3, 6, 7});
 }
 
-// The differences are rounded to float once, their squares are exact in a double: fused into the sum
-// or not, the same bits.
-void pair_distances(const float* const* a, const float* const* b, std::size_t columns, double* sums) {
+void pair_distances(const double* const* a, const double* const* b, std::size_t columns, double* sums) {
   static_assert(kPairColumns == 4 && kQuantum % 4 == 0);
   for (std::size_t first = 0; first < columns; first += kQuantum) {
     Doubles total[kPairRows][kPairColumns] = {};
     for (std::size_t c = first; c < first + kQuantum; c += 4) {
-      Quad right[kPairColumns];
+      Doubles right[kPairColumns];
 #pragma GCC unroll 8
-      for (std::size_t j = 0; j < kPairColumns; ++j) right[j] = *reinterpret_cast<const Quad*>(b[j] + c);
+      for (std::size_t j = 0; j < kPairColumns; ++j) right[j] = *reinterpret_cast<const Unaligned*>(b[j] + c);
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < kPairRows; ++i) {
-        const Quad left = *reinterpret_cast<const Quad*>(a[i] + c);
+        const Doubles left = *reinterpret_cast<const Unaligned*>(a[i] + c);
 #pragma GCC unroll 8
         for (std::size_t j = 0; j < kPairColumns; ++j) {
-          const Doubles d = widen(left - right[j]);
+          const Doubles d = left - right[j];
           total[i][j] += d * d;
         }
       }

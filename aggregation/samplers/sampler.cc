@@ -2,35 +2,22 @@
 
 #include <array>
 
+#include "aggregation/samplers/optimal.h"
 #include "aggregation/samplers/uniform.h"
-#include "core/check.h"
 
 namespace fedge::aggregation {
-namespace {
 
-struct Entry {
-  const char* kind;
-  std::unique_ptr<Sampler> (*make)(const SamplingSpec&);
-};
-
-constexpr std::array kSamplers = {
-    Entry{"uniform",
-          [](const SamplingSpec&) -> std::unique_ptr<Sampler> { return std::make_unique<UniformSampler>(); }},
-};
-
-}  // namespace
-
-std::vector<std::string> sampler_kinds() {
-  std::vector<std::string> kinds;
-  kinds.reserve(kSamplers.size());
-  for (const Entry& entry : kSamplers) kinds.emplace_back(entry.kind);
-  return kinds;
+std::vector<double> Sampler::probabilities(std::span<const TrainedClient> trained) {
+  return std::vector<double>(trained.size(), 1.0);
 }
 
-std::unique_ptr<Sampler> make_sampler(const SamplingSpec& spec) {
-  for (const Entry& entry : kSamplers)
-    if (spec.kind == entry.kind) return entry.make(spec);
-  FEDGE_CHECK(false, "no sampler of this kind: " + spec.kind);
+std::span<const SamplerKind> sampler_kinds() {
+  static constexpr std::array kKinds = {
+      SamplerKind{"uniform", "McMahan et al. 2017", "every set of clients is equally likely", read_uniform},
+      SamplerKind{"optimal", "Chen, Horvath, Richtarik 2022; Dabaja and El-Azouzi 2026",
+                  "all selected clients train, those whose updates matter upload", read_optimal},
+  };
+  return kKinds;
 }
 
 }  // namespace fedge::aggregation

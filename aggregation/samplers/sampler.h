@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "aggregation/spec.h"
+#include "core/config/reader.h"
 #include "core/ids.h"
 #include "core/rng.h"
 
@@ -27,16 +27,40 @@ struct SelectionRequest {
   Rng rng;                                // this decision's own stream
 };
 
+// A client that has trained and says how much its update would move the model.
+struct TrainedClient {
+  ClientId client;
+  SampleCount samples;
+  double norm = 0;   // Euclidean, of its update
+  double share = 1;  // part of the model that it would upload, in (0, 1]
+};
+
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // At most `count` distinct clients of the candidates, sorted; all of them if there are no more.
+  // Who trains: at most `count` distinct clients of the candidates, sorted; all of them if there are no more.
   virtual std::vector<ClientId> select(const SelectionRequest& request) = 0;
+  // Whether not everybody who has trained uploads: then probabilities() is asked once they all have said
+  // how large their updates are.
+  virtual bool draws_uploads() const { return false; }
+  // With which probability in (0, 1] each of these uploads, drawn independently.
+  virtual std::vector<double> probabilities(std::span<const TrainedClient> trained);
+  // Whether an upload stands for those not drawn as well: it counts 1 / p, and the mean is over everybody
+  // who has trained (Horvitz and Thompson). Otherwise the mean is over the uploads as they are.
+  virtual bool unbiased() const { return false; }
 };
 
-// Names of the samplers there are; the first is the default.
-std::vector<std::string> sampler_kinds();
-// spec.kind must be one of sampler_kinds(), as read_sampling() sees to.
-std::unique_ptr<Sampler> make_sampler(const SamplingSpec& spec);
+using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
+
+struct SamplerKind {
+  const char* name;
+  const char* paper;
+  const char* summary;
+  // Reads the kind's own options from [sampling].
+  SamplerFactory (*read)(config::Reader& section);
+};
+
+// The first is the default.
+std::span<const SamplerKind> sampler_kinds();
 
 }  // namespace fedge::aggregation

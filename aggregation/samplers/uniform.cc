@@ -19,4 +19,8 @@ std::vector<ClientId> UniformSampler::select(const SelectionRequest& request) {
   return clients;
 }
 
+SamplerFactory read_uniform(config::Reader&) {
+  return []() -> std::unique_ptr<Sampler> { return std::make_unique<UniformSampler>(); };
+}
+
 }  // namespace fedge::aggregation

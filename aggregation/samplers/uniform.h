@@ -15,4 +15,6 @@ class UniformSampler final : public Sampler {
   std::vector<ClientId> select(const SelectionRequest& request) override;
 };
 
+SamplerFactory read_uniform(config::Reader& section);
+
 }  // namespace fedge::aggregation

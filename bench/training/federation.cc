@@ -25,7 +25,9 @@ Result<void> Federation::train_round() {
   parallel_.for_each(trainers_.size(), [&](std::size_t thread) {
     for (std::size_t i = next++; i < clients.size(); i = next++) {
       const learn::TrainingResult result =
-          workload_.task->train(clients[i], number, model_, updates_[i].span(), trainers_[thread]);
+          workload_.task
+              ->train({.client = clients[i], .round = number}, model_, updates_[i].span(), trainers_[thread])
+              .value();
       views[i] = {result.samples, &whole_, updates_[i].span()};
     }
   });

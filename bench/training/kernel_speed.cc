@@ -97,7 +97,7 @@ void print_row(const learn::Kernels& kernels, const NamedShape& named, double pe
     return operations;
   });
   const double update = speed([&] {
-    kernels.dense_update(s, a.dy.data(), a.x.data(), 1.0F, a.w.data());
+    kernels.dense_update(s, {0, s.out}, a.dy.data(), a.x.data(), 1.0F, a.w.data());
     return operations;
   });
   const std::string shape = std::to_string(s.rows) + "x" + std::to_string(s.in) + "x" + std::to_string(s.out);
@@ -113,6 +113,7 @@ void print_row(const learn::Kernels& kernels, const NamedConvolution& named, dou
   const learn::ConvolutionShape& s = named.shape;
   const std::size_t weights = s.out * s.patch();
   const learn::Convolution layer(s, {0, weights, s.patch(), s.out});
+  const learn::LayerRows rows = learn::all_rows(s.out);
   learn::ConvolutionSpace space(s, kernels, 1);
   AlignedBuffer<float> parameters(weights + s.out), gradient(weights + s.out);
   AlignedBuffer<float> x(s.input_size()), dx(s.input_size()), dy(s.output_size());
@@ -125,7 +126,8 @@ void print_row(const learn::Kernels& kernels, const NamedConvolution& named, dou
     return pass;
   });
   const double backward = speed([&] {
-    layer.backward(kernels, parameters.data(), 1, x.data(), dy.data(), named.first ? nullptr : dx.data(),
+    layer.backward(kernels, rows,
+                   {1, parameters.data(), x.data(), dy.data(), named.first ? nullptr : dx.data()},
                    {gradient.data(), 0.0F}, space);
     return named.first ? pass : 2 * pass;
   });

@@ -69,7 +69,7 @@ void compare(const DenseShape& shape) {
   const auto own = [&](int pass) {
     if (pass == 0) kernels.dense_forward(shape, o.x.data(), o.w.data(), o.bias.data(), o.y.data());
     if (pass == 1) kernels.dense_backward(shape, o.y.data(), o.w.data(), o.dx.data());
-    if (pass == 2) kernels.dense_update(shape, o.y.data(), o.x.data(), 1.0F, o.w.data());
+    if (pass == 2) kernels.dense_update(shape, {0, shape.out}, o.y.data(), o.x.data(), 1.0F, o.w.data());
   };
   const auto eigen = [&](int pass) {
     if (pass == 0) y.noalias() = x * w.transpose();

@@ -198,10 +198,12 @@ inline void update_outputs(const DenseShape& s, const float* dy, const float* x,
   if (i < s.in) update_tile<O, 1, false>(s, dy, x + i, keep, w + i, s.in - i);
 }
 
-void dense_update(const DenseShape& s, const float* dy, const float* x, float keep, float* w) {
-  std::size_t o = 0;
-  for (; o + kTileRows <= s.out; o += kTileRows) update_outputs<kTileRows>(s, dy + o, x, keep, w + o * s.in);
-  for (; o < s.out; ++o) update_outputs<1>(s, dy + o, x, keep, w + o * s.in);
+void dense_update(const DenseShape& s, const Outputs& outputs, const float* dy, const float* x, float keep,
+                  float* w) {
+  std::size_t o = outputs.begin;
+  for (; o + kTileRows <= outputs.end; o += kTileRows)
+    update_outputs<kTileRows>(s, dy + o, x, keep, w + o * s.in);
+  for (; o < outputs.end; ++o) update_outputs<1>(s, dy + o, x, keep, w + o * s.in);
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 namespace fedge::learn::FEDGE_KERNELS {
 namespace {
 
-void bias_update(const DenseShape& s, const float* dy, float keep, float* bias) {
-  for (std::size_t o = 0; o < s.out; ++o) bias[o] = keep == 0.0F ? 0.0F : keep * bias[o];
+void bias_update(const DenseShape& s, const Outputs& outputs, const float* dy, float keep, float* bias) {
+  for (std::size_t o = outputs.begin; o < outputs.end; ++o) bias[o] = keep == 0.0F ? 0.0F : keep * bias[o];
   for (std::size_t r = 0; r < s.rows; ++r)
-    for (std::size_t o = 0; o < s.out; ++o) bias[o] += dy[r * s.out + o];
+    for (std::size_t o = outputs.begin; o < outputs.end; ++o) bias[o] += dy[r * s.out + o];
 }
 
 void relu(float* y, std::size_t count) {

@@ -18,6 +18,12 @@ struct DenseShape {
   std::size_t out = 0;
 };
 
+// Some of a dense layer's outputs: begin <= end <= out.
+struct Outputs {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
 // A convolution over one image: x is (height + 4) x (width + 4) x in, border included; y is
 // height x width x (panels * Kernels::panel), the last outputs being there to fill a panel.
 struct ConvolutionPanels {
@@ -63,10 +69,13 @@ struct Kernels {
   // dx = dy w.
   void (*dense_backward)(const DenseShape& shape, const float* dy, const float* w, float* dx);
   // w = keep * w + dy^T x; with keep = 0, w is written and never read. A gradient has keep = 0; an SGD
-  // step keep = 1 and dy scaled by minus the learning rate.
-  void (*dense_update)(const DenseShape& shape, const float* dy, const float* x, float keep, float* w);
-  // bias = keep * bias + column sums of dy (rows x out).
-  void (*bias_update)(const DenseShape& shape, const float* dy, float keep, float* bias);
+  // step keep = 1 and dy scaled by minus the learning rate. Only the rows of w that belong to `outputs` are
+  // read or written; a row gets the same bits whichever others are computed with it.
+  void (*dense_update)(const DenseShape& shape, const Outputs& outputs, const float* dy, const float* x,
+                       float keep, float* w);
+  // bias = keep * bias + column sums of dy (rows x out), of `outputs` alone, as above.
+  void (*bias_update)(const DenseShape& shape, const Outputs& outputs, const float* dy, float keep,
+                      float* bias);
   // y = max(y, 0).
   void (*relu)(float* y, std::size_t count);
   // dy = 0 where y <= 0: y is the layer's output after relu.

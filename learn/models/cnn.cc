@@ -48,12 +48,14 @@ class Cnn final : public LayeredModel {
   explicit Cnn(const CnnShape& shape)
       : shape_(shape),
         layout_being_built_(std::make_shared<ParameterLayout>()),
-        conv1_({shape.input.height, shape.input.width, shape.input.channels, shape.channels1},
-               add_layer(*layout_being_built_, "conv1", {shape.channels1, shape.input.channels, 5, 5}, 0)),
+        conv1_(
+            {shape.input.height, shape.input.width, shape.input.channels, shape.channels1},
+            add_layer(*layout_being_built_, "conv1", {shape.channels1, shape.input.channels, 5, 5}, kConv1)),
         conv2_({shape.input.height / 2, shape.input.width / 2, shape.channels1, shape.channels2},
-               add_layer(*layout_being_built_, "conv2", {shape.channels2, shape.channels1, 5, 5}, 1)),
-        dense_(add_layer(*layout_being_built_, "dense1", {shape.dense, conv2_.shape().output_size()}, 2)),
-        output_(add_layer(*layout_being_built_, "dense2", {shape.classes, shape.dense}, 3)) {
+               add_layer(*layout_being_built_, "conv2", {shape.channels2, shape.channels1, 5, 5}, kConv2)),
+        dense_(
+            add_layer(*layout_being_built_, "dense1", {shape.dense, conv2_.shape().output_size()}, kDense)),
+        output_(add_layer(*layout_being_built_, "dense2", {shape.classes, shape.dense}, kOutput)) {
     layout_ = std::move(layout_being_built_);
     input_size_ = shape.input.size();
     classes_ = shape.classes;
@@ -66,7 +68,9 @@ class Cnn final : public LayeredModel {
   }
 
   std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const override {
-    return std::make_unique<CnnWorkspace>(conv1_.shape(), conv2_.shape(), shape_, max_batch);
+    auto workspace = std::make_unique<CnnWorkspace>(conv1_.shape(), conv2_.shape(), shape_, max_batch);
+    workspace->trained = trained_rows(*layout_, Coverage::all(layout_->size()));
+    return workspace;
   }
 
   void forward(std::span<const float> parameters, std::span<const float> inputs, std::span<float> logits,
@@ -94,23 +98,57 @@ class Cnn final : public LayeredModel {
                       const Destination& destination, Workspace& workspace) const override {
     auto& s = static_cast<CnnWorkspace&>(workspace);
     const std::size_t rows = batch.labels.size();
-    const float* w = parameters.data();
     run_forward(parameters, batch.inputs.data(), rows, s);
     const float loss =
         cross_entropy(kernels(), s.logits.span().first(rows * classes_), batch.labels, classes_, scale);
-    layer_backward(kernels(), output_, w + output_.weight, rows, s.dense.data(), s.logits.data(),
-                   s.dense_gradient.data(), destination);
-    kernels().relu_backward(s.dense.data(), s.dense_gradient.data(), rows * dense_.out);
-    layer_backward(kernels(), dense_, w + dense_.weight, rows, s.flat.data(), s.dense_gradient.data(),
-                   s.flat_gradient.data(), destination);
-    transpose(s.flat_gradient.data(), rows, conv2_.shape().out, conv2_.shape().pooled(),
-              s.conv2_gradient.data());
-    conv2_.backward(kernels(), w + conv2_.layer().weight, rows, s.conv1.output.data(),
-                    s.conv2_gradient.data(), s.conv1_gradient.data(), destination, s.conv2);
-    conv1_.backward(kernels(), w + conv1_.layer().weight, rows, batch.inputs.data(), s.conv1_gradient.data(),
-                    nullptr, destination, s.conv1);
+    backward_dense(parameters.data(), rows, destination, s);
+    backward_convolutions(parameters.data(), {batch.inputs.data(), rows}, destination, s);
     return loss;
   }
+
+  // From the logits' gradient to that of what conv2 gives, as far down as something is trained.
+  void backward_dense(const float* w, std::size_t rows, const Destination& destination,
+                      CnnWorkspace& s) const {
+    const std::size_t lowest = s.trained.lowest();
+    if (lowest > kOutput) return;
+    s.products += layer_backward(kernels(), output_, s.trained.layers[kOutput],
+                                 {rows, w + output_.weight, s.dense.data(), s.logits.data(),
+                                  lowest < kOutput ? s.dense_gradient.data() : nullptr},
+                                 destination);
+    if (lowest > kDense) return;
+    kernels().relu_backward(s.dense.data(), s.dense_gradient.data(), rows * dense_.out);
+    s.products += layer_backward(kernels(), dense_, s.trained.layers[kDense],
+                                 {rows, w + dense_.weight, s.flat.data(), s.dense_gradient.data(),
+                                  lowest < kDense ? s.flat_gradient.data() : nullptr},
+                                 destination);
+  }
+
+  struct Images {
+    const float* pixels;
+    std::size_t rows;
+  };
+  void backward_convolutions(const float* w, const Images& images, const Destination& destination,
+                             CnnWorkspace& s) const {
+    const std::size_t lowest = s.trained.lowest();
+    if (lowest > kConv2) return;
+    transpose(s.flat_gradient.data(), images.rows, conv2_.shape().out, conv2_.shape().pooled(),
+              s.conv2_gradient.data());
+    s.products +=
+        conv2_.backward(kernels(), s.trained.layers[kConv2],
+                        {images.rows, w + conv2_.layer().weight, s.conv1.output.data(),
+                         s.conv2_gradient.data(), lowest < kConv2 ? s.conv1_gradient.data() : nullptr},
+                        destination, s.conv2);
+    if (lowest > kConv1) return;
+    s.products += conv1_.backward(
+        kernels(), s.trained.layers[kConv1],
+        {images.rows, w + conv1_.layer().weight, images.pixels, s.conv1_gradient.data(), nullptr},
+        destination, s.conv1);
+  }
+
+  static constexpr std::size_t kConv1 = 0;  // the layers' numbers in the layout
+  static constexpr std::size_t kConv2 = 1;
+  static constexpr std::size_t kDense = 2;
+  static constexpr std::size_t kOutput = 3;
 
   CnnShape shape_;
   std::shared_ptr<ParameterLayout> layout_being_built_;

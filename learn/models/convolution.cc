@@ -10,12 +10,12 @@ namespace {
 constexpr std::size_t kKernel = ConvolutionShape::kKernel;
 constexpr std::size_t kReach = kKernel / 2;
 
-// use(weight, o, k, at) for each weight of the model, in order: it belongs to output o and row k of the
+// use(weight, o, k, at) for each weight of these outputs, in order: it belongs to output o and row k of the
 // kernel, where it is at place `at` of the run.
 template <class Use>
-void for_each_weight(const ConvolutionShape& shape, Use use) {
-  std::size_t weight = 0;
-  for (std::size_t o = 0; o < shape.out; ++o)
+void for_each_weight(const ConvolutionShape& shape, const Range& outputs, Use use) {
+  std::size_t weight = outputs.begin * shape.patch();
+  for (std::size_t o = outputs.begin; o < outputs.end; ++o)
     for (std::size_t c = 0; c < shape.in; ++c)
       for (std::size_t k = 0; k < kKernel; ++k)
         for (std::size_t column = 0; column < kKernel; ++column) use(weight++, o, k, column * shape.in + c);
@@ -48,10 +48,11 @@ void Convolution::pack_weights(std::size_t panel, std::span<const float> paramet
                                ConvolutionSpace& space) const {
   const float* weights = parameters.data() + layer_.weight;
   float* packed = space.packed_weights.data();
-  for_each_weight(shape_, [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
-    packed[o / panel * panel * shape_.patch() + (k * shape_.run() + at) * panel + o % panel] =
-        weights[weight];
-  });
+  for_each_weight(shape_, {0, shape_.out},
+                  [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
+                    packed[o / panel * panel * shape_.patch() + (k * shape_.run() + at) * panel + o % panel] =
+                        weights[weight];
+                  });
   std::copy_n(parameters.data() + layer_.bias, shape_.out, space.packed_bias.data());
 }
 
@@ -83,40 +84,45 @@ void Convolution::forward(const Kernels& kernels, std::span<const float> paramet
   }
 }
 
-// For each channel: the pixels where its gradient is not zero, as places in the padded image.
-void Convolution::list_channel_rows(const float* output, const std::int32_t* winners, const float* dy,
+struct Convolution::Image {
+  const float* x;
+  const float* output;
+  const std::int32_t* winners;
+  const float* dy;
+};
+
+// For each of these channels: the pixels where its gradient is not zero, as places in the padded image.
+void Convolution::list_channel_rows(const std::vector<Range>& channels, const Image& image,
                                     ConvolutionSpace& space) const {
-  for (std::size_t c = 0; c < shape_.out; ++c)
-    space.channel_rows[c] = {space.pixel_terms.data() + c * shape_.pooled(), 0,
-                             static_cast<std::uint32_t>(c * kKernel * shape_.wide_run())};
+  const auto [pixels, output, winners, dy] = image;
+  for (const Range& range : channels)
+    for (std::size_t c = range.begin; c < range.end; ++c)
+      space.channel_rows[c] = {space.pixel_terms.data() + c * shape_.pooled(), 0,
+                               static_cast<std::uint32_t>(c * kKernel * shape_.wide_run())};
+  std::size_t at = 0;
   for (std::size_t y = 0; y < shape_.height; y += 2) {
-    for (std::size_t x = 0; x < shape_.width; x += 2) {
+    for (std::size_t x = 0; x < shape_.width; x += 2, at += shape_.out) {
       const std::size_t corner = y * shape_.padded_line() + x * shape_.in;
       const std::array<std::uint32_t, 4> places = {
           static_cast<std::uint32_t>(corner), static_cast<std::uint32_t>(corner + shape_.in),
           static_cast<std::uint32_t>(corner + shape_.padded_line()),
           static_cast<std::uint32_t>(corner + shape_.padded_line() + shape_.in)};
-      Term* terms = space.pixel_terms.data();
-      for (std::size_t c = 0; c < shape_.out; ++c, terms += shape_.pooled()) {
-        // Written always, kept only if it counts: no branch to mispredict.
-        std::uint32_t& count = space.channel_rows[c].count;
-        terms[count] = {places[static_cast<std::size_t>(winners[c])], dy[c]};
-        count += output[c] > 0.0F ? 1 : 0;
+      for (const Range& range : channels) {
+        Term* terms = space.pixel_terms.data() + range.begin * shape_.pooled();
+        for (std::size_t c = range.begin; c < range.end; ++c, terms += shape_.pooled()) {
+          // Written always, kept only if it counts: no branch to mispredict.
+          std::uint32_t& count = space.channel_rows[c].count;
+          terms[count] = {places[static_cast<std::size_t>(winners[at + c])], dy[at + c]};
+          count += output[at + c] > 0.0F ? 1 : 0;
+        }
       }
-      output += shape_.out;
-      winners += shape_.out;
-      dy += shape_.out;
     }
-  }
-  for (std::size_t c = 0; c < shape_.out; ++c) {
-    const TermRow& row = space.channel_rows[c];
-    for (std::uint32_t i = 0; i < row.count; ++i) space.bias_gradient.data()[c] += row.terms[i].factor;
   }
 }
 
 // For each pixel: the channels that have a gradient there, as places in the wide weights.
-void Convolution::list_pixel_rows(const float* output, const std::int32_t* winners, const float* dy,
-                                  ConvolutionSpace& space) const {
+void Convolution::list_pixel_rows(const Image& image, ConvolutionSpace& space) const {
+  auto [pixels, output, winners, dy] = image;
   Term* terms = space.channel_terms.data();
   TermRow* row = space.pixel_rows.data();
   const std::uint32_t step = static_cast<std::uint32_t>(kKernel * shape_.wide_run());
@@ -144,49 +150,78 @@ void Convolution::list_pixel_rows(const float* output, const std::int32_t* winne
   }
 }
 
-void Convolution::backward(const Kernels& kernels, const float* weights, std::size_t rows, const float* x,
-                           const float* dy, float* dx, const Destination& destination,
-                           ConvolutionSpace& space) const {
-  const std::size_t run = shape_.run();
-  const std::size_t wide = shape_.wide_run();
-  // The destination may be the weights themselves, which are needed unchanged until the end.
-  std::memset(space.weight_gradient.data(), 0, space.weight_gradient.size() * sizeof(float));
+// The destination may be the weights themselves, which are needed unchanged until the end: gradients are
+// summed up apart.
+void Convolution::clear_gradients(const LayerRows& trained, ConvolutionSpace& space) const {
+  const std::size_t row = kKernel * shape_.wide_run();
+  for (const Range& outputs : trained.weights)
+    std::memset(space.weight_gradient.data() + outputs.begin * row, 0, outputs.size() * row * sizeof(float));
   std::memset(space.bias_gradient.data(), 0, space.bias_gradient.size() * sizeof(float));
-  if (dx != nullptr)
-    for_each_weight(shape_, [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
-      space.wide_weights.data()[(o * kKernel + k) * wide + at] = weights[weight];
-    });
-  for (std::size_t image = 0; image < rows; ++image) {
-    const std::size_t at = image * shape_.output_size();
-    add_border(x + image * shape_.input_size(), space.padded.data());
-    list_channel_rows(space.output.data() + at, space.winners.data() + at, dy + at, space);
+}
+
+std::uint64_t Convolution::add_weight_gradients(const Kernels& kernels, const LayerRows& trained,
+                                                const Image& image, ConvolutionSpace& space) const {
+  add_border(image.x, space.padded.data());
+  list_channel_rows(trained.either, image, space);
+  for (const Range& outputs : trained.biases)
+    for (std::size_t c = outputs.begin; c < outputs.end; ++c) {
+      const TermRow& row = space.channel_rows[c];
+      for (std::uint32_t i = 0; i < row.count; ++i) space.bias_gradient.data()[c] += row.terms[i].factor;
+    }
+  std::uint64_t products = 0;
+  for (const Range& outputs : trained.weights) {
+    const TermRows rows{space.channel_rows.data() + outputs.begin, outputs.size()};
     for (std::size_t k = 0; k < kKernel; ++k)
-      kernels.add_terms({space.channel_rows.data(), space.channel_rows.size()},
-                        space.padded.data() + k * shape_.padded_line(), run,
-                        space.weight_gradient.data() + k * wide);
-    if (dx == nullptr) continue;
-    list_pixel_rows(space.output.data() + at, space.winners.data() + at, dy + at, space);
+      kernels.add_terms(rows, space.padded.data() + k * shape_.padded_line(), shape_.run(),
+                        space.weight_gradient.data() + k * shape_.wide_run());
+    for (std::size_t c = 0; c < rows.count; ++c) products += rows.rows[c].count * shape_.patch();
+  }
+  return products;
+}
+
+Products Convolution::backward(const Kernels& kernels, const LayerRows& trained, const LayerPass& pass,
+                               const Destination& destination, ConvolutionSpace& space) const {
+  const std::size_t wide = shape_.wide_run();
+  clear_gradients(trained, space);
+  if (pass.dx != nullptr)
+    for_each_weight(shape_, {0, shape_.out},
+                    [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
+                      space.wide_weights.data()[(o * kKernel + k) * wide + at] = pass.weights[weight];
+                    });
+  Products products;
+  for (std::size_t row = 0; row < pass.rows; ++row) {
+    const std::size_t at = row * shape_.output_size();
+    const Image image{pass.x + row * shape_.input_size(), space.output.data() + at, space.winners.data() + at,
+                      pass.dy + at};
+    if (!trained.either.empty()) products.weights += add_weight_gradients(kernels, trained, image, space);
+    if (pass.dx == nullptr) continue;
+    list_pixel_rows(image, space);
+    for (const TermRow& pixel : space.pixel_rows) products.inputs += pixel.count * shape_.patch();
     std::memset(space.padded_gradient.data(), 0, space.padded_gradient.size() * sizeof(float));
     for (std::size_t k = 0; k < kKernel; ++k)
       kernels.add_terms({space.pixel_rows.data(), space.pixel_rows.size()},
-                        space.wide_weights.data() + k * wide, run,
+                        space.wide_weights.data() + k * wide, shape_.run(),
                         space.padded_gradient.data() + k * shape_.padded_line());
-    remove_border(space.padded_gradient.data(), dx + image * shape_.input_size());
+    remove_border(space.padded_gradient.data(), pass.dx + row * shape_.input_size());
   }
-  add_gradients(destination, space);
+  add_gradients(trained, destination, space);
+  return products;
 }
 
-void Convolution::add_gradients(const Destination& destination, const ConvolutionSpace& space) const {
+void Convolution::add_gradients(const LayerRows& trained, const Destination& destination,
+                                const ConvolutionSpace& space) const {
   const float keep = destination.keep;
   const auto add = [keep](float& value, float gradient) {
     value = keep == 0.0F ? gradient : keep * value + gradient;
   };
   float* weights = destination.values + layer_.weight;
-  for_each_weight(shape_, [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
-    add(weights[weight], space.weight_gradient.data()[(o * kKernel + k) * shape_.wide_run() + at]);
-  });
+  for (const Range& outputs : trained.weights)
+    for_each_weight(shape_, outputs, [&](std::size_t weight, std::size_t o, std::size_t k, std::size_t at) {
+      add(weights[weight], space.weight_gradient.data()[(o * kKernel + k) * shape_.wide_run() + at]);
+    });
   float* bias = destination.values + layer_.bias;
-  for (std::size_t o = 0; o < shape_.out; ++o) add(bias[o], space.bias_gradient.data()[o]);
+  for (const Range& outputs : trained.biases)
+    for (std::size_t o = outputs.begin; o < outputs.end; ++o) add(bias[o], space.bias_gradient.data()[o]);
 }
 
 }  // namespace fedge::learn

@@ -64,19 +64,24 @@ class Convolution {
   // x: rows images; the result is in space.output.
   void forward(const Kernels& kernels, std::span<const float> parameters, std::size_t rows, const float* x,
                ConvolutionSpace& space) const;
-  // dy: with respect to space.output. dx (with respect to x) may be null.
-  void backward(const Kernels& kernels, const float* weights, std::size_t rows, const float* x,
-                const float* dy, float* dx, const Destination& destination, ConvolutionSpace& space) const;
+  // pass.dy: with respect to space.output. Only the trained rows reach the destination. Returns what
+  // was issued.
+  Products backward(const Kernels& kernels, const LayerRows& trained, const LayerPass& pass,
+                    const Destination& destination, ConvolutionSpace& space) const;
 
  private:
   void pack_weights(std::size_t panel, std::span<const float> parameters, ConvolutionSpace& space) const;
   void add_border(const float* image, float* padded) const;
   void remove_border(const float* padded, float* image) const;
-  void list_channel_rows(const float* output, const std::int32_t* winners, const float* dy,
+  struct Image;  // one image of what backward reads
+  std::uint64_t add_weight_gradients(const Kernels& kernels, const LayerRows& trained, const Image& image,
+                                     ConvolutionSpace& space) const;
+  void list_channel_rows(const std::vector<Range>& channels, const Image& image,
                          ConvolutionSpace& space) const;
-  void list_pixel_rows(const float* output, const std::int32_t* winners, const float* dy,
-                       ConvolutionSpace& space) const;
-  void add_gradients(const Destination& destination, const ConvolutionSpace& space) const;
+  void list_pixel_rows(const Image& image, ConvolutionSpace& space) const;
+  void clear_gradients(const LayerRows& trained, ConvolutionSpace& space) const;
+  void add_gradients(const LayerRows& trained, const Destination& destination,
+                     const ConvolutionSpace& space) const;
 
   ConvolutionShape shape_;
   Layer layer_;

@@ -42,7 +42,9 @@ class DenseModel final : public LayeredModel {
   }
 
   std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const override {
-    return std::make_unique<DenseWorkspace>(layers_, max_batch);
+    auto workspace = std::make_unique<DenseWorkspace>(layers_, max_batch);
+    workspace->trained = trained_rows(*layout_, Coverage::all(layout_->size()));
+    return workspace;
   }
 
   void forward(std::span<const float> parameters, std::span<const float> inputs, std::span<float> logits,
@@ -73,12 +75,13 @@ class DenseModel final : public LayeredModel {
     run_forward(parameters, batch.inputs.data(), rows, space);
     const auto logits = space.outputs.back().span().first(rows * classes_);
     const float loss = cross_entropy(kernels(), logits, batch.labels, classes_, scale);
+    const std::size_t lowest = space.trained.lowest();
     const float* dy = logits.data();
-    for (std::size_t i = layers_.size(); i-- > 0;) {
+    for (std::size_t i = layers_.size(); i-- > lowest;) {
       const float* x = i > 0 ? space.outputs[i - 1].data() : batch.inputs.data();
-      float* dx = i > 0 ? space.gradients[i - 1].data() : nullptr;
-      layer_backward(kernels(), layers_[i], parameters.data() + layers_[i].weight, rows, x, dy, dx,
-                     destination);
+      float* dx = i > lowest ? space.gradients[i - 1].data() : nullptr;
+      space.products += layer_backward(kernels(), layers_[i], space.trained.layers[i],
+                                       {rows, parameters.data() + layers_[i].weight, x, dy, dx}, destination);
       if (dx != nullptr) kernels().relu_backward(x, dx, rows * layers_[i].in);
       dy = dx;
     }

@@ -29,12 +29,23 @@ void layer_forward(const Kernels& kernels, const Layer& layer, std::span<const f
                         parameters.data() + layer.bias, y);
 }
 
-void layer_backward(const Kernels& kernels, const Layer& layer, const float* weights, std::size_t rows,
-                    const float* x, const float* dy, float* dx, const Destination& destination) {
-  const DenseShape shape = shape_of(layer, rows);
-  if (dx != nullptr) kernels.dense_backward(shape, dy, weights, dx);
-  kernels.dense_update(shape, dy, x, destination.keep, destination.values + layer.weight);
-  kernels.bias_update(shape, dy, destination.keep, destination.values + layer.bias);
+Products layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
+                        const LayerPass& pass, const Destination& destination) {
+  const DenseShape shape = shape_of(layer, pass.rows);
+  Products products;
+  if (pass.dx != nullptr) {
+    kernels.dense_backward(shape, pass.dy, pass.weights, pass.dx);
+    products.inputs += pass.rows * layer.out * layer.in;
+  }
+  for (const Range& outputs : trained.weights) {
+    kernels.dense_update(shape, {outputs.begin, outputs.end}, pass.dy, pass.x, destination.keep,
+                         destination.values + layer.weight);
+    products.weights += pass.rows * outputs.size() * layer.in;
+  }
+  for (const Range& outputs : trained.biases)
+    kernels.bias_update(shape, {outputs.begin, outputs.end}, pass.dy, destination.keep,
+                        destination.values + layer.bias);
+  return products;
 }
 
 }  // namespace fedge::learn

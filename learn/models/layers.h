@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"
 #include "learn/model.h"
+#include "learn/trained_rows.h"
 
 namespace fedge::learn {
 
@@ -31,7 +32,7 @@ void initialise_layer(const Layer& layer, std::span<float> parameters, Rng rng);
 // How a backward pass treats what it computes: a gradient of its own (keep 0), or a step on the
 // parameters in place (keep 1 - learning_rate * weight_decay; the loss gradient is already scaled).
 struct Destination {
-  float* values;
+  float* values;  // of the whole model
   float keep;
 };
 
@@ -56,11 +57,21 @@ class LayeredModel : public Model {
 
 inline DenseShape shape_of(const Layer& layer, std::size_t rows) { return {rows, layer.in, layer.out}; }
 
+// What one layer's backward pass reads, and dx.
+struct LayerPass {
+  std::size_t rows = 0;            // of the batch
+  const float* weights = nullptr;  // the layer's own
+  const float* x = nullptr;        // its inputs
+  const float* dy = nullptr;       // with respect to its outputs
+  float* dx = nullptr;             // written: with respect to x; null if it is not needed
+};
+
 // y (rows x out) from x (rows x in).
 void layer_forward(const Kernels& kernels, const Layer& layer, std::span<const float> parameters,
                    std::size_t rows, const float* x, float* y);
-// dx (rows x in; none if null) from dy, then weights and bias. dx is taken from the old weights.
-void layer_backward(const Kernels& kernels, const Layer& layer, const float* weights, std::size_t rows,
-                    const float* x, const float* dy, float* dx, const Destination& destination);
+// dx (rows x in; none if null) from dy, then the trained rows of weights and bias. dx is taken from the old
+// weights. Returns what was issued.
+Products layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
+                        const LayerPass& pass, const Destination& destination);
 
 }  // namespace fedge::learn

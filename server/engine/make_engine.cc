@@ -10,7 +10,7 @@ Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
   FEDGE_TRY(planner, config.strategy.planner({.layout = state.layout(),
                                               .clients = config.task.data.partition.clients,
                                               .rng = Rng(config.seed)}));
-  Deciders deciders{aggregation::make_sampler(config.sampling), std::move(planner)};
+  Deciders deciders{config.sampling.make(), std::move(planner)};
   const aggregation::ScheduleSpec& schedule = config.strategy.schedule;
   std::unique_ptr<RunEngine> engine;
   if (schedule.buffered)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "aggregation/accumulator.h"
 #include "server/engine/offer_check.h"
 
 namespace fedge::server {
@@ -35,6 +36,7 @@ std::optional<Time> RoundEngine::next_deadline() const {
 
 void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kCollecting || context.now < deadline_) return;
+  if (!drawn_ && count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
   close("deadline", effects);
 }
 
@@ -93,6 +95,12 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   task.samples = offered.offer.samples;
   task.steps = offered.offer.steps;
   task.train_loss = offered.offer.train_loss;
+  if (!drawn_) {
+    task.state = TaskState::kOffered;
+    task.offer = offered.offer;
+    close_if_complete(context, effects);
+    return;
+  }
   effects.push_back(Fetch{offered.client, offered.offer});
 }
 
@@ -111,7 +119,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
   }
   task->state = TaskState::kDone;
   last_rounds_[stored.client] = stored.round;
-  effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, 1.0});
+  effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, task->factor});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
   close_if_complete(context, effects);
 }
@@ -183,6 +191,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   round_ = next(round_);
   deadline_ = context.now + rules_.deadline;
   tasks_.clear();
+  drawn_ = !deciders_.sampler->draws_uploads();
   // 100 times 1.1 is a little more than 110 in binary.
   const auto wanted = static_cast<std::size_t>(
       std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
@@ -214,6 +223,12 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
   task.state = state;
   effects.push_back(
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
+  if (drawn_ && deciders_.sampler->draws_uploads()) {
+    // Its place in the mean stays, as that of an update of zeros: nobody can take it over any more.
+    if (deciders_.sampler->unbiased()) effects.push_back(Count{client, round_, task.samples, task.coverage});
+    close_if_complete(context, effects);
+    return;
+  }
   const auto pool = candidates(true);
   const auto substitute =
       deciders_.sampler->select({.round = round_,
@@ -229,14 +244,65 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
   close_if_complete(context, effects);
 }
 
+void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {
+  drawn_ = true;
+  deadline_ = context.now + rules_.deadline;  // for the uploads
+  std::vector<aggregation::TrainedClient> trained;
+  for (auto& [client, task] : tasks_) {
+    if (task.state == TaskState::kOffered) {
+      const double share =
+          static_cast<double>(task.coverage.count()) / static_cast<double>(rules_.parameters);
+      trained.push_back({client, task.samples, task.offer->norm, share});
+    } else if (task.state == TaskState::kAssigned) {
+      task.state = TaskState::kFailed;
+      effects.push_back(
+          Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained"}});
+    }
+  }
+  const auto probabilities = deciders_.sampler->probabilities(trained);
+  Rng rng = context.rng.fork("draw", round_.value());
+  std::size_t drawn = 0;
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    const ClientId client = trained[i].client;
+    Task& task = tasks_.at(client);
+    if (rng.uniform() < probabilities[i]) {
+      ++drawn;
+      task.state = TaskState::kFetching;
+      // The sums have this much room for one client.
+      const double most =
+          static_cast<double>(rules_.max_samples.value()) / static_cast<double>(task.samples.value());
+      if (deciders_.sampler->unbiased())
+        task.factor = std::min({1.0 / probabilities[i], most, aggregation::kMaxFactor});
+      effects.push_back(Fetch{client, *task.offer});
+    } else {
+      task.state = TaskState::kUnsent;
+      effects.push_back(
+          Send{client, protocol::CancelTask{rules_.run, round_, "this round can do without its upload"}});
+      if (deciders_.sampler->unbiased())
+        effects.push_back(Count{client, round_, task.samples, task.coverage});
+    }
+    task.offer.reset();
+  }
+  effects.push_back(event(Severity::kInfo, "round.drawn", round_)
+                        .with("trained", number(trained.size()))
+                        .with("uploads", number(drawn)));
+  close_if_complete(context, effects);
+}
+
 void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effect>& effects) {
+  if (!drawn_) {
+    const std::size_t offered = count(TaskState::kOffered);
+    const std::size_t out = count(TaskState::kLost) + count(TaskState::kFailed);
+    if (offered >= rules_.clients_per_round || (offered > 0 && offered + out == tasks_.size()))
+      return draw_uploads(context, effects);
+  }
   const std::size_t done = count(TaskState::kDone);
   if (done >= rules_.clients_per_round) {
     close("enough answers", effects);
     return;
   }
   const std::size_t lost = count(TaskState::kLost);
-  if (done + lost + count(TaskState::kFailed) < tasks_.size()) return;
+  if (done + lost + count(TaskState::kFailed) + count(TaskState::kUnsent) < tasks_.size()) return;
   // Nobody is working any more. Wait for the deadline only if somebody lost may still come back.
   if (lost == 0 || context.now >= deadline_) close("nobody left to answer", effects);
 }
@@ -257,7 +323,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
     if (at_work(task.state))
       effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason}});
   }
-  const bool short_of_answers = completed < rules_.clients_per_round;
+  const bool short_of_answers = completed + count(TaskState::kUnsent) < rules_.clients_per_round;
   effects.push_back(event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed", round_)
                         .with("reason", reason)
                         .with("selected", number(tasks_.size()))

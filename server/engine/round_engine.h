@@ -26,15 +26,20 @@ class RoundEngine final : public RunEngine {
 
  private:
   enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
+  // kOffered: has trained, and it is not decided yet who uploads. kUnsent: has trained and need not upload.
   // kLost: vanished, and may come back before the deadline. kFailed: cannot do this round's work.
-  enum class TaskState { kAssigned, kFetching, kDone, kLost, kFailed };
-  static bool at_work(TaskState state) { return state != TaskState::kLost && state != TaskState::kFailed; }
+  enum class TaskState { kAssigned, kOffered, kFetching, kDone, kUnsent, kLost, kFailed };
+  static bool at_work(TaskState state) {
+    return state != TaskState::kUnsent && state != TaskState::kLost && state != TaskState::kFailed;
+  }
   struct Task {
     TaskState state = TaskState::kAssigned;
     Coverage coverage;
     SampleCount samples;
     std::uint64_t steps = 1;
     double train_loss = 0;
+    double factor = 1;                           // of its update in the aggregate
+    std::optional<protocol::UpdateOffer> offer;  // while kOffered
   };
 
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
@@ -53,6 +58,8 @@ class RoundEngine final : public RunEngine {
   void lose(ClientId client, TaskState state, const std::string& reason, const StepContext& context,
             std::vector<Effect>& effects);
   std::size_t clients_needed() const;
+  // Decides who uploads, of those who have trained; the others' work is cancelled.
+  void draw_uploads(const StepContext& context, std::vector<Effect>& effects);
   void close_if_complete(const StepContext& context, std::vector<Effect>& effects);
   void close(const std::string& reason, std::vector<Effect>& effects);
   void finish(const std::string& reason, std::vector<Effect>& effects);
@@ -69,6 +76,7 @@ class RoundEngine final : public RunEngine {
   RoundNumber round_;                            // the round in progress, or the last one
   Time deadline_;                                // of the round in progress
   std::size_t wanted_ = 0;                       // clients first asked in it
+  bool drawn_ = false;                           // it is decided who uploads
   std::map<ClientId, SampleCount> present_;      // and the samples that each says it has
   std::map<ClientId, RoundNumber> last_rounds_;  // of those with an accepted update: the last one
   std::map<ClientId, Task> tasks_;               // of the round in progress

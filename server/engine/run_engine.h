@@ -109,6 +109,13 @@ class RunEngine {
     std::uint64_t steps = 1;
     double factor = 1;  // its values count this many times
   };
+  // Let an update that will not be fetched count in the aggregate as one of zeros.
+  struct Count {
+    ClientId client;
+    RoundNumber round;
+    SampleCount weight;
+    Coverage coverage;
+  };
   // Forget whatever was fetched or is being fetched of this client's update.
   struct Discard {
     ClientId client;
@@ -124,7 +131,7 @@ class RunEngine {
   struct Finished {
     std::string reason;
   };
-  using Effect = std::variant<Assign, Send, Fetch, Fold, Discard, CloseRound, Finished, Event>;
+  using Effect = std::variant<Assign, Send, Fetch, Fold, Count, Discard, CloseRound, Finished, Event>;
 
   virtual ~RunEngine() = default;
   virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;

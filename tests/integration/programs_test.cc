@@ -81,6 +81,35 @@ TEST_CASE("modes: virtual time, real sockets, one thread and two give the same m
   CHECK(hashes(example.directory("real")) == expected);
 }
 
+TEST_CASE("modes: every strategy gives the same models in virtual time and over real sockets") {
+  const Example example;
+  std::string more;
+  SUBCASE("proximal") { more = "--set strategy.kind=fedprox --set training.objective.mu=0.1"; }
+  SUBCASE("adam") { more = "--set strategy.kind=fedadam"; }
+  SUBCASE("control variates kept on the client") { more = "--set strategy.kind=scaffold"; }
+  SUBCASE("normalised") { more = "--set strategy.kind=fednova"; }
+  SUBCASE("rows of layers") { more = "--set strategy.kind=fedplt"; }
+  SUBCASE("random rows") { more = "--set strategy.kind=random_mask"; }
+  SUBCASE("thinner networks") { more = "--set strategy.kind=heterofl"; }
+  SUBCASE("nested networks") { more = "--set strategy.kind=fjord"; }
+  SUBCASE("rolling networks") { more = "--set strategy.kind=fedrolex"; }
+  SUBCASE("error feedback kept on the client") {
+    more = "--set compression.kind=top_k --set compression.fraction=0.05 --set compression.zstd=true";
+  }
+  SUBCASE("stochastic rounding of parts") { more = "--set compression.kind=int8 --set strategy.kind=fedplt"; }
+  SUBCASE("uploads drawn by their norms") {
+    more = "--set sampling.kind=optimal --set sampling.budget=1.5 --set sampling.clients_per_round=4";
+  }
+  const Outcome abstract = example.simulate("abstract", more);
+  REQUIRE_MESSAGE(abstract.code == 0, abstract.output);
+  const Outcome concrete = example.simulate("concrete", more + " --mode concrete");
+  REQUIRE_MESSAGE(concrete.code == 0, concrete.output);
+  const auto expected = hashes(example.directory("abstract"));
+  REQUIRE(expected.size() == 3);
+  CHECK(expected[1] != expected[2]);
+  CHECK(hashes(example.directory("concrete")) == expected);
+}
+
 TEST_CASE("outputs: metrics, table, model and report are there, and the model is the last round's") {
   const Example example;
   const Outcome outcome = example.simulate("x", "");

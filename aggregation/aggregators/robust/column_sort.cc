@@ -1,7 +1,6 @@
 #include "aggregation/aggregators/robust/column_sort.h"
 
 #include <algorithm>
-#include <string>
 
 #include "aggregation/aggregators/robust/sorting_network.h"
 #include "core/aligned_buffer.h"
@@ -37,14 +36,6 @@ Result<void> ColumnSort::read(KeptUpdates& updates, const BlockRequest& request,
     });
   };
   return updates.for_each_block(request, parallel, visit);
-}
-
-Result<void> require_sortable(const KeptUpdates& updates, const char* rule) {
-  if (updates.rows() <= kMaxSortedRows) return {};
-  return Error{ErrorCode::kUnavailable,
-               std::string(rule) + " sorts at most " + std::to_string(kMaxSortedRows) +
-                   " values of a parameter; this round has " + std::to_string(updates.rows()) +
-                   ": average some of them with strategy.aggregator.bucket_size"};
 }
 
 }  // namespace fedge::aggregation

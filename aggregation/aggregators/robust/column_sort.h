@@ -35,7 +35,4 @@ class ColumnSort {
   Kernel kernel_;
 };
 
-// kUnavailable if a column of the round's rows is too long to sort.
-Result<void> require_sortable(const KeptUpdates& updates, const char* rule);
-
 }  // namespace fedge::aggregation

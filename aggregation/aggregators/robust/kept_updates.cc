@@ -129,6 +129,13 @@ Result<void> KeptUpdates::require_rows(std::size_t needed, const std::string& wh
                who + " needs at least " + what + "; this round has " + std::to_string(updates())};
 }
 
+Result<void> KeptUpdates::limit_rows(std::size_t most) const {
+  if (rows() <= most) return {};
+  return Error{ErrorCode::kUnavailable, rule_ + " compares at most " + std::to_string(most) +
+                                            " updates; this round has " + std::to_string(rows()) +
+                                            ": average some of them with strategy.aggregator.bucket_size"};
+}
+
 const float* KeptUpdates::in_place(std::size_t row) const {
   const std::span<const std::uint32_t> updates = members(row);
   if (updates.size() > 1 || kept_[updates[0]].scale != 1) return nullptr;

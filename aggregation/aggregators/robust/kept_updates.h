@@ -70,6 +70,8 @@ class KeptUpdates {
   // kUnavailable if there are fewer rows than `needed`, with a sentence that begins with `who`
   // ("krum with byzantine = 2").
   Result<void> require_rows(std::size_t needed, const std::string& who) const;
+  // kUnavailable if there are more rows than the rule can bear.
+  Result<void> limit_rows(std::size_t most) const;
 
   // Calls visit with one block of the requested columns after the other, from the first to the last.
   // kResource if memory_bytes do not hold one block; other errors are those of UpdateValues.

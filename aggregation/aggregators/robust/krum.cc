@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "aggregation/aggregators/robust/column_sort.h"
@@ -105,6 +106,7 @@ class MultiKrum final : public RowRule {
     const std::size_t select = select_ > 0 ? select_ : count - byzantine;
     FEDGE_TRY_VOID(
         rows.require_rows(select, std::string(name_) + " with select = " + std::to_string(select)));
+    FEDGE_TRY_VOID(rows.limit_rows(kMaxPairedRows));
     FEDGE_TRY(distances, PairDistances::measure(rows, parallel));
     const std::vector<double> scores = KrumScores(distances, parallel).scores(count - byzantine - 2);
     std::vector<std::uint32_t> order(rows.all_rows().begin(), rows.all_rows().end());
@@ -138,7 +140,7 @@ class Bulyan final : public RowRule {
     // A fifth is more than the rule can bear of few.
     const std::size_t byzantine = byzantine_.number.value_or(std::min(count / 5, (count - 3) / 4));
     FEDGE_TRY_VOID(rows.require_rows(4 * byzantine + 3, named("bulyan", byzantine)));
-    FEDGE_TRY_VOID(require_sortable(rows, "bulyan"));
+    FEDGE_TRY_VOID(rows.limit_rows(kMaxPairedRows));
     FEDGE_TRY(distances, PairDistances::measure(rows, parallel));
     const std::size_t select = count - 2 * byzantine;
     selected_ = select_repeatedly(KrumScores(distances, parallel), count, select, byzantine);

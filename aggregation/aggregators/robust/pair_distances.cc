@@ -10,43 +10,48 @@ namespace {
 
 constexpr std::size_t kTileSize = kPairRows * kPairColumns;
 
-// Values in a panel: columns of all rows copied together, to stay in the second-level cache while
-// every pair looks at them.
-constexpr std::size_t kPanel = 65'536;
+// Columns of all rows that are converted and copied together, for every pair to look at.
+constexpr std::size_t kPanel = 2 * kQuantum;
+// Rows that are compared with all rows before them while they stay in the first-level cache: 16 KiB.
+constexpr std::size_t kStrip = 4 * kPairColumns;
 
 }  // namespace
 
-PairDistances::PairDistances(std::size_t rows) : rows_(rows) {
-  for (std::size_t row = 0; row < rows; row += kPairRows) {
-    first_tile_.push_back(tiles_.size());
-    for (std::size_t column = row / kPairColumns * kPairColumns; column < rows; column += kPairColumns)
-      tiles_.push_back({row, column});
-  }
+PairDistances::PairDistances(std::size_t rows)
+    : rows_(rows), tile_columns_((rows + kPairColumns - 1) / kPairColumns) {
+  tile_of_.resize((rows + kPairRows - 1) / kPairRows * tile_columns_);
+  for (std::size_t strip = 0; strip < rows; strip += kStrip)
+    for (std::size_t row = 0; row < std::min(rows, strip + kStrip); row += kPairRows) {
+      const std::size_t first = std::max(strip, row / kPairColumns * kPairColumns);
+      for (std::size_t column = first; column < std::min(rows, strip + kStrip); column += kPairColumns) {
+        tile_of_[row / kPairRows * tile_columns_ + column / kPairColumns] =
+            static_cast<std::uint32_t>(tiles_.size());
+        tiles_.push_back({row, column});
+      }
+    }
   sums_.resize(tiles_.size() * kTileSize);
 }
 
 double PairDistances::between(std::size_t a, std::size_t b) const {
   const auto [row, column] = std::minmax(a, b);
-  const std::size_t first_column = row / kPairRows * kPairRows / kPairColumns;
-  const std::size_t tile = first_tile_[row / kPairRows] + column / kPairColumns - first_column;
+  const std::size_t tile = tile_of_[row / kPairRows * tile_columns_ + column / kPairColumns];
   return sums_[tile * kTileSize + row % kPairRows * kPairColumns + column % kPairColumns];
 }
 
 void PairDistances::add(const RowBlock& block, std::size_t begin, std::size_t end) {
-  const std::size_t width = std::max<std::size_t>(kPanel / rows_ / kQuantum, 1) * kQuantum;
-  const std::size_t stride = width + 16;  // rows a power of two apart would share a few sets of the cache
-  AlignedBuffer<float> panel(rows_ * stride);
+  const std::size_t stride = kPanel + 8;  // rows a power of two apart would share a few sets of the cache
+  AlignedBuffer<double> panel(rows_ * stride);
   // Tiles reach beyond the last row: nobody asks for what they measure there.
-  std::vector<const float*> rows(rows_ + kTileSize);
+  std::vector<const double*> rows(rows_ + kTileSize);
   for (std::size_t row = 0; row < rows.size(); ++row)
     rows[row] = panel.data() + std::min(row, rows_ - 1) * stride;
-  for (std::size_t first = 0; first < block.columns; first += width) {
-    const std::size_t columns = std::min(width, block.columns - first);
+  for (std::size_t first = 0; first < block.columns; first += kPanel) {
+    const std::size_t columns = std::min(kPanel, block.columns - first);
     const std::size_t whole = (columns + kQuantum - 1) / kQuantum * kQuantum;
     for (std::size_t row = 0; row < rows_; ++row) {
-      float* const target = panel.data() + row * stride;
+      double* const target = panel.data() + row * stride;
       std::copy_n(block.rows[row] + first, columns, target);
-      std::fill(target + columns, target + whole, 0.0F);  // no difference
+      std::fill(target + columns, target + whole, 0.0);  // no difference
     }
     for (std::size_t tile = begin; tile < end; ++tile)
       robust_kernels().front().pair_distances(&rows[tiles_[tile].row], &rows[tiles_[tile].column], whole,

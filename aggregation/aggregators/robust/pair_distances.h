@@ -1,21 +1,23 @@
 // PairDistances: the squared Euclidean distances between all pairs of rows, as sums of squared
-// differences (a Gram matrix would lose near rows' distances to cancellation). A difference is rounded
-// to float32 once, everything after it is in double: relative error below 2e-7, and the same bits
-// whatever the threads, the memory and the instruction set.
-// Cost: n^2 / 2 differences a parameter. Memory: 4 n^2 bytes, and for each thread a panel of 256 KiB or
-// 256 n bytes.
+// differences (a Gram matrix would lose near rows' distances to cancellation), in double: relative error
+// below 1e-12, and the same bits whatever the threads, the memory and the instruction set.
+// Cost: n^2 / 2 differences a parameter. Memory: 6 n^2 bytes, and 1 KiB a row for each thread.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "aggregation/aggregators/robust/kept_updates.h"
 
 namespace fedge::aggregation {
 
+// Rows of which all pairs are measured at most: 400 MB.
+inline constexpr std::size_t kMaxPairedRows = 8192;
+
 class PairDistances {
  public:
-  // Of all rows of the round. Errors are those of for_each_block().
+  // Of all rows of the round, kMaxPairedRows at most. Errors are those of for_each_block().
   static Result<PairDistances> measure(KeptUpdates& rows, Parallel& parallel);
 
   std::size_t rows() const { return rows_; }
@@ -34,9 +36,10 @@ class PairDistances {
   };
 
   std::size_t rows_;
-  std::vector<Tile> tiles_;
-  std::vector<std::size_t> first_tile_;  // of each kPairRows rows
-  std::vector<double> sums_;             // of tile after tile
+  std::size_t tile_columns_;
+  std::vector<Tile> tiles_;             // in the order in which they are measured
+  std::vector<std::uint32_t> tile_of_;  // by row / kPairRows and column / kPairColumns
+  std::vector<double> sums_;            // of tile after tile
 };
 
 }  // namespace fedge::aggregation

@@ -186,6 +186,15 @@ TEST_CASE("robust rules: too few updates are told what is needed, after bucketin
   CHECK(refusal("krum", 6, "byzantine = 2").code == ErrorCode::kUnavailable);
 }
 
+TEST_CASE("robust rules: more updates than can be compared are refused before memory is taken for them") {
+  CHECK(refusal("krum", 8193).message ==
+        "krum compares at most 8192 updates; this round has 8193: average some of them with "
+        "strategy.aggregator.bucket_size");
+  CHECK(refusal("bulyan", 8193).code == ErrorCode::kUnavailable);
+  CHECK(refusal("median", 65'537).code == ErrorCode::kUnavailable);
+  CHECK(refusal("median", 65'537, "bucket_size = 16").message == "nothing");
+}
+
 TEST_CASE("robust rules: what a part asks for at least is what its rule then accepts, and no less") {
   for (const auto& [rule, options] :
        std::vector<std::pair<std::string, std::string>>{{"median", ""},

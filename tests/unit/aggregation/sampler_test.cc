@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "aggregation/samplers/uniform.h"
+
 namespace fedge::aggregation {
 namespace {
 
@@ -16,7 +18,7 @@ std::vector<Candidate> candidates(std::uint32_t count) {
 }
 
 std::vector<ClientId> uniform(const std::vector<Candidate>& pool, std::size_t count, std::uint64_t seed) {
-  const auto sampler = make_sampler(SamplingSpec{});
+  const auto sampler = std::make_unique<UniformSampler>();
   return sampler->select({RoundNumber(1), pool, count, Rng(seed).fork("sample", 1)});
 }
 
@@ -49,10 +51,10 @@ TEST_CASE("uniform: the same stream and candidates give the same choice, another
 
 TEST_CASE("uniform: a sampler has no memory of earlier choices") {
   const auto pool = candidates(50);
-  const auto used = make_sampler(SamplingSpec{});
+  const auto used = std::make_unique<UniformSampler>();
   (void)used->select({RoundNumber(1), pool, 5, Rng(3)});
   CHECK(used->select({RoundNumber(2), pool, 5, Rng(4)}) ==
-        make_sampler(SamplingSpec{})->select({RoundNumber(2), pool, 5, Rng(4)}));
+        std::make_unique<UniformSampler>()->select({RoundNumber(2), pool, 5, Rng(4)}));
 }
 
 TEST_CASE("uniform: all pairs of five are equally likely") {

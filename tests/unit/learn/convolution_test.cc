@@ -85,6 +85,9 @@ struct Sample {
     for (std::size_t i = 0; i < y.size(); ++i) sum += static_cast<double>(dy[i]) * y[i];
     return sum;
   }
+  LayerPass pass(const std::vector<float>& model, float* dx) const {
+    return {kRows, model.data() + layer.weight, x.data(), dy.data(), dx};
+  }
   test::Values weights() const { return exact(std::span(parameters).subspan(layer.weight)); }
 
   ConvolutionShape shape;
@@ -138,8 +141,8 @@ TEST_CASE("convolution: backward is the derivative by weights, bias and inputs o
     std::vector<float> gradient(s.parameters.size(), kNan);
     std::vector<float> dx(s.x.size(), kNan);
     layer.forward(kernels, s.parameters, Sample::kRows, s.x.data(), space);
-    layer.backward(kernels, s.parameters.data() + s.layer.weight, Sample::kRows, s.x.data(), s.dy.data(),
-                   dx.data(), {gradient.data(), 0.0F}, space);
+    layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), {gradient.data(), 0.0F},
+                   space);
     test::Values weights = s.weights();
     test::Values x = exact(s.x);
     const auto objective = [&] { return s.objective(weights, x); };
@@ -166,12 +169,11 @@ TEST_CASE("convolution: a step in place is keep * w plus the gradient, with and 
     std::vector<float> dx(s.x.size());
     std::vector<float> same_dx(s.x.size());
     layer.forward(kernels, s.parameters, Sample::kRows, s.x.data(), space);
-    layer.backward(kernels, s.parameters.data() + s.layer.weight, Sample::kRows, s.x.data(), s.dy.data(),
-                   dx.data(), {gradient.data(), 0.0F}, space);
+    layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), {gradient.data(), 0.0F},
+                   space);
     for (float* inputs : {same_dx.data(), static_cast<float*>(nullptr)}) {
       std::vector<float> stepped = s.parameters;
-      layer.backward(kernels, stepped.data() + s.layer.weight, Sample::kRows, s.x.data(), s.dy.data(), inputs,
-                     {stepped.data(), 0.75F}, space);
+      layer.backward(kernels, all_rows(shape.out), s.pass(stepped, inputs), {stepped.data(), 0.75F}, space);
       test::Values expected;
       for (std::size_t i = 0; i < stepped.size(); ++i)
         expected.push_back(i < 3 ? static_cast<double>(s.parameters[i])

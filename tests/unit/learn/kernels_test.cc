@@ -148,7 +148,7 @@ TEST_CASE("dense_update: is keep w + dy^T x for every shape, and what keep = 0 o
     for (const float keep : {0.0F, 1.0F, 0.9F}) {
       CAPTURE(keep);
       Guarded w = keep == 0.0F ? Guarded(s.out * s.in, kNan) : before;
-      kernels.dense_update(s, dy.data(), x.data(), keep, w.data());
+      kernels.dense_update(s, {0, s.out}, dy.data(), x.data(), keep, w.data());
       Worst worst;
       for (std::size_t o = 0; o < s.out; ++o)
         for (std::size_t i = 0; i < s.in; ++i) {
@@ -170,7 +170,7 @@ TEST_CASE("bias_update: is keep bias + the column sums, and what keep = 0 overwr
     for (const float keep : {0.0F, 1.0F, 0.9F}) {
       CAPTURE(keep);
       Guarded bias = keep == 0.0F ? Guarded(s.out, kNan) : before;
-      kernels.bias_update(s, dy.data(), keep, bias.data());
+      kernels.bias_update(s, {0, s.out}, dy.data(), keep, bias.data());
       Worst worst;
       for (std::size_t o = 0; o < s.out; ++o) {
         Expected sum;

@@ -51,7 +51,8 @@ std::vector<float> initial_model(const Task& task) {
 std::vector<float> update_of(const Task& task, std::uint32_t client, std::uint32_t round, Trainer& trainer) {
   const auto global = initial_model(task);
   std::vector<float> update(global.size(), 7.0F);
-  const TrainingResult result = task.train(ClientId(client), RoundNumber(round), global, update, trainer);
+  const TrainingResult result =
+      task.train({.client = ClientId(client), .round = RoundNumber(round)}, global, update, trainer).value();
   CHECK(result.samples == SampleCount(task.samples_of(ClientId(client)).size()));
   return update;
 }

@@ -115,11 +115,34 @@ TEST_CASE("trainer: a request to stop ends training after the step in hand") {
   float parameters[2] = {};
   Trainer trainer(model, spec_of(4, 100));
   const TrainingResult result =
-      trainer.train(parameters, numbered(10), first_samples(10), Rng(1), stop.get_token());
+      trainer.train(parameters, numbered(10), first_samples(10), Rng(1), {.stop = stop.get_token()});
   CHECK(model.batches.size() == 5);
   CHECK(result.steps == 5);
   CHECK(result.mean_loss == 3.0);  // of 1 to 5
-  CHECK(trainer.train(parameters, numbered(10), first_samples(10), Rng(1), stop.get_token()).steps == 0);
+  CHECK(
+      trainer.train(parameters, numbered(10), first_samples(10), Rng(1), {.stop = stop.get_token()}).steps ==
+      0);
+}
+
+TEST_CASE("trainer: a request to finish ends training after the step in hand, with what was learned so far") {
+  RecordingModel model;
+  std::stop_source finish;
+  model.on_batch = [&] {
+    if (model.batches.size() == 4) finish.request_stop();
+  };
+  float parameters[2] = {};
+  const TrainingResult result =
+      Trainer(model, spec_of(4, 100))
+          .train(parameters, numbered(10), first_samples(10), Rng(1), {.finish = finish.get_token()});
+  CHECK(model.batches.size() == 4);
+  CHECK(result.steps == 4);
+  CHECK(result.mean_loss == 2.5);  // of 1 to 4
+  float same[2] = {};
+  const RecordingModel again;
+  Trainer(again, spec_of(4, 100)).train(same, numbered(10), first_samples(10), Rng(1), {.max_steps = 4});
+  CHECK(same[0] == parameters[0]);
+  CHECK(same[1] == parameters[1]);
+  CHECK(parameters[0] != 0.0F);
 }
 
 TEST_CASE("trainer: every epoch sees every sample once with its label, the last batch being smaller") {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "aggregation/samplers/uniform.h"
 #include "server/engine/buffered_engine.h"
 #include "server/engine/round_engine.h"
 
@@ -43,7 +44,7 @@ struct Harness {
     config::Reader section(empty, "", "");
     auto planner = aggregation::planner_kinds().front().read(section)({layout, 100, Rng(3)});
     REQUIRE(planner);
-    return {aggregation::make_sampler({}), std::move(*planner)};
+    return {std::make_unique<aggregation::UniformSampler>(), std::move(*planner)};
   }
   RunEngine& engine() {
     if (!engine_ && schedule) engine_ = std::make_unique<BufferedEngine>(rules, *schedule, deciders());

@@ -1,0 +1,129 @@
+#include "server/recipe.h"
+
+#include <array>
+#include <string>
+
+#include "aggregation/planners/levels.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::array kLocalModels = {"whole", "slice", "nested"};
+constexpr std::array kObjectives = {"plain", "proximal", "scaffold"};
+
+// The sub-table of this name, made if it is not there; null if something else stands in its place.
+config::Table* table_in(config::Table& parent, const std::string& name) {
+  config::Value& value =
+      parent.try_emplace(name, config::Value{config::Table{}, "strategy.kind"}).first->second;
+  return std::get_if<config::Table>(&value.data);
+}
+
+const config::Table* find_table(const config::Table& parent, const std::string& name) {
+  const auto found = parent.find(name);
+  return found == parent.end() ? nullptr : std::get_if<config::Table>(&found->second.data);
+}
+
+// The planner that the file names or its strategy implies; the default for a name that is none.
+const aggregation::PlannerKind& planner_of(const config::Table& root) {
+  std::string name = aggregation::recipe_of(root).planner;
+  const config::Table* strategy = find_table(root, "strategy");
+  const config::Table* planner = strategy != nullptr ? find_table(*strategy, "planner") : nullptr;
+  if (planner != nullptr)
+    if (const auto kind = planner->find("kind"); kind != planner->end())
+      if (const auto* text = std::get_if<std::string>(&kind->second.data)) name = *text;
+  for (const auto& kind : aggregation::planner_kinds())
+    if (name == kind.name) return kind;
+  return aggregation::planner_kinds().front();
+}
+
+config::Value shares_of(const config::Table& root) {
+  const config::Table* strategy = find_table(root, "strategy");
+  const config::Table* planner = strategy != nullptr ? find_table(*strategy, "planner") : nullptr;
+  if (planner != nullptr)
+    if (const auto shares = planner->find("shares"); shares != planner->end()) return shares->second;
+  config::Array array;
+  for (const double share : aggregation::Levels{}.shares) array.push_back({share, "strategy.planner"});
+  return {array, "strategy.planner"};
+}
+
+void check_scaffold(const RunConfig& run, config::Reader& root) {
+  const std::string needs = "scaffold needs ";
+  if (run.task.training.momentum > 0)
+    root.fail("training", needs + "plain SGD: training.optimizer.momentum breaks its control variates");
+  if (run.strategy.aggregator_kind != "uniform_mean")
+    root.fail("strategy", needs +
+                              "the aggregator uniform_mean: its control variates are means over all "
+                              "clients alike");
+  if (run.strategy.schedule.buffered)
+    root.fail("strategy", needs + "synchronous rounds: a control variate belongs to one model");
+  if (run.strategy.planner_kind != "full")
+    root.fail("strategy", needs + "whole updates: a control variate speaks about every parameter");
+  if (run.sampling.kind == "optimal")
+    root.fail("sampling",
+              needs + "every update that it asks for: sampling.kind = \"optimal\" leaves some out");
+}
+
+void check_schedule(const RunConfig& run, config::Reader& root) {
+  const auto& schedule = run.strategy.schedule;
+  if (schedule.buffered && run.sampling.over_selection > 1)
+    root.fail("sampling", "over_selection has no effect with an asynchronous schedule: nobody is waited for");
+  if (schedule.buffered && run.sampling.kind == "optimal")
+    root.fail("sampling",
+              "kind = \"optimal\" compares the updates of one round, and an asynchronous schedule "
+              "has no rounds");
+  const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
+  const std::size_t needed = run.strategy.aggregator.min_updates;
+  if (updates < needed)
+    root.fail("strategy",
+              "the aggregator " + run.strategy.aggregator_kind + " as configured needs at least " +
+                  std::to_string(needed) + " updates, and " +
+                  (schedule.buffered ? "strategy.schedule.buffer_size" : "sampling.clients_per_round") +
+                  " is " + std::to_string(updates));
+}
+
+}  // namespace
+
+config::Table resolve_recipe(const config::Table& root) {
+  config::Table resolved = root;
+  const aggregation::Recipe& recipe = aggregation::recipe_of(root);
+  const aggregation::PlannerKind& planner = planner_of(root);
+  const bool whole = planner.local_model == LocalModel::kWhole;
+  if (std::string(recipe.objective).empty() && whole) return resolved;
+  config::Table* training = table_in(resolved, "training");
+  if (training == nullptr) return resolved;
+  if (!std::string(recipe.objective).empty())
+    if (config::Table* objective = table_in(*training, "objective"))
+      objective->try_emplace("kind", config::Value{std::string(recipe.objective), "strategy.kind"});
+  if (whole) return resolved;
+  const char* name = kLocalModels[static_cast<std::size_t>(planner.local_model)];
+  training->try_emplace("local_model", config::Value{std::string(name), "strategy.planner"});
+  if (planner.local_model == LocalModel::kNested) training->try_emplace("widths", shares_of(root));
+  return resolved;
+}
+
+void check_recipe(const RunConfig& run, config::Reader& root) {
+  const learn::TrainingSpec& training = run.task.training;
+  for (const aggregation::Recipe& recipe : aggregation::recipes()) {
+    const char* objective = kObjectives[static_cast<std::size_t>(training.objective.kind)];
+    if (run.strategy.kind == recipe.name && !std::string(recipe.objective).empty() &&
+        recipe.objective != std::string(objective))
+      root.fail("training", std::string("strategy.kind = \"") + recipe.name +
+                                "\" is made with the objective \"" + recipe.objective +
+                                "\"; leave training.objective.kind out");
+  }
+  if (training.local_model != run.strategy.local_model)
+    root.fail("training", std::string("local_model follows from the planner ") + run.strategy.planner_kind +
+                              ", which needs \"" +
+                              kLocalModels[static_cast<std::size_t>(run.strategy.local_model)] +
+                              "\"; leave it out");
+  if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
+  if (run.strategy.aggregator_kind == "fednova" && training.momentum > 0 && training.objective.mu > 0)
+    root.fail("strategy",
+              "fednova knows the length of local work with momentum or with a proximal term, not with both");
+  if (run.sampling.kind == "optimal" && !run.strategy.traits.linear)
+    root.fail("sampling", "kind = \"optimal\" weighs updates for a mean, which the aggregator " +
+                              run.strategy.aggregator_kind + " is not");
+  check_schedule(run, root);
+}
+
+}  // namespace fedge::server

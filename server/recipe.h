@@ -1,0 +1,18 @@
+// How the parts of a run file fit together. A strategy's name implies settings of other sections;
+// resolve_recipe() writes them where the clients read them. check_recipe() refuses what cannot work, each
+// with a sentence that says why.
+#pragma once
+
+#include "core/config/reader.h"
+#include "server/run_config.h"
+
+namespace fedge::server {
+
+// The root table with training.objective.kind, training.local_model and training.widths filled in as
+// [strategy] implies, where they are not given.
+config::Table resolve_recipe(const config::Table& root);
+
+// Errors are left in `root`, for its finish().
+void check_recipe(const RunConfig& run, config::Reader& root);
+
+}  // namespace fedge::server
