@@ -83,10 +83,11 @@ def check_tensors(refusals, random):
     without = {name: part for name, part in tensors.items() if name != "head"}
     others = [
         ("another size", {**tensors, "bias": np.zeros(8)}, ["bias", "8", "7"]),
-        ("another name", {"conv": tensors["conv"], "offset": tensors["bias"], "head": tensors["head"]}, ["offset", "bias"]),
+        ("another name", {"conv": tensors["conv"], "offset": tensors["bias"], "head": tensors["head"]},
+         ["offset", "bias"]),
         ("a tensor less", without, ["2 tensors", "3"]),
         ("a tensor more", {**tensors, "extra": np.zeros(1)}, ["4 tensors", "3"]),
-        ("another order", {"bias": tensors["bias"], "conv": tensors["conv"], "head": tensors["head"]}, ["bias", "conv"]),
+        ("another order", {name: tensors[name] for name in ("bias", "conv", "head")}, ["bias", "conv"]),
     ]
     for what, written, words in others:
         safetensors_file.write(path, written, metadata)
@@ -121,16 +122,27 @@ def check_files(refusals, random):
 
 def check_options(refusals):
     for strategy, option, words in [
-            ("trimmed_mean", "trim=-2", ["trim", "-2"]), ("trimmed_mean", "trim=4", ["trim = 4", "9 updates", "7"]),
-            ("krum", "byzantine=-2", ["byzantine", "-2"]), ("krum", "byzantine=x", ["byzantine", "x"]),
-            ("multi_krum", "select=8", ["select = 8", "8 updates", "7"]), ("bulyan", "byzantine=2", ["11 updates", "7"]),
-            ("krum", "bucket_size=4", ["krum", "9 updates", "7"]), ("median", "bucket_size=0", ["bucket_size", "0"]),
-            ("geometric_median", "iterations=0", ["iterations", "0"]), ("geometric_median", "tolerance=2", ["tolerance", "2"]),
-            ("geometric_median", "smoothing=0", ["smoothing", "0"]), ("centered_clip", "radius=0", ["radius", "0"]),
-            ("clipped_mean", "clip_norm=-1", ["clip_norm", "-1"]), ("clipped_mean", "clip_to_median=false", ["clip_norm"]),
-            ("median", "trim=1", ["trim"]), ("fedavg", "max_abs=nan", ["max_abs"]), ("median", "max_abs=1e6", ["max_abs"]),
-            ("fedadam", "learning_rate=0", ["learning_rate"]), ("fedadam", "beta2=1", ["beta2"]),
-            ("fedyogi", "tau=0", ["tau"]), ("medain", "trim=1", ["medain"])]:
+            ("trimmed_mean", "trim=-2", ["trim", "-2"]),
+            ("trimmed_mean", "trim=4", ["trim = 4", "9 updates", "7"]),
+            ("krum", "byzantine=-2", ["byzantine", "-2"]),
+            ("krum", "byzantine=x", ["byzantine", "x"]),
+            ("multi_krum", "select=8", ["select = 8", "8 updates", "7"]),
+            ("bulyan", "byzantine=2", ["11 updates", "7"]),
+            ("krum", "bucket_size=4", ["krum", "9 updates", "7"]),
+            ("median", "bucket_size=0", ["bucket_size", "0"]),
+            ("geometric_median", "iterations=0", ["iterations", "0"]),
+            ("geometric_median", "tolerance=2", ["tolerance", "2"]),
+            ("geometric_median", "smoothing=0", ["smoothing", "0"]),
+            ("centered_clip", "radius=0", ["radius", "0"]),
+            ("clipped_mean", "clip_norm=-1", ["clip_norm", "-1"]),
+            ("clipped_mean", "clip_to_median=false", ["clip_norm"]),
+            ("median", "trim=1", ["trim"]),
+            ("fedavg", "max_abs=nan", ["max_abs"]),
+            ("median", "max_abs=1e6", ["max_abs"]),
+            ("fedadam", "learning_rate=0", ["learning_rate"]),
+            ("fedadam", "beta2=1", ["beta2"]),
+            ("fedyogi", "tau=0", ["tau"]),
+            ("medain", "trim=1", ["medain"])]:
         refusals.expect("an option", strategy, [option], words)
 
 

@@ -5,13 +5,13 @@ Everywhere x is an (n, d) array, one update a row in the order of the files; the
 Updates point downhill: the new model is the old one plus a step along the aggregate.
 A rule that decides by comparing sums of distances also says whether the decision was clear. It is if they are
 equal (the lower index wins: updates that are alike, or the nearest of each other) or differ by more than
-CLEAR, relative to the larger: several times what a distance loses with differences rounded to float32 (2e-7).
+CLEAR, relative to the larger: far beyond the rounding of a sum of squares in float64.
 """
 from itertools import combinations
 
 import numpy as np
 
-CLEAR = 1e-6
+CLEAR = 1e-9
 
 
 # Means. McMahan et al. 2017, algorithm 1; Wang et al. 2020 (FedNova), section 4.
@@ -159,7 +159,7 @@ def geometric_median(x, weights, options):
         distances = np.sqrt(np.sum((x - z) ** 2, axis=1))
         objective = float(alpha @ distances)
         fall, enough = last - objective, options["tolerance"] * objective
-        clear = clear and (options["tolerance"] == 0 or abs(fall - enough) >= 1e-9 * objective)
+        clear = clear and (options["tolerance"] == 0 or abs(fall - enough) >= CLEAR * objective)
         if options["tolerance"] > 0 and fall <= enough:
             break
         last = objective
