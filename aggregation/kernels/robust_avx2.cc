@@ -1,6 +1,6 @@
 // Compiled with avx2 instructions on x86-64 (CMakeLists.txt); empty elsewhere.
 #if defined(__x86_64__)
-#include "aggregation/kernels/detail/robust_body.h"
+#include "aggregation/kernels/robust_body.h"
 #include "aggregation/kernels/robust_variants.h"
 
 namespace fedge::aggregation {

@@ -1,4 +1,4 @@
-#include "aggregation/kernels/detail/robust_body.h"
+#include "aggregation/kernels/robust_body.h"
 #include "aggregation/kernels/robust_variants.h"
 
 namespace fedge::aggregation {
