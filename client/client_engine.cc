@@ -64,9 +64,9 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
                         .with("retry_seconds", delay));
 }
 
-void ClientEngine::on(const Received& received, const StepContext&, std::vector<Effect>& effects) {
+void ClientEngine::on(const Received& received, const StepContext& context, std::vector<Effect>& effects) {
   std::visit(Overloaded{[&](const protocol::RunDescription& m) { on_message(m, effects); },
-                        [&](const protocol::TrainRequest& m) { on_message(m, effects); },
+                        [&](const protocol::TrainRequest& m) { on_message(m, context.now, effects); },
                         [&](const protocol::UpdateVerdict& m) { on_message(m, effects); },
                         [&](const protocol::CancelTask& m) { on_message(m, effects); },
                         [&](const protocol::RunEnded& m) { on_message(m, effects); },
@@ -85,7 +85,7 @@ void ClientEngine::on_message(const protocol::RunDescription& description, std::
   effects.push_back(PrepareRun{description});
 }
 
-void ClientEngine::on_message(const protocol::TrainRequest& request, std::vector<Effect>& effects) {
+void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, std::vector<Effect>& effects) {
   // A coordinator that began again counts from round 1 again: the same round of another model is new.
   const bool same =
       task_ && task_->run == request.run && task_->round == request.round && task_->model == request.model;
@@ -103,6 +103,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, std::vector
     return;
   }
   task_ = request;
+  asked_ = now;
   if (run_ == request.run) {
     begin_task(effects);
   } else {
@@ -148,7 +149,7 @@ void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vect
 void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>& effects) {
   if (work_ != WorkState::kFetching || fetched.round != task_->round) return;
   work_ = WorkState::kTraining;
-  effects.push_back(Train{task_->round, task_->coverage});
+  effects.push_back(Train{task_->round, task_->coverage, asked_, task_->time_left});
 }
 
 void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector<Effect>& effects) {

@@ -86,6 +86,8 @@ class ClientEngine {
   struct Train {
     RoundNumber round;
     Coverage coverage;
+    Time asked;          // when the task came
+    Duration time_left;  // from then on, until the update is no longer waited for
   };
   // Stop fetching or training for this round and forget its model and update.
   struct Abandon {
@@ -127,7 +129,7 @@ class ClientEngine {
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
 
   void on_message(const protocol::RunDescription&, std::vector<Effect>&);
-  void on_message(const protocol::TrainRequest&, std::vector<Effect>&);
+  void on_message(const protocol::TrainRequest&, Time now, std::vector<Effect>&);
   void on_message(const protocol::UpdateVerdict&, std::vector<Effect>&);
   void on_message(const protocol::CancelTask&, std::vector<Effect>&);
   void on_message(const protocol::RunEnded&, std::vector<Effect>&);
@@ -155,6 +157,7 @@ class ClientEngine {
   };
   std::optional<Rejection> rejected_;           // why the run last described cannot be taken part in
   std::optional<protocol::TrainRequest> task_;  // the task in hand
+  Time asked_{};                                // when it came
   std::optional<protocol::UpdateOffer> offer_;  // its result
 };
 

@@ -59,11 +59,13 @@ struct TaskInHand {
   const protocol::TrainRequest& request;
   const ParameterVector& model;
   const ParameterVector* control = nullptr;
+  std::stop_token stop;    // give up
+  std::stop_token finish;  // that is enough training
 };
 
 // The task's work, going on from what the last accepted one left. Who has lost that can begin anew if all it
 // forgets is what compressed updates had left out; a control variate is part of the coordinator's sum.
-Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task, const std::stop_token& stop) {
+Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   ClientMemory memory;
   if (run.work.remembers()) {
     FEDGE_TRY(kept, run.memory.load(task.request.last_round));
@@ -78,10 +80,12 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task, const std::
       .round = task.request.round,
       .coverage = task.request.coverage,
       .control = task.control != nullptr ? task.control->values() : std::span<const float>(),
+      .max_steps = 0,
       .flip_labels = false,
-      .stop = stop};
+      .stop = task.stop,
+      .finish = task.finish};
   FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
-  if (run.work.remembers() && !stop.stop_requested()) FEDGE_TRY_VOID(run.memory.save(std::move(memory)));
+  if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(run.memory.save(std::move(memory)));
   return result;
 }
 
@@ -113,12 +117,14 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         engine_(options_.backoff),
         rng_(random_seed()),
         timer_(io),
+        training_timer_(io),
         unfinished_(io.get_executor()),
         worker_(1) {}
 
   void step(const ClientEngine::Input& input);
   void shut_down() {
     timer_.cancel();
+    training_timer_.cancel();
     training_.request_stop();
     worker_.stop();
     worker_.join();
@@ -139,6 +145,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
                     std::function<void(const Result<void>&)> done);
   void train(const ClientEngine::Train& train);
+  void limit_training(const ClientEngine::Train& train, std::stop_source enough);
   void abandon();
   void finish(const std::optional<Error>& error);
   void arm_timer();
@@ -153,6 +160,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   ClientEngine engine_;
   Rng rng_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer training_timer_;
   // Keeps the io_context running while only the worker has something to do.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   boost::asio::thread_pool worker_;
@@ -294,10 +302,12 @@ void Daemon::Impl::fetch_vector(const protocol::Manifest& manifest, std::shared_
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
   training_ = std::stop_source();
+  const std::stop_source enough;
+  limit_training(train, enough);
   boost::asio::post(
-      worker_, [self = shared_from_this(), train, stop = training_.get_token(), run = run_, model = model_,
-                control = control_, task = *engine_.task(), client = membership_.client] {
-        auto result = work_on(*run, {client, task, *model, control.get()}, stop);
+      worker_, [self = shared_from_this(), train, stop = training_.get_token(), enough, run = run_,
+                model = model_, control = control_, task = *engine_.task(), client = membership_.client] {
+        auto result = work_on(*run, {client, task, *model, control.get(), stop, enough.get_token()});
         if (stop.stop_requested()) return;
         std::shared_ptr<const WorkResult> update;
         ClientEngine::Input outcome;
@@ -317,8 +327,19 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
       });
 }
 
+// Partial work: asks the training to end in time.
+void Daemon::Impl::limit_training(const ClientEngine::Train& train, std::stop_source enough) {
+  const auto ends = training_ends(run_->task->spec().training, train.asked, train.time_left);
+  if (!ends) return;
+  training_timer_.expires_at(started_ + ends->time_since_epoch());
+  training_timer_.async_wait([enough = std::move(enough)](const boost::system::error_code& error) mutable {
+    if (!error) enough.request_stop();
+  });
+}
+
 void Daemon::Impl::abandon() {
   training_.request_stop();
+  training_timer_.cancel();
   if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
   if (link_ && serving_) link_->stop_serving(serving_->id());
   fetching_.reset();
@@ -332,6 +353,7 @@ void Daemon::Impl::finish(const std::optional<Error>& error) {
   failure_ = error;
   training_.request_stop();
   timer_.cancel();
+  training_timer_.cancel();
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
   worker_.stop();
   if (finished_) boost::asio::post(io_, finished_);

@@ -29,6 +29,11 @@ WorkSpec read_work(config::Reader& root) {
   return spec;
 }
 
+std::optional<Time> training_ends(const learn::TrainingSpec& spec, Time asked, Duration time_left) {
+  if (!(spec.partial_work > 0)) return std::nullopt;
+  return asked + seconds(spec.partial_work * to_seconds(time_left));
+}
+
 protocol::Manifest WorkResult::shape(const Digest& layout, const Coverage& coverage,
                                      std::uint32_t chunk_size) const {
   protocol::Manifest manifest;
@@ -79,7 +84,9 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
                       .shares = spec.widths,
                       .correction = correction_,
                       .flip_labels = order.flip_labels,
-                      .stop = order.stop},
+                      .max_steps = order.max_steps,
+                      .stop = order.stop,
+                      .finish = order.finish},
                      model, update, trainer_);
 }
 

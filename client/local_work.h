@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/aligned_buffer.h"
 #include "core/coverage.h"
 #include "core/result.h"
+#include "core/time.h"
 #include "learn/task.h"
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/messages.h"
@@ -32,9 +34,15 @@ struct WorkOrder {
   RoundNumber round;
   Coverage coverage;               // to be trained and sent
   std::span<const float> control;  // SCAFFOLD: the server's control variate, model size; else empty
+  std::uint64_t max_steps = 0;     // end training after so many steps: partial work; 0: never
   bool flip_labels = false;        // a simulation's poisoned client
   std::stop_token stop;            // give up: the result is of no use
+  std::stop_token finish;          // end training after the step in hand: partial work
 };
+
+// When a client that may send partial work ends its training of a task that came at `asked`; nothing if it
+// trains to the end.
+std::optional<Time> training_ends(const learn::TrainingSpec& spec, Time asked, Duration time_left);
 
 // An update, ready to be offered.
 struct WorkResult {

@@ -152,6 +152,10 @@ TrainingSpec read_training(config::Reader& reader) {
   spec.batch_size =
       to_size(reader.integer("batch_size", static_cast<std::int64_t>(spec.batch_size), {1, 65'536},
                              "Samples in one step; the last step of an epoch may have fewer."));
+  spec.partial_work = reader.number("partial_work", 0.0, {0.0, 1.0},
+                                    "A client whose training has not ended when this share of its task's "
+                                    "time has passed sends what it has; "
+                                    "leave the rest to the upload. 0: it trains to the end, however late.");
   return spec;
 }
 

@@ -59,6 +59,9 @@ struct TrainingSpec {
   float weight_decay = 0.0F;
   std::size_t local_epochs = 1;
   std::size_t batch_size = 20;
+  // Of the time that a task has: once this share has passed, a client sends what it has trained until then
+  // (FedProx's partial work; Li et al., MLSys 2020, section 3.1). 0: it trains to the end.
+  double partial_work = 0.0;
   ObjectiveSpec objective;
   LocalModel local_model = LocalModel::kWhole;  // what runs where a part of the model is trained
   std::vector<double> widths;                   // kNested: shares of the width that a step may draw

@@ -25,8 +25,15 @@ Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
   up_bytes_per_second_ = spec.up_mbps * kBytesPerMegabit * std::exp(spec.bandwidth_sigma * draws.normal());
 }
 
-Duration Device::training_time(SampleCount samples, std::size_t epochs) const {
-  return time_for(static_cast<double>(samples.value()) * static_cast<double>(epochs), samples_per_second_);
+Device::Training Device::training(SampleCount samples, const learn::TrainingSpec& spec,
+                                  Duration limit) const {
+  const auto epochs = static_cast<double>(spec.local_epochs);
+  const Duration time = time_for(static_cast<double>(samples.value()) * epochs, samples_per_second_);
+  if (time <= limit) return {time, 0};
+  const auto batch = static_cast<double>(spec.batch_size);
+  const double steps = epochs * std::ceil(static_cast<double>(samples.value()) / batch);
+  const double made = std::max(1.0, std::floor(steps * (to_seconds(limit) / to_seconds(time))));
+  return {seconds(to_seconds(time) * made / steps), static_cast<std::uint64_t>(made)};
 }
 
 Duration Device::download_time(Bytes bytes) const {

@@ -1,9 +1,12 @@
 // A virtual device's speed and link, drawn once per client from the run's seed.
 #pragma once
 
+#include <cstdint>
+
 #include "core/ids.h"
 #include "core/rng.h"
 #include "core/time.h"
+#include "learn/spec.h"
 #include "sim/spec.h"
 
 namespace fedge::sim {
@@ -13,7 +16,12 @@ class Device {
   // `rng` is the run's root stream.
   Device(const SimulationSpec& spec, ClientId client, const Rng& rng);
 
-  Duration training_time(SampleCount samples, std::size_t epochs) const;
+  struct Training {
+    Duration time;
+    std::uint64_t max_steps = 0;  // that fit into the limit, at least one; 0: all do
+  };
+  // Local training that is broken off between two steps once it has lasted `limit`.
+  Training training(SampleCount samples, const learn::TrainingSpec& spec, Duration limit) const;
   // Time the bytes occupy this client's link in one direction, without latency.
   Duration download_time(Bytes bytes) const;
   Duration upload_time(Bytes bytes) const;

@@ -230,13 +230,17 @@ void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel
 }
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
+  const learn::TrainingSpec& spec = task_.spec().training;
   const SampleCount samples(task_.samples_of(id).size());
-  const Time finish = now_ + device(id).training_time(samples, task_.spec().training.local_epochs);
+  const auto ends = client::training_ends(spec, start.asked, start.time_left);
+  const Device::Training training = device(id).training(samples, spec, ends ? *ends - now_ : Duration::max());
+  const Time finish = now_ + training.time;
   pool_.enqueue(id, {.round = start.round,
                      .coverage = start.coverage,
                      .last_round = at(id).engine.task()->last_round,
                      .global = at(id).models.at(start.round),
                      .finish = finish,
+                     .max_steps = training.max_steps,
                      .flip_labels = adversary_.flips_labels(id)});
   // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
   protocol::UpdateOffer offer{.run = state_.config().id, .round = start.round};
@@ -319,9 +323,11 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   if (draws.uniform() >= spec_.dropout_probability) return;
   const Device device(spec_, work.client, root_);
   const Bytes payload(manifest.payload_size);
-  const Duration expected = device.download_time(payload) + device.upload_time(payload) + 4 * spec_.latency +
-                            device.training_time(SampleCount(task_.samples_of(work.client).size()),
-                                                 task_.spec().training.local_epochs);
+  const Duration expected =
+      device.download_time(payload) + device.upload_time(payload) + 4 * spec_.latency +
+      device
+          .training(SampleCount(task_.samples_of(work.client).size()), task_.spec().training, Duration::max())
+          .time;
   const Duration after = seconds(draws.uniform() * to_seconds(expected));
   schedule(now_ + after, work.client, Cut{at(work.client).session});
 }

@@ -56,8 +56,10 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
                                 .round = work.job.round,
                                 .coverage = work.job.coverage,
                                 .control = control != nullptr ? control->values() : std::span<const float>(),
+                                .max_steps = work.job.max_steps,
                                 .flip_labels = work.job.flip_labels,
-                                .stop = {}};
+                                .stop = {},
+                                .finish = {}};
   auto done = worker.run(order, work.job.global.model->values(), work.memory, std::move(work.buffer));
   if (!done) {
     work.outcome.failure = done.error();

@@ -59,7 +59,8 @@ struct TrainingJob {
   RoundNumber last_round;  // whose memory it goes on from
   GlobalState global;
   Time finish;
-  bool flip_labels = false;  // a poisoned client's
+  std::uint64_t max_steps = 0;  // partial work; 0: to the end
+  bool flip_labels = false;     // a poisoned client's
 };
 
 class TrainingPool {

@@ -110,6 +110,20 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
   CHECK(hashes(example.directory("concrete")) == expected);
 }
 
+TEST_CASE("modes: with partial work a daemon sends what it has trained when its time is over") {
+  const Example example;
+  // To the end this would be 100,000 steps of 1.8 million parameters.
+  const Outcome outcome = example.simulate(
+      "x",
+      "--mode concrete --set run.rounds=1 --set run.round_deadline=20 --set training.partial_work=0.1 "
+      "--set training.local_epochs=10000 --set training.batch_size=1 --set model.hidden=[1000,1000]");
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  const auto rounds = server::read_metrics(example.directory("x") / "metrics.jsonl");
+  REQUIRE(rounds);
+  REQUIRE(rounds->size() == 1);
+  CHECK(rounds->front().clients_completed == 3);
+}
+
 TEST_CASE("outputs: metrics, table, model and report are there, and the model is the last round's") {
   const Example example;
   const Outcome outcome = example.simulate("x", "");

@@ -223,3 +223,22 @@ TEST_CASE("client: work of a run it was not told about is refused") {
   h.request(1);
   REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
 }
+
+TEST_CASE("client: training is told when its task came and how long it is waited for") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.now = Time(seconds(100));
+  protocol::TrainRequest request;
+  request.run = kRun;
+  request.round = RoundNumber(1);
+  request.coverage = Coverage::all(10);
+  request.time_left = seconds(60);
+  h.feed(ClientEngine::Received{request});
+  h.now = Time(seconds(110));  // the model took ten seconds to arrive
+  h.feed(ClientEngine::ModelFetched{RoundNumber(1)});
+  const auto* train = h.effect<ClientEngine::Train>();
+  REQUIRE(train != nullptr);
+  CHECK(train->asked == Time(seconds(100)));
+  CHECK(train->time_left == seconds(60));
+}

@@ -135,6 +135,24 @@ TEST_CASE("simulation: over-selection closes the round without its stragglers") 
   CHECK(over.seconds < all.seconds);
 }
 
+TEST_CASE("simulation: partial work lets slow clients send what they have before the deadline") {
+  // Four samples a client: 40 steps of two samples, 80 seconds, where a round has 50.
+  const std::vector<std::string> slow = {"simulation.device.samples_per_second=1", "training.local_epochs=20",
+                                         "run.round_deadline=50"};
+  const Outcome late = simulate(slow);
+  for (const auto& round : late.rounds) CHECK(round.clients_completed == 0);
+
+  std::vector<std::string> settings = slow;
+  settings.push_back("training.partial_work=0.8");
+  const Outcome partial = simulate(settings);
+  REQUIRE(partial.rounds.size() == 3);
+  for (const auto& round : partial.rounds) CHECK(round.clients_completed == 4);
+  CHECK(partial.rounds[0].virtual_seconds == doctest::Approx(40).epsilon(0.05));
+
+  // Whoever is fast enough is not broken off: the same model as without the limit.
+  CHECK(simulate({"training.partial_work=0.8"}).hashes() == simulate({}).hashes());
+}
+
 TEST_CASE("simulation: an interruption ends it after the event in hand") {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
