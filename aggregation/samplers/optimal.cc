@@ -6,25 +6,61 @@
 #include "aggregation/samplers/optimal_sampling.h"
 
 namespace fedge::aggregation {
+namespace {
 
-std::vector<double> OptimalSampler::probabilities(std::span<const TrainedClient> trained) {
+constexpr double kNormMemory = 0.5;  // the weight of what was remembered against a new norm
+
+}  // namespace
+
+// Reported ones as they are. Of those remembered, a client that is not known yet is taken for an average
+// one; our own choice, as the paper's code has everybody train in every round.
+std::vector<double> OptimalSampler::norms_of(std::span<const Participant> participants) const {
   std::vector<double> norms;
+  norms.reserve(participants.size());
+  if (!options_.remembered) {
+    for (const Participant& participant : participants) norms.push_back(participant.norm);
+    return norms;
+  }
+  double known = 0;
+  double sum = 0;
+  for (const Participant& participant : participants)
+    if (const auto found = remembered_.find(participant.client); found != remembered_.end()) {
+      known += 1;
+      sum += found->second;
+    }
+  const double average = known > 0 ? sum / known : 1.0;
+  for (const Participant& participant : participants) {
+    const auto found = remembered_.find(participant.client);
+    norms.push_back(found != remembered_.end() ? found->second : average);
+  }
+  return norms;
+}
+
+void OptimalSampler::remember(ClientId client, double norm) {
+  if (!options_.remembered) return;
+  const auto [entry, first] = remembered_.try_emplace(client, norm);
+  if (!first) entry->second = kNormMemory * entry->second + (1 - kNormMemory) * norm;
+}
+
+std::vector<double> OptimalSampler::probabilities(std::span<const Participant> participants) {
+  std::vector<double> norms = norms_of(participants);
   std::vector<double> costs;
-  for (const TrainedClient& client : trained) {
-    norms.push_back(static_cast<double>(client.samples.value()) * client.norm);
-    costs.push_back(client.share);
+  costs.reserve(participants.size());
+  for (std::size_t i = 0; i < participants.size(); ++i) {
+    norms[i] *= static_cast<double>(participants[i].samples.value());
+    costs.push_back(participants[i].share);
   }
   const double whole = std::accumulate(costs.begin(), costs.end(), 0.0);
-  if (trained.empty() || options_.budget >= whole || options_.method == Method::kUniform)
-    return std::vector<double>(trained.size(),
-                               trained.empty() ? 1.0 : std::min(1.0, options_.budget / whole));
+  if (participants.empty() || options_.budget >= whole || options_.method == Method::kUniform)
+    return std::vector<double>(participants.size(),
+                               participants.empty() ? 1.0 : std::min(1.0, options_.budget / whole));
   const SamplingInputs inputs{norms, costs, options_.budget};
   const auto result = options_.method == Method::kPaperSetRule ? paper_set_rule(inputs)
                       : options_.method == Method::kApproximate
                           ? approximate_probabilities(norms, options_.budget)
                           : optimal_probabilities(inputs);
   // A norm that a hostile client made up so large that no sum of them is finite: nobody is preferred.
-  if (!result) return std::vector<double>(trained.size(), options_.budget / whole);
+  if (!result) return std::vector<double>(participants.size(), options_.budget / whole);
   return *result;
 }
 
@@ -32,6 +68,11 @@ SamplerFactory read_optimal(config::Reader& section) {
   OptimalSampler::Options options;
   options.budget =
       section.number("budget", options.budget, {1e-3, 1e7}, "Expected upload of a round, in whole models.");
+  options.remembered =
+      section.choice("norms", {"reported", "remembered"}, 0,
+                     "reported: all selected clients train and report the norms of their updates, then those "
+                     "drawn upload; remembered: only those drawn train, by the norms of their earlier "
+                     "updates.") == 1;
   options.method = static_cast<OptimalSampler::Method>(section.choice(
       "method", {"exact", "aocs", "paper_set_rule", "uniform"}, 0,
       "exact: water-filling by norm and cost; aocs: repeated rescaling, every client costing the same; "
@@ -39,7 +80,7 @@ SamplerFactory read_optimal(config::Reader& section) {
       "the same probability for everybody."));
   options.unbiased =
       section.choice("estimator", {"ht", "self_norm"}, 0,
-                     "ht: uploads count 1 / p and the mean is over all who trained; self_norm: "
+                     "ht: uploads count 1 / p and the mean is over all selected clients; self_norm: "
                      "the mean of the uploads.") == 0;
   return [options]() -> std::unique_ptr<Sampler> { return std::make_unique<OptimalSampler>(options); };
 }

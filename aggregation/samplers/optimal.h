@@ -1,9 +1,11 @@
-// OptimalSampler: clients are selected uniformly and train; of these, each uploads with the probability that
-// makes the estimate of the mean update best for a given upload (optimal_sampling.h). The norms are this
-// round's, as the clients report them: training is spent to save upload. With partial updates the budget
-// counts whole models, so that a client that trains a fifth costs a fifth.
+// OptimalSampler: of clients that are selected uniformly, each contributes with the probability that makes
+// the estimate of the mean update best for a given upload (optimal_sampling.h). Either all of them train and
+// report the norms of their updates: training is spent to save upload. Or only those drawn train, by the
+// norms that their earlier updates had. With partial updates the budget counts whole models, so that a
+// client that trains a fifth costs a fifth.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "aggregation/samplers/uniform.h"
@@ -17,16 +19,21 @@ class OptimalSampler final : public Sampler {
     double budget = 5;  // expected upload of a round in whole models
     Method method = Method::kExact;
     bool unbiased = true;
+    bool remembered = false;  // norms are those of earlier updates
   };
   explicit OptimalSampler(const Options& options) : options_(options) {}
 
   std::vector<ClientId> select(const SelectionRequest& request) override { return uniform_.select(request); }
-  bool draws_uploads() const override { return true; }
-  std::vector<double> probabilities(std::span<const TrainedClient> trained) override;
+  Draw draw() const override { return options_.remembered ? Draw::kBeforeTraining : Draw::kBeforeUpload; }
+  std::vector<double> probabilities(std::span<const Participant> participants) override;
   bool unbiased() const override { return options_.unbiased; }
+  void remember(ClientId client, double norm) override;
 
  private:
+  std::vector<double> norms_of(std::span<const Participant> participants) const;
+
   Options options_;
+  std::map<ClientId, double> remembered_;  // moving averages of the norms of accepted updates
   UniformSampler uniform_;
 };
 

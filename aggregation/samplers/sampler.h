@@ -27,27 +27,35 @@ struct SelectionRequest {
   Rng rng;                                // this decision's own stream
 };
 
-// A client that has trained and says how much its update would move the model.
-struct TrainedClient {
+// A client of a round of which it is drawn who uploads.
+struct Participant {
   ClientId client;
   SampleCount samples;
-  double norm = 0;   // Euclidean, of its update
-  double share = 1;  // part of the model that it would upload, in (0, 1]
+  double norm = 0;   // Euclidean, of its update as it reports it; 0 before it has trained
+  double share = 1;  // part of the model that it uploads, in (0, 1]
+};
+
+// When it is drawn who of the selected clients contributes to a round.
+enum class Draw {
+  kNever,           // all do
+  kBeforeTraining,  // only those drawn train
+  kBeforeUpload,    // all train, those drawn upload
 };
 
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // Who trains: at most `count` distinct clients of the candidates, sorted; all of them if there are no more.
+  // Who is in the round: at most `count` distinct clients of the candidates, sorted; all of them if there are
+  // no more.
   virtual std::vector<ClientId> select(const SelectionRequest& request) = 0;
-  // Whether not everybody who has trained uploads: then probabilities() is asked once they all have said
-  // how large their updates are.
-  virtual bool draws_uploads() const { return false; }
-  // With which probability in (0, 1] each of these uploads, drawn independently.
-  virtual std::vector<double> probabilities(std::span<const TrainedClient> trained);
+  virtual Draw draw() const { return Draw::kNever; }
+  // Unless kNever: with which probability in (0, 1] each of these contributes, drawn independently.
+  virtual std::vector<double> probabilities(std::span<const Participant> participants);
   // Whether an upload stands for those not drawn as well: it counts 1 / p, and the mean is over everybody
-  // who has trained (Horvitz and Thompson). Otherwise the mean is over the uploads as they are.
+  // in the round (Horvitz and Thompson). Otherwise the mean is over the uploads as they are.
   virtual bool unbiased() const { return false; }
+  // This client's update, of this norm, has been accepted.
+  virtual void remember(ClientId, double /*norm*/) {}
 };
 
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;

@@ -47,12 +47,15 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
   }
   present_[arrived.client] = arrived.samples;
   const auto task = tasks_.find(arrived.client);
-  if (phase_ == Phase::kCollecting && task != tasks_.end() && task->second.state == TaskState::kLost) {
+  const bool open = phase_ == Phase::kCollecting && refills();
+  if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
     // Back before the deadline: what it trained meanwhile is still welcome.
+    plan(arrived.client, context);
     assign(arrived.client, context, effects);
-  } else if (phase_ == Phase::kCollecting && task == tasks_.end() &&
+  } else if (open && task == tasks_.end() &&
              tasks_.size() - count(TaskState::kLost) - count(TaskState::kFailed) < wanted_) {
     // Somebody dropped out when nobody could take over.
+    plan(arrived.client, context);
     assign(arrived.client, context, effects);
   }
   start_round_if_possible(context, effects);
@@ -95,6 +98,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   task.samples = offered.offer.samples;
   task.steps = offered.offer.steps;
   task.train_loss = offered.offer.train_loss;
+  task.norm = offered.offer.norm;
   if (!drawn_) {
     task.state = TaskState::kOffered;
     task.offer = offered.offer;
@@ -119,7 +123,12 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
   }
   task->state = TaskState::kDone;
   last_rounds_[stored.client] = stored.round;
-  effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, task->factor});
+  deciders_.sampler->remember(stored.client, task->norm);
+  // The sums have this much room for one client.
+  const double most =
+      static_cast<double>(rules_.max_samples.value()) / static_cast<double>(task->samples.value());
+  effects.push_back(
+      Fold{stored.client, stored.round, task->samples, task->steps, std::min(task->factor, most)});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
   close_if_complete(context, effects);
 }
@@ -191,7 +200,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   round_ = next(round_);
   deadline_ = context.now + rules_.deadline;
   tasks_.clear();
-  drawn_ = !deciders_.sampler->draws_uploads();
+  drawn_ = deciders_.sampler->draw() != aggregation::Draw::kBeforeUpload;
   // 100 times 1.1 is a little more than 110 in binary.
   const auto wanted = static_cast<std::size_t>(
       std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
@@ -204,13 +213,22 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));
   wanted_ = selected.size();
+  for (const ClientId client : selected) plan(client, context);
+  if (deciders_.sampler->draw() == aggregation::Draw::kBeforeTraining)
+    return draw(TaskState::kAssigned, context, effects);
   for (const ClientId client : selected) assign(client, context, effects);
 }
 
-void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
+RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
   Task& task = tasks_[client] = Task{};
+  task.samples = std::min(present_.at(client), rules_.max_samples);
   task.coverage = deciders_.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
+  return task;
+}
+
+void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
+  const Task& task = tasks_.at(client);
   const auto last = last_rounds_.find(client);
   effects.push_back(Assign{client, round_, task.coverage, deadline_ - context.now,
                            last == last_rounds_.end() ? RoundNumber() : last->second});
@@ -220,11 +238,11 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
                        const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
   if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
-  task.state = state;
+  task.state = refills() ? state : TaskState::kFailed;
   effects.push_back(
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
-  if (drawn_ && deciders_.sampler->draws_uploads()) {
-    // Its place in the mean stays, as that of an update of zeros: nobody can take it over any more.
+  if (!refills()) {
+    // Its place in the mean stays, as that of an update of zeros.
     if (deciders_.sampler->unbiased()) effects.push_back(Count{client, round_, task.samples, task.coverage});
     close_if_complete(context, effects);
     return;
@@ -239,6 +257,7 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
     effects.push_back(event(Severity::kInfo, "client.replaced", round_)
                           .with("client", number(client))
                           .with("by", number(substitute.front())));
+    plan(substitute.front(), context);
     assign(substitute.front(), context, effects);
   }
   close_if_complete(context, effects);
@@ -247,45 +266,49 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
 void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {
   drawn_ = true;
   deadline_ = context.now + rules_.deadline;  // for the uploads
-  std::vector<aggregation::TrainedClient> trained;
   for (auto& [client, task] : tasks_) {
-    if (task.state == TaskState::kOffered) {
-      const double share =
-          static_cast<double>(task.coverage.count()) / static_cast<double>(rules_.parameters);
-      trained.push_back({client, task.samples, task.offer->norm, share});
-    } else if (task.state == TaskState::kAssigned) {
-      task.state = TaskState::kFailed;
-      effects.push_back(
-          Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained"}});
-    }
+    if (task.state != TaskState::kAssigned) continue;
+    task.state = TaskState::kFailed;
+    effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained"}});
   }
-  const auto probabilities = deciders_.sampler->probabilities(trained);
+  draw(TaskState::kOffered, context, effects);
+}
+
+void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<Effect>& effects) {
+  std::vector<aggregation::Participant> participants;
+  for (const auto& [client, task] : tasks_)
+    if (task.state == state)
+      participants.push_back(
+          {client, task.samples, task.norm,
+           static_cast<double>(task.coverage.count()) / static_cast<double>(rules_.parameters)});
+  const bool unbiased = deciders_.sampler->unbiased();
+  const auto probabilities = deciders_.sampler->probabilities(participants);
   Rng rng = context.rng.fork("draw", round_.value());
   std::size_t drawn = 0;
-  for (std::size_t i = 0; i < trained.size(); ++i) {
-    const ClientId client = trained[i].client;
+  for (std::size_t i = 0; i < participants.size(); ++i) {
+    const ClientId client = participants[i].client;
     Task& task = tasks_.at(client);
     if (rng.uniform() < probabilities[i]) {
       ++drawn;
-      task.state = TaskState::kFetching;
-      // The sums have this much room for one client.
-      const double most =
-          static_cast<double>(rules_.max_samples.value()) / static_cast<double>(task.samples.value());
-      if (deciders_.sampler->unbiased())
-        task.factor = std::min({1.0 / probabilities[i], most, aggregation::kMaxFactor});
-      effects.push_back(Fetch{client, *task.offer});
+      if (unbiased) task.factor = std::min(1.0 / probabilities[i], aggregation::kMaxFactor);
+      if (state == TaskState::kAssigned) {
+        assign(client, context, effects);
+      } else {
+        task.state = TaskState::kFetching;
+        effects.push_back(Fetch{client, *task.offer});
+      }
     } else {
       task.state = TaskState::kUnsent;
-      effects.push_back(
-          Send{client, protocol::CancelTask{rules_.run, round_, "this round can do without its upload"}});
-      if (deciders_.sampler->unbiased())
-        effects.push_back(Count{client, round_, task.samples, task.coverage});
+      if (state == TaskState::kOffered)
+        effects.push_back(
+            Send{client, protocol::CancelTask{rules_.run, round_, "this round can do without its upload"}});
+      if (unbiased) effects.push_back(Count{client, round_, task.samples, task.coverage});
     }
     task.offer.reset();
   }
   effects.push_back(event(Severity::kInfo, "round.drawn", round_)
-                        .with("trained", number(trained.size()))
-                        .with("uploads", number(drawn)));
+                        .with("clients", number(participants.size()))
+                        .with("drawn", number(drawn)));
   close_if_complete(context, effects);
 }
 

@@ -26,7 +26,7 @@ class RoundEngine final : public RunEngine {
 
  private:
   enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
-  // kOffered: has trained, and it is not decided yet who uploads. kUnsent: has trained and need not upload.
+  // kOffered: has trained, and it is not drawn yet who uploads. kUnsent: was not drawn.
   // kLost: vanished, and may come back before the deadline. kFailed: cannot do this round's work.
   enum class TaskState { kAssigned, kOffered, kFetching, kDone, kUnsent, kLost, kFailed };
   static bool at_work(TaskState state) {
@@ -38,6 +38,7 @@ class RoundEngine final : public RunEngine {
     SampleCount samples;
     std::uint64_t steps = 1;
     double train_loss = 0;
+    double norm = 0;
     double factor = 1;                           // of its update in the aggregate
     std::optional<protocol::UpdateOffer> offer;  // while kOffered
   };
@@ -53,12 +54,18 @@ class RoundEngine final : public RunEngine {
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
 
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
+  // The client's task of this round, with its part of the model.
+  Task& plan(ClientId client, const StepContext& context);
   void assign(ClientId client, const StepContext& context, std::vector<Effect>& effects);
   // Marks a task lost or failed and asks somebody else, if there is anybody.
   void lose(ClientId client, TaskState state, const std::string& reason, const StepContext& context,
             std::vector<Effect>& effects);
   std::size_t clients_needed() const;
-  // Decides who uploads, of those who have trained; the others' work is cancelled.
+  // Whether a place that has become free is given to another client: a draw is not repeated.
+  bool refills() const { return !(drawn_ && deciders_.sampler->draw() != aggregation::Draw::kNever); }
+  // Decides which clients in this state contribute to the round.
+  void draw(TaskState state, const StepContext& context, std::vector<Effect>& effects);
+  // The same once they have trained; who has not is cancelled.
   void draw_uploads(const StepContext& context, std::vector<Effect>& effects);
   void close_if_complete(const StepContext& context, std::vector<Effect>& effects);
   void close(const std::string& reason, std::vector<Effect>& effects);
@@ -76,7 +83,7 @@ class RoundEngine final : public RunEngine {
   RoundNumber round_;                            // the round in progress, or the last one
   Time deadline_;                                // of the round in progress
   std::size_t wanted_ = 0;                       // clients first asked in it
-  bool drawn_ = false;                           // it is decided who uploads
+  bool drawn_ = false;                           // it is decided who contributes
   std::map<ClientId, SampleCount> present_;      // and the samples that each says it has
   std::map<ClientId, RoundNumber> last_rounds_;  // of those with an accepted update: the last one
   std::map<ClientId, Task> tasks_;               // of the round in progress

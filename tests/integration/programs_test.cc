@@ -100,6 +100,11 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
   SUBCASE("uploads drawn by their norms") {
     more = "--set sampling.kind=optimal --set sampling.budget=1.5 --set sampling.clients_per_round=4";
   }
+  SUBCASE("clients drawn by the norms of their earlier updates") {
+    more =
+        "--set sampling.kind=optimal --set sampling.norms=remembered --set sampling.budget=1.5 "
+        "--set sampling.clients_per_round=4";
+  }
   const Outcome abstract = example.simulate("abstract", more);
   REQUIRE_MESSAGE(abstract.code == 0, abstract.output);
   const Outcome concrete = example.simulate("concrete", more + " --mode concrete");

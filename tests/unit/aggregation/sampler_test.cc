@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "aggregation/samplers/optimal.h"
 #include "aggregation/samplers/uniform.h"
 
 namespace fedge::aggregation {
@@ -66,6 +67,32 @@ TEST_CASE("uniform: all pairs of five are equally likely") {
   double chi_square = 0;
   for (const auto& [pair, count] : seen) chi_square += (count - 2000.0) * (count - 2000.0) / 2000.0;
   CHECK(chi_square < 27.9);
+}
+
+TEST_CASE(
+    "optimal: remembered norms are averages of the accepted ones, and a stranger is an average client") {
+  OptimalSampler sampler({.budget = 1, .remembered = true});
+  CHECK(sampler.draw() == Draw::kBeforeTraining);
+  const std::vector<Participant> three = {
+      {ClientId(0), SampleCount(10)}, {ClientId(1), SampleCount(10)}, {ClientId(2), SampleCount(20)}};
+  // Nobody is known: by samples alone.
+  CHECK(sampler.probabilities(three) == std::vector<double>{0.25, 0.25, 0.5});
+  sampler.remember(ClientId(0), 4);
+  sampler.remember(ClientId(0), 2);  // 3 on average
+  sampler.remember(ClientId(1), 1);
+  // The third counts as 2: 30, 10 and 40 of 80.
+  const std::vector<double> p = sampler.probabilities(three);
+  CHECK(p[0] == doctest::Approx(0.375));
+  CHECK(p[1] == doctest::Approx(0.125));
+  CHECK(p[2] == doctest::Approx(0.5));
+}
+
+TEST_CASE("optimal: reported norms are taken as they are, and earlier ones do not matter") {
+  OptimalSampler sampler({.budget = 1});
+  CHECK(sampler.draw() == Draw::kBeforeUpload);
+  sampler.remember(ClientId(0), 100);
+  const std::vector<Participant> two = {{ClientId(0), SampleCount(10), 1}, {ClientId(1), SampleCount(10), 3}};
+  CHECK(sampler.probabilities(two) == std::vector<double>{0.25, 0.75});
 }
 
 }  // namespace fedge::aggregation

@@ -266,33 +266,38 @@ TEST_CASE("round: the same inputs in the same order select the same clients") {
 
 namespace {
 
-// Uploads with the probabilities that the test names.
+// Draws with the probabilities that the test names.
 class Drawing final : public aggregation::Sampler {
  public:
-  Drawing(std::vector<double> probabilities, bool unbiased)
-      : probabilities_(std::move(probabilities)), unbiased_(unbiased) {}
+  Drawing(std::vector<double> probabilities, bool unbiased, aggregation::Draw draw)
+      : probabilities_(std::move(probabilities)), unbiased_(unbiased), draw_(draw) {}
   std::vector<ClientId> select(const aggregation::SelectionRequest& request) override {
     return everybody_.select(request);
   }
-  bool draws_uploads() const override { return true; }
-  std::vector<double> probabilities(std::span<const aggregation::TrainedClient> trained) override {
-    asked.assign(trained.begin(), trained.end());
+  aggregation::Draw draw() const override { return draw_; }
+  std::vector<double> probabilities(std::span<const aggregation::Participant> participants) override {
+    asked.assign(participants.begin(), participants.end());
     return probabilities_;
   }
   bool unbiased() const override { return unbiased_; }
+  void remember(ClientId client, double norm) override { remembered.emplace_back(client, norm); }
 
-  inline static std::vector<aggregation::TrainedClient> asked;
+  inline static std::vector<aggregation::Participant> asked;
+  inline static std::vector<std::pair<ClientId, double>> remembered;
 
  private:
   std::vector<double> probabilities_;
   bool unbiased_;
+  aggregation::Draw draw_;
   aggregation::UniformSampler everybody_;
 };
 
-Harness drawing(std::vector<double> probabilities, bool unbiased) {
+Harness drawing(std::vector<double> probabilities, bool unbiased,
+                aggregation::Draw draw = aggregation::Draw::kBeforeUpload) {
   Harness h;
+  Drawing::remembered.clear();
   Deciders deciders = Harness::deciders();
-  deciders.sampler = std::make_unique<Drawing>(std::move(probabilities), unbiased);
+  deciders.sampler = std::make_unique<Drawing>(std::move(probabilities), unbiased, draw);
   h.engine_ = std::make_unique<RoundEngine>(h.rules, std::move(deciders));
   return h;
 }
@@ -343,7 +348,61 @@ TEST_CASE("drawing: a client lost after the draw keeps its place in the mean, an
   h.arrive({0, 1, 2, 3});
   for (const std::uint32_t client : {0U, 1U, 2U, 3U})
     h.feed(RoundEngine::Offered{ClientId(client), h.offer(1)});
-  h.feed(RoundEngine::ClientLeft{ClientId(Drawing::asked[0].client)});
+  const ClientId lost = Drawing::asked[0].client;
+  h.feed(RoundEngine::ClientLeft{lost});
   CHECK(h.one<RoundEngine::Count>());
   CHECK_FALSE(h.one<RoundEngine::Assign>());
+  // Its work is not wanted any more: it counts already, and nobody waits for it.
+  h.feed(RoundEngine::ClientArrived{lost, SampleCount(60)});
+  CHECK_FALSE(h.one<RoundEngine::Assign>());
+  h.feed(RoundEngine::Stored{Drawing::asked[1].client, RoundNumber(1)});
+  h.feed(RoundEngine::Stored{Drawing::asked[2].client, RoundNumber(1)});
+  CHECK(h.one<RoundEngine::CloseRound>());
+}
+
+TEST_CASE("drawing: before training, only those drawn are asked, and the others count as zeros") {
+  Harness h = drawing({0.9999, 1e-9, 0.9999}, true, aggregation::Draw::kBeforeTraining);
+  h.arrive({0, 1, 2});
+  REQUIRE(Drawing::asked.size() == 3);
+  CHECK(Drawing::asked[1].samples == SampleCount(60));
+  CHECK(h.all<RoundEngine::Assign>().size() == 2);
+  CHECK_FALSE(h.sent_to<protocol::CancelTask>(1));
+  REQUIRE(h.one<RoundEngine::Count>());
+  CHECK(h.one<RoundEngine::Count>()->client == ClientId(1));
+  CHECK(h.one<RoundEngine::Count>()->weight == SampleCount(60));
+  // Nobody takes a free place, neither who was not drawn nor a newcomer.
+  h.arrive({3});
+  CHECK_FALSE(h.one<RoundEngine::Assign>());
+  protocol::UpdateOffer offer = h.offer(1);
+  offer.norm = 2.5;
+  h.feed(RoundEngine::Offered{ClientId(0), offer});
+  REQUIRE(h.one<RoundEngine::Fetch>());
+  h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+  CHECK(h.one<RoundEngine::Fold>()->factor == 1 / 0.9999);
+  const std::vector<std::pair<ClientId, double>> learnt = {{ClientId(0), 2.5}};
+  CHECK(Drawing::remembered == learnt);
+  // The other drawn one is lost: it counts as zeros, and the round closes.
+  h.feed(RoundEngine::ClientLeft{ClientId(2)});
+  CHECK(h.one<RoundEngine::Count>()->client == ClientId(2));
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 1);
+}
+
+TEST_CASE("drawing: a round in which nobody is drawn closes at once") {
+  Harness h = drawing({1e-9, 1e-9, 1e-9}, true, aggregation::Draw::kBeforeTraining);
+  h.arrive({0, 1, 2});
+  CHECK(h.all<RoundEngine::Count>().size() == 3);
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 0);
+}
+
+TEST_CASE("drawing: who claims more samples than when it arrived gets no more weight than there is room") {
+  Harness h = drawing({0.5, 0.5, 0.5}, true, aggregation::Draw::kBeforeTraining);
+  h.arrive({0, 1, 2});
+  REQUIRE_FALSE(h.all<RoundEngine::Assign>().empty());  // with this seed
+  const ClientId drawn = h.all<RoundEngine::Assign>().front().client;
+  h.feed(RoundEngine::Offered{drawn, h.offer(1, h.rules.max_samples.value())});
+  h.feed(RoundEngine::Stored{drawn, RoundNumber(1)});
+  REQUIRE(h.one<RoundEngine::Fold>());
+  CHECK(h.one<RoundEngine::Fold>()->factor == 1);
 }
