@@ -23,6 +23,7 @@ struct Options {
   std::string state_directory;
   std::string log_level = "info";
   std::string token;
+  double capability = 1;
   bool once = false;
 };
 
@@ -58,6 +59,7 @@ int run(const Options& options) {
   auto daemon = fedge::client::Daemon::create(io, {.state_directory = options.state_directory,
                                                    .software = fedge::apps::software(kProgram),
                                                    .backoff = {},
+                                                   .capability = options.capability,
                                                    .stop_after_run = options.once,
                                                    .on_event = fedge::apps::log_event});
   if (!daemon) return fedge::apps::report_failure(kProgram, daemon.error());
@@ -105,6 +107,11 @@ int main(int argc, char** argv) {
   join_command->add_option("token", options.token, "Join token made by: fedge token create")->required();
   auto* run_command = app.add_subcommand("run", "Stay connected and train when asked");
   run_command->add_option("--token", options.token, "Join with this token first, unless already a member");
+  run_command
+      ->add_option("--capability", options.capability,
+                   "Share of a model that this device can train, for strategies that leave it to the client")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1.0));
   run_command->add_flag("--once", options.once, "End when the coordinator's run ends");
   auto* status_command = app.add_subcommand("status", "Show who this client is and whom it belongs to");
   for (auto* command : {join_command, run_command, status_command}) command->fallthrough();

@@ -84,18 +84,23 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   return {};
 }
 
-fedge::Result<void> run_concrete(const Options& options, const fedge::server::RunConfig& config) {
+fedge::Result<void> run_concrete(const Options& options, const fedge::sim::SimulationSpec& simulation,
+                                 const fedge::server::RunConfig& config) {
   std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr)
     return fedge::system_error("cannot make directory", scratch, errno);
   const Scratch cleanup{scratch};
+  std::vector<double> capabilities;
+  for (std::uint32_t client = 0; client < config.task.data.partition.clients; ++client)
+    capabilities.push_back(
+        fedge::sim::Device(simulation, fedge::ClientId(client), fedge::Rng(config.seed)).capability());
   FEDGE_TRY(usage, fedge::sim::run_concrete(
                        {.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path(),
                         .run_file = options.run_file,
                         .assignments = options.assignments,
                         .out = options.out,
                         .scratch = scratch,
-                        .clients = config.task.data.partition.clients,
+                        .capabilities = std::move(capabilities),
                         .threads = options.threads,
                         .log_level = options.log_level,
                         .interrupted = [] { return interrupt_signal != 0; }}));
@@ -117,7 +122,8 @@ int run(const Options& options) {
     return fedge::apps::report_failure(
         kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
   catch_interrupts();
-  const auto done = concrete ? run_concrete(options, *config) : run_abstract(options, *simulation, *config);
+  const auto done =
+      concrete ? run_concrete(options, *simulation, *config) : run_abstract(options, *simulation, *config);
   if (interrupt_signal != 0) return 128 + interrupt_signal;
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }

@@ -113,7 +113,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
 
 void ClientEngine::answer_run(std::vector<Effect>& effects) {
   if (link_ == LinkState::kOnline)
-    effects.push_back(Send{protocol::RunAnswer{*run_, true, samples_, {}, {}}});
+    effects.push_back(Send{protocol::RunAnswer{*run_, true, samples_, {}, {}, capability_}});
 }
 
 void ClientEngine::begin_task(std::vector<Effect>& effects) {
@@ -125,6 +125,7 @@ void ClientEngine::on(const RunPrepared& prepared, const StepContext&, std::vect
   if (preparing_ != prepared.run) return;
   run_ = preparing_;
   samples_ = prepared.samples;
+  capability_ = prepared.capability;
   preparing_.reset();
   answer_run(effects);
   if (work_ != WorkState::kPreparing) return;

@@ -38,7 +38,8 @@ class ClientEngine {
   };
   struct RunPrepared {
     RunId run;
-    SampleCount samples;  // of this client's training data, at least 1
+    SampleCount samples;    // of this client's training data, at least 1
+    double capability = 1;  // share of a model that it can train, in (0, 1]
   };
   struct RunRejected {
     RunId run;
@@ -150,6 +151,7 @@ class ClientEngine {
   std::optional<Time> retry_at_;
   std::optional<RunId> run_;  // whose data and model are prepared
   SampleCount samples_;       // and how many there are
+  double capability_ = 1;
   std::optional<RunId> preparing_;
   struct Rejection {
     RunId run;

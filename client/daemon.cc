@@ -268,7 +268,7 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
       self->run_ = *built;
       const SampleCount samples((*built)->task->samples_of(client).size());
-      self->step(ClientEngine::RunPrepared{run, samples});
+      self->step(ClientEngine::RunPrepared{run, samples, self->options_.capability});
     });
   });
 }

@@ -74,6 +74,7 @@ v1::RunAnswer message_to_wire(const RunAnswer& message) {
   wire.set_ready(message.ready);
   if (message.ready) {
     wire.set_samples(message.samples.value());
+    wire.set_capability(message.capability);
     return wire;
   }
   wire.set_code(to_wire(message.code));
@@ -218,8 +219,10 @@ Result<Message> message_from_wire(const v1::RunAnswer& wire) {
   Reader reader;
   reader.require(!wire.ready() || (wire.samples() >= 1 && wire.samples() <= kMaxSamples),
                  "samples is not between 1 and 2^40");
+  reader.require(wire.capability() >= 0 && wire.capability() <= 1, "capability is not between 0 and 1");
   return reader.finish(RunAnswer{RunId(wire.run()), wire.ready(), SampleCount(wire.samples()),
-                                 from_wire(wire.code()), reader.text(wire.reason(), "reason")});
+                                 from_wire(wire.code()), reader.text(wire.reason(), "reason"),
+                                 wire.capability() > 0 ? wire.capability() : 1.0});
 }
 
 Result<Message> message_from_wire(const v1::UpdateOffer& wire) {

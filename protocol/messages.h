@@ -57,6 +57,7 @@ struct RunAnswer {
   SampleCount samples;                   // of its training data; only if ready, then at least 1
   ErrorCode code = ErrorCode::kInvalid;  // only if not ready
   std::string reason;                    // only if not ready
+  double capability = 1;                 // share of a model that it can train, in (0, 1]
 };
 
 // Train from this model and offer the update.

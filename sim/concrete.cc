@@ -122,15 +122,16 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
   const auto now =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
-  for (std::size_t i = 0; i < options.clients; ++i) {
+  for (const double capability : options.capabilities) {
     FEDGE_TRY(created, enrolment.create_token(now, kTokenLifetime));
     const std::string token = protocol::encode_join_token(
         {.addresses = {address}, .coordinator = key.public_key(), .secret = created.secret});
     const std::string number = std::to_string(created.client.value());
     FEDGE_TRY_VOID(
-        processes.start("client " + number, {(options.programs / "fedge-client").string(), "--state-dir",
-                                             (options.scratch / ("client-" + number)).string(), "--log-level",
-                                             options.log_level, "run", "--once", "--token", token}));
+        processes.start("client " + number,
+                        {(options.programs / "fedge-client").string(), "--state-dir",
+                         (options.scratch / ("client-" + number)).string(), "--log-level", options.log_level,
+                         "run", "--once", "--capability", std::to_string(capability), "--token", token}));
   }
   return {};
 }

@@ -19,8 +19,8 @@ struct ConcreteOptions {
   std::vector<std::string> assignments;  // --set
   std::filesystem::path out;             // the coordinator writes its results here
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
-  std::size_t clients = 1;
-  std::size_t threads = 1;  // of the coordinator
+  std::vector<double> capabilities;      // a client for each: what it says it can train
+  std::size_t threads = 1;               // of the coordinator
   std::string log_level = "warning";
   std::function<bool()> interrupted;  // may be empty
 };

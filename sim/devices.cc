@@ -18,6 +18,7 @@ Duration time_for(double amount, double per_second) {
 }  // namespace
 
 Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
+  capability_ = spec.capabilities[rng.fork("capability", client.value()).below(spec.capabilities.size())];
   Rng draws = rng.fork("device", client.value());
   samples_per_second_ = spec.samples_per_second * std::exp(spec.speed_sigma * draws.normal());
   down_bytes_per_second_ =

@@ -1,4 +1,4 @@
-// A virtual device's speed and link, drawn once per client from the run's seed.
+// A virtual device's speed, capability and link, drawn once per client from the run's seed.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,14 @@ class Device {
   };
   // Local training that is broken off between two steps once it has lasted `limit`.
   Training training(SampleCount samples, const learn::TrainingSpec& spec, Duration limit) const;
+  // Share of a model that it can train.
+  double capability() const { return capability_; }
   // Time the bytes occupy this client's link in one direction, without latency.
   Duration download_time(Bytes bytes) const;
   Duration upload_time(Bytes bytes) const;
 
  private:
+  double capability_;
   double samples_per_second_;
   double down_bytes_per_second_;
   double up_bytes_per_second_;

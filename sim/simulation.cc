@@ -217,7 +217,8 @@ void Simulation::connect(ClientId id) {
 
 void Simulation::prepare(ClientId id, RunId run) {
   const SampleCount samples(task_.samples_of(id).size());
-  client::ClientEngine::Input outcome = client::ClientEngine::RunPrepared{run, samples};
+  client::ClientEngine::Input outcome =
+      client::ClientEngine::RunPrepared{run, samples, device(id).capability()};
   if (samples.value() == 0)
     outcome = client::ClientEngine::RunRejected{run, invalid("this client has no training samples")};
   schedule(now_, id, ClientInput{std::move(outcome), at(id).session});
@@ -243,9 +244,8 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
                      .max_steps = training.max_steps,
                      .flip_labels = adversary_.flips_labels(id)});
   // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
-  protocol::UpdateOffer offer{.run = state_.config().id, .round = start.round};
-  schedule(finish, id,
-           ClientInput{client::ClientEngine::Trained{start.round, std::move(offer)}, at(id).session});
+  client::ClientEngine::Trained trained{start.round, {.run = state_.config().id, .round = start.round}};
+  schedule(finish, id, ClientInput{std::move(trained), at(id).session});
 }
 
 void Simulation::client_sends(ClientId id, const protocol::Message& message) {
@@ -258,7 +258,8 @@ void Simulation::client_sends(ClientId id, const protocol::Message& message) {
     schedule(arrival, id, ServerInput{Server::Failed{id, *failed}, session});
   else if (const auto* answer = std::get_if<protocol::RunAnswer>(&message);
            answer != nullptr && answer->ready)
-    schedule(arrival, id, ServerInput{Server::ClientArrived{id, answer->samples}, session});
+    schedule(arrival, id,
+             ServerInput{Server::ClientArrived{id, answer->samples, answer->capability}, session});
 }
 
 // ---- the coordinator's effects ----

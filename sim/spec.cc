@@ -10,6 +10,10 @@ SimulationSpec read_section(config::Reader& section) {
                                           "Median training speed of a device, samples a second.");
   spec.speed_sigma =
       device.number("sigma", 0.0, {0.0, 10.0}, "Log-normal spread of that speed over clients.");
+  spec.capabilities =
+      device.numbers("capabilities", spec.capabilities, {0.001, 1.0},
+                     "Share of a model that a device can train: each has one of these, evenly drawn.");
+  if (spec.capabilities.empty()) device.fail("capabilities", "is empty");
   section.adopt(device);
   config::Reader network = section.section("network");
   spec.latency = seconds(network.number("latency", 0.02, {0.0, 3600.0}, "One-way delay, seconds."));

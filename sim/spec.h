@@ -1,6 +1,8 @@
 // SimulationSpec: the [simulation] section of a run file: what virtual devices and links are like.
 #pragma once
 
+#include <vector>
+
 #include "core/config/reader.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -12,6 +14,8 @@ struct SimulationSpec {
   // Devices: training speed, log-normal over clients around a median.
   double samples_per_second = 1000.0;
   double speed_sigma = 0.0;
+  // Share of a model that a device can train, in (0, 1]: one of these, evenly drawn.
+  std::vector<double> capabilities = {1.0};
   // Links: the coordinator's side is never the bottleneck.
   Duration latency{};       // one way
   double down_mbps = 50.0;  // 10^6 bit/s

@@ -12,11 +12,14 @@ namespace {
 // Wider than any layer can be cut; with denominators up to 1000 no product below overflows.
 constexpr std::uint32_t kMaxSubLayers = 1U << 20;
 
-// The levels that some client has, as fractions; the others have no say in how layers are cut.
-Result<std::vector<Fraction>> fractions_in_use(const Levels& levels, const std::vector<std::size_t>& counts) {
+// The levels that some client has, or may declare, as fractions; the others have no say in how layers are
+// cut.
+Result<std::vector<Fraction>> fractions_in_use(const Levels& levels, std::size_t clients) {
+  std::vector<std::size_t> counts;
+  if (!levels.declared) counts = level_counts(levels.fractions, clients);
   std::vector<Fraction> fractions(levels.shares.size());
   for (std::size_t level = 0; level < fractions.size(); ++level) {
-    if (counts[level] == 0) continue;
+    if (!levels.declared && counts[level] == 0) continue;
     FEDGE_TRY(fraction, exact_fraction(levels.shares[level]));
     fractions[level] = fraction;
   }
@@ -51,8 +54,7 @@ Result<std::unique_ptr<Planner>> FedPltPlanner::make(const FedPltOptions& option
   auto planner = std::unique_ptr<FedPltPlanner>(new FedPltPlanner());
   FEDGE_TRY(layers, read_layers(*context.layout));
   FEDGE_TRY(divided, divided_layers(layers, options.split_output));
-  FEDGE_TRY(fractions,
-            fractions_in_use(options.levels, level_counts(options.levels.fractions, context.clients)));
+  FEDGE_TRY(fractions, fractions_in_use(options.levels, context.clients));
   FEDGE_TRY(pieces, least_common_multiple(fractions));
   FEDGE_TRY_VOID(check_widths(layers, divided, pieces));
   std::size_t ranges = 0;
@@ -67,23 +69,28 @@ Result<std::unique_ptr<Planner>> FedPltPlanner::make(const FedPltOptions& option
     planner->active_.push_back(active);
     planner->shares_.push_back(static_cast<double>(trained) / static_cast<double>(context.layout->size()));
   }
-  planner->level_ = assign_levels(options.levels, context.clients, context.rng);
-  planner->first_on_.reserve(context.clients);
-  std::uint32_t next_off = 0;
-  for (const std::uint8_t level : planner->level_) {
-    next_off = (next_off + pieces - planner->active_[level]) % pieces;
-    planner->first_on_.push_back(next_off);  // off up to here, so on from here round to where it began
-  }
+  planner->population_ = Population(options.levels, context.clients, context.rng);
+  planner->first_on_.resize(context.clients);
   planner->layers_ = std::move(layers);
   planner->divided_ = divided;
   planner->sub_layers_ = pieces;
+  if (!options.levels.declared)
+    for (std::uint32_t client = 0; client < context.clients; ++client) planner->place(ClientId(client));
   return std::unique_ptr<Planner>(std::move(planner));
 }
 
+void FedPltPlanner::place(ClientId client) {
+  next_off_ = (next_off_ + sub_layers_ - active_[population_.level(client)]) % sub_layers_;
+  first_on_[client.value()] = next_off_;  // off up to here, so on from here round to where it began
+}
+
+void FedPltPlanner::admit(ClientId client, double capability) {
+  if (population_.admit(client, capability)) place(client);
+}
+
 Coverage FedPltPlanner::plan(const PlanRequest& request) {
-  const std::size_t client = request.client.value();
-  FEDGE_CHECK(client < level_.size(), "a plan for a client that the run does not have");
-  const Window on{first_on_[client], active_[level_[client]], sub_layers_};
+  const std::size_t level = population_.level(request.client);
+  const Window on{first_on_[request.client.value()], active_[level], sub_layers_};
   std::vector<Range> ranges;
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     if (l >= divided_) {
@@ -95,11 +102,6 @@ Coverage FedPltPlanner::plan(const PlanRequest& request) {
       append_units(layers_[l], {pieces.begin * units, pieces.end * units}, ranges);
   }
   return Coverage::of(std::move(ranges));
-}
-
-double FedPltPlanner::share(ClientId client) const {
-  FEDGE_CHECK(client.value() < level_.size(), "the share of a client that the run does not have");
-  return shares_[level_[client.value()]];
 }
 
 PlannerFactory read_fedplt(config::Reader& section) {

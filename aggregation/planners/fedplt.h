@@ -29,18 +29,22 @@ class FedPltPlanner final : public Planner {
   static Result<std::unique_ptr<Planner>> make(const FedPltOptions& options, const PlannerContext& context);
 
   Coverage plan(const PlanRequest& request) override;
-  double share(ClientId client) const override;
+  double share(ClientId client) const override { return shares_[population_.level(client)]; }
+  void admit(ClientId client, double capability) override;
 
  private:
   FedPltPlanner() = default;
+  // The client's part: the sub-layers it leaves out follow those of the client before it.
+  void place(ClientId client);
 
   std::vector<PlanLayer> layers_;
-  std::size_t divided_ = 0;              // the first so many layers are divided
-  std::uint32_t sub_layers_ = 1;         // L
-  std::vector<std::uint32_t> active_;    // by level: sub-layers trained
-  std::vector<double> shares_;           // by level: r_k
-  std::vector<std::uint8_t> level_;      // by client
+  std::size_t divided_ = 0;            // the first so many layers are divided
+  std::uint32_t sub_layers_ = 1;       // L
+  std::vector<std::uint32_t> active_;  // by level: sub-layers trained
+  std::vector<double> shares_;         // by level: r_k
+  Population population_;
   std::vector<std::uint32_t> first_on_;  // by client: its first active sub-layer
+  std::uint32_t next_off_ = 0;
 };
 
 PlannerFactory read_fedplt(config::Reader& section);

@@ -6,11 +6,16 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
+
+#include "core/check.h"
 
 namespace fedge::aggregation {
 namespace {
 
 constexpr std::uint32_t kMaxDenominator = 1000;
+constexpr std::uint8_t kUnknown = 255;
+static_assert(kMaxLevels < kUnknown);
 constexpr double kMinShare = 1.0 / kMaxDenominator;
 
 std::string text(double value) {
@@ -27,13 +32,21 @@ Levels read_levels(config::Reader& section) {
   levels.shares =
       section.numbers("shares", defaults.shares, {kMinShare, 1.0},
                       "Activation levels: how much of each layer (or of the width) a client trains.");
+  levels.declared =
+      section.choice(
+          "capability", {"drawn", "declared"}, 0,
+          "drawn: who has which level is drawn by the run's seed, in the parts of fractions; declared: "
+          "a client gets the largest share that is not above what it says it can train "
+          "(fedge-client run --capability), or else the smallest.") == 1;
+  if (levels.declared && section.has("fractions"))
+    section.fail("fractions", "has no effect with capability = \"declared\", which asks the clients");
   levels.fractions = section.numbers("fractions", defaults.fractions, {0.0, 1.0},
                                      "Part of the clients at each level of shares; they add up to 1. Who has "
                                      "which level is drawn once, by the run's seed.");
   if (levels.shares.empty() || levels.shares.size() > kMaxLevels)
     section.fail("shares", "has " + std::to_string(levels.shares.size()) + " levels, expected 1 to " +
                                std::to_string(kMaxLevels));
-  if (levels.fractions.size() != levels.shares.size())
+  if (!levels.declared && levels.fractions.size() != levels.shares.size())
     section.fail(section.has("fractions") ? "fractions" : "shares",
                  "there are " + std::to_string(levels.shares.size()) + " shares and " +
                      std::to_string(levels.fractions.size()) + " fractions; each level needs both");
@@ -74,6 +87,30 @@ std::vector<std::uint8_t> assign_levels(const Levels& levels, std::size_t client
     of_client.insert(of_client.end(), counts[level], static_cast<std::uint8_t>(level));
   run.fork("planner levels").shuffle(std::span(of_client));
   return of_client;
+}
+
+Population::Population(const Levels& levels, std::size_t clients, const Rng& run)
+    : shares_(levels.shares),
+      declared_(levels.declared),
+      level_(levels.declared ? std::vector<std::uint8_t>(clients, kUnknown)
+                             : assign_levels(levels, clients, run)) {}
+
+std::size_t Population::level(ClientId client) const {
+  FEDGE_CHECK(client.value() < level_.size(), "the level of a client that the run does not have");
+  const std::uint8_t level = level_[client.value()];
+  FEDGE_CHECK(level != kUnknown, "the level of a client that has not said what it can train");
+  return level;
+}
+
+bool Population::admit(ClientId client, double capability) {
+  FEDGE_CHECK(client.value() < level_.size(), "a client that the run does not have");
+  if (!declared_) return false;
+  const auto smallest = std::min_element(shares_.begin(), shares_.end());
+  auto best = smallest;
+  for (auto share = shares_.begin(); share != shares_.end(); ++share)
+    if (*share <= capability && *share > *best) best = share;
+  const auto level = static_cast<std::uint8_t>(best - shares_.begin());
+  return std::exchange(level_[client.value()], level) != level;
 }
 
 Result<Fraction> exact_fraction(double value) {

@@ -1,5 +1,6 @@
 // Activation levels: which clients train how much. A mix such as "10 % of the clients train all,
-// 90 % train a fifth" is two lists; who has which level is drawn once for a run. Pure; O(clients).
+// 90 % train a fifth" is two lists, and who has which level is drawn once for a run; or each client says
+// what it can train. O(clients).
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "core/config/reader.h"
+#include "core/ids.h"
 #include "core/result.h"
 #include "core/rng.h"
 
@@ -16,11 +18,12 @@ namespace fedge::aggregation {
 struct Levels {
   std::vector<double> shares = {1.0, 0.2};     // in (0, 1]
   std::vector<double> fractions = {0.1, 0.9};  // of the clients; add up to 1
+  bool declared = false;                       // in place of fractions: by what clients say they can train
 };
 
 inline constexpr std::size_t kMaxLevels = 64;
 
-// Reads `shares` and `fractions`. Errors are left in the section.
+// Reads `shares`, `fractions` and `capability`. Errors are left in the section.
 Levels read_levels(config::Reader& section);
 
 // Reads `split_output` of the planners that divide layers into rows.
@@ -29,6 +32,23 @@ bool read_split_output(config::Reader& section);
 // Clients of each level: the largest-remainder method; equal remainders go to the level named first.
 // The fractions are those of checked Levels.
 std::vector<std::size_t> level_counts(const std::vector<double>& fractions, std::size_t clients);
+
+// Which level each client has. Drawn levels are there from the beginning; a client that declares its own has
+// the largest share that is not above what it says it can train, or else the smallest, from when it arrives.
+class Population {
+ public:
+  Population() = default;
+  Population(const Levels& levels, std::size_t clients, const Rng& run);
+
+  std::size_t level(ClientId client) const;
+  // The client says which share it can train. Returns whether it has got another level by that, or its first.
+  bool admit(ClientId client, double capability);
+
+ private:
+  std::vector<double> shares_;
+  bool declared_ = false;
+  std::vector<std::uint8_t> level_;  // by client; kUnknown: has not declared its own yet
+};
 
 // The level of each client, by client: level_counts() of each, in an order drawn by one shuffle. The
 // same for every planner of a run, so that runs of one seed compare planners and not populations.

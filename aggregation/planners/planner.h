@@ -1,8 +1,8 @@
 // Planner: decides which part of the model a client trains in a round, as a Coverage. One class for
 // each way of dividing a model, one table of their names. Partial-training planners leave the whole
 // network running and train a part of it; width planners cut out a thinner network.
-// Pure: a plan depends on the context a planner was made with and on the request alone, never on
-// which plans were made before. Cost of a plan: linear in the ranges of its coverage.
+// A plan depends on the context a planner was made with, on who has been admitted and on the request, never
+// on which plans were made before. Cost of a plan: linear in the ranges of its coverage.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +35,9 @@ struct PlannerContext {
 class Planner {
  public:
   virtual ~Planner() = default;
+  // The client takes part and says which share of the model it can train, in (0, 1]. Before its first plan;
+  // the same again changes nothing.
+  virtual void admit(ClientId, double /*capability*/) {}
   // What the client trains and uploads in this round: at least one parameter, at most
   // protocol::kMaxCoverageRanges ranges.
   virtual Coverage plan(const PlanRequest& request) = 0;

@@ -44,24 +44,17 @@ Result<std::unique_ptr<Planner>> RandomMaskPlanner::make(const RandomMaskOptions
     planner->shares_.push_back(static_cast<double>(trained) / static_cast<double>(context.layout->size()));
   }
   planner->layers_ = std::move(layers);
-  planner->level_ = assign_levels(options.levels, context.clients, context.rng);
+  planner->population_ = Population(options.levels, context.clients, context.rng);
   return std::unique_ptr<Planner>(std::move(planner));
 }
 
 Coverage RandomMaskPlanner::plan(const PlanRequest& request) {
-  const std::size_t client = request.client.value();
-  FEDGE_CHECK(client < level_.size(), "a plan for a client that the run does not have");
-  const std::vector<std::size_t>& counts = units_[level_[client]];
+  const std::vector<std::size_t>& counts = units_[population_.level(request.client)];
   std::vector<Range> ranges;
   for (std::size_t l = 0; l < layers_.size(); ++l)
     for (const std::size_t unit : draw(counts[l], layers_[l].units, request.rng.fork("random mask", l)))
       append_units(layers_[l], {unit, unit + 1}, ranges);
   return Coverage::of(std::move(ranges));
-}
-
-double RandomMaskPlanner::share(ClientId client) const {
-  FEDGE_CHECK(client.value() < level_.size(), "the share of a client that the run does not have");
-  return shares_[level_[client.value()]];
 }
 
 PlannerFactory read_random_mask(config::Reader& section) {

@@ -26,7 +26,8 @@ class RandomMaskPlanner final : public Planner {
                                                const PlannerContext& context);
 
   Coverage plan(const PlanRequest& request) override;
-  double share(ClientId client) const override;
+  double share(ClientId client) const override { return shares_[population_.level(client)]; }
+  void admit(ClientId client, double capability) override { population_.admit(client, capability); }
 
  private:
   RandomMaskPlanner() = default;
@@ -34,7 +35,7 @@ class RandomMaskPlanner final : public Planner {
   std::vector<PlanLayer> layers_;
   std::vector<std::vector<std::size_t>> units_;  // by level and layer: units trained
   std::vector<double> shares_;                   // by level: r_k
-  std::vector<std::uint8_t> level_;              // by client
+  Population population_;
 };
 
 PlannerFactory read_random_mask(config::Reader& section);

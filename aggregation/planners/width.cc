@@ -36,16 +36,14 @@ Result<std::unique_ptr<Planner>> WidthPlanner::make(const WidthOptions& options,
                                static_cast<double>(context.layout->size()));
     planner->units_.push_back(std::move(units));
   }
-  planner->level_ = assign_levels(options.levels, context.clients, context.rng);
+  planner->population_ = Population(options.levels, context.clients, context.rng);
   planner->layers_ = std::move(layers);
   planner->rolling_ = options.rolling;
   return std::unique_ptr<Planner>(std::move(planner));
 }
 
 Coverage WidthPlanner::plan(const PlanRequest& request) {
-  const std::size_t client = request.client.value();
-  FEDGE_CHECK(client < level_.size(), "a plan for a client that the run does not have");
-  const std::vector<std::size_t>& units = units_[level_[client]];
+  const std::vector<std::size_t>& units = units_[population_.level(request.client)];
   std::vector<Window> kept;
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const std::size_t of = layers_[l].units;
@@ -54,11 +52,6 @@ Coverage WidthPlanner::plan(const PlanRequest& request) {
     kept.push_back({moves ? (request.round.value() + of - 1) % of : 0, units[l], of});
   }
   return slice_coverage(layers_, kept);
-}
-
-double WidthPlanner::share(ClientId client) const {
-  FEDGE_CHECK(client.value() < level_.size(), "the share of a client that the run does not have");
-  return shares_[level_[client.value()]];
 }
 
 PlannerFactory read_heterofl(config::Reader& section) { return read_width(section, {}); }

@@ -28,7 +28,8 @@ class WidthPlanner final : public Planner {
   static Result<std::unique_ptr<Planner>> make(const WidthOptions& options, const PlannerContext& context);
 
   Coverage plan(const PlanRequest& request) override;
-  double share(ClientId client) const override;
+  double share(ClientId client) const override { return shares_[population_.level(client)]; }
+  void admit(ClientId client, double capability) override { population_.admit(client, capability); }
 
  private:
   WidthPlanner() = default;
@@ -37,7 +38,7 @@ class WidthPlanner final : public Planner {
   bool rolling_ = false;
   std::vector<std::vector<std::size_t>> units_;  // by level and layer: units kept
   std::vector<double> shares_;                   // by level: r_k
-  std::vector<std::uint8_t> level_;              // by client
+  Population population_;
 };
 
 PlannerFactory read_heterofl(config::Reader& section);

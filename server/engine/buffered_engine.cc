@@ -47,6 +47,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
   Member& member = members_[arrived.client];
   member.present = true;
   member.samples = arrived.samples;
+  member.capability = arrived.capability;
   assign(context, effects);
 }
 
@@ -74,6 +75,9 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   if (phase_ == Phase::kWaiting) {
     if (present() < std::max(rules_.first_round_clients, rules_.min_available)) return;
     phase_ = Phase::kRunning;
+    // In their order, not in that of their arrival.
+    for (const auto& [client, member] : members_)
+      if (member.present) deciders_.planner->admit(client, member.capability);
   }
   // While the model is being moved there is none to hand out.
   if (phase_ != Phase::kRunning || all_moves_made() || committed_ != moves_) return;
@@ -88,6 +92,7 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   for (const ClientId client : chosen) {
     Member& member = members_.at(client);
     const RoundNumber number(++member.tasks);
+    deciders_.planner->admit(client, member.capability);
     Task task{.number = number,
               .model = moves_,
               .coverage =

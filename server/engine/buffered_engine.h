@@ -33,6 +33,7 @@ class BufferedEngine final : public RunEngine {
   enum class Phase { kWaiting, kRunning, kFinished };
   struct Member {
     SampleCount samples;
+    double capability = 1;
     std::uint32_t tasks = 0;  // handed to it so far
     RoundNumber last_round;   // the last one whose update was accepted
     bool present = false;

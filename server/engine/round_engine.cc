@@ -45,7 +45,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
     return;
   }
-  present_[arrived.client] = arrived.samples;
+  present_[arrived.client] = arrived;
   const auto task = tasks_.find(arrived.client);
   const bool open = phase_ == Phase::kCollecting && refills();
   if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
@@ -170,8 +170,8 @@ void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& 
 
 std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
   std::vector<aggregation::Candidate> result;
-  for (const auto& [client, samples] : present_)
-    if (!without_task || !tasks_.contains(client)) result.push_back({client, samples});
+  for (const auto& [client, arrived] : present_)
+    if (!without_task || !tasks_.contains(client)) result.push_back({client, arrived.samples});
   return result;
 }
 
@@ -204,6 +204,8 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   // 100 times 1.1 is a little more than 110 in binary.
   const auto wanted = static_cast<std::size_t>(
       std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
+  // In their order, not in that of their arrival: who came before a round has the same part in every mode.
+  for (const auto& [client, arrived] : present_) deciders_.planner->admit(client, arrived.capability);
   const auto pool = candidates(false);
   const auto selected = deciders_.sampler->select({.round = round_,
                                                    .candidates = pool,
@@ -221,7 +223,9 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
 
 RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
   Task& task = tasks_[client] = Task{};
-  task.samples = std::min(present_.at(client), rules_.max_samples);
+  const ClientArrived& arrived = present_.at(client);
+  task.samples = std::min(arrived.samples, rules_.max_samples);
+  deciders_.planner->admit(client, arrived.capability);
   task.coverage = deciders_.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
   return task;
@@ -357,7 +361,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
   tasks_.clear();
-  for (const auto& [client, samples] : present_)
+  for (const auto& [client, arrived] : present_)
     effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
   effects.push_back(Finished{reason});
 }

@@ -84,7 +84,7 @@ class RoundEngine final : public RunEngine {
   Time deadline_;                                // of the round in progress
   std::size_t wanted_ = 0;                       // clients first asked in it
   bool drawn_ = false;                           // it is decided who contributes
-  std::map<ClientId, SampleCount> present_;      // and the samples that each says it has
+  std::map<ClientId, ClientArrived> present_;    // and what each says about itself
   std::map<ClientId, RoundNumber> last_rounds_;  // of those with an accepted update: the last one
   std::map<ClientId, Task> tasks_;               // of the round in progress
   bool announced_waiting_ = false;

@@ -50,7 +50,8 @@ class RunEngine {
   // It is connected and has what the run needs.
   struct ClientArrived {
     ClientId client;
-    SampleCount samples;  // that it says it trains on
+    SampleCount samples;    // that it says it trains on
+    double capability = 1;  // share of the model that it says it can train
   };
   struct ClientLeft {
     ClientId client;

@@ -100,6 +100,11 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
   SUBCASE("uploads drawn by their norms") {
     more = "--set sampling.kind=optimal --set sampling.budget=1.5 --set sampling.clients_per_round=4";
   }
+  SUBCASE("rows by what each client says it can train") {
+    more =
+        "--set strategy.kind=fedplt --set strategy.planner.capability=declared"
+        " --set simulation.device.capabilities=[1.0,0.2,0.2]";
+  }
   SUBCASE("clients drawn by the norms of their earlier updates") {
     more =
         "--set sampling.kind=optimal --set sampling.norms=remembered --set sampling.budget=1.5 "

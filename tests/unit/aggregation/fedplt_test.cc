@@ -38,6 +38,29 @@ TEST_CASE("fedplt: five clients of a fifth train each sub-layer exactly once") {
   CHECK(std::all_of(trainers.begin(), trainers.end(), [](int count) { return count == 1; }));
 }
 
+TEST_CASE("fedplt: clients that declare what they can train are placed one after the other, evenly") {
+  const auto layout = planning::small_mlp();
+  const auto made = planner({"fedplt", "capability = \"declared\"\nshares = [0.2, 0.6]\n", layout, 12});
+  // 0.9 can do three fifths; everybody else a fifth.
+  for (std::uint32_t client = 0; client < 12; ++client)
+    made->admit(ClientId(client), client % 4 == 0 ? 0.9 : 0.3);
+  std::vector<int> trainers(5, 0);  // of each row of dense2, a sub-layer each
+  for (std::uint32_t client = 0; client < 12; ++client) {
+    CHECK(made->share(ClientId(client)) == (client % 4 == 0 ? 30 + 33 + 18 : 10 + 11 + 18) / 123.0);
+    const Coverage coverage = plan(*made, client);
+    for (std::size_t row = 0; row < 5; ++row) trainers[row] += coverage.contains(50 + 10 * row) ? 1 : 0;
+  }
+  // 3 * 3 + 9 * 1 = 18 places on 5 sub-layers.
+  CHECK(*std::max_element(trainers.begin(), trainers.end()) == 4);
+  CHECK(*std::min_element(trainers.begin(), trainers.end()) == 3);
+  // Said again, nothing moves; a client that can do less from now on trains less.
+  const Coverage before = plan(*made, 4);
+  made->admit(ClientId(4), 0.9);
+  CHECK(plan(*made, 4) == before);
+  made->admit(ClientId(4), 0.2);
+  CHECK(plan(*made, 4).count() == 10 + 11 + 18);
+}
+
 TEST_CASE("fedplt: a client trains the same part in every round") {
   const auto made = planner({"fedplt", "", planning::small_mlp(), 10});
   for (std::uint32_t client = 0; client < 10; ++client)

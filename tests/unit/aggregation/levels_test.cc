@@ -91,4 +91,32 @@ TEST_CASE("levels: mistakes in the lists are named with their line") {
         "run.toml:1: planner.shares: has 0 levels, expected 1 to 64");
 }
 
+TEST_CASE("levels: a client that declares its capability gets the largest share within it, or the smallest") {
+  Population population({.shares = {0.2, 1.0, 0.5}, .declared = true}, 5, Rng(1));
+  const std::vector<double> capabilities = {1.0, 0.99, 0.5, 0.2, 0.01};
+  const std::vector<std::size_t> levels = {1, 2, 2, 0, 0};
+  for (std::uint32_t client = 0; client < 5; ++client) {
+    CHECK(population.admit(ClientId(client), capabilities[client]));
+    CHECK(population.level(ClientId(client)) == levels[client]);
+    CHECK_FALSE(population.admit(ClientId(client), capabilities[client]));
+  }
+  CHECK(population.admit(ClientId(4), 0.7));
+  CHECK(population.level(ClientId(4)) == 2);
+}
+
+TEST_CASE("levels: where they are drawn, what a client declares changes nothing") {
+  Population population({}, 10, Rng(1));
+  for (std::uint32_t client = 0; client < 10; ++client) {
+    const std::size_t drawn = population.level(ClientId(client));
+    CHECK_FALSE(population.admit(ClientId(client), 0.2));
+    CHECK(population.level(ClientId(client)) == drawn);
+  }
+}
+
+TEST_CASE("levels: fractions have no place beside what clients declare") {
+  CHECK(
+      error_of("capability = \"declared\"\nfractions = [0.1, 0.9]\n") ==
+      "run.toml:2: planner.fractions: has no effect with capability = \"declared\", which asks the clients");
+}
+
 }  // namespace fedge::aggregation

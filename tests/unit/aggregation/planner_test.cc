@@ -46,11 +46,13 @@ TEST_CASE("planners: each documents the keys it reads") {
     const bool rows = std::string(kind.name) == "fedplt" || std::string(kind.name) == "random_mask";
     if (full) CHECK(paths.empty());
     if (rows)
-      CHECK(paths == std::set<std::string>{"planner.fractions", "planner.shares", "planner.split_output"});
+      CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.shares",
+                                           "planner.split_output"});
     if (std::string(kind.name) == "fjord")
-      CHECK(paths == std::set<std::string>{"planner.fractions", "planner.shares"});
+      CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.shares"});
     else if (!full && !rows)
-      CHECK(paths == std::set<std::string>{"planner.fractions", "planner.match", "planner.shares"});
+      CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.match",
+                                           "planner.shares"});
   }
 }
 

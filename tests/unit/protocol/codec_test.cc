@@ -46,7 +46,7 @@ bool same(const CancelTask& a, const CancelTask& b) {
 }
 bool same(const RunAnswer& a, const RunAnswer& b) {
   return a.run == b.run && a.ready == b.ready && a.samples == b.samples && a.code == b.code &&
-         a.reason == b.reason;
+         a.reason == b.reason && a.capability == b.capability;
 }
 bool same(const RunEnded& a, const RunEnded& b) { return a.run == b.run && a.reason == b.reason; }
 
@@ -194,6 +194,14 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(samples(0) == "update_offer: samples is not between 1 and 2^40");
   CHECK(samples(kMaxSamples) == "accepted");
   CHECK(samples(std::uint64_t{1} << 60) == "update_offer: samples is not between 1 and 2^40");
+  const auto capability = [](double value) {
+    return refusal(RunAnswer{RunId(1), true, SampleCount(1), {}, {}, value});
+  };
+  CHECK(capability(1e-9) == "accepted");
+  CHECK(capability(1.01) == "run_answer: capability is not between 0 and 1");
+  CHECK(capability(-0.5) == "run_answer: capability is not between 0 and 1");
+  CHECK(capability(std::numeric_limits<double>::quiet_NaN()) ==
+        "run_answer: capability is not between 0 and 1");
 }
 
 TEST_CASE("codec: the time left is held between nothing and a year") {

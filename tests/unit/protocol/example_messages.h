@@ -50,7 +50,7 @@ inline std::vector<Message> example_messages() {
       UpdateVerdict{RunId(5), RoundNumber(3), true, ErrorCode::kInvalid, ""},
       CancelTask{RunId(5), RoundNumber(3), "enough updates"},
       RunEnded{RunId(5), "all rounds done"},
-      RunAnswer{RunId(5), true, SampleCount(60), {}, ""},
+      RunAnswer{RunId(5), true, SampleCount(60), {}, "", 0.2},
       RunAnswer{RunId(5), false, SampleCount(0), ErrorCode::kNotFound, "no data set here"},
       UpdateOffer{RunId(5), RoundNumber(3), example_compressed_manifest(), SampleCount(60), 12, 0.125},
   };

@@ -189,7 +189,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "fetch set: a refusal ends the fetch with the peer's code; one of chunks not under way is a fault") {
+    "fetch set: a refusal ends the fetch with the peer's code, one of chunks not under way is a fault") {
   FetchSet fetches(kWindow);
   const auto object = object_of(6);
   const ObjectId id = object->manifest.id();

@@ -83,7 +83,7 @@ TEST_CASE("buffered: an update counts 1 / sqrt(1 + s) after the model has moved 
   CHECK(delivered(h, 0, 2).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
 }
 
-TEST_CASE("buffered: with exponent 0 staleness does not matter; beyond the bound an update is refused") {
+TEST_CASE("buffered: with exponent 0 staleness does not matter, beyond the bound an update is refused") {
   Harness h = buffered();
   h.schedule->staleness_exponent = 0;
   h.schedule->max_staleness = 1;

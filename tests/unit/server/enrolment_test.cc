@@ -37,7 +37,7 @@ std::string reason(const Result<ClientId>& result) { return result ? "accepted" 
 
 }  // namespace
 
-TEST_CASE("enrolment: a token makes a key a client, once; numbers count from 0") {
+TEST_CASE("enrolment: a token makes a key a client, once, numbers count from 0") {
   const Book book;
   Enrolment enrolment = book.open();
   const auto first = enrolment.create_token(1000, kDay);

@@ -25,7 +25,7 @@ TEST_CASE("round: starts when enough clients are there, and each selected one ge
   CHECK(h.engine().next_deadline() == Time(seconds(60)));
 }
 
-TEST_CASE("round: closes when all have answered; the training loss is weighted by samples") {
+TEST_CASE("round: closes when all have answered, the training loss is weighted by samples") {
   Harness h;
   h.arrive({0, 1, 2});
   h.deliver(1, 1, 10);

@@ -52,3 +52,15 @@ TEST_CASE("devices: training that is broken off makes the whole steps that fit, 
   CHECK(to_seconds(of(0.05).time) == doctest::Approx(0.125));
   CHECK(of(-3).max_steps == 1);
 }
+
+TEST_CASE("devices: each has one of the capabilities, all of them equally often") {
+  sim::SimulationSpec spec;
+  spec.capabilities = {0.2, 0.2, 0.2, 1.0};
+  int whole = 0;
+  for (std::uint32_t i = 0; i < 4000; ++i) {
+    const double capability = sim::Device(spec, ClientId(i), Rng(1)).capability();
+    REQUIRE((capability == 0.2 || capability == 1.0));
+    whole += capability == 1.0 ? 1 : 0;
+  }
+  CHECK(whole == doctest::Approx(1000).epsilon(0.1));  // four standard deviations
+}

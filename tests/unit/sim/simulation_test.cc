@@ -81,7 +81,8 @@ TEST_CASE("simulation: every round completes, the model moves, time and bytes ar
 }
 
 TEST_CASE(
-    "simulation: the same file gives the same models and times, another seed others; threads do not matter") {
+    "simulation: the same file gives the same models and times, another seed others, and threads do not "
+    "matter") {
   const Outcome first = simulate({"simulation.dropout.probability=0.3", "simulation.device.sigma=1"});
   const Outcome again = simulate({"simulation.dropout.probability=0.3", "simulation.device.sigma=1"}, 3);
   const Outcome other =
