@@ -155,6 +155,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   boost::asio::steady_timer timer_;
   // Keeps the io_context running while only the worker has something to do.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
+  // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::size_t next_address_ = 0;
@@ -254,7 +255,9 @@ void Daemon::Impl::send(const protocol::Message& message) {
 }
 
 void Daemon::Impl::prepare(const protocol::RunDescription& description) {
-  boost::asio::post(worker_, [self = shared_from_this(), description, client = membership_.client] {
+  boost::asio::post(worker_, [weak = weak_from_this(), description, client = membership_.client] {
+    const auto self = weak.lock();
+    if (!self) return;
     auto built = prepare_run(description, client, self->options_.state_directory);
     boost::asio::post(self->io_, [self, client, run = description.run, built = std::move(built)] {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
@@ -294,27 +297,29 @@ void Daemon::Impl::fetch_vector(const protocol::Manifest& manifest, std::shared_
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
   training_ = std::stop_source();
-  boost::asio::post(
-      worker_, [self = shared_from_this(), train, stop = training_.get_token(), run = run_, model = model_,
-                control = control_, task = *engine_.task(), client = membership_.client] {
-        auto result = work_on(*run, {client, task, *model, control.get()}, stop);
-        if (stop.stop_requested()) return;
-        std::shared_ptr<const WorkResult> update;
-        ClientEngine::Input outcome;
-        if (!result) {
-          outcome = ClientEngine::TrainingFailed{train.round, result.error()};
-        } else {
-          update = std::make_shared<const WorkResult>(std::move(*result));
-          outcome = ClientEngine::Trained{train.round, offer_of(*update, task)};
-        }
-        boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
-          if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
-          self->update_ = update;
-          self->model_.reset();
-          self->control_.reset();
-          self->step(outcome);
-        });
-      });
+  boost::asio::post(worker_,
+                    [weak = weak_from_this(), train, stop = training_.get_token(), run = run_, model = model_,
+                     control = control_, task = *engine_.task(), client = membership_.client] {
+                      const auto self = weak.lock();
+                      if (!self) return;
+                      auto result = work_on(*run, {client, task, *model, control.get()}, stop);
+                      if (stop.stop_requested()) return;
+                      std::shared_ptr<const WorkResult> update;
+                      ClientEngine::Input outcome;
+                      if (!result) {
+                        outcome = ClientEngine::TrainingFailed{train.round, result.error()};
+                      } else {
+                        update = std::make_shared<const WorkResult>(std::move(*result));
+                        outcome = ClientEngine::Trained{train.round, offer_of(*update, task)};
+                      }
+                      boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
+                        if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
+                        self->update_ = update;
+                        self->model_.reset();
+                        self->control_.reset();
+                        self->step(outcome);
+                      });
+                    });
 }
 
 void Daemon::Impl::abandon() {
