@@ -14,6 +14,7 @@
 #include "server/report/run_output.h"
 #include "sim/concrete.h"
 #include "sim/simulation.h"
+#include "sim/update_spool.h"
 
 namespace {
 
@@ -62,12 +63,18 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config));
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
+  std::optional<fedge::sim::UpdateSpool> spool;  // outlives whoever has an update in it
+  if (fedge::sim::UpdateSpool::needed(spec, config, task->model().layout()->size())) {
+    FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(std::filesystem::path(options.out) / "updates"));
+    spool.emplace(std::move(opened));
+  }
   FEDGE_TRY(state, fedge::server::RunState::create(config, task->model(), *test, *store, threads));
   fedge::server::RoundTable table(stdout, config.rounds);
   table.begin(config.name);
   std::optional<fedge::Error> failure;
   FEDGE_TRY(engine, fedge::server::make_engine(state));
   fedge::sim::Simulation simulation(spec, *task, state, std::move(engine), threads);
+  if (spool) simulation.spool_to(spool->store());
   FEDGE_TRY_VOID(simulation.run(
       {.on_round =
            [&](const fedge::server::RoundMetrics& metrics) {

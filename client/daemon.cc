@@ -163,6 +163,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   boost::asio::steady_timer training_timer_;
   // Keeps the io_context running while only the worker has something to do.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
+  // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::size_t next_address_ = 0;
@@ -262,7 +263,9 @@ void Daemon::Impl::send(const protocol::Message& message) {
 }
 
 void Daemon::Impl::prepare(const protocol::RunDescription& description) {
-  boost::asio::post(worker_, [self = shared_from_this(), description, client = membership_.client] {
+  boost::asio::post(worker_, [weak = weak_from_this(), description, client = membership_.client] {
+    const auto self = weak.lock();
+    if (!self) return;
     auto built = prepare_run(description, client, self->options_.state_directory);
     boost::asio::post(self->io_, [self, client, run = description.run, built = std::move(built)] {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
@@ -305,8 +308,10 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
   const std::stop_source enough;
   limit_training(train, enough);
   boost::asio::post(
-      worker_, [self = shared_from_this(), train, stop = training_.get_token(), enough, run = run_,
+      worker_, [weak = weak_from_this(), train, stop = training_.get_token(), enough, run = run_,
                 model = model_, control = control_, task = *engine_.task(), client = membership_.client] {
+        const auto self = weak.lock();
+        if (!self) return;
         auto result = work_on(*run, {client, task, *model, control.get(), stop, enough.get_token()});
         if (stop.stop_requested()) return;
         std::shared_ptr<const WorkResult> update;

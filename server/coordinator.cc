@@ -204,7 +204,8 @@ void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& ans
   if (answer.run != state_.config().id) return;  // an earlier run's
   const std::size_t clients = state_.config().task.data.partition.clients;
   const bool has_part = client.value() < clients;
-  if (answer.ready && has_part) return step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
+  if (answer.ready && has_part)
+    return step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
              .with("reason", has_part ? answer.reason

@@ -1,10 +1,12 @@
 // Updates in the coordinator's chunk store. UpdateSink is where one goes that is being fetched: it
 // remembers what went wrong on this machine, so that a peer is not blamed for it. decode_update() makes
-// plain float32 of a compressed one, StoredValues reads such a one back.
+// plain float32 of a compressed one, store_values() one of values in memory, StoredValues reads such a one
+// back.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "aggregation/aggregators/aggregator.h"
 #include "protocol/chunks/chunk_store.h"
@@ -43,5 +45,10 @@ class StoredValues final : public aggregation::UpdateValues {
 // manifest says; other errors are the store's. Memory: one chunk and what the decoder needs.
 Result<std::shared_ptr<protocol::StoredObject>> decode_update(protocol::StoredObject& update,
                                                               protocol::ChunkStore& store);
+// An object with these values as plain float32, packed over the coverage of `shape`, which says layout and
+// chunk size as well. Errors are the store's.
+Result<std::shared_ptr<protocol::StoredObject>> store_values(std::span<const float> values,
+                                                             const protocol::Manifest& shape,
+                                                             protocol::ChunkStore& store);
 
 }  // namespace fedge::server

@@ -12,7 +12,7 @@ void Adversary::assigned(ClientId client, TrainingJob job) {
   if (!hostile(client)) pool_.enqueue(client, std::move(job));
 }
 
-void Adversary::corrupt(ClientId client, RoundNumber round) {
+Result<void> Adversary::corrupt(ClientId client, RoundNumber round) {
   std::vector<std::span<const float>> honest;
   std::size_t colluders = 0;
   for (const ClientId other : in_round_) {
@@ -21,16 +21,18 @@ void Adversary::corrupt(ClientId client, RoundNumber round) {
       continue;
     }
     if (!honest_.contains(other) && pool_.has(other, round)) {
-      if (const auto& values = pool_.result(other).values) honest_[other] = values;
+      FEDGE_TRY(update, pool_.result(other));
+      if (update->values) honest_[other] = update->values;
     }
     if (const auto known = honest_.find(other); known != honest_.end())
       honest.push_back(known->second->in_memory());
   }
-  attack(spec_, honest, colluders, rng_.fork("attack", round.value(), client.value()),
-         pool_.find(client, round)->values->buffer.span());
+  return pool_.change(client, [&](std::span<float> update) {
+    attack(spec_, honest, colluders, rng_.fork("attack", round.value(), client.value()), update);
+  });
 }
 
-void Adversary::taken(ClientId client, const std::shared_ptr<MemoryValues>& values) {
+void Adversary::taken(ClientId client, const std::shared_ptr<const aggregation::UpdateValues>& values) {
   if (spec_.needs_honest() && !hostile(client)) honest_[client] = values;
 }
 

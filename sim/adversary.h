@@ -22,10 +22,10 @@ class Adversary {
   bool flips_labels(ClientId client) const { return spec_.kind == AttackKind::kLabelFlip && hostile(client); }
   // This client has got work in the round.
   void assigned(ClientId client, TrainingJob job);
-  // The computed update of a hostile client becomes the attack.
-  void corrupt(ClientId client, RoundNumber round);
+  // The computed update of a hostile client becomes the attack. The error is the pool's.
+  Result<void> corrupt(ClientId client, RoundNumber round);
   // An update leaves the pool.
-  void taken(ClientId client, const std::shared_ptr<MemoryValues>& values);
+  void taken(ClientId client, const std::shared_ptr<const aggregation::UpdateValues>& values);
   void round_closed();
 
  private:
@@ -35,7 +35,8 @@ class Adversary {
   std::vector<bool> hostile_;  // for each client
   std::vector<ClientId>
       in_round_;  // with work in this round; this and what follows only if the attack needs it
-  std::map<ClientId, std::shared_ptr<MemoryValues>> honest_;  // their updates, as far as they are known
+  // Their updates, as far as they are known.
+  std::map<ClientId, std::shared_ptr<const aggregation::UpdateValues>> honest_;
 };
 
 }  // namespace fedge::sim

@@ -37,6 +37,10 @@ Device::Training Device::training(SampleCount samples, const learn::TrainingSpec
   return {seconds(to_seconds(time) * made / steps), static_cast<std::uint64_t>(made)};
 }
 
+Duration Device::task_time(SampleCount samples, const learn::TrainingSpec& spec, Bytes payload) const {
+  return download_time(payload) + training(samples, spec, Duration::max()).time + upload_time(payload);
+}
+
 Duration Device::download_time(Bytes bytes) const {
   return time_for(static_cast<double>(bytes.value()), down_bytes_per_second_);
 }

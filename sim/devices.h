@@ -22,6 +22,8 @@ class Device {
   };
   // Local training that is broken off between two steps once it has lasted `limit`.
   Training training(SampleCount samples, const learn::TrainingSpec& spec, Duration limit) const;
+  // From the model's first byte to the update's last, both of this size, but for latency.
+  Duration task_time(SampleCount samples, const learn::TrainingSpec& spec, Bytes payload) const;
   // Share of a model that it can train.
   double capability() const { return capability_; }
   // Time the bytes occupy this client's link in one direction, without latency.

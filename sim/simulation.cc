@@ -26,6 +26,14 @@ Bytes transfer_size(const protocol::Manifest& manifest) {
   return Bytes(bytes);
 }
 
+void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
+  offer.update = update.shape;
+  offer.samples = update.training.samples;
+  offer.steps = update.training.steps;
+  offer.train_loss = update.training.mean_loss;
+  offer.norm = update.norm;
+}
+
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -44,6 +52,11 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),
       model_size_(transfer_size(state.model_object()->manifest())) {}
+
+void Simulation::spool_to(protocol::ChunkStore& store) {
+  FEDGE_CHECK(!spec_.attack.needs_honest(), "attacks look at updates in memory");
+  pool_.spool_to(store);
+}
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   hooks_ = &hooks;
@@ -118,15 +131,14 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
     // The job may be gone: the engine gave the task up while the device was busy with it.
     if (!pool_.has(id, trained->round)) return;
-    const TrainedUpdate& update = pool_.result(id);
-    if (update.failure)
-      return step_client(id, client::ClientEngine::TrainingFailed{trained->round, *update.failure});
-    if (adversary_.hostile(id)) adversary_.corrupt(id, trained->round);
-    trained->offer.update = update.shape;
-    trained->offer.samples = update.training.samples;
-    trained->offer.steps = update.training.steps;
-    trained->offer.train_loss = update.training.mean_loss;
-    trained->offer.norm = update.norm;
+    const auto update = pool_.result(id);
+    if (!update) return fail(update.error());
+    if ((*update)->failure)
+      return step_client(id, client::ClientEngine::TrainingFailed{trained->round, *(*update)->failure});
+    if (adversary_.hostile(id))
+      if (const auto corrupted = adversary_.corrupt(id, trained->round); !corrupted)
+        return fail(corrupted.error());
+    describe(**update, trained->offer);
   }
   const Rng rng = root_.fork("client", id.value());
   std::vector<client::ClientEngine::Effect> effects;
@@ -296,10 +308,7 @@ Result<void> Simulation::load_global() {
 
 void Simulation::assign(const server::RunEngine::Assign& work) {
   const protocol::Manifest& manifest = state_.model_object()->manifest();
-  if (const auto loaded = load_global(); !loaded) {
-    failure_ = loaded.error();
-    return;
-  }
+  if (const auto loaded = load_global(); !loaded) return fail(loaded.error());
   VirtualClient& client = at(work.client);
   const auto& in_hand = client.engine.task();
   std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->round != entry.first; });
@@ -322,14 +331,10 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   Rng draws =
       root_.fork("dropout", work.round.value(), work.client.value()).fork("session", at(work.client).session);
   if (draws.uniform() >= spec_.dropout_probability) return;
-  const Device device(spec_, work.client, root_);
-  const Bytes payload(manifest.payload_size);
+  const SampleCount samples(task_.samples_of(work.client).size());
   const Duration expected =
-      device.download_time(payload) + device.upload_time(payload) + 4 * spec_.latency +
-      device
-          .training(SampleCount(task_.samples_of(work.client).size()), task_.spec().training, Duration::max())
-          .time;
-  const Duration after = seconds(draws.uniform() * to_seconds(expected));
+      device(work.client).task_time(samples, task_.spec().training, Bytes(manifest.payload_size));
+  const Duration after = seconds(draws.uniform() * to_seconds(expected + 4 * spec_.latency));
   schedule(now_ + after, work.client, Cut{at(work.client).session});
 }
 
@@ -350,8 +355,8 @@ void Simulation::update_arrived(ClientId id, RoundNumber round) {
   if (update == nullptr) return;  // the client gave it up meanwhile
   const auto norm = state_.inspect(update->coverage, *update->values);
   if (!norm) {
-    step_server(server::RunEngine::Damaged{id, round, norm.error()});
-    return;
+    if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // the spool's
+    return step_server(server::RunEngine::Damaged{id, round, norm.error()});
   }
   norms_[id] = *norm;
   step_server(server::RunEngine::Stored{id, round});
@@ -359,23 +364,20 @@ void Simulation::update_arrived(ClientId id, RoundNumber round) {
 
 void Simulation::fold(const server::RunEngine::Fold& accepted) {
   TrainedUpdate update = pool_.take(accepted.client);
-  waiting_values_.push_back(std::move(update.values));
-  adversary_.taken(accepted.client, waiting_values_.back());
+  adversary_.taken(accepted.client, update.values);
   waiting_.push_back({.client = accepted.client,
                       .weight = accepted.weight,
                       .steps = accepted.steps,
                       .norm = norms_.extract(accepted.client).mapped(),
                       .factor = accepted.factor,
                       .coverage = std::move(update.coverage),
-                      .values = waiting_values_.back()});
+                      .values = std::move(update.values)});
   if (waiting_.size() >= kFoldTogether) flush_folds();
 }
 
 void Simulation::flush_folds() {
-  if (auto folded = state_.fold(waiting_); !folded) failure_ = folded.error();
+  if (const auto folded = state_.fold(waiting_); !folded) fail(folded.error());
   waiting_.clear();
-  for (auto& values : waiting_values_) pool_.recycle(std::move(values));
-  waiting_values_.clear();
 }
 
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
@@ -386,10 +388,7 @@ void Simulation::close_round(const server::RunEngine::CloseRound& close) {
       close, {Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_), wall_seconds() - wall_start_});
   bytes_up_ = 0;
   bytes_down_ = 0;
-  if (!metrics) {
-    failure_ = metrics.error();
-    return;
-  }
+  if (!metrics) return fail(metrics.error());
   if (const auto& reason = state_.not_aggregated())
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
                .with("round", std::int64_t{close.round.value()})

@@ -37,6 +37,9 @@ class Simulation {
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
              std::unique_ptr<server::RunEngine> engine, Parallel& parallel);
 
+  // Before run(): updates wait in this store, which must outlive the simulation, instead of in memory. Not
+  // with an attack that looks at the honest updates.
+  void spool_to(protocol::ChunkStore& store);
   // Runs to the end of the run, or until interrupted.
   Result<void> run(const SimulationHooks& hooks);
 
@@ -111,6 +114,7 @@ class Simulation {
   Time up_arrival(ClientId id, Bytes bytes);
   void schedule(Time at, std::optional<ClientId> client, Payload payload);
   void report(const Event& event);
+  void fail(const Error& error) { failure_ = error; }  // this machine; ends the run
 
   SimulationSpec spec_;
   const learn::Task& task_;
@@ -125,8 +129,7 @@ class Simulation {
   GlobalState global_;                        // the current one, while clients train on it
   std::map<ClientId, double> norms_;          // of updates that have arrived
   std::vector<aggregation::Update> waiting_;  // accepted, not folded yet
-  std::vector<std::shared_ptr<MemoryValues>> waiting_values_;
-  Bytes model_size_;  // on its way to a client
+  Bytes model_size_;                          // on its way to a client
   Time now_{};
   std::optional<Time> server_timer_;
   std::uint64_t events_ = 0;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "core/check.h"
+#include "server/stored_update.h"
 
 namespace fedge::sim {
 namespace {
@@ -11,7 +12,39 @@ namespace {
 // Jobs a thread gets in one group: enough to even out unequal sizes, few enough to bound memory.
 constexpr std::size_t kJobsPerThread = 8;
 
+// An update held in memory, which it gives back at its end.
+class MemoryValues final : public aggregation::UpdateValues {
+ public:
+  MemoryValues(AlignedBuffer<float> values, std::shared_ptr<SpareBuffers> spare)
+      : buffer_(std::move(values)), spare_(std::move(spare)) {}
+  ~MemoryValues() override { spare_->give(std::move(buffer_)); }
+  MemoryValues(const MemoryValues&) = delete;
+  MemoryValues& operator=(const MemoryValues&) = delete;
+  std::span<const float> in_memory() const override { return buffer_.span(); }
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    std::copy_n(buffer_.data() + first, out.size(), out.data());
+    return {};
+  }
+
+ private:
+  AlignedBuffer<float> buffer_;
+  std::shared_ptr<SpareBuffers> spare_;
+};
+
 }  // namespace
+
+AlignedBuffer<float> SpareBuffers::take() {
+  const std::lock_guard lock(mutex_);
+  if (buffers_.empty()) return {};
+  AlignedBuffer<float> buffer = std::move(buffers_.back());
+  buffers_.pop_back();
+  return buffer;
+}
+
+void SpareBuffers::give(AlignedBuffer<float> buffer) {
+  const std::lock_guard lock(mutex_);
+  buffers_.push_back(std::move(buffer));
+}
 
 TrainingPool::TrainingPool(const learn::Task& task, const server::RunConfig& config, Parallel& parallel)
     : task_(task),
@@ -28,9 +61,9 @@ void TrainingPool::enqueue(ClientId client, TrainingJob job) {
   queued_.emplace(client, std::move(job));
 }
 
-const TrainedUpdate& TrainingPool::result(ClientId client) {
-  if (!computed_.contains(client)) compute_group(client);
-  return computed_.at(client);
+Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
+  if (!computed_.contains(client)) FEDGE_TRY_VOID(compute_group(client));
+  return &computed_.at(client);
 }
 
 TrainingPool::Work TrainingPool::begin(ClientId client) {
@@ -42,10 +75,6 @@ TrainingPool::Work TrainingPool::begin(ClientId client) {
     auto memory = memories_[client].load(work.job.last_round);
     FEDGE_CHECK(memory && *memory, "a simulated client has lost its memory");
     work.memory = std::move(**memory);
-  }
-  if (!spare_.empty()) {
-    work.buffer = std::move(spare_.back()->buffer);
-    spare_.pop_back();
   }
   return work;
 }
@@ -60,7 +89,7 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
                                 .flip_labels = work.job.flip_labels,
                                 .stop = {},
                                 .finish = {}};
-  auto done = worker.run(order, work.job.global.model->values(), work.memory, std::move(work.buffer));
+  auto done = worker.run(order, work.job.global.model->values(), work.memory, spare_->take());
   if (!done) {
     work.outcome.failure = done.error();
     return;
@@ -68,10 +97,36 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   work.outcome.training = done->training;
   work.outcome.norm = done->norm;
   work.outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
-  work.outcome.values = std::make_shared<MemoryValues>(std::move(done->values));
+  auto kept = keep(std::move(done->values), work.outcome.shape);
+  if (!kept) {
+    work.fault = kept.error();
+    return;
+  }
+  work.outcome.values = std::move(*kept);
 }
 
-void TrainingPool::compute_group(ClientId needed) {
+// Whoever holds the values keeps their place in the spool, and frees it by letting go.
+Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
+    AlignedBuffer<float> values, const protocol::Manifest& shape) const {
+  using Values = std::shared_ptr<const aggregation::UpdateValues>;
+  if (spool_ == nullptr) return Values(std::make_shared<MemoryValues>(std::move(values), spare_));
+  FEDGE_TRY(object, server::store_values(values.span(), shape, *spool_));
+  spool_->remove(object->manifest().id());
+  spare_->give(std::move(values));
+  return Values(std::make_shared<server::StoredValues>(std::move(object)));
+}
+
+Result<void> TrainingPool::change(ClientId client, const std::function<void(std::span<float>)>& edit) {
+  TrainedUpdate& update = computed_.at(client);
+  AlignedBuffer<float> values(update.coverage.count());
+  FEDGE_TRY_VOID(update.values->read(0, values.span()));
+  edit(values.span());
+  FEDGE_TRY(kept, keep(std::move(values), update.shape));
+  update.values = std::move(kept);
+  return {};
+}
+
+Result<void> TrainingPool::compute_group(ClientId needed) {
   FEDGE_CHECK(queued_.contains(needed), "no training job for this client");
   std::vector<std::pair<Time, ClientId>> order;
   for (const auto& [client, job] : queued_)
@@ -89,12 +144,14 @@ void TrainingPool::compute_group(ClientId needed) {
     for (std::size_t i = next++; i < group.size(); i = next++) carry_out(group[i], workers_[thread]);
   });
   for (Work& work : group) {
+    if (work.fault) return *work.fault;
     if (workers_.front().remembers() && !work.outcome.failure) {
       const auto saved = memories_[work.client].save(std::move(work.memory));
       FEDGE_CHECK(saved.has_value(), "memory in memory");
     }
     computed_.emplace(work.client, std::move(work.outcome));
   }
+  return {};
 }
 
 bool TrainingPool::has(ClientId client, RoundNumber round) const {
@@ -114,11 +171,7 @@ TrainedUpdate TrainingPool::take(ClientId client) {
 
 void TrainingPool::drop(ClientId client) {
   queued_.erase(client);
-  recycle(take(client).values);
-}
-
-void TrainingPool::recycle(std::shared_ptr<MemoryValues> values) {
-  if (values && values.use_count() == 1) spare_.push_back(std::move(values));
+  computed_.erase(client);
 }
 
 }  // namespace fedge::sim

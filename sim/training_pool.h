@@ -2,14 +2,16 @@
 // and computed in groups, earliest finish first, on all threads, the first time one of them is
 // needed; a client that drops out before that costs nothing. A job's result is a pure function of
 // (model, client, round, memory, seed), so neither grouping nor threads can be seen in it.
-// Memory: one update for each job computed and not yet taken.
+// Memory: one update for each job computed and not yet let go of; with a spool, one for each thread.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,19 +23,21 @@
 #include "core/parameters.h"
 #include "core/time.h"
 #include "learn/task.h"
+#include "protocol/chunks/chunk_store.h"
 #include "server/run_config.h"
 
 namespace fedge::sim {
 
-// An update held in memory.
-struct MemoryValues final : aggregation::UpdateValues {
-  explicit MemoryValues(AlignedBuffer<float> values) : buffer(std::move(values)) {}
-  std::span<const float> in_memory() const override { return buffer.span(); }
-  Result<void> read(std::size_t first, std::span<float> out) const override {
-    std::copy_n(buffer.data() + first, out.size(), out.data());
-    return {};
-  }
-  AlignedBuffer<float> buffer;
+// Memory of updates that are gone, for the next ones. For any thread.
+class SpareBuffers {
+ public:
+  // Empty if there is none.
+  AlignedBuffer<float> take();
+  void give(AlignedBuffer<float> buffer);
+
+ private:
+  std::mutex mutex_;
+  std::vector<AlignedBuffer<float>> buffers_;
 };
 
 struct TrainedUpdate {
@@ -42,8 +46,8 @@ struct TrainedUpdate {
   learn::TrainingResult training;
   double norm = 0;
   protocol::Manifest shape;  // of what travels, without the hashes of its chunks
-  std::shared_ptr<MemoryValues> values;
-  std::optional<Error> failure;  // instead of everything above but the round
+  std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless they are spooled
+  std::optional<Error> failure;                             // instead of everything above but the round
 };
 
 // What clients are given to train from.
@@ -67,11 +71,14 @@ class TrainingPool {
  public:
   // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
   TrainingPool(const learn::Task& task, const server::RunConfig& config, Parallel& parallel);
+  // From now on updates lie in this store, which must outlive the pool, instead of in memory.
+  void spool_to(protocol::ChunkStore& store) { spool_ = &store; }
 
   // Nothing happens if the client has this round's job already.
   void enqueue(ClientId client, TrainingJob job);
-  // Computes the job if need be. The client must have a job; its update stays until taken or dropped.
-  const TrainedUpdate& result(ClientId client);
+  // Computes the job if need be. The client must have a job; its update stays until taken or dropped. The
+  // error is the spool's: this machine could not store an update.
+  Result<const TrainedUpdate*> result(ClientId client);
   // Whether the client has a job of this round, computed or not.
   bool has(ClientId client, RoundNumber round) const;
   // The computed update of this round, or null.
@@ -79,20 +86,22 @@ class TrainingPool {
   // Hands a computed update over; without one its values are null.
   TrainedUpdate take(ClientId client);
   void drop(ClientId client);
-  // Returns an update's memory for reuse, unless somebody still holds it.
-  void recycle(std::shared_ptr<MemoryValues> values);
+  // Replaces the values of a computed update. The error is the spool's.
+  Result<void> change(ClientId client, const std::function<void(std::span<float>)>& edit);
 
  private:
   struct Work {
     ClientId client;
     TrainingJob job;
     client::ClientMemory memory;
-    AlignedBuffer<float> buffer;
     TrainedUpdate outcome;
+    std::optional<Error> fault;  // of the spool
   };
-  void compute_group(ClientId needed);
+  Result<void> compute_group(ClientId needed);
   Work begin(ClientId client);
   void carry_out(Work& work, client::LocalWork& worker) const;
+  Result<std::shared_ptr<const aggregation::UpdateValues>> keep(AlignedBuffer<float> values,
+                                                                const protocol::Manifest& shape) const;
 
   const learn::Task& task_;
   Parallel& parallel_;
@@ -102,7 +111,8 @@ class TrainingPool {
   std::map<ClientId, TrainingJob> queued_;
   std::map<ClientId, TrainedUpdate> computed_;
   std::map<ClientId, client::VolatileMemory> memories_;  // only if clients remember anything
-  std::vector<std::shared_ptr<MemoryValues>> spare_;
+  protocol::ChunkStore* spool_ = nullptr;
+  std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
 };
 
 }  // namespace fedge::sim

@@ -156,7 +156,11 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
   const Task task = std::move(found->second);
   tasks_.erase(found);
   members_.at(stored.client).last_round = stored.round;
-  const double discount = std::pow(1.0 + staleness(task), -schedule_.staleness_exponent);
+  const std::uint32_t stale = staleness(task);
+  const double discount = std::pow(1.0 + stale, -schedule_.staleness_exponent);
+  effects.push_back(event(Severity::kInfo, "update.buffered", stored.client)
+                        .with("task", std::int64_t{stored.round.value()})
+                        .with("staleness", std::int64_t{stale}));
   effects.push_back(Fold{stored.client, stored.round, task.offer.samples, task.offer.steps, discount});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
   const auto weight = static_cast<double>(task.offer.samples.value());

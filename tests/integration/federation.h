@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -65,21 +67,42 @@ class Federation {
     return created->secret;
   }
 
-  // Starts an honest daemon as the next client number.
-  void add_client() {
-    const auto state = directory.path() / ("client-" + std::to_string(daemons.size()));
+  // Makes the state of the next client number, in a directory of this name.
+  std::filesystem::path enrol(const std::string& name) {
+    const auto state = directory.path() / name;
     auto key = client::open_node_key(state);
     REQUIRE(key);
     const auto client = enrolment().redeem(token(), key->public_key(), 0);
     REQUIRE(client);
     REQUIRE(client::write_membership(state, {{coordinator->address()}, coordinator_key, *client}));
-    auto daemon = client::Daemon::create(io, {.state_directory = state,
-                                              .software = "test",
-                                              .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
-                                              .stop_after_run = true});
-    REQUIRE(daemon);
-    daemons.push_back(std::move(*daemon));
-    daemons.back()->start();
+    return state;
+  }
+  std::filesystem::path state_of(std::size_t daemon) const {
+    return directory.path() / ("client-" + std::to_string(daemon));
+  }
+  // Starts an honest daemon as the next client number.
+  void add_client() {
+    enrol("client-" + std::to_string(daemons.size()));
+    daemons.emplace_back();
+    start_client(daemons.size() - 1);
+  }
+  void start_client(std::size_t index) {
+    // One that has just been stopped holds its directory until its last callback is gone.
+    run_until([&] {
+      if (daemons[index]) return true;
+      auto daemon = client::Daemon::create(io, {.state_directory = state_of(index),
+                                                .software = "test",
+                                                .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
+                                                .stop_after_run = true});
+      if (daemon) daemons[index] = std::move(*daemon);
+      return daemon.has_value();
+    });
+    daemons[index]->start();
+  }
+  // Its link is closed; its state directory stays.
+  void stop_client(std::size_t index) {
+    daemons[index]->stop();
+    daemons[index].reset();
   }
 
   void run_until(const std::function<bool()>& happened) {
@@ -94,10 +117,16 @@ class Federation {
     run_until([&] { return final_model.has_value(); });
     REQUIRE(*final_model);
   }
-  bool reported(const std::string& text) const {
-    for (const std::string& event : events)
-      if (event.find(text) != std::string::npos) return true;
-    return false;
+  bool reported(const std::string& text) const { return count(text) > 0; }
+  std::size_t count(const std::string& text) const {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(),
+                      [&](const std::string& event) { return event.find(text) != std::string::npos; }));
+  }
+  std::vector<std::string> hashes() const {
+    std::vector<std::string> result;
+    for (const server::RoundMetrics& round : rounds) result.push_back(round.model_hash);
+    return result;
   }
 
   TemporaryDirectory data;

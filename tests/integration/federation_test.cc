@@ -213,6 +213,18 @@ TEST_CASE("federation: a client that finds somebody else at the address tries ag
                 second.error().message);
 }
 
+TEST_CASE("federation: a daemon may be stopped at any moment and started again in its directory") {
+  Federation f(1, {"run.rounds=1000"});
+  f.add_client();
+  // From the first handler after its start into the third round or so.
+  for (int handlers = 1; handlers <= 100; ++handlers) {
+    for (int i = 0; i < handlers; ++i) f.io.run_one_for(std::chrono::milliseconds(10));
+    f.stop_client(0);
+    f.start_client(0);  // fails if the one before still holds the directory
+  }
+  CHECK(f.rounds.size() > 1);
+}
+
 TEST_CASE("federation: an update that cannot be stored is lost alone, and the client is not blamed") {
   Federation f(2, {"run.wait_for_clients=2", "run.rounds=1"});
   HostilePeer one(f);

@@ -97,6 +97,7 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
     more = "--set compression.kind=top_k --set compression.fraction=0.05 --set compression.zstd=true";
   }
   SUBCASE("stochastic rounding of parts") { more = "--set compression.kind=int8 --set strategy.kind=fedplt"; }
+  SUBCASE("a rule that reads updates back") { more = "--set strategy.kind=median"; }
   SUBCASE("uploads drawn by their norms") {
     more = "--set sampling.kind=optimal --set sampling.budget=1.5 --set sampling.clients_per_round=4";
   }
@@ -132,6 +133,25 @@ TEST_CASE("modes: with partial work a daemon sends what it has trained when its 
   REQUIRE(rounds);
   REQUIRE(rounds->size() == 1);
   CHECK(rounds->front().clients_completed == 3);
+}
+
+TEST_CASE("outputs: updates that a rule keeps lie in files beside the results while it runs, and only then") {
+  const Example example;
+  // Four updates of 4.3 million parameters are 69 MB.
+  const std::string more =
+      "--set strategy.kind=median --set sampling.clients_per_round=4 --set run.rounds=1 ";
+  const auto updates = example.directory("x") / "updates";
+  std::filesystem::create_directories(updates);
+  REQUIRE(write_file_atomic(updates / "1.chunks", "left by a run that was killed"));
+  REQUIRE(example.simulate("x", more).code == 0);
+  CHECK(std::filesystem::exists(updates / "1.chunks"));  // a small model's updates stay in memory
+  const Outcome large = example.simulate("x", more + "--set model.hidden=[2048,1300]");
+  REQUIRE_MESSAGE(large.code == 0, large.output);
+  CHECK(!std::filesystem::exists(updates));
+  REQUIRE(write_file_atomic(updates, "not a directory"));
+  const Outcome blocked = example.simulate("x", more + "--set model.hidden=[2048,1300]");
+  CHECK(blocked.code == 1);
+  CHECK_MESSAGE(blocked.output.find(updates.string()) != std::string::npos, blocked.output);
 }
 
 TEST_CASE("outputs: metrics, table, model and report are there, and the model is the last round's") {

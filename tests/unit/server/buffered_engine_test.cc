@@ -72,13 +72,15 @@ TEST_CASE("buffered: the model moves with the buffer's last update, and nobody g
   CHECK(h.all<RunEngine::Assign>().size() == 1);  // client 0 has had its second task all the time
 }
 
-TEST_CASE("buffered: an update counts 1 / sqrt(1 + s) after the model has moved s times") {
+TEST_CASE("buffered: an update counts 1 / sqrt(1 + s) after the model has moved s times, and s is reported") {
   Harness h = buffered();
   h.arrive({0, 1, 2});
   CHECK(delivered(h, 0, 1).factor == 1.0);
   CHECK(delivered(h, 1, 1).factor == 1.0);
+  CHECK(to_string(*h.event("update.buffered")) == "update.buffered client=1 task=1 staleness=0");
   commit(h, 1);
   CHECK(delivered(h, 2, 1).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
+  CHECK(to_string(*h.event("update.buffered")) == "update.buffered client=2 task=1 staleness=1");
   // Handed in while the model is being moved, it counts for the next buffer.
   CHECK(delivered(h, 0, 2).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
 }

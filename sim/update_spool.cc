@@ -1,0 +1,45 @@
+#include "sim/update_spool.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <system_error>
+
+namespace fedge::sim {
+
+bool UpdateSpool::needed(const SimulationSpec& spec, const server::RunConfig& config,
+                         std::size_t parameters) {
+  if (!config.strategy.traits.keeps_individuals || spec.attack.needs_honest()) return false;
+  // Everybody at work may have trained before the first update is taken in.
+  double updates =
+      std::ceil(static_cast<double>(config.sampling.clients_per_round) * config.sampling.over_selection);
+  updates = std::min(updates, static_cast<double>(config.task.data.partition.clients));
+  if (config.strategy.schedule.buffered) updates += static_cast<double>(config.strategy.schedule.buffer_size);
+  return updates * static_cast<double>(parameters) * sizeof(float) > static_cast<double>(kMaxInMemory);
+}
+
+Result<UpdateSpool> UpdateSpool::open(const std::filesystem::path& directory) {
+  FEDGE_TRY_VOID(make_directory(directory, 0700));
+  FEDGE_TRY(lock, DirectoryLock::acquire(directory));
+  // The disk sets the bound.
+  FEDGE_TRY(store, protocol::open_file_chunk_store(directory, std::numeric_limits<std::size_t>::max()));
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  return UpdateSpool(directory, std::move(lock), std::move(store));
+}
+
+UpdateSpool::~UpdateSpool() {
+  if (!store_) return;
+  store_.reset();  // removes the files
+  lock_.reset();
+  std::error_code ignored;
+  std::filesystem::remove(directory_ / "lock", ignored);
+  std::filesystem::remove(directory_, ignored);
+}
+
+}  // namespace fedge::sim
