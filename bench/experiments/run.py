@@ -24,12 +24,17 @@ def load(name):
         return json.load(file)
 
 
-def run(options, experiment, row, seed):
-    """One run's metrics, a list of one dictionary a round."""
-    settings = {**experiment["settings"], **row.get("settings", {}), "run.seed": seed}
+def run(options, experiment, parts, seed):
+    """One run's metrics, a list of one dictionary a round. `parts` are what a cell is made of: its row, and
+    in a grid its table and column."""
+    settings = dict(experiment["settings"])
+    for part in parts:
+        settings.update(part["settings"])
+    settings["run.seed"] = seed
     if options.quick:
         settings["run.rounds"] = 3
-    out = os.path.join(options.out, row["name"].replace(" ", "_").replace("/", "-"), str(seed))
+    name = "-".join(part["name"] for part in parts)
+    out = os.path.join(options.out, name.replace(" ", "_").replace("/", "-"), str(seed))
     stamp = os.path.join(out, "settings.json")
     wanted = json.dumps(settings, sort_keys=True)
     finished = os.path.exists(os.path.join(out, "model.safetensors"))
@@ -41,7 +46,7 @@ def run(options, experiment, row, seed):
             command += ["--set", f"{key}={value}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            sys.exit(f"{row['name']}, seed {seed}: {done.stderr.strip() or done.stdout[-2000:]}")
+            sys.exit(f"{name}, seed {seed}: {done.stderr.strip() or done.stdout[-2000:]}")
         with open(stamp, "w", encoding="utf-8") as file:
             file.write(wanted)
     with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:
@@ -70,17 +75,31 @@ def accuracy_at(rounds, budget):
     return best
 
 
-def seconds_to(rounds, accuracy):
-    for r in rounds:
+def until(rounds, accuracy):
+    """The rounds up to the first that is so accurate; none if none is."""
+    for i, r in enumerate(rounds):
         if r.get("test_accuracy") is not None and r["test_accuracy"] >= accuracy:
-            return r["virtual_seconds"]
-    return None
+            return rounds[: i + 1]
+    return []
+
+
+def seconds_to(rounds, accuracy):
+    needed = until(rounds, accuracy)
+    return needed[-1]["virtual_seconds"] if needed else None
+
+
+def rounds_to(rounds, accuracy):
+    return len(until(rounds, accuracy)) or None
+
+
+def updates_to(rounds, accuracy):
+    return sum(r["clients_completed"] for r in until(rounds, accuracy)) or None
 
 
 def spread(values, scale=1.0, digits=2):
-    values = [v for v in values if v is not None]
-    if not values:
-        return "-"
+    reached = [v for v in values if v is not None]
+    if len(reached) < len(values):
+        return f"{len(reached)} of {len(values)} get there"
     text = f"{scale * statistics.fmean(values):.{digits}f}"
     if len(values) > 1:
         text += f" ± {scale * statistics.stdev(values):.{digits}f}"
@@ -95,9 +114,44 @@ COLUMNS = {
     "at": ("accuracy at {at} MB, %", lambda runs, e: spread([accuracy_at(r, e["at"]) for r in runs], 100)),
     "seconds": ("virtual seconds to {target} %", lambda runs, e: spread(
         [seconds_to(r, e["target"] / 100) for r in runs], 1, 0)),
+    "rounds": ("rounds to {target} %", lambda runs, e: spread(
+        [rounds_to(r, e["target"] / 100) for r in runs], 1, 0)),
+    "updates": ("updates to {target} %", lambda runs, e: spread(
+        [updates_to(r, e["target"] / 100) for r in runs], 1, 0)),
+    "ratio": ("of float32's upload, %", lambda runs, e: spread([100 * megabytes(r) / e["whole"] for r in runs], 1, 1)),
     "uploads": ("uploads a round", lambda runs, _: spread(
         [statistics.fmean(x["clients_completed"] for x in r) for r in runs], 1, 1)),
 }
+
+
+def print_row(cells):
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def print_list(options, experiment):
+    """A row for each run, a column for each figure."""
+    columns = experiment["columns"]
+    seeds = range(1, options.seeds + 1)
+    print_row(["run"] + [COLUMNS[c][0].format(**experiment) for c in columns])
+    print_row(["---"] * (len(columns) + 1))
+    for row in experiment["rows"]:
+        runs = [run(options, experiment, [row], seed) for seed in seeds]
+        experiment.setdefault("whole", statistics.fmean(megabytes(r) for r in runs))
+        print_row([row["name"]] + [COLUMNS[c][1](runs, experiment) for c in columns])
+
+
+def print_grid(options, experiment):
+    """For each table, a row and a column for each setting, one figure in each cell."""
+    seeds = range(1, options.seeds + 1)
+    title, figure = COLUMNS[experiment["cell"]]
+    for table in experiment["tables"]:
+        print(f"\n{table['name']}: {title}\n")
+        print_row([""] + [column["name"] for column in experiment["across"]])
+        print_row(["---"] * (len(experiment["across"]) + 1))
+        for row in experiment["rows"]:
+            print_row([row["name"]] + [
+                figure([run(options, experiment, [table, row, column], seed) for seed in seeds], experiment)
+                for column in experiment["across"]])
 
 
 def main():
@@ -109,13 +163,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="three rounds each: does it run at all?")
     options = parser.parse_args()
     experiment = load(options.experiment)
-    columns = experiment["columns"]
-    print("| " + " | ".join(["run"] + [COLUMNS[c][0].format(**experiment) for c in columns]) + " |")
-    print("| --- " * (len(columns) + 1) + "|", flush=True)
-    for row in experiment["rows"]:
-        runs = [run(options, experiment, row, seed) for seed in range(1, options.seeds + 1)]
-        cells = [COLUMNS[c][1](runs, experiment) for c in columns]
-        print("| " + " | ".join([row["name"]] + cells) + " |", flush=True)
+    (print_grid if "across" in experiment else print_list)(options, experiment)
 
 
 main()
