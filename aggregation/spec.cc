@@ -76,6 +76,29 @@ const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const s
   return kinds[chosen];
 }
 
+template <class Kind>
+std::string traits_of(const Kind&) {
+  return "";
+}
+
+std::string traits_of(const PlannerKind& kind) {
+  switch (kind.local_model) {
+    case LocalModel::kWhole:
+      return "runs the whole network";
+    case LocalModel::kSlice:
+      return "runs a thinner network";
+    case LocalModel::kNested:
+      return "runs thinner networks";
+  }
+  return "";
+}
+
+std::string traits_of(const AggregatorKind& kind) {
+  std::string text = kind.traits.linear ? "linear" : "not linear";
+  text += kind.traits.keeps_individuals ? ", reads every update again" : ", folds updates as they come";
+  return text + (kind.traits.partial_updates ? ", takes partial updates" : ", needs whole updates");
+}
+
 }  // namespace
 
 SamplingSpec read_sampling(config::Reader& root) {
@@ -146,20 +169,20 @@ StrategySpec read_strategy(config::Reader& root) {
 
 std::vector<PartDoc> describe_parts() {
   std::vector<PartDoc> docs;
-  const auto describe = [&](const char* part, const auto& kinds) {
+  const auto describe = [&](const std::string& name, const auto& kinds) {
     for (const auto& kind : kinds) {
-      PartDoc doc{part, kind.name, kind.paper, kind.summary, {}};
+      PartDoc doc{name, kind.name, kind.paper, kind.summary, traits_of(kind), {}};
       const config::Table empty;
-      config::Reader section(empty, std::string("strategy.") + part, "", &doc.options);
+      config::Reader section(empty, name, "", &doc.options);
       kind.read(section);
       docs.push_back(std::move(doc));
     }
   };
-  describe("sampler", sampler_kinds());
-  describe("planner", planner_kinds());
-  describe("aggregator", aggregator_kinds());
-  describe("server_optimizer", server_optimizer_kinds());
-  describe("schedule", kSchedules);
+  describe("sampling", sampler_kinds());
+  describe("strategy.planner", planner_kinds());
+  describe("strategy.aggregator", aggregator_kinds());
+  describe("strategy.server_optimizer", server_optimizer_kinds());
+  describe("strategy.schedule", kSchedules);
   return docs;
 }
 

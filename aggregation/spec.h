@@ -76,10 +76,11 @@ StrategySpec read_strategy(config::Reader& root);
 
 // What a part's name and options may be, for `fedge strategies`.
 struct PartDoc {
-  std::string part;  // "aggregator"
+  std::string section;  // of the run file: "strategy.aggregator"
   std::string name;
   std::string paper;
   std::string summary;
+  std::string traits;  // what it needs and gives; may be empty
   std::vector<config::KeyDoc> options;
 };
 std::vector<PartDoc> describe_parts();

@@ -48,7 +48,7 @@ std::string section_of(const std::string& key, const StrategySpec& parts) {
   for (const PartDoc& part : describe_parts()) {
     if (part.name != parts.aggregator_kind && part.name != parts.server_optimizer_kind) continue;
     for (const config::KeyDoc& option : part.options)
-      if (option.path == "strategy." + part.part + "." + key) return "strategy." + part.part + ".";
+      if (option.path == part.section + "." + key) return part.section + ".";
   }
   return "strategy.";
 }
@@ -62,8 +62,10 @@ Result<StrategySpec> read_parts(const config::Document& document) {
 
 Result<StrategySpec> choose_strategy(const AggregateOptions& options) {
   config::Document document{"fedge aggregate", {}};
-  const bool recipe =
-      has_name(recipes(), options.strategy) || !has_name(aggregator_kinds(), options.strategy);
+  const bool recipe = has_name(recipes(), options.strategy);
+  if (!recipe && !has_name(aggregator_kinds(), options.strategy))
+    return invalid("--strategy " + options.strategy +
+                   ": there is no strategy or aggregator of this name; see: fedge strategies");
   FEDGE_TRY_VOID(
       config::set(document, (recipe ? "strategy.kind=" : "strategy.aggregator.kind=") + options.strategy));
   FEDGE_TRY(parts, read_parts(document));

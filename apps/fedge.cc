@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
-#include "aggregation/spec.h"
 #include "apps/aggregate.h"
 #include "apps/common.h"
+#include "apps/strategies.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/join_token.h"
 #include "server/data_directory.h"
@@ -115,26 +115,13 @@ int print_reference(const Options& options) {
 }
 
 int list_strategies(const Options& options) {
-  const auto listed = [&](const char* name) { return options.part.empty() || options.part == name; };
-  bool found = false;
-  for (const auto& recipe : fedge::aggregation::recipes()) {
-    if (!listed(recipe.name)) continue;
-    if (!std::exchange(found, true)) std::printf("strategy.kind, a recipe of parts:\n");
-    std::printf("  %-18s %s [%s]\n", recipe.name, recipe.summary, recipe.paper);
-  }
-  std::string part;
-  for (const auto& doc : fedge::aggregation::describe_parts()) {
-    if (!listed(doc.name.c_str())) continue;
-    if (std::exchange(part, doc.part) != doc.part) std::printf("\nstrategy.%s.kind:\n", doc.part.c_str());
-    std::printf("  %-18s %s [%s]\n", doc.name.c_str(), doc.summary.c_str(), doc.paper.c_str());
-    for (const auto& option : doc.options)
-      std::printf("    %-18s %s (default %s; %s)\n", option.path.substr(option.path.rfind('.') + 1).c_str(),
-                  option.doc.c_str(), option.fallback.c_str(), option.type.c_str());
-    found = true;
-  }
-  if (found) return fedge::apps::kOk;
-  return fedge::apps::report_failure(
-      kProgram, fedge::invalid("there is no strategy or part named \"" + options.part + "\""));
+  const std::string text =
+      options.markdown ? fedge::apps::strategies_page() : fedge::apps::strategies(options.part);
+  if (text.empty())
+    return fedge::apps::report_failure(
+        kProgram, fedge::invalid("there is no strategy or part named \"" + options.part + "\""));
+  std::printf("%s", text.c_str());
+  return fedge::apps::kOk;
 }
 
 int aggregate(const Options& options) {
@@ -177,6 +164,7 @@ int main(int argc, char** argv) {
   auto* strategies =
       app.add_subcommand("strategies", "Every strategy and every part that a run file may name");
   strategies->add_option("name", options.part, "Only this one");
+  strategies->add_flag("--markdown", options.markdown, "All of them, as the page in docs/reference/");
   auto* merge = app.add_subcommand("aggregate", "Merge .safetensors models by any strategy's rule");
   merge->add_option("--strategy", options.aggregate.strategy, "A strategy or an aggregator by name")
       ->required();

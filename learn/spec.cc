@@ -1,5 +1,6 @@
 #include "learn/spec.h"
 
+#include <array>
 #include <optional>
 
 namespace fedge::learn {
@@ -16,7 +17,13 @@ const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet", "pathol
 const std::vector<std::string> kModelNames = {"softmax", "mlp", "cnn"};
 const std::vector<std::string> kDatasetNames = {"fashion-mnist"};
 const std::vector<std::string> kOptimizerNames = {"sgd"};
-const std::vector<std::string> kObjectiveNames = {"plain", "proximal", "scaffold"};
+constexpr std::array kObjectives = {
+    config::KindDoc{"plain", "McMahan et al. 2017", "the local loss"},
+    config::KindDoc{"proximal", "Li et al. 2020", "the local loss + mu / 2 ||v - w||^2, w the round's model"},
+    config::KindDoc{
+        "scaffold", "Karimireddy et al. 2020",
+        "each gradient is moved by the difference of the server's and the client's control variates"},
+};
 const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested"};
 
 std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
@@ -114,12 +121,14 @@ ModelSpec read_model(config::Reader& reader) {
 
 ObjectiveSpec read_objective(config::Reader& reader) {
   ObjectiveSpec spec;
+  std::vector<std::string> names;
+  for (const config::KindDoc& objective : kObjectives) names.emplace_back(objective.name);
   const std::size_t kind = reader.choice(
-      "kind", kObjectiveNames, 0, "What local training minimises; follows from strategy.kind if left out.");
+      "kind", names, 0, "What local training minimises; follows from strategy.kind if left out.");
   spec.kind = static_cast<ObjectiveKind>(kind);
   const bool proximal = spec.kind == ObjectiveKind::kProximal;
   require_kind(reader, "mu", proximal,
-               "mu has no effect with kind = \"" + kObjectiveNames[kind] + "\", it belongs to proximal");
+               "mu has no effect with kind = \"" + names[kind] + "\", it belongs to proximal");
   const double mu = reader.number("mu", 0.01, {0.0, 1e4}, "proximal: how much clients are held back.");
   if (proximal) spec.mu = static_cast<float>(mu);
   return spec;
@@ -160,6 +169,8 @@ TrainingSpec read_training(config::Reader& reader) {
 }
 
 }  // namespace
+
+std::span<const config::KindDoc> objective_kinds() { return kObjectives; }
 
 TaskSpec read_task(config::Reader& root) {
   TaskSpec spec;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ struct TaskSpec {
   ModelSpec model;
   TrainingSpec training;
 };
+
+// The values of training.objective.kind.
+std::span<const config::KindDoc> objective_kinds();
 
 // Reads the sections [data], [model] and [training] of a run file; a section that is absent has its
 // defaults. A key that does not belong to the chosen kind is an error like an unknown one. Errors are

@@ -37,6 +37,13 @@ struct KeyDoc {
   std::string doc;
 };
 
+// One of the values of a `kind` key, for people.
+struct KindDoc {
+  const char* name;
+  const char* paper;  // who published it; empty: nobody in particular
+  const char* summary;
+};
+
 class Reader {
  public:
   // `path` is the table's name in messages, "" at the root; `docs`, if given, collects every key asked for.

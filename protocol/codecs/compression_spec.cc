@@ -10,29 +10,42 @@ namespace fedge::protocol {
 namespace {
 
 struct Kind {
-  const char* name;
   Codec codec;
   bool random = false;
 };
 
-constexpr std::array kKinds = {Kind{"none", Codec::kFloat32},       Kind{"float16", Codec::kFloat16},
-                               Kind{"bfloat16", Codec::kBfloat16},  Kind{"int8", Codec::kInt8},
-                               Kind{"qsgd", Codec::kQsgd},          Kind{"top_k", Codec::kSparse},
-                               Kind{"rand_k", Codec::kSparse, true}};
+constexpr std::array kDocs = {
+    config::KindDoc{"none", "", "binary32 as it is"},
+    config::KindDoc{"float16", "", "binary16, rounded to nearest"},
+    config::KindDoc{"bfloat16", "", "the upper half of binary32, rounded to nearest"},
+    config::KindDoc{"int8", "", "blocks of 256 values with a scale each, stochastic rounding"},
+    config::KindDoc{"qsgd", "Alistarh et al. 2017",
+                    "buckets of 512 values with a norm each, stochastic rounding to levels"},
+    config::KindDoc{"top_k", "Stich, Cordonnier, Jaggi 2018",
+                    "the largest values, the others are sent later"},
+    config::KindDoc{"rand_k", "Konecny et al. 2016", "values drawn at random, scaled up"},
+};
+constexpr std::array kKinds = {Kind{Codec::kFloat32},     Kind{Codec::kFloat16}, Kind{Codec::kBfloat16},
+                               Kind{Codec::kInt8},        Kind{Codec::kQsgd},    Kind{Codec::kSparse},
+                               Kind{Codec::kSparse, true}};
+static_assert(kDocs.size() == kKinds.size());
 
 }  // namespace
+
+std::span<const config::KindDoc> compression_kinds() { return kDocs; }
 
 CompressionSpec read_compression(config::Reader& root) {
   CompressionSpec spec;
   config::Reader section = root.section("compression");
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
-  const Kind& kind = kKinds[section.choice("kind", names, 0, "How an update's values are encoded.")];
+  for (const config::KindDoc& doc : kDocs) names.emplace_back(doc.name);
+  const std::size_t chosen = section.choice("kind", names, 0, "How an update's values are encoded.");
+  const Kind& kind = kKinds[chosen];
   spec.format.codec = kind.codec;
   spec.format.random = kind.random;
   const auto belongs = [&](const char* key, bool here, const char* to) {
     if (!here && section.has(key))
-      section.fail(key, std::string("has no effect with kind = \"") + kind.name + "\", it belongs to " + to);
+      section.fail(key, "has no effect with kind = \"" + names[chosen] + "\", it belongs to " + to);
   };
   spec.format.zstd = section.boolean("zstd", false, "Compress the encoded bytes as well.");
   belongs("levels", kind.codec == Codec::kQsgd, "qsgd");

@@ -1,6 +1,8 @@
 // The run file's [compression] section: how clients encode their updates.
 #pragma once
 
+#include <span>
+
 #include "core/config/reader.h"
 #include "protocol/codecs/payload_codec.h"
 
@@ -12,6 +14,9 @@ struct CompressionSpec {
 
   bool none() const { return format.codec == Codec::kFloat32 && !format.zstd; }
 };
+
+// The values of compression.kind.
+std::span<const config::KindDoc> compression_kinds();
 
 // Reads its section; one that is absent means none. Errors are left in `root`.
 CompressionSpec read_compression(config::Reader& root);

@@ -294,3 +294,26 @@ TEST_CASE("reference: docs/reference/run-file.md is what the program prints") {
   CHECK_MESSAGE(printed.output == *page,
                 "write it again: fedge reference --markdown > docs/reference/run-file.md");
 }
+
+TEST_CASE("strategies: docs/reference/strategies.md is what the program prints") {
+  const Outcome printed = run("fedge strategies --markdown");
+  const auto page = read_file(FEDGE_SOURCE_DIR "/docs/reference/strategies.md", 1 << 20);
+  REQUIRE(page);
+  CHECK_MESSAGE(printed.output == *page,
+                "write it again: fedge strategies --markdown > docs/reference/strategies.md");
+}
+
+TEST_CASE("strategies: each says what it is made of, what it needs and its options") {
+  const std::string scaffold = run("fedge strategies scaffold").output;
+  CHECK(scaffold.find("= aggregator uniform_mean, objective scaffold") != std::string::npos);
+  const std::string krum = run("fedge strategies krum").output;
+  CHECK(krum.find("(not linear, reads every update again, needs whole updates)") != std::string::npos);
+  CHECK(krum.find("byzantine") != std::string::npos);
+  CHECK(krum.find("trim ") == std::string::npos);
+  const std::string top_k = run("fedge strategies top_k").output;
+  CHECK(top_k.find("error_feedback") != std::string::npos);
+  CHECK(top_k.find("levels") == std::string::npos);
+  const Outcome unknown = run("fedge strategies krun");
+  CHECK(unknown.code == 1);
+  CHECK(unknown.output.find("there is no strategy or part named \"krun\"") != std::string::npos);
+}

@@ -1,0 +1,114 @@
+#include "apps/strategies.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "aggregation/spec.h"
+#include "learn/spec.h"
+#include "protocol/codecs/compression_spec.h"
+#include "server/run_config.h"
+
+namespace fedge::apps {
+namespace {
+
+using aggregation::PartDoc;
+using aggregation::Recipe;
+
+// Where kinds share a section, an option's text begins with those that have it: "top_k, rand_k: ...".
+bool concerns(const config::KeyDoc& option, const std::string& kind) {
+  const std::string owners = option.doc.substr(0, option.doc.find(": "));
+  return owners.size() == option.doc.size() ||
+         (", " + owners + ",").find(" " + kind + ",") != std::string::npos;
+}
+
+void append(std::vector<PartDoc>& parts, const std::string& section, std::span<const config::KindDoc> kinds) {
+  for (const config::KindDoc& kind : kinds) {
+    parts.push_back({section, kind.name, kind.paper, kind.summary, {}, {}});
+    for (const config::KeyDoc& key : server::describe_run_config())
+      if (key.path.starts_with(section + ".") && key.path != section + ".kind" && concerns(key, kind.name))
+        parts.back().options.push_back(key);
+  }
+}
+
+std::vector<PartDoc> all_parts() {
+  std::vector<PartDoc> parts = aggregation::describe_parts();
+  append(parts, "training.objective", learn::objective_kinds());
+  append(parts, "compression", protocol::compression_kinds());
+  return parts;
+}
+
+// What a recipe fixes; everything else is at its default and may be chosen.
+std::string parts_of(const Recipe& recipe) {
+  std::string text;
+  for (const auto& [part, name] :
+       std::vector<std::pair<const char*, std::string>>{{"planner ", recipe.planner},
+                                                        {"aggregator ", recipe.aggregator},
+                                                        {"server optimizer ", recipe.server_optimizer},
+                                                        {"objective ", recipe.objective},
+                                                        {"schedule ", recipe.schedule}})
+    if (!name.empty()) text += (text.empty() ? "" : ", ") + std::string(part) + name;
+  return text.empty() ? "all parts at their defaults" : text;
+}
+
+std::string short_name(const config::KeyDoc& option) {
+  return option.path.substr(option.path.rfind('.') + 1);
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
+}
+
+std::string cited(const std::string& paper) { return paper.empty() ? "" : " [" + paper + "]"; }
+
+}  // namespace
+
+std::string strategies(const std::string& name) {
+  const auto listed = [&](const std::string& candidate) { return name.empty() || name == candidate; };
+  std::string text;
+  for (const Recipe& recipe : aggregation::recipes()) {
+    if (!listed(recipe.name)) continue;
+    if (text.empty()) text += "strategy.kind, a recipe of parts:\n";
+    text += "  " + padded(recipe.name, 19) + recipe.summary + cited(recipe.paper) + "\n";
+    text += "  " + padded("", 19) + "= " + parts_of(recipe) + "\n";
+  }
+  std::string section;
+  for (const PartDoc& part : all_parts()) {
+    if (!listed(part.name)) continue;
+    if (std::exchange(section, part.section) != part.section)
+      text += (text.empty() ? "" : "\n") + part.section + ".kind:\n";
+    text += "  " + padded(part.name, 19) + part.summary + cited(part.paper) + "\n";
+    if (!part.traits.empty()) text += "  " + padded("", 19) + "(" + part.traits + ")\n";
+    for (const config::KeyDoc& option : part.options)
+      text += "    " + padded(short_name(option), 19) + option.doc + " (default " + option.fallback + ", " +
+              option.type + ")\n";
+  }
+  return text;
+}
+
+std::string strategies_page() {
+  std::string text =
+      "# Strategies and their parts\n\nWritten by `fedge strategies --markdown`. How each works, where it is "
+      "from and "
+      "what we do otherwise: `docs/algorithms/`.\n\n## `strategy.kind`\n\nA recipe: the parts that a "
+      "published "
+      "strategy consists of. Every other part is at its default and may be chosen.\n\n"
+      "| recipe | what | made with | source |\n| --- | --- | --- | --- |\n";
+  for (const Recipe& recipe : aggregation::recipes())
+    text += "| `" + std::string(recipe.name) + "` | " + recipe.summary + " | " + parts_of(recipe) + " | " +
+            recipe.paper + " |\n";
+  std::string section;
+  for (const PartDoc& part : all_parts()) {
+    if (std::exchange(section, part.section) != part.section) text += "\n## `" + part.section + ".kind`\n";
+    text += "\n**`" + part.name + "`**: " + part.summary + cited(part.paper);
+    text += (part.traits.empty() ? "" : " (" + part.traits + ")") + std::string("\n");
+    if (part.options.empty()) continue;
+    text += "\n| option | default | values | meaning |\n| --- | --- | --- | --- |\n";
+    for (const config::KeyDoc& option : part.options)
+      text += "| `" + short_name(option) + "` | `" + option.fallback + "` | " + option.type + " | " +
+              option.doc + " |\n";
+  }
+  return text;
+}
+
+}  // namespace fedge::apps
