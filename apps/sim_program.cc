@@ -123,6 +123,8 @@ int run(const Options& options) {
   if (concrete && simulation->attack.kind != fedge::sim::AttackKind::kNone)
     return fedge::apps::report_failure(
         kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
+  if (const auto fits = fedge::sim::check_attack(*simulation, *config); !fits)
+    return fedge::apps::report_failure(kProgram, fits.error());
   catch_interrupts();
   const auto done = concrete ? run_concrete(options, *config) : run_abstract(options, *simulation, *config);
   if (interrupt_signal != 0) return 128 + interrupt_signal;

@@ -59,6 +59,7 @@ void Simulation::spool_to(protocol::ChunkStore& store) {
 }
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
+  FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   hooks_ = &hooks;
   wall_start_ = wall_seconds();
   for (std::uint32_t i = 0; i < clients_.size(); ++i) step_client(ClientId(i), client::ClientEngine::Start{});
