@@ -64,7 +64,7 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
   std::optional<fedge::sim::UpdateSpool> spool;  // outlives whoever has an update in it
-  if (fedge::sim::UpdateSpool::needed(spec, config, task->model().layout()->size())) {
+  if (fedge::sim::UpdateSpool::needed(config, task->model().layout()->size())) {
     FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(std::filesystem::path(options.out) / "updates"));
     spool.emplace(std::move(opened));
   }
