@@ -117,7 +117,8 @@ Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
 Result<void> TrainingPool::change(ClientId client,
                                   const std::function<Result<void>(std::span<float>)>& edit) {
   TrainedUpdate& update = computed_.at(client);
-  AlignedBuffer<float> values(update.coverage.count());
+  AlignedBuffer<float> values = spare_->take();
+  if (values.size() != update.coverage.count()) values = AlignedBuffer<float>(update.coverage.count());
   FEDGE_TRY_VOID(update.values->read(0, values.span()));
   FEDGE_TRY_VOID(edit(values.span()));
   FEDGE_TRY(kept, keep(std::move(values), update.shape));
