@@ -64,7 +64,7 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
   std::optional<fedge::sim::UpdateSpool> spool;  // outlives whoever has an update in it
-  if (fedge::sim::UpdateSpool::needed(spec, config, task->model().layout()->size())) {
+  if (fedge::sim::UpdateSpool::needed(config, task->model().layout()->size())) {
     FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(std::filesystem::path(options.out) / "updates"));
     spool.emplace(std::move(opened));
   }
@@ -128,6 +128,8 @@ int run(const Options& options) {
   if (concrete && simulation->attack.kind != fedge::sim::AttackKind::kNone)
     return fedge::apps::report_failure(
         kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
+  if (const auto fits = fedge::sim::check_attack(*simulation, *config); !fits)
+    return fedge::apps::report_failure(kProgram, fits.error());
   catch_interrupts();
   const auto done =
       concrete ? run_concrete(options, *simulation, *config) : run_abstract(options, *simulation, *config);

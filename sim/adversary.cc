@@ -13,7 +13,7 @@ void Adversary::assigned(ClientId client, TrainingJob job) {
 }
 
 Result<void> Adversary::corrupt(ClientId client, RoundNumber round) {
-  std::vector<std::span<const float>> honest;
+  Updates honest;
   std::size_t colluders = 0;
   for (const ClientId other : in_round_) {
     if (hostile(other)) {
@@ -24,11 +24,10 @@ Result<void> Adversary::corrupt(ClientId client, RoundNumber round) {
       FEDGE_TRY(update, pool_.result(other));
       if (update->values) honest_[other] = update->values;
     }
-    if (const auto known = honest_.find(other); known != honest_.end())
-      honest.push_back(known->second->in_memory());
+    if (const auto known = honest_.find(other); known != honest_.end()) honest.push_back(known->second);
   }
   return pool_.change(client, [&](std::span<float> update) {
-    attack(spec_, honest, colluders, rng_.fork("attack", round.value(), client.value()), update);
+    return attack(spec_, honest, colluders, rng_.fork("attack", round.value(), client.value()), update);
   });
 }
 

@@ -16,22 +16,46 @@ struct Moments {
   std::vector<double> deviation;
 };
 
-Moments moments_of(const std::vector<std::span<const float>>& updates) {
-  const std::size_t size = updates.front().size();
+// Values of each honest update in memory at a time.
+constexpr std::size_t kPiece = std::size_t{1} << 14;
+
+using Rows = std::vector<std::span<const float>>;
+
+// Calls visit(first, rows) for one piece of the updates after the other: parameters first, first + 1, ... .
+template <class Visit>
+Result<void> for_each_piece(const Updates& updates, std::size_t size, const Visit& visit) {
+  const std::size_t piece = std::min(kPiece, size);
+  std::vector<float> buffer(updates.size() * piece);
+  Rows rows(updates.size());
+  for (std::size_t first = 0; first < size; first += piece) {
+    const std::size_t count = std::min(piece, size - first);
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      const std::span<float> row = std::span(buffer).subspan(i * piece, count);
+      FEDGE_TRY_VOID(updates[i]->read(first, row));
+      rows[i] = row;
+    }
+    visit(first, rows);
+  }
+  return {};
+}
+
+Result<Moments> moments_of(const Updates& updates, std::size_t size) {
   const auto n = static_cast<double>(updates.size());
   Moments moments{std::vector<double>(size), std::vector<double>(size)};
-  for (std::size_t i = 0; i < size; ++i) {
-    double mean = 0;
-    for (const auto& update : updates) mean += static_cast<double>(update[i]);
-    mean /= n;
-    double squares = 0;
-    for (const auto& update : updates) {
-      const double distance = static_cast<double>(update[i]) - mean;
-      squares += distance * distance;
+  FEDGE_TRY_VOID(for_each_piece(updates, size, [&](std::size_t first, const Rows& rows) {
+    for (std::size_t i = 0; i < rows.front().size(); ++i) {
+      double mean = 0;
+      for (const auto& row : rows) mean += static_cast<double>(row[i]);
+      mean /= n;
+      double squares = 0;
+      for (const auto& row : rows) {
+        const double distance = static_cast<double>(row[i]) - mean;
+        squares += distance * distance;
+      }
+      moments.mean[first + i] = mean;
+      moments.deviation[first + i] = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
     }
-    moments.mean[i] = mean;
-    moments.deviation[i] = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
-  }
+  }));
   return moments;
 }
 
@@ -41,35 +65,37 @@ void shift(const Moments& moments, double gamma, std::span<float> out) {
     out[i] = static_cast<float>(moments.mean[i] - gamma * moments.deviation[i]);
 }
 
-double squared_distance(std::span<const float> a, std::span<const float> b) {
-  double sum = 0;
+void add_squared_distance(std::span<const float> a, std::span<const float> b, double& sum) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double distance = static_cast<double>(a[i]) - static_cast<double>(b[i]);
     sum += distance * distance;
   }
-  return sum;
 }
 
 // |g_k - (mu - gamma sd)|^2 = a_k + 2 gamma b_k + gamma^2 c, so that the largest gamma is a root.
-double largest_gamma(const Moments& moments, const std::vector<std::span<const float>>& honest) {
-  double bound = 0;
-  for (std::size_t i = 0; i < honest.size(); ++i)
-    for (std::size_t j = i + 1; j < honest.size(); ++j)
-      bound = std::max(bound, squared_distance(honest[i], honest[j]));
+Result<double> largest_gamma(const Moments& moments, const Updates& honest) {
+  const std::size_t n = honest.size();
+  std::vector<double> between(n * n);
+  std::vector<double> a(n);
+  std::vector<double> b(n);
+  FEDGE_TRY_VOID(for_each_piece(honest, moments.mean.size(), [&](std::size_t first, const Rows& rows) {
+    for (std::size_t k = 0; k < n; ++k) {
+      for (std::size_t other = k + 1; other < n; ++other)
+        add_squared_distance(rows[k], rows[other], between[k * n + other]);
+      for (std::size_t i = 0; i < rows[k].size(); ++i) {
+        const double distance = static_cast<double>(rows[k][i]) - moments.mean[first + i];
+        a[k] += distance * distance;
+        b[k] += distance * moments.deviation[first + i];
+      }
+    }
+  }));
+  const double bound = *std::max_element(between.begin(), between.end());
   double c = 0;
   for (const double deviation : moments.deviation) c += deviation * deviation;
-  if (c == 0) return 0;
+  if (c == 0) return 0.0;
   double gamma = std::numeric_limits<double>::infinity();
-  for (const auto& update : honest) {
-    double a = 0;
-    double b = 0;
-    for (std::size_t i = 0; i < update.size(); ++i) {
-      const double distance = static_cast<double>(update[i]) - moments.mean[i];
-      a += distance * distance;
-      b += distance * moments.deviation[i];
-    }
-    gamma = std::min(gamma, (-b + std::sqrt(std::max(0.0, b * b - c * (a - bound)))) / c);
-  }
+  for (std::size_t k = 0; k < n; ++k)
+    gamma = std::min(gamma, (-b[k] + std::sqrt(std::max(0.0, b[k] * b[k] - c * (a[k] - bound)))) / c);
   return gamma;
 }
 
@@ -123,35 +149,40 @@ double alie_z(std::size_t n, std::size_t m) {
   return normal_quantile(static_cast<double>(n - m - supporters) / static_cast<double>(n - m));
 }
 
-void attack(const AttackSpec& spec, const std::vector<std::span<const float>>& honest, std::size_t hostile,
-            Rng rng, std::span<float> update) {
-  if (spec.needs_honest() && honest.empty()) return;
+Result<void> attack(const AttackSpec& spec, const Updates& honest, std::size_t hostile, Rng rng,
+                    std::span<float> update) {
+  if (spec.needs_honest() && honest.empty()) return {};
   switch (spec.kind) {
     case AttackKind::kNone:
     case AttackKind::kLabelFlip:
-      return;
+      return {};
     case AttackKind::kSignFlip:
       for (float& value : update)
         value = static_cast<float>(-strength_or(spec, 1.0) * static_cast<double>(value));
-      return;
+      return {};
     case AttackKind::kGaussian:
       for (float& value : update) value = static_cast<float>(strength_or(spec, 10.0) * rng.normal());
-      return;
+      return {};
     case AttackKind::kAlie: {
       const double z = strength_or(spec, std::max(0.3, alie_z(honest.size() + hostile, hostile)));
-      return shift(moments_of(honest), z, update);
+      FEDGE_TRY(moments, moments_of(honest, update.size()));
+      shift(moments, z, update);
+      return {};
     }
     case AttackKind::kIpm: {
-      const Moments moments = moments_of(honest);
+      FEDGE_TRY(moments, moments_of(honest, update.size()));
       for (std::size_t i = 0; i < update.size(); ++i)
         update[i] = static_cast<float>(-strength_or(spec, 0.5) * moments.mean[i]);
-      return;
+      return {};
     }
     case AttackKind::kMinMax: {
-      const Moments moments = moments_of(honest);
-      return shift(moments, largest_gamma(moments, honest), update);
+      FEDGE_TRY(moments, moments_of(honest, update.size()));
+      FEDGE_TRY(gamma, largest_gamma(moments, honest));
+      shift(moments, gamma, update);
+      return {};
     }
   }
+  return {};
 }
 
 }  // namespace fedge::sim

@@ -13,12 +13,15 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "aggregation/aggregators/aggregator.h"
 #include "core/config/reader.h"
 #include "core/ids.h"
+#include "core/result.h"
 #include "core/rng.h"
 
 namespace fedge::sim {
@@ -45,10 +48,14 @@ std::vector<bool> choose_attackers(const AttackSpec& spec, std::size_t clients, 
 // The z of ALIE for n clients of which m are hostile.
 double alie_z(std::size_t n, std::size_t m);
 
+// Whole updates, wherever they lie.
+using Updates = std::vector<std::shared_ptr<const aggregation::UpdateValues>>;
+
 // Replaces a hostile client's honest `update` by the attack. `honest` holds the honest updates of the round
 // in client order (only looked at if needs_honest(); without any the update stays honest), `hostile` is the
 // number of colluders, `rng` this client's stream. label_flip is the trainer's business: nothing happens.
-void attack(const AttackSpec& spec, const std::vector<std::span<const float>>& honest, std::size_t hostile,
-            Rng rng, std::span<float> update);
+// Errors are those of reading `honest`. Memory: 16 bytes a parameter, and a piece of each honest update.
+Result<void> attack(const AttackSpec& spec, const Updates& honest, std::size_t hostile, Rng rng,
+                    std::span<float> update);
 
 }  // namespace fedge::sim

@@ -53,12 +53,8 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       adversary_(spec.attack, task.clients(), root_, pool_),
       model_size_(transfer_size(state.model_object()->manifest())) {}
 
-void Simulation::spool_to(protocol::ChunkStore& store) {
-  FEDGE_CHECK(!spec_.attack.needs_honest(), "attacks look at updates in memory");
-  pool_.spool_to(store);
-}
-
 Result<void> Simulation::run(const SimulationHooks& hooks) {
+  FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   hooks_ = &hooks;
   wall_start_ = wall_seconds();
   for (std::uint32_t i = 0; i < clients_.size(); ++i) step_client(ClientId(i), client::ClientEngine::Start{});

@@ -37,9 +37,8 @@ class Simulation {
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
              std::unique_ptr<server::RunEngine> engine, Parallel& parallel);
 
-  // Before run(): updates wait in this store, which must outlive the simulation, instead of in memory. Not
-  // with an attack that looks at the honest updates.
-  void spool_to(protocol::ChunkStore& store);
+  // Before run(): updates wait in this store, which must outlive the simulation, instead of in memory.
+  void spool_to(protocol::ChunkStore& store) { pool_.spool_to(store); }
   // Runs to the end of the run, or until interrupted.
   Result<void> run(const SimulationHooks& hooks);
 

@@ -46,6 +46,14 @@ Result<SimulationSpec> read_simulation(const config::Document& document) {
   return spec;
 }
 
+Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& config) {
+  const bool whole = config.strategy.planner_kind == aggregation::planner_kinds().front().name;
+  if (whole || !spec.attack.needs_honest()) return {};
+  return invalid(
+      "simulation.attack.kind alie, ipm and min_max are made of whole updates; strategy.planner \"" +
+      config.strategy.planner_kind + "\" makes parts");
+}
+
 std::vector<config::KeyDoc> describe_simulation() {
   std::vector<config::KeyDoc> docs;
   const config::Table empty;

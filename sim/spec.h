@@ -6,6 +6,7 @@
 #include "core/config/reader.h"
 #include "core/result.h"
 #include "core/time.h"
+#include "server/run_config.h"
 #include "sim/attacks.h"
 
 namespace fedge::sim {
@@ -29,6 +30,8 @@ struct SimulationSpec {
 
 // Reads [simulation] alone; the other sections are read_run_config's.
 Result<SimulationSpec> read_simulation(const config::Document& document);
+// Whether the attack goes with the run: what is made of the honest updates takes whole ones.
+Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& config);
 // The keys of [simulation], for the generated reference.
 std::vector<config::KeyDoc> describe_simulation();
 

@@ -116,11 +116,13 @@ Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
   return Values(std::make_shared<server::StoredValues>(std::move(object)));
 }
 
-Result<void> TrainingPool::change(ClientId client, const std::function<void(std::span<float>)>& edit) {
+Result<void> TrainingPool::change(ClientId client,
+                                  const std::function<Result<void>(std::span<float>)>& edit) {
   TrainedUpdate& update = computed_.at(client);
-  AlignedBuffer<float> values(update.coverage.count());
+  AlignedBuffer<float> values = spare_->take();
+  if (values.size() != update.coverage.count()) values = AlignedBuffer<float>(update.coverage.count());
   FEDGE_TRY_VOID(update.values->read(0, values.span()));
-  edit(values.span());
+  FEDGE_TRY_VOID(edit(values.span()));
   FEDGE_TRY(kept, keep(std::move(values), update.shape));
   update.values = std::move(kept);
   return {};

@@ -86,8 +86,8 @@ class TrainingPool {
   // Hands a computed update over; without one its values are null.
   TrainedUpdate take(ClientId client);
   void drop(ClientId client);
-  // Replaces the values of a computed update. The error is the spool's.
-  Result<void> change(ClientId client, const std::function<void(std::span<float>)>& edit);
+  // Replaces the values of a computed update. The error is the spool's or that of `edit`.
+  Result<void> change(ClientId client, const std::function<Result<void>(std::span<float>)>& edit);
 
  private:
   struct Work {

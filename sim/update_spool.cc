@@ -9,9 +9,8 @@
 
 namespace fedge::sim {
 
-bool UpdateSpool::needed(const SimulationSpec& spec, const server::RunConfig& config,
-                         std::size_t parameters) {
-  if (!config.strategy.traits.keeps_individuals || spec.attack.needs_honest()) return false;
+bool UpdateSpool::needed(const server::RunConfig& config, std::size_t parameters) {
+  if (!config.strategy.traits.keeps_individuals) return false;
   // Everybody at work may have trained before the first update is taken in.
   double updates =
       std::ceil(static_cast<double>(config.sampling.clients_per_round) * config.sampling.over_selection);

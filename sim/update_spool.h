@@ -13,15 +13,14 @@
 #include "core/result.h"
 #include "protocol/chunks/chunk_store.h"
 #include "server/run_config.h"
-#include "sim/spec.h"
 
 namespace fedge::sim {
 
 class UpdateSpool {
  public:
   // Whether updates belong there: a rule keeps them all until the round ends, and those of one round may
-  // take more than kMaxInMemory. An attack that looks at all honest updates needs them in memory.
-  static bool needed(const SimulationSpec& spec, const server::RunConfig& config, std::size_t parameters);
+  // take more than kMaxInMemory.
+  static bool needed(const server::RunConfig& config, std::size_t parameters);
   static constexpr std::size_t kMaxInMemory = std::size_t{64} << 20;  // bytes
 
   // Makes the directory, below one that is there. kUnavailable if another process uses it. One file a

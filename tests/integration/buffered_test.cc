@@ -104,7 +104,6 @@ TEST_CASE("fedbuff: the model moves without the slow client, whose update then c
   CHECK(f.reported("update.buffered client=2 task=1 staleness=2"));
   slow.wait_for_task(2);  // on the model as it is now, and it will not do it
   f.start_client(0);
-  f.start_client(1);
   f.run_to_the_end();
   check_moves(f, 4, 2);
   CHECK(f.count("update.buffered client=2") == 1);

@@ -11,12 +11,30 @@
 namespace fedge::sim {
 namespace {
 
-using Updates = std::vector<std::vector<float>>;
+using Vectors = std::vector<std::vector<float>>;
 
-std::vector<float> result(const AttackSpec& spec, const Updates& honest, std::size_t hostile,
+class VectorValues final : public aggregation::UpdateValues {
+ public:
+  explicit VectorValues(std::vector<float> values) : values_(std::move(values)) {}
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    if (first + out.size() > values_.size()) return Error{ErrorCode::kResource, "shorter than the others"};
+    std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
+    return {};
+  }
+
+ private:
+  std::vector<float> values_;
+};
+
+Updates updates_of(const Vectors& vectors) {
+  Updates updates;
+  for (const auto& vector : vectors) updates.push_back(std::make_shared<VectorValues>(vector));
+  return updates;
+}
+
+std::vector<float> result(const AttackSpec& spec, const Vectors& honest, std::size_t hostile,
                           std::vector<float> own) {
-  const std::vector<std::span<const float>> views(honest.begin(), honest.end());
-  attack(spec, views, hostile, Rng(5), own);
+  REQUIRE(attack(spec, updates_of(honest), hostile, Rng(5), own));
   return own;
 }
 
@@ -41,7 +59,7 @@ TEST_CASE("alie: z is the published figure for usual numbers of clients") {
 
 TEST_CASE("attacks: hand-computed on two honest updates") {
   // mu = (2, 0), sd = (sqrt 2, 0)
-  const Updates honest = {{1, 0}, {3, 0}};
+  const Vectors honest = {{1, 0}, {3, 0}};
   CHECK(result({.kind = AttackKind::kSignFlip, .strength = 10}, honest, 1, {0.5F, -2}) ==
         std::vector<float>{-5, 20});
   CHECK(result({.kind = AttackKind::kIpm}, honest, 1, {9, 9}) == std::vector<float>{-1, 0});
@@ -66,7 +84,7 @@ TEST_CASE("gaussian: zero mean and the deviation asked for, the same for the sam
 }
 
 TEST_CASE("min_max: as far as the honest are from each other and no farther, in the direction of -sd") {
-  const Updates honest = {{1, 2, 0}, {-1, 0.5F, 0.25F}, {0.5F, -1, 1}, {2, 1, -1}};
+  const Vectors honest = {{1, 2, 0}, {-1, 0.5F, 0.25F}, {0.5F, -1, 1}, {2, 1, -1}};
   const auto hostile = result({.kind = AttackKind::kMinMax}, honest, 1, {0, 0, 0});
   double bound = 0;
   double reached = 0;
@@ -79,6 +97,40 @@ TEST_CASE("min_max: as far as the honest are from each other and no farther, in 
     double mean = 0;
     for (const auto& update : honest) mean += static_cast<double>(update[i]) / 4;
     CHECK(static_cast<double>(hostile[i]) < mean);
+  }
+}
+
+TEST_CASE("attacks: long updates, looked at in pieces, give what all values at once would") {
+  constexpr std::size_t kSize = 40'000;  // two pieces and a part of one
+  Vectors honest(5, std::vector<float>(kSize));
+  for (std::size_t k = 0; k < honest.size(); ++k)
+    for (std::size_t i = 0; i < kSize; ++i)
+      honest[k][i] = static_cast<float>((i * 7 + k * 13) % 31) - 15 + static_cast<float>(k);
+  const auto alie = result({.kind = AttackKind::kAlie, .strength = 1}, honest, 1, std::vector<float>(kSize));
+  for (const std::size_t i : {std::size_t{0}, std::size_t{16'383}, std::size_t{16'384}, kSize - 1}) {
+    double mean = 0;
+    for (const auto& update : honest) mean += static_cast<double>(update[i]) / 5;
+    double squares = 0;
+    for (const auto& update : honest) squares += std::pow(static_cast<double>(update[i]) - mean, 2);
+    CHECK(static_cast<double>(alie[i]) == doctest::Approx(mean - std::sqrt(squares / 4)).epsilon(1e-5));
+  }
+  const auto min_max = result({.kind = AttackKind::kMinMax}, honest, 1, std::vector<float>(kSize));
+  double bound = 0;
+  double reached = 0;
+  for (const auto& a : honest) {
+    reached = std::max(reached, distance(a, min_max));
+    for (const auto& b : honest) bound = std::max(bound, distance(a, b));
+  }
+  CHECK(reached == doctest::Approx(bound).epsilon(1e-6));
+}
+
+TEST_CASE("attacks: an honest update that cannot be read is an error, not an attack") {
+  for (const AttackKind kind : {AttackKind::kAlie, AttackKind::kIpm, AttackKind::kMinMax}) {
+    std::vector<float> own = {1, 2};
+    const auto done = attack({.kind = kind}, updates_of({{1, 2}, {1}}), 1, Rng(5), own);
+    REQUIRE(!done);
+    CHECK(done.error().message == "shorter than the others");
+    CHECK(own == std::vector<float>{1, 2});
   }
 }
 

@@ -131,3 +131,24 @@ TEST_CASE("simulation: a model that diverges fails its client's task with the ke
   CHECK(outcome.count("task.failed") > 0);
   CHECK(outcome.count("lower training.optimizer.learning_rate") > 0);
 }
+
+TEST_CASE("simulation: an attack made of the honest updates is refused where those are parts of the model") {
+  std::string planner;
+  SUBCASE("random rows") { planner = "random_mask"; }
+  SUBCASE("thinner networks") { planner = "heterofl"; }
+  const std::vector<std::string> settings = {"model.kind=mlp", "model.hidden=[8, 8]",
+                                             "strategy.kind=" + planner};
+  for (const char* attack : {"alie", "ipm", "min_max"}) {
+    auto attacked = settings;
+    attacked.push_back(std::string("simulation.attack.kind=") + attack);
+    const Outcome outcome = test::try_simulate(attacked, {});
+    REQUIRE(outcome.failure);
+    CHECK(outcome.failure->message ==
+          "simulation.attack.kind alie, ipm and min_max are made of whole updates; strategy.planner \"" +
+              planner + "\" makes parts");
+    CHECK(outcome.events.empty());
+  }
+  auto alone = settings;
+  alone.push_back("simulation.attack.kind=sign_flip");
+  CHECK(simulate(alone).rounds.size() == 3);
+}
