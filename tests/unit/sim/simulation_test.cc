@@ -3,69 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
-#include <algorithm>
-
-#include "core/platform/thread_pool.h"
-#include "tests/support/tiny_dataset.h"
+#include "tests/unit/sim/simulated_run.h"
 
 using namespace fedge;
-
-namespace {
-
-struct Outcome {
-  std::vector<server::RoundMetrics> rounds;
-  std::vector<std::string> events;
-  double seconds = 0;  // virtual
-
-  std::vector<std::string> hashes() const {
-    std::vector<std::string> result;
-    for (const auto& round : rounds) result.push_back(round.model_hash);
-    return result;
-  }
-  std::size_t count(const std::string& text) const {
-    return static_cast<std::size_t>(
-        std::count_if(events.begin(), events.end(),
-                      [&](const std::string& event) { return event.find(text) != std::string::npos; }));
-  }
-};
-
-// Runs a softmax model on ten clients of the tiny data set with these settings on top.
-Outcome simulate(const std::vector<std::string>& settings, std::size_t threads = 1) {
-  const test::TemporaryDirectory data;
-  test::write_tiny_dataset(data);
-  auto document = config::parse_toml(
-      "[run]\nrounds = 3\nseed = 5\n[model]\nkind = \"softmax\"\n[training]\n"
-      "batch_size = 2\n[data]\ndirectory = \"" +
-          data.path().string() + "\"\npartition = { clients = 10 }\n[sampling]\nclients_per_round = 4\n",
-      "test.toml");
-  REQUIRE(document);
-  for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
-  const auto config = server::read_run_config(*document);
-  REQUIRE_MESSAGE(config, config.error().message);
-  const auto spec = sim::read_simulation(*document);
-  REQUIRE(spec);
-  const auto task = learn::Task::build(config->task, config->seed);
-  REQUIRE(task);
-  const auto test = learn::load_test(config->task.data);
-  REQUIRE(test);
-  ThreadPool pool(threads);
-  const auto store = protocol::make_memory_chunk_store(1 << 30);
-  auto state = server::RunState::create(*config, (*task)->model(), **test, *store, pool);
-  REQUIRE(state);
-  auto engine = server::make_engine(*state);
-  REQUIRE(engine);
-  sim::Simulation simulation(*spec, **task, *state, std::move(*engine), pool);
-  Outcome outcome;
-  REQUIRE(simulation.run(
-      {.on_round = [&](const server::RoundMetrics& metrics) { outcome.rounds.push_back(metrics); },
-       .on_event = [&](Time, const Event& event) { outcome.events.push_back(to_string(event)); },
-       .interrupted = {}}));
-  outcome.seconds = to_seconds(simulation.now());
-  return outcome;
-}
-
-}  // namespace
+using sim::Outcome;
+using sim::simulate;
 
 TEST_CASE("simulation: every round completes, the model moves, time and bytes are counted") {
   const Outcome outcome = simulate({});

@@ -1,0 +1,111 @@
+// What the tests of whole runs share: the simulator as a run file starts it, on a data set of the test's
+// choice, with the models that it went through.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/platform/thread_pool.h"
+#include "sim/simulation.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::sim {
+
+using Settings = std::vector<std::string>;
+
+inline Settings operator+(Settings first, const Settings& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+struct Outcome {
+  std::vector<server::RoundMetrics> rounds;
+  std::vector<std::vector<float>> models;  // the initial one, then that of each round
+  std::vector<std::string> events;
+  double seconds = 0;  // virtual
+
+  std::vector<std::string> hashes() const {
+    std::vector<std::string> result;
+    for (const auto& round : rounds) result.push_back(round.model_hash);
+    return result;
+  }
+  double accuracy() const { return rounds.back().test_accuracy; }
+  std::size_t count(const std::string& text) const {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(),
+                      [&](const std::string& event) { return event.find(text) != std::string::npos; }));
+  }
+};
+
+// A run that is set up and has not begun.
+struct SimulatedRun {
+  SimulatedRun(const std::filesystem::path& data, const Settings& settings, std::size_t threads = 1)
+      : pool(threads), store(protocol::make_memory_chunk_store(1 << 30)) {
+    auto document = config::parse_toml(
+        "[run]\nrounds = 3\nseed = 5\n[model]\nkind = \"softmax\"\n[training]\n"
+        "batch_size = 2\n[data]\ndirectory = \"" +
+            data.string() + "\"\npartition = { clients = 10 }\n[sampling]\nclients_per_round = 4\n",
+        "test.toml");
+    REQUIRE(document);
+    for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
+    auto read = server::read_run_config(*document);
+    REQUIRE_MESSAGE(read, read.error().message);
+    config = std::move(*read);
+    const auto simulation = read_simulation(*document);
+    REQUIRE(simulation);
+    spec = *simulation;
+    const auto built = learn::Task::build(config.task, config.seed);
+    REQUIRE_MESSAGE(built, built.error().message);
+    task = *built;
+    const auto loaded = learn::load_test(config.task.data);
+    REQUIRE(loaded);
+    test = *loaded;
+  }
+
+  Outcome run() {
+    auto state = server::RunState::create(config, task->model(), *test, *store, pool);
+    REQUIRE(state);
+    auto engine = server::make_engine(*state);
+    REQUIRE(engine);
+    Outcome outcome;
+    const auto keep_model = [&] {
+      const auto model = state->load_model();
+      REQUIRE(model);
+      outcome.models.emplace_back(model->values().begin(), model->values().end());
+    };
+    keep_model();
+    Simulation simulation(spec, *task, *state, std::move(*engine), pool);
+    const auto done =
+        simulation.run({.on_round =
+                            [&](const server::RoundMetrics& metrics) {
+                              outcome.rounds.push_back(metrics);
+                              keep_model();
+                            },
+                        .on_event = [&](Time, const Event& e) { outcome.events.push_back(to_string(e)); },
+                        .interrupted = {}});
+    REQUIRE_MESSAGE(done, done.error().message);
+    outcome.seconds = to_seconds(simulation.now());
+    return outcome;
+  }
+
+  server::RunConfig config;
+  SimulationSpec spec;
+  std::shared_ptr<const learn::Task> task;
+  std::shared_ptr<const learn::Dataset> test;
+  ThreadPool pool;
+  std::unique_ptr<protocol::ChunkStore> store;
+};
+
+// A softmax model on ten clients of the tiny data set, four a round, with these settings on top.
+inline Outcome simulate(const Settings& settings, std::size_t threads = 1) {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  return SimulatedRun(data.path(), settings, threads).run();
+}
+
+}  // namespace fedge::sim
