@@ -76,6 +76,10 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
     for (std::size_t i = 0; i < memory.control.size(); ++i)
       correction_[i] = static_cast<float>(static_cast<double>(order.control[i]) -
                                           static_cast<double>(memory.control[i]) * aggregation::kControlUnit);
+    // Zeros correct nothing; left out, training has the very bits of plain training, as it must while no
+    // control variate has moved yet.
+    if (std::all_of(correction_.begin(), correction_.end(), [](float value) { return value == 0; }))
+      correction_.clear();
   }
   return task_.train({.client = order.client,
                       .round = order.round,

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/support/aggregation.h"
+
 namespace fedge::aggregation {
 namespace {
 
@@ -224,6 +226,53 @@ TEST_CASE("optimal sampling: over all outcomes the estimate has the true mean an
     REQUIRE(std::abs(upload - instance.budget) <= 1e-12);
     REQUIRE(sampling_variance(q, p) / samples / samples == doctest::Approx(variance).epsilon(1e-9));
   }
+}
+
+TEST_CASE("optimal sampling: over all outcomes the mean of 1 / p times the uploads is that of all updates") {
+  // Through the mean that a run uses, with clients that train parts: who was not drawn counts as zeros.
+  constexpr std::size_t kParameters = 12;
+  constexpr std::uint32_t kClients = 6;
+  std::mt19937_64 engine(9);
+  std::vector<Update> updates;
+  Doubles q, r, sums(kParameters, 0.0), weights(kParameters, 0.0);
+  for (std::uint32_t client = 0; client < kClients; ++client) {
+    const std::size_t begin = client % 4;
+    const Coverage part = Coverage::of({{begin, begin + 4}, {begin + 6, begin + 8}});
+    std::vector<float> values;
+    for (std::size_t i = 0; i < part.count(); ++i) values.push_back(static_cast<float>(normal(engine)));
+    updates.push_back(test_update(client, values, 1 + engine() % 50));
+    updates.back().coverage = part;
+    const double samples = static_cast<double>(updates.back().weight.value());
+    q.push_back(samples * updates.back().norm);
+    r.push_back(static_cast<double>(part.count()) / kParameters);
+    for (std::size_t i = 0, position = 0; i < kParameters; ++i) {
+      if (!part.contains(i)) continue;
+      sums[i] += samples * static_cast<double>(values[position++]);
+      weights[i] += samples;
+    }
+  }
+  const Doubles p = value(optimal_probabilities({q, r, 1.4}));
+  CHECK(*std::min_element(p.begin(), p.end()) < 0.5);
+  Sequential sequential;
+  const auto aggregator = make_aggregator("mean", test_context(kParameters));
+  Doubles expectation(kParameters, 0.0);
+  for (std::size_t drawn = 0; drawn < (std::size_t{1} << kClients); ++drawn) {
+    double probability = 1;
+    for (std::uint32_t client = 0; client < kClients; ++client) {
+      Update update = updates[client];
+      const bool in = (drawn >> client & 1) != 0;
+      probability *= in ? p[client] : 1 - p[client];
+      update.factor = in ? 1 / p[client] : 1;
+      if (!in) update.values = nullptr;
+      REQUIRE(aggregator->add({&update, 1}, sequential));
+    }
+    const Doubles mean = aggregate_of(*aggregator, kParameters);
+    for (std::size_t i = 0; i < kParameters; ++i) expectation[i] += probability * mean[i];
+    aggregator->clear();
+  }
+  // Factors are kept in 29 bits, contributions in multiples of 2^-28.
+  for (std::size_t i = 0; i < kParameters; ++i)
+    CHECK(std::abs(expectation[i] - (weights[i] > 0 ? sums[i] / weights[i] : 0.0)) < 1e-7);
 }
 
 TEST_CASE("optimal sampling: on the paper's mix the published set rule underspends and is not optimal") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/support/aggregation.h"
 #include "tests/unit/aggregation/planning.h"
 
 namespace fedge::aggregation {
@@ -113,6 +114,38 @@ TEST_CASE("fedplt: shares without a small common denominator are refused") {
       "fractions = [0.4, 0.3, 0.3]\n";
   CHECK(planning::error_of({"fedplt", primes, planning::small_mlp(), 10})
             .starts_with("the shares have no common denominator up to 1048576"));
+}
+
+TEST_CASE("fedplt: what was trained without effect counts in the mean of those who trained it") {
+  // 60 %: three trainers for each sub-layer. Client 1's units are dead: it sends zeros.
+  const auto layout = planning::small_mlp();
+  const auto made = planner({"fedplt", "shares = [0.6]\nfractions = [1]\n", layout, 5});
+  AggregatorContext context = test_context(1);
+  context.layout = layout;
+  const auto aggregator = make_aggregator("mean", context);
+  Sequential sequential;
+  std::vector<double> sums(layout->size(), 0.0);
+  std::vector<double> weights(layout->size(), 0.0);
+  std::size_t of_dead = 0;
+  for (std::uint32_t client = 0; client < 5; ++client) {
+    const Coverage mask = plan(*made, client);
+    const float value = client == 1 ? 0.0F : 0.25F * static_cast<float>(1 + client);
+    Update update = test_update(client, std::vector<float>(mask.count(), value), 10 + client);
+    update.coverage = mask;
+    REQUIRE(aggregator->add({&update, 1}, sequential));
+    for (std::size_t i = 0; i < layout->size(); ++i) {
+      if (!mask.contains(i)) continue;
+      sums[i] += (10.0 + client) * static_cast<double>(value);
+      weights[i] += 10.0 + client;
+      if (client == 1) ++of_dead;
+    }
+  }
+  CHECK(of_dead > layout->size() / 2);
+  const std::vector<double> mean = aggregate_of(*aggregator, layout->size());
+  for (std::size_t i = 0; i < layout->size(); ++i)
+    CHECK(mean[i] == doctest::Approx(sums[i] / weights[i]).epsilon(1e-9));
+  // Parameter 105, of the output layer, is everybody's: (10 * 1 + 12 * 3 + 13 * 4 + 14 * 5) / 4 / 60.
+  CHECK(mean[105] == doctest::Approx(0.7).epsilon(1e-9));
 }
 
 TEST_CASE("random mask: as many rows of each layer as fedplt, other rows in every round") {

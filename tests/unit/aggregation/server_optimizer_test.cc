@@ -75,6 +75,34 @@ TEST_CASE("momentum: beta = 0 is plain averaging bit for bit, and so is every fi
         run(*make_optimizer("sgd", 2), {{0.5, -0.25}}));
 }
 
+TEST_CASE(
+    "adagrad and yogi: with tau so large that steps do not change v they are plain averaging to the bit") {
+  // sqrt v + tau stays 512 = eta; 0.05 squared is far below half a unit in the last place of v = 2^16.
+  std::vector<std::vector<double>> aggregates;
+  for (const float delta : {0.05F, -0.031F, 1e-7F, 0.0F})
+    aggregates.push_back({static_cast<double>(delta), static_cast<double>(0.3F * delta)});
+  const auto plain = run(*make_optimizer("sgd", 2), aggregates);
+  CHECK(plain != std::vector<float>{1.0F, 1.0F});
+  for (const char* name : {"adagrad", "yogi"}) {
+    CAPTURE(name);
+    CHECK(run(*make_optimizer(name, 2, "learning_rate = 512\nbeta1 = 0\ntau = 256\n"), aggregates) == plain);
+    CHECK(run(*make_optimizer(name, 2, "learning_rate = 512\nbeta1 = 0.5\ntau = 256\n"), aggregates) !=
+          plain);
+  }
+}
+
+TEST_CASE("adam: with tau = eta far above all updates it is plain averaging but for delta^2 / tau") {
+  const std::vector<std::vector<double>> aggregates = {{0.05, -0.7}, {0.33, 1e-9}, {-0.5, 0.2}};
+  const auto plain = run(*make_optimizer("sgd", 2), aggregates);
+  const auto adam =
+      run(*make_optimizer("adam", 2, "learning_rate = 1000\nbeta1 = 0\nbeta2 = 0\ntau = 1000\n"), aggregates);
+  for (std::size_t i = 0; i < 2; ++i) {
+    double bound = 1e-6;
+    for (const auto& aggregate : aggregates) bound += aggregate[i] * aggregate[i] / 1000;
+    CHECK(std::abs(static_cast<double>(adam[i] - plain[i])) <= bound);
+  }
+}
+
 TEST_CASE("momentum: hand-computed, with and without Nesterov") {
   // v: 1, 1.5; w: 1 + 1 + 1.5. Nesterov: delta + beta v: 1.5, 1.75.
   CHECK(run(*make_optimizer("momentum", 1, "beta = 0.5\n"), {{1}, {1}}) == std::vector<float>{3.5F});

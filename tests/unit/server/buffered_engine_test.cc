@@ -85,6 +85,23 @@ TEST_CASE("buffered: an update counts 1 / sqrt(1 + s) after the model has moved 
   CHECK(delivered(h, 0, 2).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
 }
 
+TEST_CASE("buffered: with a buffer of one every update moves the model by itself, the later the less") {
+  Harness h = buffered();
+  h.schedule->buffer_size = 1;
+  h.schedule->staleness_exponent = 1;
+  h.arrive({0, 1, 2});
+  for (std::uint32_t move = 1; move <= 3; ++move) {
+    // All three began on the first model, which has moved once for each of those before.
+    CHECK(delivered(h, move - 1, 1).factor == doctest::Approx(1.0 / move).epsilon(1e-15));
+    const auto close = h.one<RunEngine::CloseRound>();
+    REQUIRE(close);
+    CHECK(close->round == RoundNumber(move));
+    CHECK(close->completed == 1);
+    commit(h, move);
+  }
+  CHECK(h.one<RunEngine::Finished>());
+}
+
 TEST_CASE("buffered: with exponent 0 staleness does not matter, beyond the bound an update is refused") {
   Harness h = buffered();
   h.schedule->staleness_exponent = 0;

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "tests/unit/sim/simulate.h"
+#include "tests/unit/sim/simulated_run.h"
 
 using namespace fedge;
-using test::Outcome;
-using test::simulate;
+using sim::Outcome;
+using sim::simulate;
 
 TEST_CASE("simulation: every round completes, the model moves, time and bytes are counted") {
   const Outcome outcome = simulate({});
@@ -141,7 +141,7 @@ TEST_CASE("simulation: an attack made of the honest updates is refused where tho
   for (const char* attack : {"alie", "ipm", "min_max"}) {
     auto attacked = settings;
     attacked.push_back(std::string("simulation.attack.kind=") + attack);
-    const Outcome outcome = test::try_simulate(attacked, {});
+    const Outcome outcome = sim::try_simulate(attacked, {});
     REQUIRE(outcome.failure);
     CHECK(outcome.failure->message ==
           "simulation.attack.kind alie, ipm and min_max are made of whole updates; strategy.planner \"" +

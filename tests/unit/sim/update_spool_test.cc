@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/unit/sim/simulate.h"
+#include "tests/unit/sim/simulated_run.h"
 
 using namespace fedge;
+using sim::Outcome;
+using sim::simulate;
 using sim::UpdateSpool;
-using test::Outcome;
-using test::simulate;
 using test::TemporaryDirectory;
 
 namespace {
@@ -128,7 +128,7 @@ TEST_CASE("spool: a disk that fails ends the run with the file's name, and leave
       };
       reason = (path / "1.chunks").string() + " is shorter than what was stored in it";
     }
-    const Outcome outcome = test::try_simulate(
+    const Outcome outcome = sim::try_simulate(
         {"strategy.kind=median"}, {.spool = &spool.store(), .on_event = on_event, .on_round = {}});
     REQUIRE(outcome.failure);
     CHECK(outcome.failure->message == reason);

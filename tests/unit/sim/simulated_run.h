@@ -1,0 +1,140 @@
+// What the tests of whole runs share: the simulator as a run file starts it, on a data set of the test's
+// choice, with the models that it went through.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/platform/thread_pool.h"
+#include "sim/simulation.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::sim {
+
+using Settings = std::vector<std::string>;
+
+inline Settings operator+(Settings first, const Settings& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+struct Outcome {
+  std::vector<server::RoundMetrics> rounds;
+  std::vector<std::vector<float>> models;  // the initial one, then that of each round
+  std::vector<std::string> events;
+  double seconds = 0;  // virtual
+  std::optional<Error> failure;
+
+  std::vector<std::string> hashes() const {
+    std::vector<std::string> result;
+    for (const auto& round : rounds) result.push_back(round.model_hash);
+    return result;
+  }
+  double accuracy() const { return rounds.back().test_accuracy; }
+  std::size_t count(const std::string& text) const {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(),
+                      [&](const std::string& event) { return event.find(text) != std::string::npos; }));
+  }
+};
+
+struct SimulateOptions {
+  std::size_t threads = 1;
+  protocol::ChunkStore* spool = nullptr;  // for the updates; null: they stay in memory
+  std::function<void(const Event&)> on_event;
+  std::function<void()> on_round;
+};
+
+// A run that is set up and has not begun.
+struct SimulatedRun {
+  SimulatedRun(const std::filesystem::path& data, const Settings& settings, const SimulateOptions& how = {})
+      : options(how), pool(how.threads), store(protocol::make_memory_chunk_store(1 << 30)) {
+    auto document = config::parse_toml(
+        "[run]\nrounds = 3\nseed = 5\n[model]\nkind = \"softmax\"\n[training]\n"
+        "batch_size = 2\n[data]\ndirectory = \"" +
+            data.string() + "\"\npartition = { clients = 10 }\n[sampling]\nclients_per_round = 4\n",
+        "test.toml");
+    REQUIRE(document);
+    for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
+    auto read = server::read_run_config(*document);
+    REQUIRE_MESSAGE(read, read.error().message);
+    config = std::move(*read);
+    const auto simulation = read_simulation(*document);
+    REQUIRE(simulation);
+    spec = *simulation;
+    const auto built = learn::Task::build(config.task, config.seed);
+    REQUIRE_MESSAGE(built, built.error().message);
+    task = *built;
+    const auto loaded = learn::load_test(config.task.data);
+    REQUIRE(loaded);
+    test = *loaded;
+  }
+
+  // To the end of the run, or to a failure.
+  Outcome try_run() {
+    auto state = server::RunState::create(config, task->model(), *test, *store, pool);
+    REQUIRE(state);
+    auto engine = server::make_engine(*state);
+    REQUIRE(engine);
+    Outcome outcome;
+    const auto keep_model = [&] {
+      const auto model = state->load_model();
+      REQUIRE(model);
+      outcome.models.emplace_back(model->values().begin(), model->values().end());
+    };
+    keep_model();
+    Simulation simulation(spec, *task, *state, std::move(*engine), pool);
+    if (options.spool != nullptr) simulation.spool_to(*options.spool);
+    outcome.failure = error_of(simulation.run({.on_round =
+                                                   [&](const server::RoundMetrics& metrics) {
+                                                     outcome.rounds.push_back(metrics);
+                                                     keep_model();
+                                                     if (options.on_round) options.on_round();
+                                                   },
+                                               .on_event =
+                                                   [&](Time, const Event& event) {
+                                                     outcome.events.push_back(to_string(event));
+                                                     if (options.on_event) options.on_event(event);
+                                                   },
+                                               .interrupted = {}}));
+    outcome.seconds = to_seconds(simulation.now());
+    return outcome;
+  }
+
+  Outcome run() {
+    Outcome outcome = try_run();
+    REQUIRE_MESSAGE(!outcome.failure, outcome.failure->message);
+    return outcome;
+  }
+
+  SimulateOptions options;
+  server::RunConfig config;
+  SimulationSpec spec;
+  std::shared_ptr<const learn::Task> task;
+  std::shared_ptr<const learn::Dataset> test;
+  ThreadPool pool;
+  std::unique_ptr<protocol::ChunkStore> store;
+};
+
+// A softmax model on ten clients of the tiny data set, four a round, with these settings on top; perhaps to a
+// failure.
+inline Outcome try_simulate(const Settings& settings, const SimulateOptions& options = {}) {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  return SimulatedRun(data.path(), settings, options).try_run();
+}
+
+// The same, to the end of the run.
+inline Outcome simulate(const Settings& settings, const SimulateOptions& options = {}) {
+  Outcome outcome = try_simulate(settings, options);
+  REQUIRE_MESSAGE(!outcome.failure, outcome.failure->message);
+  return outcome;
+}
+
+}  // namespace fedge::sim
