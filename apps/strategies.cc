@@ -1,6 +1,7 @@
 #include "apps/strategies.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -55,11 +56,27 @@ std::string short_name(const config::KeyDoc& option) {
   return option.path.substr(option.path.rfind('.') + 1);
 }
 
-std::string padded(const std::string& text, std::size_t width) {
-  return text + std::string(text.size() < width ? width - text.size() : 1, ' ');
-}
-
 std::string cited(const std::string& paper) { return paper.empty() ? "" : " [" + paper + "]"; }
+
+// A name and what is said about it, in lines of a terminal.
+std::string entry(const std::string& indent, const std::string& name, const std::string& about) {
+  constexpr std::size_t kColumn = 23;
+  constexpr std::size_t kWidth = 100;
+  std::string text;
+  std::string line = indent + name;
+  line.resize(std::max(kColumn, line.size() + 1), ' ');
+  std::istringstream words(about);
+  bool begun = false;
+  for (std::string word; words >> word; begun = true) {
+    if (begun && line.size() + 1 + word.size() > kWidth) {
+      text += line + "\n";
+      line.assign(kColumn, ' ');
+      begun = false;
+    }
+    line += (begun ? " " : "") + word;
+  }
+  return text + line + "\n";
+}
 
 }  // namespace
 
@@ -69,19 +86,19 @@ std::string strategies(const std::string& name) {
   for (const Recipe& recipe : aggregation::recipes()) {
     if (!listed(recipe.name)) continue;
     if (text.empty()) text += "strategy.kind, a recipe of parts:\n";
-    text += "  " + padded(recipe.name, 19) + recipe.summary + cited(recipe.paper) + "\n";
-    text += "  " + padded("", 19) + "= " + parts_of(recipe) + "\n";
+    text += entry("  ", recipe.name, std::string(recipe.summary) + cited(recipe.paper));
+    text += entry("  ", "", "= " + parts_of(recipe));
   }
   std::string section;
   for (const PartDoc& part : all_parts()) {
     if (!listed(part.name)) continue;
     if (std::exchange(section, part.section) != part.section)
       text += (text.empty() ? "" : "\n") + part.section + ".kind:\n";
-    text += "  " + padded(part.name, 19) + part.summary + cited(part.paper) + "\n";
-    if (!part.traits.empty()) text += "  " + padded("", 19) + "(" + part.traits + ")\n";
+    text += entry("  ", part.name, part.summary + cited(part.paper));
+    if (!part.traits.empty()) text += entry("  ", "", "(" + part.traits + ")");
     for (const config::KeyDoc& option : part.options)
-      text += "    " + padded(short_name(option), 19) + option.doc + " (default " + option.fallback + ", " +
-              option.type + ")\n";
+      text += entry("    ", short_name(option),
+                    option.doc + " (default " + option.fallback + "; " + option.type + ")");
   }
   return text;
 }
