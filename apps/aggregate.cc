@@ -167,6 +167,7 @@ Result<std::string> aggregate(const AggregateOptions& options) {
     FEDGE_TRY(update,
               open_update(options.files[i], static_cast<std::uint32_t>(i), model, strategy.fixed_point));
     if (!options.weights.empty()) update.weight = SampleCount(options.weights[i]);
+    if (update.weight.value() == 0) return invalid("--weights: the weight of " + options.files[i] + " is 0");
     updates.push_back(std::move(update));
   }
   const auto rule = strategy.aggregator.make(

@@ -32,7 +32,7 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
   order_.assign(samples.begin(), samples.end());
   double loss = 0;
   const auto ended = [&] {
-    return options.stop.stop_requested() || options.finish.stop_requested() ||
+    return options.stop.stop_requested() || (options.finish.stop_requested() && result.steps > 0) ||
            (options.max_steps > 0 && result.steps == options.max_steps);
   };
   for (std::size_t epoch = 0; epoch < spec_.local_epochs && !ended(); ++epoch) {

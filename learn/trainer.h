@@ -42,7 +42,8 @@ struct TrainingOptions {
   std::span<const float> correction;
   bool flip_labels = false;     // as if each label were classes - 1 - label
   std::uint64_t max_steps = 0;  // 0: no limit but the epochs
-  // Both end training between two steps, with the steps made so far.
+  // Both end training between two steps, with the steps made so far; finish after the first step at the
+  // earliest.
   std::stop_token stop;    // give up: nobody wants the result
   std::stop_token finish;  // that is enough: the result counts (FedProx's partial work)
 };

@@ -48,7 +48,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void admit(ClientId client, std::shared_ptr<protocol::Link> link);
   void received(ClientId client, const protocol::Message& message);
   void answered(ClientId client, const protocol::RunAnswer& answer);
-  void stop_serving(ClientId client);
+  void stop_serving(ClientId client, RoundNumber round);
   void departed(ClientId client, const protocol::Link* link);
   void perform(const RunEngine::Effect& effect);
   void assign(const RunEngine::Assign& work);
@@ -80,7 +80,11 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::map<ClientId, std::shared_ptr<protocol::Link>> peers_;
-  std::map<ClientId, std::vector<protocol::ObjectId>> serving_;  // what each may still fetch
+  struct Serving {
+    RoundNumber round;
+    std::vector<protocol::ObjectId> objects;
+  };
+  std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
   std::shared_ptr<Uploads> uploads_;
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round
@@ -180,11 +184,11 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
-    stop_serving(client);  // who has trained needs the model no more
+    stop_serving(client, offer->round);  // who has trained needs the model no more
     return step(RunEngine::Offered{client, *offer});
   }
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
-    stop_serving(client);
+    stop_serving(client, failed->round);
     return step(RunEngine::Failed{client, *failed});
   }
   if (std::holds_alternative<protocol::Goodbye>(message))
@@ -213,11 +217,13 @@ void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& ans
                                             std::to_string(clients)));
 }
 
-void Coordinator::Impl::stop_serving(ClientId client) {
-  const auto served = serving_.extract(client);
-  const auto peer = peers_.find(client);
-  if (served.empty() || peer == peers_.end()) return;
-  for (const protocol::ObjectId& object : served.mapped()) peer->second->stop_serving(object);
+// What it may fetch for this task; a word about an older one must not take the next one's model away.
+void Coordinator::Impl::stop_serving(ClientId client, RoundNumber round) {
+  const auto served = serving_.find(client);
+  if (served == serving_.end() || served->second.round != round) return;
+  if (const auto peer = peers_.find(client); peer != peers_.end())
+    for (const protocol::ObjectId& object : served->second.objects) peer->second->stop_serving(object);
+  serving_.erase(served);
 }
 
 void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
@@ -249,11 +255,13 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
   if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
   const auto& model = state_.model_object();
   const auto& control = state_.control_object();
-  stop_serving(work.client);
+  if (const auto served = serving_.find(work.client); served != serving_.end())
+    stop_serving(work.client, served->second.round);
+  serving_[work.client].round = work.round;
   for (const auto& object : {model, control}) {
     if (!object) continue;
     peer->second->serve(object->manifest(), object);
-    serving_[work.client].push_back(object->manifest().id());
+    serving_[work.client].objects.push_back(object->manifest().id());
   }
   send(work.client,
        protocol::TrainRequest{.run = state_.config().id,
@@ -266,7 +274,7 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
 }
 
 void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {
-  if (std::holds_alternative<protocol::CancelTask>(message)) stop_serving(client);
+  if (const auto* cancel = std::get_if<protocol::CancelTask>(&message)) stop_serving(client, cancel->round);
   if (const auto peer = peers_.find(client); peer != peers_.end()) peer->second->send(message);
 }
 

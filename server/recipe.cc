@@ -50,6 +50,8 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
   const std::string needs = "scaffold needs ";
   if (run.task.training.momentum > 0)
     root.fail("training", needs + "plain SGD: training.optimizer.momentum breaks its control variates");
+  if (run.task.training.learning_rate == 0)
+    root.fail("training", needs + "a learning rate above 0: control variates are updates divided by it");
   if (run.strategy.aggregator_kind != "uniform_mean")
     root.fail("strategy", needs +
                               "the aggregator uniform_mean: its control variates are means over all "
@@ -120,6 +122,14 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
   if (run.strategy.aggregator_kind == "fednova" && training.momentum > 0 && training.objective.mu > 0)
     root.fail("strategy",
               "fednova knows the length of local work with momentum or with a proximal term, not with both");
+  if (run.strategy.aggregator_kind == "fednova" && training.learning_rate * training.objective.mu >= 1)
+    root.fail("training",
+              "fednova with a proximal term needs optimizer.learning_rate times objective.mu below 1");
+  if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->unbiased())
+    root.fail(
+        "sampling",
+        "fednova needs the local steps of everybody who counts; with estimator = \"ht\" clients that send "
+        "nothing count, take \"self_norm\"");
   if (run.sampling.kind == "optimal" && !run.strategy.traits.linear)
     root.fail("sampling", "kind = \"optimal\" weighs updates for a mean, which the aggregator " +
                               run.strategy.aggregator_kind + " is not");

@@ -24,7 +24,11 @@ constexpr std::size_t kPiece = std::size_t{1} << 16;
 // Most updates that can make one step of the model.
 std::size_t contributors(const RunConfig& config) {
   if (config.strategy.schedule.buffered) return config.strategy.schedule.buffer_size;
-  return std::min(config.sampling.clients_per_round, config.task.data.partition.clients);
+  // Where uploads are drawn, everybody who was selected counts, at least as zeros.
+  const double selected =
+      std::ceil(static_cast<double>(config.sampling.clients_per_round) * config.sampling.over_selection);
+  return static_cast<std::size_t>(
+      std::min(selected, static_cast<double>(config.task.data.partition.clients)));
 }
 
 }  // namespace
@@ -80,6 +84,7 @@ RoundRules RunState::rules() const {
           .deadline = config_.round_deadline,
           .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
           .local_epochs = config_.task.training.local_epochs,
+          .batch_size = config_.task.training.batch_size,
           .compression = config_.compression.format};
 }
 

@@ -14,7 +14,13 @@ void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protoco
   const ClientId client = fetch.client;
   const RoundNumber round = fetch.offer.round;
   auto object = store_.create(fetch.offer.update);
-  if (!object) return lose(client, round, object.error());
+  if (!object) {
+    // Not at once: the effects of the step that asked for this are still being carried out.
+    boost::asio::post(io_, [self = shared_from_this(), client, round, fault = object.error()] {
+      self->lose(client, round, fault);
+    });
+    return;
+  }
   const auto sink = std::make_shared<UpdateSink>(*object);
   entries_[client] = {{*object, 0}, link};
   link->fetch(fetch.offer.update, sink, [self = weak_from_this(), client, round, sink](Result<void> done) {
@@ -47,15 +53,22 @@ Result<Upload> Uploads::examine(const std::shared_ptr<protocol::StoredObject>& a
     FEDGE_TRY(decoded, decode_update(*arrived, store_));
     upload.object = std::move(decoded);
   }
-  FEDGE_TRY(norm, state_.inspect(arrived->manifest().coverage, StoredValues(upload.object)));
-  upload.norm = norm;
+  const auto norm = state_.inspect(arrived->manifest().coverage, StoredValues(upload.object));
+  if (!norm) {
+    if (upload.object != arrived) release(*upload.object);
+    return norm.error();
+  }
+  upload.norm = *norm;
   return upload;
 }
 
 void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client,
                        RoundNumber round, const Result<Upload>& upload) {
   const auto entry = entries_.find(client);
-  if (entry == entries_.end() || entry->second.upload.object != arrived) return;  // discarded meanwhile
+  if (entry == entries_.end() || entry->second.upload.object != arrived) {  // discarded meanwhile
+    if (upload && upload->object != arrived) release(*upload->object);
+    return;
+  }
   if (upload) {
     if (upload->object != arrived) store_.remove(arrived->manifest().id());
     entry->second.upload = *upload;

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "sim/attacks.h"
@@ -33,8 +34,8 @@ class Adversary {
   Rng rng_;
   TrainingPool& pool_;
   std::vector<bool> hostile_;  // for each client
-  std::vector<ClientId>
-      in_round_;  // with work in this round; this and what follows only if the attack needs it
+  // With work in this round; this and what follows only if the attack needs it.
+  std::set<ClientId> in_round_;
   // Their updates, as far as they are known.
   std::map<ClientId, std::shared_ptr<const aggregation::UpdateValues>> honest_;
 };

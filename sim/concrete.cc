@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <map>
 
@@ -114,6 +115,12 @@ Result<protocol::Address> read_address(int fd) {
   }
 }
 
+// Reads back as the same number.
+std::string exact_text(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+
 Result<void> start_clients(const ConcreteOptions& options, const protocol::Address& address,
                            Processes& processes) {
   const auto data = options.scratch / "coordinator";
@@ -131,7 +138,7 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
         processes.start("client " + number,
                         {(options.programs / "fedge-client").string(), "--state-dir",
                          (options.scratch / ("client-" + number)).string(), "--log-level", options.log_level,
-                         "run", "--once", "--capability", std::to_string(capability), "--token", token}));
+                         "run", "--once", "--capability", exact_text(capability), "--token", token}));
   }
   return {};
 }

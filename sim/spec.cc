@@ -47,11 +47,17 @@ Result<SimulationSpec> read_simulation(const config::Document& document) {
 }
 
 Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& config) {
-  const bool whole = config.strategy.planner_kind == aggregation::planner_kinds().front().name;
-  if (whole || !spec.attack.needs_honest()) return {};
-  return invalid(
-      "simulation.attack.kind alie, ipm and min_max are made of whole updates; strategy.planner \"" +
-      config.strategy.planner_kind + "\" makes parts");
+  if (!spec.attack.needs_honest()) return {};
+  const std::string attack = "simulation.attack.kind alie, ipm and min_max are made of ";
+  if (config.strategy.planner_kind != aggregation::planner_kinds().front().name)
+    return invalid(attack + "whole updates; strategy.planner \"" + config.strategy.planner_kind +
+                   "\" makes parts");
+  if (config.strategy.schedule.buffered)
+    return invalid(attack + "the updates of one round; strategy.schedule \"buffered\" has no rounds");
+  if (config.task.training.partial_work > 0)
+    return invalid(attack +
+                   "what honest clients will have trained; training.partial_work leaves that to their speed");
+  return {};
 }
 
 std::vector<config::KeyDoc> describe_simulation() {

@@ -26,6 +26,8 @@ class Mean final : public Aggregator {
         uniform_weight_(std::clamp<std::uint64_t>(
             context.fixed_point.max_total_weight().value() / std::max<std::size_t>(context.max_updates, 1), 1,
             kUniformWeight)),
+        room_(static_cast<double>(context.fixed_point.max_total_weight().value() /
+                                  std::max<std::size_t>(context.max_updates, 1))),
         accumulator_(context.layout, context.fixed_point) {}
 
   Result<void> add(std::span<const Update> updates, Parallel& parallel) override {
@@ -76,6 +78,9 @@ class Mean final : public Aggregator {
     UpdateView view{
         .weight = update.weight, .coverage = &update.coverage, .values = {}, .factor = update.factor};
     if (weighting_ == Weighting::kUniform) view.weight = SampleCount(uniform_weight_);
+    // Every update has this much room in the sums, whatever its factor; less what rounding may add.
+    const double most = room_ / static_cast<double>(view.weight.value()) * (1 - 0x1p-30);
+    view.factor = std::min(view.factor, std::max(1.0, most));
     if (weighting_ == Weighting::kNormalised) view.factor /= steps_of(update);
     return view;
   }
@@ -104,6 +109,7 @@ class Mean final : public Aggregator {
   AggregatorContext context_;
   Weighting weighting_;
   std::uint64_t uniform_weight_;
+  double room_;  // samples times factor that one update may have
   Accumulator accumulator_;
   double weighted_steps_ = 0;  // sum of weight * effective steps
 };

@@ -25,6 +25,7 @@ void BufferedEngine::step(const Input& input, const StepContext& context, std::v
 
 std::optional<Time> BufferedEngine::next_deadline() const {
   std::optional<Time> earliest;
+  if (filling()) earliest = fill_by_;
   for (const auto& [client, task] : tasks_)
     if (!earliest || task.deadline < *earliest) earliest = task.deadline;
   for (const auto& [client, member] : members_)
@@ -68,6 +69,13 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
   }
   for (auto& [client, member] : members_)
     if (member.resting && context.now >= *member.resting) member.resting.reset();
+  if (filling() && context.now >= fill_by_) {
+    // As a round ends at its deadline with those who answered; nobody connected is no reason to count on.
+    if (buffered_ > 0 || present() > 0)
+      close("deadline", effects);
+    else
+      fill_by_ = context.now + rules_.deadline;
+  }
   assign(context, effects);
 }
 
@@ -75,6 +83,7 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   if (phase_ == Phase::kWaiting) {
     if (present() < std::max(rules_.first_round_clients, rules_.min_available)) return;
     phase_ = Phase::kRunning;
+    fill_by_ = context.now + rules_.deadline;
     // In their order, not in that of their arrival.
     for (const auto& [client, member] : members_)
       if (member.present) deciders_.planner->admit(client, member.capability);
@@ -113,6 +122,11 @@ void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, s
   tasks_.erase(task);
 }
 
+// The client's next task may fail the same way, and at once.
+void BufferedEngine::rest(ClientId client, const StepContext& context) {
+  members_.at(client).resting = context.now + rules_.deadline;
+}
+
 void BufferedEngine::refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
                             std::vector<Effect>& effects) {
   effects.push_back(
@@ -138,6 +152,7 @@ void BufferedEngine::on(const Offered& offered, const StepContext& context, std:
   if (error) {
     refuse(offered.client, offered.offer, *error, effects);
     end_task(task, error->message, effects);
+    if (error->code == ErrorCode::kInvalid) rest(offered.client, context);
     assign(context, effects);
     return;
   }
@@ -167,13 +182,18 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
   loss_ += weight * task.offer.train_loss;
   samples_ += weight;
   ++buffered_;
-  close_if_full(effects);
+  if (buffered_ >= schedule_.buffer_size) close("full", effects);
   assign(context, effects);
 }
 
-void BufferedEngine::close_if_full(std::vector<Effect>& effects) {
-  if (buffered_ < schedule_.buffer_size) return;
-  effects.push_back(CloseRound{round(), assigned_ - assigned_before_, buffered_, loss_ / samples_});
+void BufferedEngine::close(const std::string& reason, std::vector<Effect>& effects) {
+  const bool full = buffered_ >= schedule_.buffer_size;
+  effects.push_back(Event{full ? Severity::kInfo : Severity::kWarning, "buffer.closed", {}}
+                        .with("round", std::int64_t{round().value()})
+                        .with("reason", reason)
+                        .with("completed", static_cast<std::int64_t>(buffered_)));
+  effects.push_back(
+      CloseRound{round(), assigned_ - assigned_before_, buffered_, samples_ > 0 ? loss_ / samples_ : 0.0});
   assigned_before_ = assigned_;
   ++moves_;
   buffered_ = 0;
@@ -194,6 +214,7 @@ void BufferedEngine::on(const Damaged& damaged, const StepContext& context, std:
   task->second.fetching = false;  // the shell has discarded it
   refuse(damaged.client, task->second.offer, damaged.error, effects);
   end_task(task, damaged.error.message, effects);
+  rest(damaged.client, context);
   assign(context, effects);
 }
 
@@ -202,13 +223,13 @@ void BufferedEngine::on(const Failed& failed, const StepContext& context, std::v
   if (failed.failure.run != rules_.run || task == tasks_.end() || task->second.number != failed.failure.round)
     return;
   end_task(task, failed.failure.reason, effects);
-  // Its next task may fail the same way, and at once.
-  members_.at(failed.client).resting = context.now + rules_.deadline;
+  rest(failed.client, context);
   assign(context, effects);
 }
 
 void BufferedEngine::on(const Committed&, const StepContext& context, std::vector<Effect>& effects) {
   ++committed_;
+  fill_by_ = context.now + rules_.deadline;
   if (all_moves_made() && committed_ == moves_) return finish("all rounds done", effects);
   assign(context, effects);
 }

@@ -3,8 +3,9 @@
 // its update in and another takes its place with the model as it is then. Whenever the buffer holds
 // buffer_size updates the model moves. An update trained on a model that has moved s times since counts
 // 1 / (1 + s)^exponent. A client has one task at a time; a task is named by their count for this client,
-// so that a client may train twice on one model. Cost: one step is O(clients) where it assigns work,
-// O(log clients) elsewhere.
+// so that a client may train twice on one model. A buffer that is not full after rules.deadline moves the
+// model by what it has: a run ends, whoever fails. Cost: one step is O(clients) where it assigns work, O(log
+// clients) elsewhere.
 #pragma once
 
 #include <map>
@@ -20,9 +21,9 @@ namespace fedge::server {
 
 class BufferedEngine final : public RunEngine {
  public:
-  // rules.clients_per_round clients train at a time, rules.deadline bounds one task, rules.rounds counts
-  // moves of the model. The sampler's draws come from rng.fork("sample", n) for the n-th task, the
-  // planner's from rng.fork("plan", task, client).
+  // rules.clients_per_round clients train at a time, rules.deadline bounds one task and the filling of the
+  // buffer, rules.rounds counts moves of the model. The sampler's draws come from rng.fork("sample", n) for
+  // the n-th task, the planner's from rng.fork("plan", task, client).
   BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule, Deciders deciders);
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
@@ -64,9 +65,12 @@ class BufferedEngine final : public RunEngine {
   void end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects);
   void refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
               std::vector<Effect>& effects);
-  void close_if_full(std::vector<Effect>& effects);
+  void rest(ClientId client, const StepContext& context);
+  // Moves the model by what is in the buffer.
+  void close(const std::string& reason, std::vector<Effect>& effects);
   void finish(const std::string& reason, std::vector<Effect>& effects);
   std::size_t present() const;
+  bool filling() const { return phase_ == Phase::kRunning && !all_moves_made() && committed_ == moves_; }
   bool all_moves_made() const { return moves_ >= rules_.rounds; }
   std::uint32_t staleness(const Task& task) const { return moves_ - task.model; }
 
@@ -80,6 +84,7 @@ class BufferedEngine final : public RunEngine {
   std::uint32_t moves_ = 0;            // of the model, asked for
   std::uint32_t committed_ = 0;        // of them, carried out
   std::size_t buffered_ = 0;           // updates in the buffer
+  Time fill_by_{};                     // then the model moves by what is there
   std::uint64_t assigned_before_ = 0;  // assigned_ when the buffer was last emptied
   double loss_ = 0;                    // of the buffer's updates, by samples
   double samples_ = 0;

@@ -21,7 +21,8 @@ std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
   if (offer.samples.value() == 0 || offer.samples > rules.max_samples)
     return invalid("the update claims " + std::to_string(offer.samples.value()) +
                    " samples, allowed are 1 to " + std::to_string(rules.max_samples.value()));
-  if (offer.steps == 0 || offer.steps > offer.samples.value() * rules.local_epochs)
+  const std::uint64_t batches = (offer.samples.value() - 1) / rules.batch_size + 1;
+  if (offer.steps == 0 || offer.steps > batches * rules.local_epochs)
     return invalid("the update claims " + std::to_string(offer.steps) + " steps over " +
                    std::to_string(offer.samples.value()) + " samples");
   return std::nullopt;

@@ -52,8 +52,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     // Back before the deadline: what it trained meanwhile is still welcome.
     plan(arrived.client, context);
     assign(arrived.client, context, effects);
-  } else if (open && task == tasks_.end() &&
-             tasks_.size() - count(TaskState::kLost) - count(TaskState::kFailed) < wanted_) {
+  } else if (open && task == tasks_.end() && at_work() < wanted_) {
     // Somebody dropped out when nobody could take over.
     plan(arrived.client, context);
     assign(arrived.client, context, effects);
@@ -124,11 +123,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
   task->state = TaskState::kDone;
   last_rounds_[stored.client] = stored.round;
   deciders_.sampler->remember(stored.client, task->norm);
-  // The sums have this much room for one client.
-  const double most =
-      static_cast<double>(rules_.max_samples.value()) / static_cast<double>(task->samples.value());
-  effects.push_back(
-      Fold{stored.client, stored.round, task->samples, task->steps, std::min(task->factor, most)});
+  effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, task->factor});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
   close_if_complete(context, effects);
 }
@@ -178,6 +173,11 @@ std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) c
 std::size_t RoundEngine::count(TaskState state) const {
   return static_cast<std::size_t>(std::count_if(
       tasks_.begin(), tasks_.end(), [&](const auto& entry) { return entry.second.state == state; }));
+}
+
+std::size_t RoundEngine::at_work() const {
+  return static_cast<std::size_t>(std::count_if(
+      tasks_.begin(), tasks_.end(), [](const auto& entry) { return at_work(entry.second.state); }));
 }
 
 std::size_t RoundEngine::clients_needed() const {
@@ -251,6 +251,8 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
     close_if_complete(context, effects);
     return;
   }
+  // Whoever comes and goes draws one more client into the round, not one each time.
+  if (at_work() >= wanted_) return close_if_complete(context, effects);
   const auto pool = candidates(true);
   const auto substitute =
       deciders_.sampler->select({.round = round_,
@@ -271,6 +273,7 @@ void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& 
   drawn_ = true;
   deadline_ = context.now + rules_.deadline;  // for the uploads
   for (auto& [client, task] : tasks_) {
+    if (task.state == TaskState::kLost) task.state = TaskState::kFailed;  // it cannot come back any more
     if (task.state != TaskState::kAssigned) continue;
     task.state = TaskState::kFailed;
     effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained"}});
@@ -324,7 +327,8 @@ void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effe
       return draw_uploads(context, effects);
   }
   const std::size_t done = count(TaskState::kDone);
-  if (done >= rules_.clients_per_round) {
+  // Who was drawn stands for others: without it the mean would be biased towards the fast ones.
+  if (done >= rules_.clients_per_round && refills()) {
     close("enough answers", effects);
     return;
   }
@@ -347,6 +351,8 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       continue;
     }
     if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
+    if (at_work(task.state) && !refills() && deciders_.sampler->unbiased())
+      effects.push_back(Count{client, round_, task.samples, task.coverage});
     if (at_work(task.state))
       effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason}});
   }

@@ -76,6 +76,7 @@ class RoundEngine final : public RunEngine {
   Task* active_task(ClientId client, RoundNumber round);
   std::vector<aggregation::Candidate> candidates(bool without_task) const;
   std::size_t count(TaskState state) const;
+  std::size_t at_work() const;
 
   RoundRules rules_;
   Deciders deciders_;

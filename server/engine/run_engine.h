@@ -34,7 +34,8 @@ struct RoundRules {
   std::size_t min_available = 1;        // and for this many before each later one
   Duration deadline{};                  // of one round
   SampleCount max_samples;              // largest weight one update may claim
-  std::uint64_t local_epochs = 1;       // of the clients: no update has more steps than samples times this
+  std::uint64_t local_epochs = 1;       // of the clients, and
+  std::uint64_t batch_size = 1;         // theirs: no update has more steps than these make of its samples
   protocol::Compression compression;    // that updates must come in
 };
 

@@ -267,3 +267,18 @@ TEST_CASE("federation: a run that fails tells its clients and ends by itself") {
   f.io.run_for(std::chrono::seconds(20));
   CHECK(f.io.stopped());  // nothing is left to wait for
 }
+
+TEST_CASE("federation: refused updates leave nothing behind in the coordinator's store") {
+  // Every update has a value beyond max_abs, which only its decoded form shows.
+  Federation f(2, {"compression.kind=int8", "strategy.max_abs=1e-6", "run.rounds=20"});
+  f.add_client();
+  f.add_client();
+  f.run_until([&] { return f.final_model.has_value(); });
+  REQUIRE(f.rounds.size() == 20);
+  CHECK(f.count("update.refused") == 40);
+  std::size_t files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(f.directory.path() / "coordinator" / "chunks" / "updates"))
+    if (entry.is_regular_file()) ++files;
+  CHECK(files <= 10);  // the store keeps a few to write over
+}

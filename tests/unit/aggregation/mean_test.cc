@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/support/aggregation.h"
@@ -35,6 +37,26 @@ TEST_CASE("uniform_mean: samples do not matter, factors divide by the number of 
   // FedBuff: the sum of the discounted updates over their number, not over the sum of the discounts.
   updates[1].factor = 0.5;
   CHECK(aggregate("uniform_mean", updates, 2) == std::vector<double>{1.75, 0.5});
+}
+
+TEST_CASE("mean: a factor is limited to the room that one update has in the sums") {
+  AggregatorContext context = test_context(1);
+  context.max_updates = 4;
+  const std::uint64_t room = context.fixed_point.max_total_weight().value() / 4;
+  for (const char* name : {"mean", "uniform_mean"}) {
+    CAPTURE(name);
+    // Four updates that claim all they may, each to count a thousand times.
+    std::vector<Update> updates;
+    for (std::uint32_t client = 0; client < 4; ++client) {
+      updates.push_back(test_update(client, {1}, room));
+      updates.back().factor = 1e30;
+    }
+    const double result = aggregate(name, updates, 1, context).front();
+    CHECK(result >= 1);
+    // uniform_mean weighs an update 1024, or less where the room is smaller.
+    CHECK(result <= 1.001 * static_cast<double>(std::max<std::uint64_t>(room / 1024, 1)));
+    if (std::string(name) == "mean") CHECK(result == doctest::Approx(1));
+  }
 }
 
 TEST_CASE("every mean of one update is that update") {

@@ -288,7 +288,7 @@ TEST_CASE("trainer: max_steps ends training after so many steps, which are those
   CHECK(other == some);
 }
 
-TEST_CASE("trainer: a request to finish ends training as a limit of steps does") {
+TEST_CASE("trainer: a request to finish, however early, leaves one step, as a limit of one does") {
   const test::SmallProblem problem("mlp", test::mlp_spec({11, 7}));
   std::stop_source finish;
   finish.request_stop();
@@ -296,10 +296,13 @@ TEST_CASE("trainer: a request to finish ends training as a limit of steps does")
   const TrainingResult result =
       Trainer(*problem.model, full_batch(3))
           .train(parameters, problem.data, problem.samples, Rng(6), {.finish = finish.get_token()});
-  CHECK(result.steps == 0);
-  CHECK(result.mean_loss == 0.0);
+  CHECK(result.steps == 1);
   CHECK(result.samples == SampleCount(test::SmallProblem::kSamples));
-  CHECK(parameters == problem.initial);
+  std::vector<float> limited = problem.initial;
+  Trainer(*problem.model, full_batch(3))
+      .train(limited, problem.data, problem.samples, Rng(6), {.max_steps = 1});
+  CHECK(parameters == limited);
+  CHECK(parameters != problem.initial);
 }
 
 TEST_CASE("trainer: a part of the model costs its share of the weight gradients over a whole training") {

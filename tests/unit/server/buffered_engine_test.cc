@@ -154,8 +154,9 @@ TEST_CASE("buffered: a client that is lost, late or fails gives its place to ano
     CHECK(h.engine().next_deadline() == Time(seconds(60)));
     h.now = Time(seconds(60));
     h.feed(Expired{});
-    CHECK(h.all<RunEngine::Assign>().size() == 3);
     CHECK(h.sent_to<protocol::CancelTask>(working[0].client.value()));
+    commit(h, 1);  // of nothing: the buffer's time is over as well
+    CHECK(h.all<RunEngine::Assign>().size() == 3);
   }
   SUBCASE("failed, and it is left alone until its time is over") {
     h.feed(RunEngine::Failed{working[0].client,
@@ -167,6 +168,7 @@ TEST_CASE("buffered: a client that is lost, late or fails gives its place to ano
     CHECK_FALSE(idle_work());
     h.now = Time(seconds(60));
     h.feed(Expired{});
+    commit(h, 1);
     bool again = false;
     for (const auto& work : h.all<RunEngine::Assign>()) again |= work.client == working[0].client;
     CHECK(again);
@@ -189,6 +191,49 @@ TEST_CASE("buffered: what is not asked for is refused and moves nothing") {
   h.feed(RunEngine::Stored{ClientId(2), RoundNumber(1)});  // never offered
   CHECK(h.one<RunEngine::Discard>());
   CHECK_FALSE(h.one<RunEngine::Fold>());
+}
+
+TEST_CASE(
+    "buffered: a buffer that does not fill moves the model at its deadline by what it has, even nothing") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  delivered(h, 0, 1);
+  h.now = Time(seconds(60));
+  h.feed(Expired{});
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  CHECK(h.one<RunEngine::CloseRound>()->completed == 1);
+  CHECK(h.event("buffer.closed")->severity == Severity::kWarning);
+  commit(h, 1);
+  // From now on everybody fails: the run still ends, a deadline a move.
+  for (std::uint32_t move = 2; move <= 3; ++move) {
+    while (!h.one<RunEngine::CloseRound>()) {
+      REQUIRE(h.engine().next_deadline());
+      h.now = *h.engine().next_deadline();
+      h.feed(Expired{});
+    }
+    CHECK(h.one<RunEngine::CloseRound>()->completed == 0);
+    CHECK(h.now == Time(seconds(60 * move)));
+    commit(h, move);
+  }
+  CHECK(h.one<RunEngine::Finished>());
+}
+
+TEST_CASE("buffered: whose update could not be taken rests before its next task") {
+  for (const bool damaged : {true, false}) {
+    Harness h = buffered(1);
+    h.rules.clients_per_round = 1;
+    h.arrive({0});
+    protocol::UpdateOffer offer = h.offer(1);
+    if (!damaged) offer.samples = SampleCount(0);
+    h.feed(RunEngine::Offered{ClientId(0), offer});
+    if (damaged) h.feed(RunEngine::Damaged{ClientId(0), RoundNumber(1), invalid("a value is not finite")});
+    CHECK(h.sent_to<protocol::UpdateVerdict>(0)->accepted == false);
+    CHECK(h.all<RunEngine::Assign>().empty());
+    h.now = Time(seconds(60));
+    h.feed(Expired{});
+    h.feed(RunEngine::Committed{RoundNumber(1)});
+    CHECK(h.all<RunEngine::Assign>().size() == 1);
+  }
 }
 
 }  // namespace fedge::server

@@ -71,6 +71,14 @@ TEST_CASE("recipe: what cannot work is refused with the reason") {
   CHECK(contains(refusal("[strategy]\nkind = \"fedprox\"\n[training]\nobjective = { kind = \"plain\" }\n"),
                  "leave training.objective.kind out"));
   CHECK(contains(refusal("[training]\nlocal_model = \"slice\"\n"), "leave it out"));
+  CHECK(contains(refusal(scaffold + "[training]\noptimizer = { learning_rate = 0 }\n"),
+                 "learning rate above 0"));
+  const std::string fednova = "[strategy]\nkind = \"fednova\"\n";
+  CHECK(contains(refusal(fednova + "[sampling]\nkind = \"optimal\"\n"), "local steps of everybody"));
+  CHECK(read(fednova + "[sampling]\nkind = \"optimal\"\nestimator = \"self_norm\"\n"));
+  CHECK(contains(refusal(fednova + "[training]\noptimizer = { learning_rate = 0.5 }\n"
+                                   "objective = { kind = \"proximal\", mu = 2.0 }\n"),
+                 "objective.mu below 1"));
 }
 
 }  // namespace fedge::server

@@ -396,13 +396,78 @@ TEST_CASE("drawing: a round in which nobody is drawn closes at once") {
   CHECK(h.one<RoundEngine::CloseRound>()->completed == 0);
 }
 
-TEST_CASE("drawing: who claims more samples than when it arrived gets no more weight than there is room") {
-  Harness h = drawing({0.5, 0.5, 0.5}, true, aggregation::Draw::kBeforeTraining);
+TEST_CASE("drawing: a client lost before the draw does not make the round last until its deadline") {
+  Harness h = drawing({1, 1}, true);
   h.arrive({0, 1, 2});
-  REQUIRE_FALSE(h.all<RoundEngine::Assign>().empty());  // with this seed
-  const ClientId drawn = h.all<RoundEngine::Assign>().front().client;
-  h.feed(RoundEngine::Offered{drawn, h.offer(1, h.rules.max_samples.value())});
-  h.feed(RoundEngine::Stored{drawn, RoundNumber(1)});
-  REQUIRE(h.one<RoundEngine::Fold>());
-  CHECK(h.one<RoundEngine::Fold>()->factor == 1);
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
+  h.feed(RoundEngine::ClientLeft{ClientId(2)});  // nobody is left to take its place
+  h.feed(RoundEngine::Offered{ClientId(1), h.offer(1)});
+  REQUIRE(Drawing::asked.size() == 2);
+  h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+  h.feed(RoundEngine::Stored{ClientId(1), RoundNumber(1)});
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 2);
+}
+
+TEST_CASE("drawing: who is late at the deadline counts as zeros, as who was lost does") {
+  for (const bool unbiased : {true, false}) {
+    Harness h = drawing({1, 1, 1}, unbiased);
+    h.arrive({0, 1, 2});
+    for (const std::uint32_t client : {0U, 1U, 2U})
+      h.feed(RoundEngine::Offered{ClientId(client), h.offer(1, 20 + client)});
+    h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+    h.now = *h.engine().next_deadline();
+    h.feed(Expired{});
+    REQUIRE(h.one<RoundEngine::CloseRound>());
+    const auto counted = h.all<RoundEngine::Count>();
+    CHECK(counted.size() == (unbiased ? 2 : 0));
+    if (unbiased) CHECK(counted[1].weight == SampleCount(22));
+  }
+}
+
+TEST_CASE("drawing: all that are drawn are waited for, however many were selected") {
+  Harness h;
+  h.rules.over_selection = 2;
+  h.rules.first_round_clients = 6;
+  Deciders deciders = Harness::deciders();
+  deciders.sampler =
+      std::make_unique<Drawing>(std::vector<double>(6, 0.9999), true, aggregation::Draw::kBeforeTraining);
+  h.engine_ = std::make_unique<RoundEngine>(h.rules, std::move(deciders));
+  h.arrive({0, 1, 2, 3, 4, 5});
+  REQUIRE(h.all<RoundEngine::Assign>().size() == 6);
+  for (const std::uint32_t client : {0U, 1U, 2U, 3U, 4U}) {
+    h.deliver(client, 1);
+    CHECK_FALSE(h.one<RoundEngine::CloseRound>());
+  }
+  h.deliver(5, 1);
+  CHECK(h.one<RoundEngine::CloseRound>()->completed == 6);
+}
+
+TEST_CASE("round: a client that comes and goes draws one more client into the round, not one each time") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.arrive({3, 4, 5, 6});
+  std::size_t assigned = 3;
+  for (int times = 0; times < 5; ++times) {
+    h.feed(RunEngine::ClientLeft{ClientId(0)});
+    assigned += h.all<RunEngine::Assign>().size();
+    h.feed(RunEngine::ClientArrived{ClientId(0), SampleCount(60)});
+    for (const auto& work : h.all<RunEngine::Assign>()) CHECK(work.client == ClientId(0));
+  }
+  CHECK(assigned == 4);
+}
+
+TEST_CASE("round: no more steps are believed than the samples make batches") {
+  Harness h;
+  h.rules.local_epochs = 2;
+  h.rules.batch_size = 20;
+  h.arrive({0, 1, 2});
+  protocol::UpdateOffer offer = h.offer(1, 61);  // 4 batches
+  offer.steps = 9;
+  h.feed(RunEngine::Offered{ClientId(0), offer});
+  REQUIRE(h.sent_to<protocol::UpdateVerdict>(0));
+  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->reason == "the update claims 9 steps over 61 samples");
+  offer.steps = 8;
+  h.feed(RunEngine::Offered{ClientId(1), offer});
+  CHECK(h.one<RunEngine::Fetch>());
 }

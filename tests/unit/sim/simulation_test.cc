@@ -152,3 +152,15 @@ TEST_CASE("simulation: an attack made of the honest updates is refused where tho
   alone.push_back("simulation.attack.kind=sign_flip");
   CHECK(simulate(alone).rounds.size() == 3);
 }
+
+TEST_CASE(
+    "simulation: such an attack is refused where there are no rounds, or where training is broken off") {
+  for (const auto& [setting, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"strategy.kind=fedbuff", "has no rounds"},
+           {"training.partial_work=0.5", "training.partial_work"}}) {
+    const Outcome outcome = sim::try_simulate({setting, "simulation.attack.kind=ipm"});
+    REQUIRE(outcome.failure);
+    CHECK(outcome.failure->message.find(reason) != std::string::npos);
+    CHECK(outcome.events.empty());
+  }
+}
