@@ -48,6 +48,8 @@ class Quantity {
 using ClientId = StrongId<struct ClientIdTag, std::uint32_t>;
 // A run's number: the first 8 bytes of the hash of its run file.
 using RunId = StrongId<struct RunIdTag, std::uint64_t>;
+// A track's number within a run, counted as tracks begin; 0 is the track that excludes nobody.
+using TrackId = StrongId<struct TrackIdTag, std::uint32_t>;
 // Rounds count from 1; round 0 is the initial model.
 using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
 
