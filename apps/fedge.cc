@@ -5,6 +5,7 @@
 #include "apps/aggregate.h"
 #include "apps/common.h"
 #include "apps/strategies.h"
+#include "apps/tracks.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/join_token.h"
 #include "server/data_directory.h"
@@ -24,6 +25,7 @@ Examples:
   fedge strategies                                          what a run file may combine
   fedge strategies krum                                     one of them, with its options
   fedge aggregate --strategy trimmed_mean --set trim=1 --out merged.safetensors a.safetensors b.safetensors c.safetensors
+  fedge tracks resolve policy.toml --round 3                who trains whose model under a policy of disagreements
   fedge reference                                           every key of a run file
 )";
 
@@ -36,6 +38,8 @@ struct Options {
   bool markdown = false;
   std::string part;
   fedge::apps::AggregateOptions aggregate;
+  fedge::apps::TracksOptions tracks;
+  std::string format = "text";
 };
 
 std::int64_t unix_now() {
@@ -131,6 +135,48 @@ int aggregate(const Options& options) {
   return fedge::apps::kOk;
 }
 
+int resolve_tracks(const Options& options) {
+  auto chosen = options.tracks;
+  chosen.json = options.format == "json";
+  const auto done = fedge::apps::resolve_tracks(chosen, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
+CLI::App* add_aggregate(CLI::App& app, fedge::apps::AggregateOptions& options) {
+  auto* merge = app.add_subcommand("aggregate", "Merge .safetensors models by any strategy's rule");
+  merge->add_option("--strategy", options.strategy, "A strategy or an aggregator by name")->required();
+  merge->add_option("--set", options.assignments, "KEY=VALUE of the strategy's parts, as in: --set trim=2")
+      ->take_all();
+  merge
+      ->add_option("--weights", options.weights,
+                   "Weight of each file, as in: 3,5,2 [its metadata num_examples, else 1]")
+      ->delimiter(',');
+  merge->add_option("--global", options.global, "The model that the files were trained from [zeros]");
+  merge->add_option("--out", options.out, "The merged model")->required();
+  merge->add_option("--threads", options.threads, "Threads")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  merge->add_option("files", options.files, "Models or updates")->required();
+  return merge;
+}
+
+CLI::App* add_tracks(CLI::App& app, Options& options) {
+  auto* tracks = app.add_subcommand("tracks", "Models without some clients, by a policy of disagreements")
+                     ->require_subcommand(1);
+  auto* resolve = tracks->add_subcommand("resolve", "Who uses and who trains which model in a round");
+  resolve->add_option("policy", options.tracks.policy, "A policy file, or a run file with a section [tracks]")
+      ->required();
+  resolve->add_option("--round", options.tracks.round, "The round, from 1")
+      ->required()
+      ->check(CLI::Range(1U, UINT32_MAX));
+  resolve->add_option("--format", options.format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  resolve->add_flag("--strict", options.tracks.strict,
+                    "Train only for tracks that exclude all whom one excludes oneself");
+  return resolve;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -165,24 +211,8 @@ int main(int argc, char** argv) {
       app.add_subcommand("strategies", "Every strategy and every part that a run file may name");
   strategies->add_option("name", options.part, "Only this one");
   strategies->add_flag("--markdown", options.markdown, "All of them, as the page in docs/reference/");
-  auto* merge = app.add_subcommand("aggregate", "Merge .safetensors models by any strategy's rule");
-  merge->add_option("--strategy", options.aggregate.strategy, "A strategy or an aggregator by name")
-      ->required();
-  merge
-      ->add_option("--set", options.aggregate.assignments,
-                   "KEY=VALUE of the strategy's parts, as in: --set trim=2")
-      ->take_all();
-  merge
-      ->add_option("--weights", options.aggregate.weights,
-                   "Weight of each file, as in: 3,5,2 [its metadata num_examples, else 1]")
-      ->delimiter(',');
-  merge->add_option("--global", options.aggregate.global,
-                    "The model that the files were trained from [zeros]");
-  merge->add_option("--out", options.aggregate.out, "The merged model")->required();
-  merge->add_option("--threads", options.aggregate.threads, "Threads")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  merge->add_option("files", options.aggregate.files, "Models or updates")->required();
+  auto* merge = add_aggregate(app, options.aggregate);
+  auto* resolve = add_tracks(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -194,6 +224,7 @@ int main(int argc, char** argv) {
     if (*revoke_command) return revoke(options);
     if (*strategies) return list_strategies(options);
     if (*merge) return aggregate(options);
+    if (*resolve) return resolve_tracks(options);
     return print_reference(options);
   });
 }
