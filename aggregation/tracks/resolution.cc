@@ -38,9 +38,11 @@ RoundNumber since(const Disagreement& disagreement) {
   return disagreement.deep ? RoundNumber(1) : disagreement.from_round;
 }
 
-// Sorts what is not sorted, and of several exclusions of one client keeps the first: the earliest.
+// Ascending, and of several exclusions of one client the first: the earliest. Returns how many are left.
 std::size_t tidy(std::span<Exclusion> edges) {
-  if (!std::is_sorted(edges.begin(), edges.end())) std::sort(edges.begin(), edges.end());
+  const auto not_after = [](const Exclusion& a, const Exclusion& b) { return b.client <= a.client; };
+  if (std::adjacent_find(edges.begin(), edges.end(), not_after) == edges.end()) return edges.size();
+  std::sort(edges.begin(), edges.end());
   const auto same_client = [](const Exclusion& a, const Exclusion& b) { return a.client == b.client; };
   return static_cast<std::size_t>(std::unique(edges.begin(), edges.end(), same_client) - edges.begin());
 }
@@ -71,7 +73,8 @@ Exclusions exclusions_in(const Policy& policy, RoundNumber round) {
     if (!disagreement.is_active(round)) continue;
     for (const Edges& edges : edges_of(disagreement))
       for (const ClientId c : *edges.from)
-        for (const ClientId x : *edges.whom) result.edges[next[c.value()]++] = {x, since(disagreement)};
+        for (std::uint32_t& at = next[c.value()]; const ClientId x : *edges.whom)
+          result.edges[at++] = {x, since(disagreement)};
     if (disagreement.kind == DisagreementKind::kFull)
       for (const ClientId c : disagreement.clients) result.withdrawn.push_back({c, since(disagreement)});
   }
@@ -121,22 +124,17 @@ std::uint64_t Resolution::load() const {
 }
 
 // The tracks whose patterns are subsets of this track's, itself among them: in strict mode its members are
-// their owners, but for those it excludes. Tracks are in the order of their patterns, so those that
-// begin with the same id are neighbours.
+// their owners, but for those it excludes.
 std::vector<std::size_t> Resolution::parts(std::size_t track) const {
   std::vector<std::size_t> found;
   if (pattern(0).empty()) found.push_back(0);
   const auto whole = pattern(track);
-  std::size_t at = found.size();
-  for (const ClientId first : whole) {
-    const auto before = [&](const Track& it) { return patterns_[it.pattern_begin] < first; };
-    const auto begin = tracks_.begin() + static_cast<std::ptrdiff_t>(at);
-    at = static_cast<std::size_t>(std::partition_point(begin, tracks_.end(), before) - tracks_.begin());
-    for (; at < tracks_.size() && pattern(at).front() == first; ++at) {
-      const auto part = pattern(at);
-      if (std::includes(whole.begin(), whole.end(), part.begin(), part.end())) found.push_back(at);
+  for (const ClientId first : whole)
+    for (std::size_t t = begins_with_[first.value()]; t < begins_with_[first.value() + 1]; ++t) {
+      const auto part = pattern(t);
+      if (part.back() <= whole.back() && std::includes(whole.begin(), whole.end(), part.begin(), part.end()))
+        found.push_back(t);
     }
-  }
   return found;
 }
 
@@ -214,15 +212,19 @@ class Resolver {
 
   std::uint32_t add_pattern(std::span<const Exclusion> edges) {
     Group candidate{static_cast<std::uint32_t>(patterns_.size()), 0, 0};
+    patterns_.resize(patterns_.size() + edges.size());
+    std::size_t end = candidate.begin;
     for (const Exclusion& edge : edges) {
       if (dropped_[edge.client.value()]) continue;
-      patterns_.push_back(edge.client);
-      // 2^64 divided by the golden ratio, made odd: spreads consecutive ids over the upper half, which
-      // the shift brings down to where slots are taken from.
-      candidate.hash = (candidate.hash ^ (edge.client.value() + 1)) * 0x9e3779b97f4a7c15U;
-      candidate.hash ^= candidate.hash >> 32;
+      patterns_[end++] = edge.client;
+      // A sum, so that multiplications overlap; not linear in the ids, or {1, 4} were {2, 3}. The factor
+      // is 2^64 divided by the golden ratio, made odd.
+      const std::uint64_t spread = (edge.client.value() + std::uint64_t{1}) * 0x9e3779b97f4a7c15U;
+      candidate.hash += spread * (spread >> 32);
     }
-    candidate.end = static_cast<std::uint32_t>(patterns_.size());
+    patterns_.resize(end);
+    candidate.hash ^= candidate.hash >> 32;  // slots are taken from the lower bits
+    candidate.end = static_cast<std::uint32_t>(end);
     return group_of(candidate);
   }
 
@@ -252,8 +254,18 @@ class Resolver {
           {.pattern_begin = groups_[order[i]].begin, .pattern_end = groups_[order[i]].end});
     }
     out_.patterns_ = std::move(patterns_);
+    if (options_.strict) index_tracks();
     for (std::uint32_t& track : out_.track_of_)
       if (track != Resolution::kNone) track = place[track];
+  }
+
+  // Tracks are in the order of their patterns, so those that begin with the same id are neighbours.
+  void index_tracks() {
+    std::vector<std::uint32_t>& begins = out_.begins_with_;
+    begins.assign(out_.clients() + 1, 0);
+    for (std::size_t t = 0; t < out_.tracks(); ++t)
+      ++begins[out_.pattern(t).empty() ? 0 : out_.pattern(t).front().value() + 1];
+    for (std::size_t x = 1; x < begins.size(); ++x) begins[x] += begins[x - 1];
   }
 
   // Clients in ascending order behind each other, one track's after the other's.

@@ -105,6 +105,8 @@ class Resolution {
   std::vector<ClientId> owners_;
   std::vector<std::uint32_t> track_of_;  // by client; kNone if it is withdrawn
   std::vector<ClientId> withdrawn_;
+  // If strict, the tracks whose patterns begin with id x: from begins_with_[x] to before begins_with_[x + 1].
+  std::vector<std::uint32_t> begins_with_;
 };
 
 // O(clients + edges), besides sorting the patterns that differ; if strict, also comparing each pattern with
