@@ -29,6 +29,17 @@ Examples:
   fedge reference                                           every key of a run file
 )";
 
+constexpr const char* kPolicyExample = R"(
+A policy: for four rounds a's model takes nothing from b, whoever trains it.
+  clients = ["a", "b", "c"]      or a number n: they are then called "0" to "n-1"
+  [[disagreement]]
+  kind = "inbound"               or full, partial_data, outbound, bidirectional
+  clients = ["a"]
+  against = ["b"]
+  from_round = 1                 the first round if left out
+  until_round = 4                for ever if left out
+)";
+
 struct Options {
   std::string data_directory;
   std::string address;
@@ -174,6 +185,7 @@ CLI::App* add_tracks(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"text", "json"}));
   resolve->add_flag("--strict", options.tracks.strict,
                     "Train only for tracks that exclude all whom one excludes oneself");
+  resolve->footer(kPolicyExample);
   return resolve;
 }
 
