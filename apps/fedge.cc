@@ -30,14 +30,14 @@ Examples:
 )";
 
 constexpr const char* kPolicyExample = R"(
-A policy: for four rounds a's model takes nothing from b, whoever trains it.
-  clients = ["a", "b", "c"]      or a number n: they are then called "0" to "n-1"
+A policy: for four rounds a's model takes nothing from b.
+  clients = ["a", "b", "c"]  # or a number n: they are then called "0" to "n-1"
   [[disagreement]]
-  kind = "inbound"               or full, partial_data, outbound, bidirectional
+  kind = "inbound"           # or full, partial_data, outbound, bidirectional
   clients = ["a"]
   against = ["b"]
-  from_round = 1                 the first round if left out
-  until_round = 4                for ever if left out
+  from_round = 1             # the first if left out
+  until_round = 4            # for ever if left out
 )";
 
 struct Options {
