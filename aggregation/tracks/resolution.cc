@@ -112,7 +112,7 @@ bool Resolution::is_member(std::size_t track, ClientId client) const {
   const std::uint32_t own = track_of_[client.value()];
   const auto excluded = pattern(track);
   if (own == kNone || std::binary_search(excluded.begin(), excluded.end(), client)) return false;
-  if (!strict_ || own == track) return true;
+  if (!strict_) return true;
   const auto mine = pattern(own);
   return std::includes(excluded.begin(), excluded.end(), mine.begin(), mine.end());
 }
