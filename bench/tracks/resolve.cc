@@ -1,7 +1,7 @@
 // From a policy to the tracks of a round: n clients with k exclusions each, one disagreement a client. In a
-// ring each excludes the k after it and all patterns differ; else all exclude the same k. Beside it, in
-// turns: a copy of the same lists of exclusions, less than which nothing that reads them can take, and the
-// same result with sets and maps, members counted and not listed.
+// ring each excludes the k after it and all patterns differ; else all exclude the same k. Beside it, a copy
+// of the same lists of exclusions, less than which nothing that reads them can take, and the same result with
+// sets and maps, members counted and not listed.
 //   bench_tracks [seconds for each row]
 #include <time.h>
 
