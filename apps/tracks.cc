@@ -112,14 +112,30 @@ void print_json(const Resolution& resolution, const Policy& policy, std::uint32_
   std::fprintf(out, "],\"withdrawn\":%s}\n", json_list(names, resolution.withdrawn()).c_str());
 }
 
-// "nobody", "a, b", or of many the first: "a, b, c, d, e, f, ... (17)".
-std::string short_list(const Policy& policy, std::span<const ClientId> clients) {
-  constexpr std::size_t kShown = 6;
-  if (clients.empty()) return "nobody";
-  std::string text = policy.name(clients.front());
-  for (std::size_t i = 1; i < std::min(kShown, clients.size()); ++i) text += ", " + policy.name(clients[i]);
-  if (clients.size() > kShown) text += ", ... (" + std::to_string(clients.size()) + ")";
+constexpr std::size_t kShown = 6;
+
+// "nobody", "a, b", or of many the first: "a, b, c, d, e, f, ... (17)". At least kShown of `first` if there
+// are as many.
+std::string short_list(const Policy& policy, std::span<const ClientId> first, std::size_t count) {
+  if (count == 0) return "nobody";
+  std::string text = policy.name(first.front());
+  for (std::size_t i = 1; i < std::min(kShown, count); ++i) text += ", " + policy.name(first[i]);
+  if (count > kShown) text += ", ... (" + std::to_string(count) + ")";
   return text;
+}
+
+std::string short_list(const Policy& policy, std::span<const ClientId> clients) {
+  return short_list(policy, clients, clients.size());
+}
+
+// Without listing them all: there may be a million for each of thousands of tracks.
+std::string short_members(const Policy& policy, const Resolution& resolution, std::size_t track) {
+  const std::size_t count = resolution.member_count(track);
+  if (count <= kShown) return short_list(policy, resolution.members(track));
+  std::vector<ClientId> first;
+  for (std::uint32_t c = 0; first.size() < kShown; ++c)
+    if (resolution.is_member(track, ClientId(c))) first.emplace_back(c);
+  return short_list(policy, first, count);
 }
 
 // Lists and tracks in the policy's order of clients.
@@ -134,7 +150,7 @@ void print_text(const Resolution& resolution, const Policy& policy, std::uint32_
   for (std::size_t t = 0; t < resolution.tracks(); ++t)
     std::fprintf(out, "%-34s  %-34s  %s\n", short_list(policy, resolution.pattern(t)).c_str(),
                  short_list(policy, resolution.owners(t)).c_str(),
-                 short_list(policy, resolution.members(t)).c_str());
+                 short_members(policy, resolution, t).c_str());
 }
 
 }  // namespace

@@ -112,9 +112,15 @@ bool Resolution::is_member(std::size_t track, ClientId client) const {
   const std::uint32_t own = track_of_[client.value()];
   const auto excluded = pattern(track);
   if (own == kNone || std::binary_search(excluded.begin(), excluded.end(), client)) return false;
-  if (!strict_) return true;
-  const auto mine = pattern(own);
-  return std::includes(excluded.begin(), excluded.end(), mine.begin(), mine.end());
+  return !strict_ || covers(track, own);
+}
+
+bool Resolution::covers(std::size_t track, std::size_t other) const {
+  const auto whole = pattern(track);
+  const auto part = pattern(other);
+  // What would come out as well, sooner.
+  if (part.size() > whole.size() || (!part.empty() && whole.back() < part.back())) return false;
+  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
 
 std::uint64_t Resolution::load() const {
@@ -128,13 +134,9 @@ std::uint64_t Resolution::load() const {
 std::vector<std::size_t> Resolution::parts(std::size_t track) const {
   std::vector<std::size_t> found;
   if (pattern(0).empty()) found.push_back(0);
-  const auto whole = pattern(track);
-  for (const ClientId first : whole)
-    for (std::size_t t = begins_with_[first.value()]; t < begins_with_[first.value() + 1]; ++t) {
-      const auto part = pattern(t);
-      if (part.back() <= whole.back() && std::includes(whole.begin(), whole.end(), part.begin(), part.end()))
-        found.push_back(t);
-    }
+  for (const ClientId first : pattern(track))
+    for (std::size_t t = begins_with_[first.value()]; t < begins_with_[first.value() + 1]; ++t)
+      if (covers(track, t)) found.push_back(t);
   return found;
 }
 
@@ -283,18 +285,17 @@ class Resolver {
         out_.owners_[out_.tracks_[out_.track_of_[c]].owners_end++] = ClientId(c);
   }
 
+  // Whose pattern lets them be members, less those of them whom the track excludes.
   void count_members() {
-    const std::size_t present = out_.clients() - out_.withdrawn_.size();
     for (std::size_t t = 0; t < out_.tracks(); ++t) {
-      std::size_t members = present;
+      std::size_t members = out_.clients() - out_.withdrawn_.size();
       if (options_.strict) {
         members = 0;
-        for (const std::size_t part : out_.parts(t))
-          members += static_cast<std::size_t>(std::ranges::count_if(out_.owners(part), [&](ClientId c) {
-            return !std::ranges::binary_search(out_.pattern(t), c);
-          }));
-      } else {
-        for (const ClientId x : out_.pattern(t)) members -= out_.track_of_[x.value()] != Resolution::kNone;
+        for (const std::size_t part : out_.parts(t)) members += out_.owners(part).size();
+      }
+      for (const ClientId x : out_.pattern(t)) {
+        const std::uint32_t own = out_.track_of_[x.value()];
+        members -= own != Resolution::kNone && (!options_.strict || out_.covers(t, own));
       }
       out_.tracks_[t].members = static_cast<std::uint32_t>(members);
     }

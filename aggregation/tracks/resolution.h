@@ -97,6 +97,8 @@ class Resolution {
     std::uint32_t members = 0;
   };
 
+  // Whether the other's pattern is a subset of the track's.
+  bool covers(std::size_t track, std::size_t other) const;
   std::vector<std::size_t> parts(std::size_t track) const;
 
   bool strict_ = false;
