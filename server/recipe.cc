@@ -69,10 +69,11 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
   const auto& schedule = run.strategy.schedule;
   if (schedule.buffered && run.sampling.over_selection > 1)
     root.fail("sampling", "over_selection has no effect with an asynchronous schedule: nobody is waited for");
-  if (schedule.buffered && run.sampling.kind == "optimal")
+  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
+  if (schedule.buffered && (sampler.draw != aggregation::Draw::kNever || sampler.weighs))
     root.fail("sampling",
-              "kind = \"optimal\" compares the updates of one round, and an asynchronous schedule "
-              "has no rounds");
+              "kind = \"" + run.sampling.kind +
+                  "\" weighs the updates of one round, and an asynchronous schedule has no rounds");
   const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
   const std::size_t needed = run.strategy.aggregator.min_updates;
   if (updates < needed)
@@ -125,13 +126,15 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
   if (run.strategy.aggregator_kind == "fednova" && training.learning_rate * training.objective.mu >= 1)
     root.fail("training",
               "fednova with a proximal term needs optimizer.learning_rate times objective.mu below 1");
-  if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->unbiased())
+  if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().unbiased)
     root.fail(
         "sampling",
         "fednova needs the local steps of everybody who counts; with estimator = \"ht\" clients that send "
         "nothing count, take \"self_norm\"");
-  if (run.sampling.kind == "optimal" && !run.strategy.traits.linear)
-    root.fail("sampling", "kind = \"optimal\" weighs updates for a mean, which the aggregator " +
+  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
+  if ((run.sampling.kind == "optimal" || sampler.weighs) && !run.strategy.traits.linear)
+    root.fail("sampling", "kind = \"" + run.sampling.kind +
+                              "\" weighs updates for a mean, which the aggregator " +
                               run.strategy.aggregator_kind + " is not");
   check_schedule(run, root);
 }

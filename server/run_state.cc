@@ -83,6 +83,7 @@ RoundRules RunState::rules() const {
           .min_available = config_.sampling.min_available,
           .deadline = config_.round_deadline,
           .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
+          .uniform_weights = config_.strategy.aggregator_kind == "uniform_mean",
           .local_epochs = config_.task.training.local_epochs,
           .batch_size = config_.task.training.batch_size,
           .compression = config_.compression.format};

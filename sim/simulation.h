@@ -4,6 +4,7 @@
 // for the mathematics; a function of run file and seed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -134,7 +135,7 @@ class Simulation {
   std::uint64_t events_ = 0;
   std::uint64_t bytes_up_ = 0;  // since the round started
   std::uint64_t bytes_down_ = 0;
-  double wall_start_ = 0;
+  std::chrono::steady_clock::time_point begun_;
   const SimulationHooks* hooks_ = nullptr;
   std::optional<Error> failure_;
   bool finished_ = false;

@@ -36,10 +36,10 @@ std::vector<double> OptimalSampler::norms_of(std::span<const Participant> partic
   return norms;
 }
 
-void OptimalSampler::remember(ClientId client, double norm) {
-  if (!options_.remembered) return;
-  const auto [entry, first] = remembered_.try_emplace(client, norm);
-  if (!first) entry->second = kNormMemory * entry->second + (1 - kNormMemory) * norm;
+void OptimalSampler::remember(const Feedback& feedback) {
+  if (!options_.remembered || !feedback.delivered) return;
+  const auto [entry, first] = remembered_.try_emplace(feedback.client, feedback.norm);
+  if (!first) entry->second = kNormMemory * entry->second + (1 - kNormMemory) * feedback.norm;
 }
 
 std::vector<double> OptimalSampler::probabilities(std::span<const Participant> participants) {

@@ -23,11 +23,13 @@ class OptimalSampler final : public Sampler {
   };
   explicit OptimalSampler(const Options& options) : options_(options) {}
 
-  std::vector<ClientId> select(const SelectionRequest& request) override { return uniform_.select(request); }
-  Draw draw() const override { return options_.remembered ? Draw::kBeforeTraining : Draw::kBeforeUpload; }
+  SamplerTraits traits() const override {
+    return {.draw = options_.remembered ? Draw::kBeforeTraining : Draw::kBeforeUpload,
+            .unbiased = options_.unbiased};
+  }
+  std::vector<Selected> select(const SelectionRequest& request) override { return uniform_.select(request); }
   std::vector<double> probabilities(std::span<const Participant> participants) override;
-  bool unbiased() const override { return options_.unbiased; }
-  void remember(ClientId client, double norm) override;
+  void remember(const Feedback& feedback) override;
 
  private:
   std::vector<double> norms_of(std::span<const Participant> participants) const;

@@ -11,10 +11,13 @@
 
 #include "core/config/reader.h"
 #include "core/ids.h"
+#include "core/node_record.h"
 #include "core/rng.h"
+#include "core/time.h"
 
 namespace fedge::aggregation {
 
+// A client that is there and could take part.
 struct Candidate {
   ClientId client;
   SampleCount samples;  // its training samples, 0 if not known
@@ -25,6 +28,17 @@ struct SelectionRequest {
   std::span<const Candidate> candidates;  // sorted by client, each once
   std::size_t count = 0;                  // clients wanted
   Rng rng;                                // this decision's own stream
+};
+
+// A client of a round.
+struct Selected {
+  ClientId client;
+  double inclusion = 1;  // probability with which a choice among these candidates holds it, in (0, 1]
+  double arrival = 1;    // probability, as the sampler believes, that its update comes then, in (0, 1]
+  // What its update is multiplied by in the sum that moves the model; such coefficients add up to about 1.
+  // 0: as the aggregator weighs it.
+  double coefficient = 0;
+  bool operator==(const Selected&) const = default;
 };
 
 // A client of a round of which it is drawn who uploads.
@@ -42,20 +56,45 @@ enum class Draw {
   kBeforeUpload,    // all train, those drawn upload
 };
 
+struct SamplerTraits {
+  Draw draw = Draw::kNever;
+  // Of those drawn: whether an upload stands for those not drawn as well. It counts 1 / p then, and the mean
+  // is over everybody in the round (Horvitz and Thompson). Otherwise the mean is over the uploads as they
+  // are.
+  bool unbiased = false;
+  // Whether somebody else takes the place of a client that drops out, and a round is complete with
+  // clients_per_round updates. Otherwise exactly those selected are waited for; one with a coefficient that
+  // does not deliver counts as an update of zeros.
+  bool substitutes = true;
+  // Whether it gives coefficients: the aggregator must be a mean.
+  bool weighs = false;
+};
+
+// How a selected client's task ended.
+struct Feedback {
+  ClientId client;
+  RoundNumber round;
+  bool delivered = false;  // its update has been accepted; otherwise it dropped out, and the rest is 0
+  SampleCount samples;
+  double norm = 0;      // Euclidean, of its update
+  double loss = 0;      // mean training loss
+  double loss_rms = 0;  // root of the mean of the squared losses of its samples
+  Duration time{};      // from the assignment to the update's arrival
+};
+
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // Who is in the round: at most `count` distinct clients of the candidates, sorted; all of them if there are
-  // no more.
-  virtual std::vector<ClientId> select(const SelectionRequest& request) = 0;
-  virtual Draw draw() const { return Draw::kNever; }
-  // Unless kNever: with which probability in (0, 1] each of these contributes, drawn independently.
+  virtual SamplerTraits traits() const { return {}; }
+  // Who is in the round: distinct candidates, sorted by client; about `count` of them, or all if there are no
+  // more.
+  virtual std::vector<Selected> select(const SelectionRequest& request) = 0;
+  // If traits().draw is not kNever: with which probability in (0, 1] each of these contributes, drawn
+  // independently.
   virtual std::vector<double> probabilities(std::span<const Participant> participants);
-  // Whether an upload stands for those not drawn as well: it counts 1 / p, and the mean is over everybody
-  // in the round (Horvitz and Thompson). Otherwise the mean is over the uploads as they are.
-  virtual bool unbiased() const { return false; }
-  // This client's update, of this norm, has been accepted.
-  virtual void remember(ClientId, double /*norm*/) {}
+  virtual void remember(const Feedback&) {}
+  // What a client says about itself in the directory.
+  virtual void describe(ClientId, const NodeRecord&) {}
 };
 
 using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;

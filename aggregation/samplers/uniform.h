@@ -12,7 +12,7 @@ namespace fedge::aggregation {
 
 class UniformSampler final : public Sampler {
  public:
-  std::vector<ClientId> select(const SelectionRequest& request) override;
+  std::vector<Selected> select(const SelectionRequest& request) override;
 };
 
 SamplerFactory read_uniform(config::Reader& section);

@@ -98,7 +98,8 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   const std::size_t free = rules_.clients_per_round - tasks_.size();
   const auto chosen = deciders_.sampler->select(
       {.round = round(), .candidates = idle, .count = free, .rng = context.rng.fork("sample", assigned_)});
-  for (const ClientId client : chosen) {
+  for (const auto& choice : chosen) {
+    const ClientId client = choice.client;
     Member& member = members_.at(client);
     const RoundNumber number(++member.tasks);
     deciders_.planner->admit(client, member.capability);
@@ -108,6 +109,7 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
                   deciders_.planner->plan({.round = number,
                                            .client = client,
                                            .rng = context.rng.fork("plan", number.value(), client.value())}),
+              .assigned = context.now,
               .deadline = context.now + rules_.deadline,
               .offer = {}};
     effects.push_back(Assign{client, task.number, task.coverage, rules_.deadline, member.last_round});
@@ -119,6 +121,7 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
 void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects) {
   if (task->second.fetching) effects.push_back(Discard{task->first, task->second.number});
   effects.push_back(event(Severity::kWarning, "client.lost", task->first).with("reason", reason));
+  deciders_.sampler->remember({.client = task->first, .round = round()});
   tasks_.erase(task);
 }
 
@@ -171,6 +174,13 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
   const Task task = std::move(found->second);
   tasks_.erase(found);
   members_.at(stored.client).last_round = stored.round;
+  deciders_.sampler->remember({.client = stored.client,
+                               .round = round(),
+                               .delivered = true,
+                               .samples = task.offer.samples,
+                               .norm = task.offer.norm,
+                               .loss = task.offer.train_loss,
+                               .time = context.now - task.assigned});
   const std::uint32_t stale = staleness(task);
   const double discount = std::pow(1.0 + stale, -schedule_.staleness_exponent);
   effects.push_back(event(Severity::kInfo, "update.buffered", stored.client)

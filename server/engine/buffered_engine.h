@@ -44,6 +44,7 @@ class BufferedEngine final : public RunEngine {
     RoundNumber number;
     std::uint32_t model = 0;  // moves_ when it began
     Coverage coverage;
+    Time assigned{};
     Time deadline;
     bool fetching = false;
     protocol::UpdateOffer offer;  // while fetching; without its chunks' hashes

@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "aggregation/accumulator.h"
 #include "server/engine/offer_check.h"
+#include "server/engine/round_events.h"
 
 namespace fedge::server {
 namespace {
-
-Event event(Severity severity, const char* name, RoundNumber round) {
-  return Event{severity, name, {}}.with("round", std::int64_t{round.value()});
-}
-
-std::int64_t number(ClientId client) { return client.value(); }
-std::int64_t number(std::size_t count) { return static_cast<std::int64_t>(count); }
 
 protocol::UpdateVerdict refusal(RunId run, RoundNumber round, const Error& error) {
   return {run, round, false, error.code, error.message};
@@ -23,7 +16,7 @@ protocol::UpdateVerdict refusal(RunId run, RoundNumber round, const Error& error
 }  // namespace
 
 RoundEngine::RoundEngine(const RoundRules& rules, Deciders deciders)
-    : rules_(rules), deciders_(std::move(deciders)) {}
+    : rules_(rules), deciders_(std::move(deciders)), traits_(deciders_.sampler->traits()) {}
 
 void RoundEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
@@ -94,7 +87,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   }
   Task& task = tasks_.at(offered.client);
   task.state = TaskState::kFetching;
-  task.samples = offered.offer.samples;
+  if (!task.weighed) task.samples = offered.offer.samples;
   task.steps = offered.offer.steps;
   task.train_loss = offered.offer.train_loss;
   task.norm = offered.offer.norm;
@@ -122,7 +115,13 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
   }
   task->state = TaskState::kDone;
   last_rounds_[stored.client] = stored.round;
-  deciders_.sampler->remember(stored.client, task->norm);
+  deciders_.sampler->remember({.client = stored.client,
+                               .round = stored.round,
+                               .delivered = true,
+                               .samples = task->samples,
+                               .norm = task->norm,
+                               .loss = task->train_loss,
+                               .time = context.now - task->assigned});
   effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, task->factor});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
   close_if_complete(context, effects);
@@ -163,13 +162,6 @@ void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& 
   finish(stop.reason, effects);
 }
 
-std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
-  std::vector<aggregation::Candidate> result;
-  for (const auto& [client, arrived] : present_)
-    if (!without_task || !tasks_.contains(client)) result.push_back({client, arrived.samples});
-  return result;
-}
-
 std::size_t RoundEngine::count(TaskState state) const {
   return static_cast<std::size_t>(std::count_if(
       tasks_.begin(), tasks_.end(), [&](const auto& entry) { return entry.second.state == state; }));
@@ -180,74 +172,17 @@ std::size_t RoundEngine::at_work() const {
       tasks_.begin(), tasks_.end(), [](const auto& entry) { return at_work(entry.second.state); }));
 }
 
-std::size_t RoundEngine::clients_needed() const {
-  return round_ == RoundNumber(0) ? std::max(rules_.first_round_clients, rules_.min_available)
-                                  : rules_.min_available;
-}
-
-void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
-  if (phase_ != Phase::kWaiting) return;
-  if (present_.size() < clients_needed()) {
-    if (!announced_waiting_)
-      effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
-                            .with("clients", number(present_.size()))
-                            .with("needed", number(clients_needed())));
-    announced_waiting_ = true;
-    return;
-  }
-  announced_waiting_ = false;
-  phase_ = Phase::kCollecting;
-  round_ = next(round_);
-  deadline_ = context.now + rules_.deadline;
-  tasks_.clear();
-  drawn_ = deciders_.sampler->draw() != aggregation::Draw::kBeforeUpload;
-  // 100 times 1.1 is a little more than 110 in binary.
-  const auto wanted = static_cast<std::size_t>(
-      std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
-  // In their order, not in that of their arrival: who came before a round has the same part in every mode.
-  for (const auto& [client, arrived] : present_) deciders_.planner->admit(client, arrived.capability);
-  const auto pool = candidates(false);
-  const auto selected = deciders_.sampler->select({.round = round_,
-                                                   .candidates = pool,
-                                                   .count = wanted,
-                                                   .rng = context.rng.fork("sample", round_.value())});
-  effects.push_back(event(Severity::kInfo, "round.started", round_)
-                        .with("available", number(pool.size()))
-                        .with("selected", number(selected.size())));
-  wanted_ = selected.size();
-  for (const ClientId client : selected) plan(client, context);
-  if (deciders_.sampler->draw() == aggregation::Draw::kBeforeTraining)
-    return draw(TaskState::kAssigned, context, effects);
-  for (const ClientId client : selected) assign(client, context, effects);
-}
-
-RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
-  Task& task = tasks_[client] = Task{};
-  const ClientArrived& arrived = present_.at(client);
-  task.samples = std::min(arrived.samples, rules_.max_samples);
-  deciders_.planner->admit(client, arrived.capability);
-  task.coverage = deciders_.planner->plan(
-      {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
-  return task;
-}
-
-void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
-  const Task& task = tasks_.at(client);
-  const auto last = last_rounds_.find(client);
-  effects.push_back(Assign{client, round_, task.coverage, deadline_ - context.now,
-                           last == last_rounds_.end() ? RoundNumber() : last->second});
-}
-
 void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
                        const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
   if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
   task.state = refills() ? state : TaskState::kFailed;
+  deciders_.sampler->remember({.client = client, .round = round_});
   effects.push_back(
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
   if (!refills()) {
     // Its place in the mean stays, as that of an update of zeros.
-    if (deciders_.sampler->unbiased()) effects.push_back(Count{client, round_, task.samples, task.coverage});
+    if (counts_missing(task)) effects.push_back(Count{client, round_, task.samples, task.coverage});
     close_if_complete(context, effects);
     return;
   }
@@ -260,62 +195,13 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
                                  .count = 1,
                                  .rng = context.rng.fork("substitute", round_.value(), client.value())});
   if (!substitute.empty()) {
+    const ClientId other = substitute.front().client;
     effects.push_back(event(Severity::kInfo, "client.replaced", round_)
                           .with("client", number(client))
-                          .with("by", number(substitute.front())));
-    plan(substitute.front(), context);
-    assign(substitute.front(), context, effects);
+                          .with("by", number(other)));
+    plan(other, context);
+    assign(other, context, effects);
   }
-  close_if_complete(context, effects);
-}
-
-void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {
-  drawn_ = true;
-  deadline_ = context.now + rules_.deadline;  // for the uploads
-  for (auto& [client, task] : tasks_) {
-    if (task.state == TaskState::kLost) task.state = TaskState::kFailed;  // it cannot come back any more
-    if (task.state != TaskState::kAssigned) continue;
-    task.state = TaskState::kFailed;
-    effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained"}});
-  }
-  draw(TaskState::kOffered, context, effects);
-}
-
-void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<Effect>& effects) {
-  std::vector<aggregation::Participant> participants;
-  for (const auto& [client, task] : tasks_)
-    if (task.state == state)
-      participants.push_back(
-          {client, task.samples, task.norm,
-           static_cast<double>(task.coverage.count()) / static_cast<double>(rules_.parameters)});
-  const bool unbiased = deciders_.sampler->unbiased();
-  const auto probabilities = deciders_.sampler->probabilities(participants);
-  Rng rng = context.rng.fork("draw", round_.value());
-  std::size_t drawn = 0;
-  for (std::size_t i = 0; i < participants.size(); ++i) {
-    const ClientId client = participants[i].client;
-    Task& task = tasks_.at(client);
-    if (rng.uniform() < probabilities[i]) {
-      ++drawn;
-      if (unbiased) task.factor = std::min(1.0 / probabilities[i], aggregation::kMaxFactor);
-      if (state == TaskState::kAssigned) {
-        assign(client, context, effects);
-      } else {
-        task.state = TaskState::kFetching;
-        effects.push_back(Fetch{client, *task.offer});
-      }
-    } else {
-      task.state = TaskState::kUnsent;
-      if (state == TaskState::kOffered)
-        effects.push_back(
-            Send{client, protocol::CancelTask{rules_.run, round_, "this round can do without its upload"}});
-      if (unbiased) effects.push_back(Count{client, round_, task.samples, task.coverage});
-    }
-    task.offer.reset();
-  }
-  effects.push_back(event(Severity::kInfo, "round.drawn", round_)
-                        .with("clients", number(participants.size()))
-                        .with("drawn", number(drawn)));
   close_if_complete(context, effects);
 }
 
@@ -351,7 +237,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       continue;
     }
     if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
-    if (at_work(task.state) && !refills() && deciders_.sampler->unbiased())
+    if (at_work(task.state) && counts_missing(task))
       effects.push_back(Count{client, round_, task.samples, task.coverage});
     if (at_work(task.state))
       effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason}});

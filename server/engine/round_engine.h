@@ -39,7 +39,9 @@ class RoundEngine final : public RunEngine {
     std::uint64_t steps = 1;
     double train_loss = 0;
     double norm = 0;
-    double factor = 1;                           // of its update in the aggregate
+    double factor = 1;     // of its update in the aggregate
+    bool weighed = false;  // by a coefficient of the sampler's
+    Time assigned{};
     std::optional<protocol::UpdateOffer> offer;  // while kOffered
   };
 
@@ -62,7 +64,13 @@ class RoundEngine final : public RunEngine {
             std::vector<Effect>& effects);
   std::size_t clients_needed() const;
   // Whether a place that has become free is given to another client: a draw is not repeated.
-  bool refills() const { return !(drawn_ && deciders_.sampler->draw() != aggregation::Draw::kNever); }
+  bool refills() const {
+    return traits_.substitutes && !(drawn_ && traits_.draw != aggregation::Draw::kNever);
+  }
+  // Whether a client that delivers nothing counts as an update of zeros.
+  bool counts_missing(const Task& task) const { return task.weighed || (!refills() && traits_.unbiased); }
+  // Gives the clients of this selection their weight in the aggregate, where the sampler says so.
+  void weigh(std::span<const aggregation::Selected> selected);
   // Decides which clients in this state contribute to the round.
   void draw(TaskState state, const StepContext& context, std::vector<Effect>& effects);
   // The same once they have trained; who has not is cancelled.
@@ -80,6 +88,7 @@ class RoundEngine final : public RunEngine {
 
   RoundRules rules_;
   Deciders deciders_;
+  aggregation::SamplerTraits traits_;
   Phase phase_ = Phase::kWaiting;
   RoundNumber round_;                            // the round in progress, or the last one
   Time deadline_;                                // of the round in progress

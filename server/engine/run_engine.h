@@ -34,6 +34,7 @@ struct RoundRules {
   std::size_t min_available = 1;        // and for this many before each later one
   Duration deadline{};                  // of one round
   SampleCount max_samples;              // largest weight one update may claim
+  bool uniform_weights = false;         // the aggregator weighs every update alike
   std::uint64_t local_epochs = 1;       // of the clients, and
   std::uint64_t batch_size = 1;         // theirs: no update has more steps than these make of its samples
   protocol::Compression compression;    // that updates must come in

@@ -19,8 +19,11 @@ std::vector<Candidate> candidates(std::uint32_t count) {
 }
 
 std::vector<ClientId> uniform(const std::vector<Candidate>& pool, std::size_t count, std::uint64_t seed) {
-  const auto sampler = std::make_unique<UniformSampler>();
-  return sampler->select({RoundNumber(1), pool, count, Rng(seed).fork("sample", 1)});
+  std::vector<ClientId> clients;
+  for (const Selected& chosen :
+       UniformSampler().select({RoundNumber(1), pool, count, Rng(seed).fork("sample", 1)}))
+    clients.push_back(chosen.client);
+  return clients;
 }
 
 }  // namespace
@@ -72,14 +75,14 @@ TEST_CASE("uniform: all pairs of five are equally likely") {
 TEST_CASE(
     "optimal: remembered norms are averages of the accepted ones, and a stranger is an average client") {
   OptimalSampler sampler({.budget = 1, .remembered = true});
-  CHECK(sampler.draw() == Draw::kBeforeTraining);
+  CHECK(sampler.traits().draw == Draw::kBeforeTraining);
   const std::vector<Participant> three = {
       {ClientId(0), SampleCount(10)}, {ClientId(1), SampleCount(10)}, {ClientId(2), SampleCount(20)}};
   // Nobody is known: by samples alone.
   CHECK(sampler.probabilities(three) == std::vector<double>{0.25, 0.25, 0.5});
-  sampler.remember(ClientId(0), 4);
-  sampler.remember(ClientId(0), 2);  // 3 on average
-  sampler.remember(ClientId(1), 1);
+  sampler.remember({.client = ClientId(0), .delivered = true, .norm = 4});
+  sampler.remember({.client = ClientId(0), .delivered = true, .norm = 2});  // 3 on average
+  sampler.remember({.client = ClientId(1), .delivered = true, .norm = 1});
   // The third counts as 2: 30, 10 and 40 of 80.
   const std::vector<double> p = sampler.probabilities(three);
   CHECK(p[0] == doctest::Approx(0.375));
@@ -89,8 +92,8 @@ TEST_CASE(
 
 TEST_CASE("optimal: reported norms are taken as they are, and earlier ones do not matter") {
   OptimalSampler sampler({.budget = 1});
-  CHECK(sampler.draw() == Draw::kBeforeUpload);
-  sampler.remember(ClientId(0), 100);
+  CHECK(sampler.traits().draw == Draw::kBeforeUpload);
+  sampler.remember({.client = ClientId(0), .delivered = true, .norm = 100});
   const std::vector<Participant> two = {{ClientId(0), SampleCount(10), 1}, {ClientId(1), SampleCount(10), 3}};
   CHECK(sampler.probabilities(two) == std::vector<double>{0.25, 0.75});
 }

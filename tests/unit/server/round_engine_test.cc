@@ -271,16 +271,17 @@ class Drawing final : public aggregation::Sampler {
  public:
   Drawing(std::vector<double> probabilities, bool unbiased, aggregation::Draw draw)
       : probabilities_(std::move(probabilities)), unbiased_(unbiased), draw_(draw) {}
-  std::vector<ClientId> select(const aggregation::SelectionRequest& request) override {
+  std::vector<aggregation::Selected> select(const aggregation::SelectionRequest& request) override {
     return everybody_.select(request);
   }
-  aggregation::Draw draw() const override { return draw_; }
+  aggregation::SamplerTraits traits() const override { return {.draw = draw_, .unbiased = unbiased_}; }
   std::vector<double> probabilities(std::span<const aggregation::Participant> participants) override {
     asked.assign(participants.begin(), participants.end());
     return probabilities_;
   }
-  bool unbiased() const override { return unbiased_; }
-  void remember(ClientId client, double norm) override { remembered.emplace_back(client, norm); }
+  void remember(const aggregation::Feedback& feedback) override {
+    if (feedback.delivered) remembered.emplace_back(feedback.client, feedback.norm);
+  }
 
   inline static std::vector<aggregation::Participant> asked;
   inline static std::vector<std::pair<ClientId, double>> remembered;
@@ -470,4 +471,80 @@ TEST_CASE("round: no more steps are believed than the samples make batches") {
   offer.steps = 8;
   h.feed(RunEngine::Offered{ClientId(1), offer});
   CHECK(h.one<RunEngine::Fetch>());
+}
+
+namespace {
+
+// Selects everybody with the coefficients that the test names.
+class Weighing final : public aggregation::Sampler {
+ public:
+  explicit Weighing(std::vector<double> coefficients) : coefficients_(std::move(coefficients)) {}
+  aggregation::SamplerTraits traits() const override { return {.substitutes = false, .weighs = true}; }
+  std::vector<aggregation::Selected> select(const aggregation::SelectionRequest& request) override {
+    std::vector<aggregation::Selected> all;
+    if (coefficients_.empty()) return all;
+    for (const auto& candidate : request.candidates)
+      all.push_back({.client = candidate.client, .coefficient = coefficients_.at(all.size())});
+    return all;
+  }
+
+ private:
+  std::vector<double> coefficients_;
+};
+
+Harness weighing(std::vector<double> coefficients, bool uniform) {
+  Harness h;
+  h.rules.clients_per_round = 1;
+  h.rules.uniform_weights = uniform;
+  Deciders deciders = Harness::deciders();
+  deciders.sampler = std::make_unique<Weighing>(std::move(coefficients));
+  h.engine_ = std::make_unique<RoundEngine>(h.rules, std::move(deciders));
+  return h;
+}
+
+// What the mean makes of an update of ones from this client alone, three clients being in the round.
+double part_of_mean(const RoundEngine::Fold& fold, double all_weights) {
+  return fold.factor * static_cast<double>(fold.weight.value()) / all_weights;
+}
+
+}  // namespace
+
+TEST_CASE("coefficients: an update moves the mean by its coefficient, and all selected are waited for") {
+  Harness h = weighing({0.5, 0.25, 0.125}, false);
+  h.feed(RoundEngine::ClientArrived{ClientId(0), SampleCount(10)});
+  h.feed(RoundEngine::ClientArrived{ClientId(1), SampleCount(20)});
+  h.feed(RoundEngine::ClientArrived{ClientId(2), SampleCount(30)});
+  const std::vector<double> expected = {0.5, 0.25};
+  for (const std::uint32_t client : {0U, 1U}) {
+    // What it claims now does not change what it counts.
+    h.feed(RoundEngine::Offered{ClientId(client), h.offer(1, 7)});
+    h.feed(RoundEngine::Stored{ClientId(client), RoundNumber(1)});
+    CHECK_FALSE(h.one<RoundEngine::CloseRound>());
+    REQUIRE(h.one<RoundEngine::Fold>());
+    CHECK(part_of_mean(*h.one<RoundEngine::Fold>(), 60) == doctest::Approx(expected[client]));
+  }
+  // The third drops out: its weight stays in the mean, as an update of zeros.
+  h.feed(RoundEngine::ClientLeft{ClientId(2)});
+  REQUIRE(h.one<RoundEngine::Count>());
+  CHECK(h.one<RoundEngine::Count>()->weight == SampleCount(30));
+  CHECK(h.one<RoundEngine::CloseRound>());
+}
+
+TEST_CASE("coefficients: where the aggregator weighs all alike, they are taken against that") {
+  Harness h = weighing({0.5, 0.25, 0.125}, true);
+  h.feed(RoundEngine::ClientArrived{ClientId(0), SampleCount(10)});
+  h.feed(RoundEngine::ClientArrived{ClientId(1), SampleCount(20)});
+  h.feed(RoundEngine::ClientArrived{ClientId(2), SampleCount(30)});
+  h.feed(RoundEngine::Offered{ClientId(1), h.offer(1, 20)});
+  h.feed(RoundEngine::Stored{ClientId(1), RoundNumber(1)});
+  REQUIRE(h.one<RoundEngine::Fold>());
+  CHECK(h.one<RoundEngine::Fold>()->factor == doctest::Approx(0.75));
+}
+
+TEST_CASE("a round that nobody is selected for closes at once, without work") {
+  Harness h = weighing({}, false);
+  h.arrive({0, 1, 2});
+  REQUIRE(h.one<RoundEngine::CloseRound>());
+  CHECK(h.one<RoundEngine::CloseRound>()->selected == 0);
+  CHECK(h.all<RoundEngine::Assign>().empty());
 }

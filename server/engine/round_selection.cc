@@ -1,0 +1,145 @@
+// RoundEngine: who is in a round, and with which weight.
+#include <algorithm>
+#include <cmath>
+
+#include "aggregation/accumulator.h"
+#include "server/engine/round_engine.h"
+#include "server/engine/round_events.h"
+
+namespace fedge::server {
+
+std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
+  std::vector<aggregation::Candidate> result;
+  for (const auto& [client, arrived] : present_)
+    if (!without_task || !tasks_.contains(client)) result.push_back({client, arrived.samples});
+  return result;
+}
+
+std::size_t RoundEngine::clients_needed() const {
+  return round_ == RoundNumber(0) ? std::max(rules_.first_round_clients, rules_.min_available)
+                                  : rules_.min_available;
+}
+
+void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ != Phase::kWaiting) return;
+  if (present_.size() < clients_needed()) {
+    if (!announced_waiting_)
+      effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
+                            .with("clients", number(present_.size()))
+                            .with("needed", number(clients_needed())));
+    announced_waiting_ = true;
+    return;
+  }
+  announced_waiting_ = false;
+  phase_ = Phase::kCollecting;
+  round_ = next(round_);
+  deadline_ = context.now + rules_.deadline;
+  tasks_.clear();
+  drawn_ = traits_.draw != aggregation::Draw::kBeforeUpload;
+  // 100 times 1.1 is a little more than 110 in binary.
+  const auto wanted = static_cast<std::size_t>(
+      std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
+  // In their order, not in that of their arrival: who came before a round has the same part in every mode.
+  for (const auto& [client, arrived] : present_) deciders_.planner->admit(client, arrived.capability);
+  const auto pool = candidates(false);
+  const auto selected = deciders_.sampler->select({.round = round_,
+                                                   .candidates = pool,
+                                                   .count = wanted,
+                                                   .rng = context.rng.fork("sample", round_.value())});
+  effects.push_back(event(Severity::kInfo, "round.started", round_)
+                        .with("available", number(pool.size()))
+                        .with("selected", number(selected.size())));
+  wanted_ = selected.size();
+  if (selected.empty()) return close("nobody was selected", effects);
+  for (const auto& choice : selected) plan(choice.client, context);
+  weigh(selected);
+  if (traits_.draw == aggregation::Draw::kBeforeTraining) return draw(TaskState::kAssigned, context, effects);
+  for (const auto& choice : selected) assign(choice.client, context, effects);
+}
+
+// The aggregator divides by the weights of all selected clients: a coefficient c becomes the factor
+// c * (sum of the weights) / (this client's weight).
+void RoundEngine::weigh(std::span<const aggregation::Selected> selected) {
+  if (!traits_.weighs) return;
+  const auto weight = [&](const Task& task) {
+    return rules_.uniform_weights ? 1.0 : static_cast<double>(task.samples.value());
+  };
+  double sum = 0;
+  for (const auto& choice : selected) sum += weight(tasks_.at(choice.client));
+  for (const auto& choice : selected) {
+    if (choice.coefficient == 0) continue;
+    Task& task = tasks_.at(choice.client);
+    task.weighed = true;
+    task.factor = std::min(choice.coefficient * sum / weight(task), aggregation::kMaxFactor);
+  }
+}
+
+RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
+  Task& task = tasks_[client] = Task{};
+  const ClientArrived& arrived = present_.at(client);
+  task.samples = std::min(arrived.samples, rules_.max_samples);
+  deciders_.planner->admit(client, arrived.capability);
+  task.coverage = deciders_.planner->plan(
+      {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
+  return task;
+}
+
+void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
+  Task& task = tasks_.at(client);
+  task.assigned = context.now;
+  const auto last = last_rounds_.find(client);
+  effects.push_back(Assign{client, round_, task.coverage, deadline_ - context.now,
+                           last == last_rounds_.end() ? RoundNumber() : last->second});
+}
+
+void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {
+  drawn_ = true;
+  deadline_ = context.now + rules_.deadline;  // for the uploads
+  for (auto& [client, task] : tasks_) {
+    if (task.state == TaskState::kLost) task.state = TaskState::kFailed;  // it cannot come back any more
+    if (task.state != TaskState::kAssigned) continue;
+    task.state = TaskState::kFailed;
+    effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained"}});
+  }
+  draw(TaskState::kOffered, context, effects);
+}
+
+void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<Effect>& effects) {
+  std::vector<aggregation::Participant> participants;
+  for (const auto& [client, task] : tasks_)
+    if (task.state == state)
+      participants.push_back(
+          {client, task.samples, task.norm,
+           static_cast<double>(task.coverage.count()) / static_cast<double>(rules_.parameters)});
+  const bool unbiased = traits_.unbiased;
+  const auto probabilities = deciders_.sampler->probabilities(participants);
+  Rng rng = context.rng.fork("draw", round_.value());
+  std::size_t drawn = 0;
+  for (std::size_t i = 0; i < participants.size(); ++i) {
+    const ClientId client = participants[i].client;
+    Task& task = tasks_.at(client);
+    if (rng.uniform() < probabilities[i]) {
+      ++drawn;
+      if (unbiased) task.factor = std::min(1.0 / probabilities[i], aggregation::kMaxFactor);
+      if (state == TaskState::kAssigned) {
+        assign(client, context, effects);
+      } else {
+        task.state = TaskState::kFetching;
+        effects.push_back(Fetch{client, *task.offer});
+      }
+    } else {
+      task.state = TaskState::kUnsent;
+      if (state == TaskState::kOffered)
+        effects.push_back(
+            Send{client, protocol::CancelTask{rules_.run, round_, "this round can do without its upload"}});
+      if (unbiased) effects.push_back(Count{client, round_, task.samples, task.coverage});
+    }
+    task.offer.reset();
+  }
+  effects.push_back(event(Severity::kInfo, "round.drawn", round_)
+                        .with("clients", number(participants.size()))
+                        .with("drawn", number(drawn)));
+  close_if_complete(context, effects);
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,91 @@
+// The effects of the virtual clients' engines.
+#include <utility>
+
+#include "protocol/codec.h"
+#include "sim/simulation.h"
+
+namespace fedge::sim {
+
+void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect) {
+  using Client = client::ClientEngine;
+  std::visit(Overloaded{[&](const Client::Connect&) { connect(id); },
+                        [&](const Client::Disconnect& disconnect) {
+                          if (at(id).online) cut(id, disconnect.reason.c_str());
+                        },
+                        [&](const Client::Send& send) { client_sends(id, send.message); },
+                        [&](const Client::PrepareRun& run) { prepare(id, run.description.run); },
+                        [&](const Client::FetchModel& fetch) { fetch_model(id, fetch); },
+                        [&](const Client::Train& start) { train(id, start); },
+                        [&](const Client::Abandon& task) {
+                          pool_.drop(id);
+                          at(id).models.erase(task.round);
+                        },
+                        [&](const Client::Finished&) {}, [&](const Event& event) { report(event); }},
+             effect);
+}
+
+void Simulation::connect(ClientId id) {
+  VirtualClient& client = at(id);
+  if (now_ < client.offline_until) {
+    schedule(now_ + spec_.latency, id,
+             ClientInput{client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, "no network"}},
+                         client.session});
+    return;
+  }
+  // TCP, TLS 1.3 and Hello/Welcome: two and a half round trips before the coordinator knows the client.
+  client.online = true;
+  ++client.session;
+  schedule(now_ + 5 * spec_.latency, id, Arrive{client.session});
+  schedule(
+      now_ + 6 * spec_.latency, id,
+      ClientInput{client::ClientEngine::Connected{{.software = "fedge-sim", .client = id}}, client.session});
+}
+
+void Simulation::prepare(ClientId id, RunId run) {
+  const SampleCount samples(task_.samples_of(id).size());
+  client::ClientEngine::Input outcome =
+      client::ClientEngine::RunPrepared{run, samples, device(id).capability()};
+  if (samples.value() == 0)
+    outcome = client::ClientEngine::RunRejected{run, invalid("this client has no training samples")};
+  schedule(now_, id, ClientInput{std::move(outcome), at(id).session});
+}
+
+void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
+  const Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
+  schedule(down_arrival(id, size) + spec_.latency, id,
+           ClientInput{client::ClientEngine::ModelFetched{fetch.round}, at(id).session});
+}
+
+void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
+  const learn::TrainingSpec& spec = task_.spec().training;
+  const SampleCount samples(task_.samples_of(id).size());
+  const auto ends = client::training_ends(spec, start.asked, start.time_left);
+  const Device::Training training = device(id).training(samples, spec, ends ? *ends - now_ : Duration::max());
+  const Time finish = now_ + training.time;
+  pool_.enqueue(id, {.round = start.round,
+                     .coverage = start.coverage,
+                     .last_round = at(id).engine.task()->last_round,
+                     .global = at(id).models.at(start.round),
+                     .finish = finish,
+                     .max_steps = training.max_steps,
+                     .flip_labels = adversary_.flips_labels(id)});
+  // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
+  client::ClientEngine::Trained trained{start.round, {.run = state_.config().id, .round = start.round}};
+  schedule(finish, id, ClientInput{std::move(trained), at(id).session});
+}
+
+void Simulation::client_sends(ClientId id, const protocol::Message& message) {
+  using Server = server::RunEngine;
+  const Time arrival = up_arrival(id, Bytes(protocol::frame_size(message)));
+  const std::uint32_t session = at(id).session;
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
+    schedule(arrival, id, ServerInput{Server::Offered{id, *offer}, session});
+  else if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
+    schedule(arrival, id, ServerInput{Server::Failed{id, *failed}, session});
+  else if (const auto* answer = std::get_if<protocol::RunAnswer>(&message);
+           answer != nullptr && answer->ready)
+    schedule(arrival, id,
+             ServerInput{Server::ClientArrived{id, answer->samples, answer->capability}, session});
+}
+
+}  // namespace fedge::sim

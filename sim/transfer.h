@@ -1,0 +1,13 @@
+// What moving an object over a link costs.
+#pragma once
+
+#include "core/ids.h"
+#include "protocol/chunks/manifest.h"
+
+namespace fedge::sim {
+
+// What a link carries to move all chunks of an object; every chunk's frame is the same size but for
+// its payload and the digits of its index.
+Bytes transfer_size(const protocol::Manifest& manifest);
+
+}  // namespace fedge::sim
