@@ -128,7 +128,13 @@ int run(const Options& options) {
   if (concrete && simulation->attack.kind != fedge::sim::AttackKind::kNone)
     return fedge::apps::report_failure(
         kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
+  if (concrete && simulation->availability.kind != fedge::sim::AvailabilityKind::kAlways)
+    return fedge::apps::report_failure(
+        kProgram,
+        fedge::invalid("simulation.availability needs --mode abstract: real processes do not come and go"));
   if (const auto fits = fedge::sim::check_attack(*simulation, *config); !fits)
+    return fedge::apps::report_failure(kProgram, fits.error());
+  if (const auto fits = fedge::sim::check_availability(*simulation, *config); !fits)
     return fedge::apps::report_failure(kProgram, fits.error());
   catch_interrupts();
   const auto done =

@@ -26,7 +26,9 @@ void ClientEngine::connect(std::vector<Effect>& effects) {
 }
 
 void ClientEngine::on(const Start&, const StepContext&, std::vector<Effect>& effects) {
-  if (link_ == LinkState::kOffline && !retry_at_) connect(effects);
+  if (link_ != LinkState::kOffline) return;
+  attempts_ = 0;
+  connect(effects);
 }
 
 void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {

@@ -25,6 +25,7 @@ struct BackoffRules {
 class ClientEngine {
  public:
   // --- inputs ---
+  // Connect now: at the beginning, and when the network or the device is back, whatever the back-off says.
   struct Start {};
   struct Connected {
     protocol::Welcome welcome;

@@ -35,14 +35,18 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
+  FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
+  FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
+  availability_ = std::move(availability);
   hooks_ = &hooks;
   begun_ = std::chrono::steady_clock::now();
-  for (std::uint32_t i = 0; i < clients_.size(); ++i) step_client(ClientId(i), client::ClientEngine::Start{});
+  start_clients();
   while (!queue_.empty() && !finished_ && !failure_) {
     if (hooks.interrupted && hooks.interrupted()) return {};
     auto entry = queue_.pop();
     now_ = entry.at;
     ++events_;
+    if (const auto error = standstill()) return *error;
     dispatch(entry.payload);
   }
   if (failure_) return *failure_;
@@ -72,8 +76,9 @@ void Simulation::dispatch(Scheduled& event) {
   std::visit(Overloaded{
                  [&](const Expired&) {
                    client.timer.reset();
-                   step_client(id, Expired{});
+                   if (client.phase.up) step_client(id, Expired{});
                  },
+                 [&](const Change&) { change(id); },
                  [&](const Cut& cut_off) {
                    if (!current(cut_off.session)) return;
                    client.offline_until = now_ + spec_.dropout_offline;
@@ -90,9 +95,12 @@ void Simulation::dispatch(Scheduled& event) {
                    if (current(uploaded.session)) update_arrived(id, uploaded.round);
                  },
                  [&](const ClientInput& input) {
-                   // What the network or the device brings; training results survive a cut link.
-                   const bool local = std::holds_alternative<client::ClientEngine::Trained>(input.input) ||
-                                      std::holds_alternative<client::ClientEngine::Disconnected>(input.input);
+                   // What the network or the device brings; the device's own work survives a cut link.
+                   using Client = client::ClientEngine;
+                   const bool local = std::holds_alternative<Client::Trained>(input.input) ||
+                                      std::holds_alternative<Client::RunPrepared>(input.input) ||
+                                      std::holds_alternative<Client::RunRejected>(input.input) ||
+                                      std::holds_alternative<Client::Disconnected>(input.input);
                    if (local || current(input.session)) step_client(id, input.input);
                  },
                  [&](const ServerInput& input) {
@@ -105,8 +113,8 @@ void Simulation::dispatch(Scheduled& event) {
 void Simulation::step_client(ClientId id, const client::ClientEngine::Input& input) {
   client::ClientEngine::Input completed = input;
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
-    // The job may be gone: the engine gave the task up while the device was busy with it.
-    if (!pool_.has(id, trained->round)) return;
+    // The job may be gone, or have begun again: the engine gave the task up while the device was busy.
+    if (!pool_.has(id, trained->round) || at(id).training_ends != now_) return;
     const auto update = pool_.result(id);
     if (!update) return fail(update.error());
     if ((*update)->failure)
@@ -126,7 +134,7 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
 void Simulation::arm_client_timer(ClientId id) {
   VirtualClient& client = at(id);
   const auto deadline = client.engine.next_deadline();
-  if (!deadline || client.timer == deadline) return;
+  if (!deadline || client.timer == deadline || !client.phase.up) return;
   client.timer = deadline;
   schedule(*deadline, id, Expired{});
 }

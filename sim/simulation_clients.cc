@@ -62,6 +62,7 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
   const Device::Training training = device(id).training(samples, spec, ends ? *ends - now_ : Duration::max());
   const Time finish = now_ + training.time;
+  at(id).training_ends = finish;
   pool_.enqueue(id, {.round = start.round,
                      .coverage = start.coverage,
                      .last_round = at(id).engine.task()->last_round,

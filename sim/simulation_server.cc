@@ -121,6 +121,7 @@ void Simulation::flush_folds() {
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
   flush_folds();
   global_ = {};
+  round_closed_ = now_;
   adversary_.round_closed();
   const auto metrics =
       state_.close(close, {Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_),

@@ -203,6 +203,24 @@ TEST_CASE("client: the same round of another model is new work: the coordinator 
   CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
 }
 
+TEST_CASE(
+    "client: started again while it waits to reconnect, it connects at once and waits briefly after that") {
+  Harness h;
+  h.go_online();
+  for (int attempt = 0; attempt < 10; ++attempt)
+    h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+  REQUIRE(h.engine.next_deadline().has_value());
+  h.feed(ClientEngine::Start{});
+  CHECK(h.effect<ClientEngine::Connect>() != nullptr);
+  CHECK(!h.engine.next_deadline().has_value());
+  h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+  CHECK(*h.engine.next_deadline() - h.now <= seconds(1));
+  // Connected or connecting, it has nothing to do.
+  h.go_online();
+  h.feed(ClientEngine::Start{});
+  CHECK(h.effects.empty());
+}
+
 TEST_CASE("client: a final refusal stops it for good, and it says why") {
   for (const ErrorCode code : {ErrorCode::kRefused, ErrorCode::kUnsupported}) {
     Harness h;
