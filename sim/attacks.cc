@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "sim/normal.h"
+#include "sim/availability/normal.h"
 
 namespace fedge::sim {
 namespace {

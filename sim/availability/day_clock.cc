@@ -79,7 +79,7 @@ double DayClock::after(double from, double seconds) const {
   const double days = std::floor(then / shown_[24]);
   const double rest = then - days * shown_[24];
   std::size_t h = 0;
-  while (h < 23 && shown_[h + 1] <= rest) ++h;
+  while (h < 23 && shown_[h + 1] < rest) ++h;
   const double into = speed_[h] > 0 ? (rest - shown_[h]) / speed_[h] : 0;
   return std::max(from, (day + days) * kDay + kHour * static_cast<double>(h) + std::min(into, kHour));
 }

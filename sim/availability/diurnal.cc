@@ -19,14 +19,14 @@ class Diurnal final : public Availability {
   Diurnal(const AvailabilitySpec& spec, const Rng& rng)
       : up_(spec.up),
         down_(spec.down),
+        share_up_(up_.mean() / (up_.mean() + down_.mean())),
         clock_(spec.hours, up_),
         start_hour_(spec.start_hour < 24 ? spec.start_hour : 0),
         rng_(rng) {}
 
   Phase first(ClientId client) const override {
     Rng draws = rng_.fork("first", client.value());
-    const double mean = up_.mean() / (up_.mean() + down_.mean());
-    const bool up = draws.uniform() < mean * clock_.expected(start_hour_);
+    const bool up = draws.uniform() < share_up_ * clock_.expected(start_hour_);
     const double length = draws.uniform();
     const double moment = draws.uniform();
     return ending({.up = up}, Time{}, (up ? up_ : down_).draw_rest(length, moment));
@@ -50,6 +50,7 @@ class Diurnal final : public Availability {
 
   CutLogNormal up_;
   CutLogNormal down_;
+  double share_up_;  // of the time
   DayClock clock_;
   double start_hour_;
   Rng rng_;

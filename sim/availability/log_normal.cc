@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/normal.h"
+#include "sim/availability/normal.h"
 
 namespace fedge::sim {
 

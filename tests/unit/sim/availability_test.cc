@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "sim/normal.h"
+#include "sim/availability/normal.h"
 #include "tests/unit/sim/simulated_run.h"
 
 using namespace fedge;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "sim/availability/availability.h"
@@ -102,8 +103,6 @@ TEST_CASE("trace: lines are read whole across the pieces that the file is read i
   for (int i = 0; i < 20'000; ++i)
     text += "0," + std::to_string(2 * i) + "," + std::to_string(2 * i + 1) + "\n";
   REQUIRE(text.size() > 3 * 65'536);
-  const auto table = sim::IntervalTable::load(TraceFile(text).path, 1, {});
-  CHECK(!table);  // the file is gone with its directory
   const TraceFile file(text);
   const auto loaded = sim::IntervalTable::load(file.path, 1, {});
   REQUIRE_MESSAGE(loaded, loaded.error().message);

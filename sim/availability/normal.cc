@@ -1,4 +1,4 @@
-#include "sim/normal.h"
+#include "sim/availability/normal.h"
 
 #include <cmath>
 #include <limits>
