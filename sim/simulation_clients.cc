@@ -1,10 +1,20 @@
 // The effects of the virtual clients' engines.
+#include <algorithm>
 #include <utility>
 
 #include "protocol/codec.h"
 #include "sim/simulation.h"
 
 namespace fedge::sim {
+namespace {
+
+// That a device goes down is what the run file asks for: nothing to warn of.
+Event expected(Event event) {
+  event.severity = std::min(event.severity, Severity::kInfo);
+  return event;
+}
+
+}  // namespace
 
 void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect) {
   using Client = client::ClientEngine;
@@ -20,7 +30,8 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                           pool_.drop(id);
                           at(id).models.erase(task.round);
                         },
-                        [&](const Client::Finished&) {}, [&](const Event& event) { report(event); }},
+                        [&](const Client::Finished&) {},
+                        [&](const Event& event) { report(at(id).phase.up ? event : expected(event)); }},
              effect);
 }
 

@@ -207,6 +207,15 @@ TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
   }
 }
 
+TEST_CASE("errors: devices that come and go are refused where processes are real") {
+  const Outcome outcome =
+      run("fedge-sim run " FEDGE_SOURCE_DIR
+          "/examples/fashion-mlp.toml --mode concrete --set simulation.availability.kind=diurnal");
+  CHECK(outcome.code == 1);
+  CHECK(outcome.output ==
+        "fedge-sim: simulation.availability needs --mode abstract: real processes do not come and go\n");
+}
+
 TEST_CASE("errors: missing data and a missing run file are named, with what to do") {
   const TemporaryDirectory directory;
   const Outcome data =

@@ -57,6 +57,7 @@ TEST_CASE("availability: a device that goes down while it trains is lost, and tr
   REQUIRE(cut.rounds.size() == 1);
   CHECK(cut.count("client.lost") == 1);
   CHECK(cut.count("the device went down while it trained") == 1);
+  CHECK(cut.count("client.disconnected") == 1);
   CHECK(cut.rounds[0].clients_completed == 2);
   const double longer = whole.rounds[0].virtual_seconds - 1.0 / 13;  // client 0 was the last
   // Back at 5: joins at once, not at the end of a back-off, and trains from the beginning.

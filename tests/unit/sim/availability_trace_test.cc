@@ -165,6 +165,43 @@ TEST_CASE("trace: a file that is missing, or too large to be read, is named") {
   CHECK(large.error().message == file.path + " has 1073741825 bytes; a trace may have 1 GiB");
 }
 
+TEST_CASE("trace: damaged files are read or refused with their line, whatever the damage") {
+  const std::string good = kHeader + "0,0,5\n0,10,20.5\n1,3,4\n2,7,8\n2,9,10000\n";
+  const std::string bytes("0123456789,.-\n\r\0\xff e", 19);
+  Rng rng(3);
+  std::size_t refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string damaged = good;
+    for (std::uint64_t changes = 1 + rng.below(3); changes > 0; --changes) {
+      const std::size_t at = rng.below(damaged.size());
+      const char byte = bytes[rng.below(bytes.size())];
+      if (rng.below(3) == 0)
+        damaged.erase(at, 1 + rng.below(5));
+      else if (rng.below(2) == 0)
+        damaged.insert(at, 1, byte);
+      else
+        damaged[at] = byte;
+    }
+    const TraceFile file(damaged);
+    const auto table = sim::IntervalTable::load(file.path, 3, {});
+    if (!table) {
+      ++refused;
+      REQUIRE(table.error().message.rfind(file.path + ":", 0) == 0);
+      continue;
+    }
+    for (std::uint32_t c = 0; c < 3; ++c) {
+      Time last{};
+      for (const sim::Interval& interval : table->of(ClientId(c))) {
+        REQUIRE(interval.up >= last);
+        REQUIRE(interval.down > interval.up);
+        last = interval.down;
+      }
+    }
+  }
+  CHECK(refused > 500);
+  CHECK(refused < 1990);
+}
+
 TEST_CASE("trace: the example is one that can be read") {
   const auto table = sim::IntervalTable::load(
       std::string(FEDGE_SOURCE_DIR) + "/examples/availability/two_days.csv", 12, seconds(172'800));
