@@ -68,19 +68,16 @@ Result<Line> parse_line(std::string_view text) {
 // Takes the lines in and builds the table.
 class Builder {
  public:
-  Builder(std::size_t clients, Duration period) : clients_(clients), period_(period) {}
+  Builder(const std::filesystem::path& path, std::size_t clients, Duration period)
+      : path_(path.string()), clients_(clients), period_(period) {}
 
   Result<void> add(std::string_view text) {
     ++number_;
-    if (text.size() > kLongestLine)
-      return invalid("is longer than " + std::to_string(kLongestLine) + " bytes");
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    if (number_ > 1) return add_interval(text);
-    if (text != kHeader)
-      return invalid("the header is " + shown(text) + " instead of " + std::string(kHeader));
+    const auto taken = take(text);
+    if (!taken) return taken.error().with_prefix(path_ + ":" + std::to_string(number_) + ": ");
     return {};
   }
-  std::size_t line_number() const { return number_; }
+  bool empty() const { return number_ == 0; }
 
   // Also the starts of clients that have no line.
   void finish() { starts.resize(clients_ + 1, intervals.size()); }
@@ -89,6 +86,15 @@ class Builder {
   std::vector<std::size_t> starts;
 
  private:
+  Result<void> take(std::string_view text) {
+    if (text.size() > kLongestLine)
+      return invalid("is longer than " + std::to_string(kLongestLine) + " bytes");
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    if (number_ > 1) return add_interval(text);
+    if (text != kHeader)
+      return invalid("the header is " + shown(text) + " instead of " + std::string(kHeader));
+    return {};
+  }
   Result<void> add_interval(std::string_view text) {
     FEDGE_TRY(line, parse_line(text));
     if (period_ > Duration{} && line.interval.down > Time(period_))
@@ -115,9 +121,10 @@ class Builder {
     return {};
   }
 
+  std::string path_;
   std::size_t clients_;
   Duration period_;
-  std::size_t number_ = 0;
+  std::size_t number_ = 0;  // of the line
   std::optional<Line> last_;
 };
 
@@ -139,7 +146,7 @@ Result<void> read_lines(const ReadOnlyFile& file, Builder& builder) {
     if (pending.size() > kLongestLine) return builder.add(pending);  // says so, before there is more of it
   }
   if (!pending.empty()) FEDGE_TRY_VOID(builder.add(pending));
-  if (builder.line_number() == 0) return builder.add("");
+  if (builder.empty()) return builder.add("");
   return {};
 }
 
@@ -151,10 +158,8 @@ Result<IntervalTable> IntervalTable::load(const std::filesystem::path& path, std
   if (file.size() > kMaxTraceBytes)
     return Error{ErrorCode::kResource,
                  path.string() + " has " + std::to_string(file.size()) + " bytes; a trace may have 1 GiB"};
-  Builder builder(clients, period);
-  const auto read = read_lines(file, builder);
-  if (!read)
-    return read.error().with_prefix(path.string() + ":" + std::to_string(builder.line_number()) + ": ");
+  Builder builder(path, clients, period);
+  FEDGE_TRY_VOID(read_lines(file, builder));
   builder.finish();
   IntervalTable table;
   table.intervals_ = std::move(builder.intervals);

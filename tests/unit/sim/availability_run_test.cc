@@ -66,6 +66,19 @@ TEST_CASE("availability: a device that goes down while it trains is lost, and tr
   CHECK(cut.hashes() == whole.hashes());
 }
 
+TEST_CASE("availability: what happens on a device because it went down is no reason to warn") {
+  std::size_t about_it = 0;
+  bool warned = false;
+  sim::simulate(kThree + TraceSetting("0,0,1000\n1,0,0.6\n1,5,1000\n").settings,
+                {.on_event = [&](const Event& event) {
+                  if (to_string(event).find("the device went down") == std::string::npos) return;
+                  ++about_it;
+                  warned = warned || event.severity > Severity::kInfo;
+                }});
+  CHECK(about_it == 2);
+  CHECK(!warned);
+}
+
 TEST_CASE(
     "availability: what was under way when a device went down is not taken for what it began afterwards") {
   // Down for so short a time that the first training would have ended during the second.
