@@ -5,7 +5,7 @@
 // and a line for each interval [up, down), ordered by client and then by time; a client's intervals may
 // touch (they are joined) but not overlap. Numbers are plain decimals. Clients without a line are always
 // down; lines of clients that the run does not have are checked and passed over. Memory: 16 bytes an
-// interval, 8 a client.
+// interval, up to three times that while the file is read, and 8 a client.
 #pragma once
 
 #include <cstddef>
