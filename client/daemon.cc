@@ -100,7 +100,8 @@ protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRe
           .samples = update.training.samples,
           .steps = update.training.steps,
           .train_loss = update.training.mean_loss,
-          .norm = update.norm};
+          .norm = update.norm,
+          .loss_rms = update.training.rms_loss};
 }
 
 }  // namespace

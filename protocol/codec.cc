@@ -90,6 +90,7 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   wire.set_steps(message.steps);
   wire.set_train_loss(message.train_loss);
   wire.set_norm(message.norm);
+  wire.set_loss_rms(message.loss_rms);
   return wire;
 }
 
@@ -230,13 +231,16 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
   reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
   reader.require(std::isfinite(wire.norm()) && wire.norm() >= 0, "norm is no finite number from 0 on");
+  reader.require(std::isfinite(wire.loss_rms()) && wire.loss_rms() >= 0,
+                 "loss_rms is no finite number from 0 on");
   return reader.finish(UpdateOffer{.run = RunId(wire.run()),
                                    .round = RoundNumber(wire.round()),
                                    .update = reader.take(from_wire(wire.update()), "update"),
                                    .samples = SampleCount(wire.samples()),
                                    .steps = wire.steps(),
                                    .train_loss = wire.train_loss(),
-                                   .norm = wire.norm()});
+                                   .norm = wire.norm(),
+                                   .loss_rms = wire.loss_rms()});
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {

@@ -80,6 +80,7 @@ struct UpdateOffer {
   std::uint64_t steps = 0;
   double train_loss = 0;  // finite
   double norm = 0;        // Euclidean, of the update before it was encoded; finite, not negative
+  double loss_rms = 0;    // root of the mean squared loss of the samples seen; finite, not negative
 };
 
 // The client cannot deliver this round.

@@ -16,6 +16,7 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.steps = update.training.steps;
   offer.train_loss = update.training.mean_loss;
   offer.norm = update.norm;
+  offer.loss_rms = update.training.rms_loss;
 }
 
 }  // namespace

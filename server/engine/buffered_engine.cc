@@ -180,6 +180,7 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
                                .samples = task.offer.samples,
                                .norm = task.offer.norm,
                                .loss = task.offer.train_loss,
+                               .loss_rms = task.offer.loss_rms,
                                .time = context.now - task.assigned});
   const std::uint32_t stale = staleness(task);
   const double discount = std::pow(1.0 + stale, -schedule_.staleness_exponent);

@@ -91,6 +91,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   task.steps = offered.offer.steps;
   task.train_loss = offered.offer.train_loss;
   task.norm = offered.offer.norm;
+  task.loss_rms = offered.offer.loss_rms;
   if (!drawn_) {
     task.state = TaskState::kOffered;
     task.offer = offered.offer;
@@ -121,6 +122,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
                                .samples = task->samples,
                                .norm = task->norm,
                                .loss = task->train_loss,
+                               .loss_rms = task->loss_rms,
                                .time = context.now - task->assigned});
   effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, task->factor});
   effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});

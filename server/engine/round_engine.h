@@ -39,6 +39,7 @@ class RoundEngine final : public RunEngine {
     std::uint64_t steps = 1;
     double train_loss = 0;
     double norm = 0;
+    double loss_rms = 0;
     double factor = 1;     // of its update in the aggregate
     bool weighed = false;  // by a coefficient of the sampler's
     Time assigned{};

@@ -32,7 +32,7 @@ bool same(const TrainRequest& a, const TrainRequest& b) {
 }
 bool same(const UpdateOffer& a, const UpdateOffer& b) {
   return a.run == b.run && a.round == b.round && a.update == b.update && a.samples == b.samples &&
-         a.steps == b.steps && a.train_loss == b.train_loss && a.norm == b.norm;
+         a.steps == b.steps && a.train_loss == b.train_loss && a.norm == b.norm && a.loss_rms == b.loss_rms;
 }
 bool same(const TaskFailed& a, const TaskFailed& b) {
   return a.run == b.run && a.round == b.round && a.code == b.code && a.reason == b.reason;
@@ -188,6 +188,15 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(loss(std::numeric_limits<double>::infinity()) == "update_offer: train_loss is not finite");
   CHECK(loss(-std::numeric_limits<double>::infinity()) == "update_offer: train_loss is not finite");
   CHECK(loss(-1e300) == "accepted");
+  const auto rms = [](double value) {
+    return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.loss_rms = value; }));
+  };
+  CHECK(rms(-1e-9) == "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(std::numeric_limits<double>::infinity()) == "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(std::numeric_limits<double>::quiet_NaN()) ==
+        "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(0) == "accepted");
+  CHECK(rms(1e300) == "accepted");
   const auto samples = [](std::uint64_t value) {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.samples = SampleCount(value); }));
   };

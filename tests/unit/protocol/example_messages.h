@@ -44,7 +44,7 @@ inline std::vector<Message> example_messages() {
                      digest_of(9)},
       TrainRequest{RunId(5), RoundNumber(3), example_manifest(), Coverage::of({{10, 20}, {2500, 2600}}),
                    std::chrono::milliseconds(90'500), RoundNumber(2), example_manifest()},
-      UpdateOffer{RunId(5), RoundNumber(3), example_manifest(), SampleCount(60), 12, 0.125, 2.5},
+      UpdateOffer{RunId(5), RoundNumber(3), example_manifest(), SampleCount(60), 12, 0.125, 2.5, 0.75},
       TaskFailed{RunId(5), RoundNumber(3), ErrorCode::kUnavailable, "battery is low"},
       UpdateVerdict{RunId(5), RoundNumber(3), false, ErrorCode::kStale, "the round is over"},
       UpdateVerdict{RunId(5), RoundNumber(3), true, ErrorCode::kInvalid, ""},
