@@ -63,6 +63,9 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
   if (run.sampling.kind == "optimal")
     root.fail("sampling",
               needs + "every update that it asks for: sampling.kind = \"optimal\" leaves some out");
+  if (run.sampling.make()->traits().weighs)
+    root.fail("sampling", needs + "clients that count alike: its control variates are means, and kind = \"" +
+                              run.sampling.kind + "\" weighs them");
 }
 
 void check_schedule(const RunConfig& run, config::Reader& root) {
@@ -74,6 +77,10 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
     root.fail("sampling",
               "kind = \"" + run.sampling.kind +
                   "\" weighs the updates of one round, and an asynchronous schedule has no rounds");
+  else if (schedule.buffered && !sampler.substitutes)
+    root.fail("sampling", "kind = \"" + run.sampling.kind +
+                              "\" waits for exactly those it has drawn, and an asynchronous schedule for "
+                              "nobody");
   const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
   const std::size_t needed = run.strategy.aggregator.min_updates;
   if (updates < needed)
@@ -131,6 +138,9 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
         "sampling",
         "fednova needs the local steps of everybody who counts; with estimator = \"ht\" clients that send "
         "nothing count, take \"self_norm\"");
+  if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().weighs)
+    root.fail("sampling", "fednova weighs the updates by the lengths of their local work, and kind = \"" +
+                              run.sampling.kind + "\" as configured weighs them as well");
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   if ((run.sampling.kind == "optimal" || sampler.weighs) && !run.strategy.traits.linear)
     root.fail("sampling", "kind = \"" + run.sampling.kind +

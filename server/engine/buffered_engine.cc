@@ -16,7 +16,7 @@ Event event(Severity severity, const char* name, ClientId client) {
 
 BufferedEngine::BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule,
                                Deciders deciders)
-    : rules_(rules), schedule_(schedule), deciders_(std::move(deciders)) {}
+    : rules_(rules), schedule_(schedule), barrier_(schedule.barrier), deciders_(std::move(deciders)) {}
 
 void BufferedEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished && !std::holds_alternative<ClientArrived>(input)) return;
@@ -46,6 +46,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
     return;
   }
   Member& member = members_[arrived.client];
+  catch_up(member);
   member.present = true;
   member.samples = arrived.samples;
   member.capability = arrived.capability;
@@ -68,7 +69,10 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
     end_task(late, "deadline", effects);
   }
   for (auto& [client, member] : members_)
-    if (member.resting && context.now >= *member.resting) member.resting.reset();
+    if (member.resting && context.now >= *member.resting) {
+      catch_up(member);
+      member.resting.reset();
+    }
   if (filling() && context.now >= fill_by_) {
     // As a round ends at its deadline with those who answered; nobody connected is no reason to count on.
     if (buffered_ > 0 || present() > 0)
@@ -91,13 +95,12 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   // While the model is being moved there is none to hand out.
   if (phase_ != Phase::kRunning || all_moves_made() || committed_ != moves_) return;
   if (tasks_.size() >= rules_.clients_per_round) return;
-  std::vector<aggregation::Candidate> idle;
-  for (const auto& [client, member] : members_)
-    if (member.present && !member.resting && !tasks_.contains(client))
-      idle.push_back({client, member.samples});
+  const std::vector<aggregation::Candidate> candidates = idle(context);
   const std::size_t free = rules_.clients_per_round - tasks_.size();
-  const auto chosen = deciders_.sampler->select(
-      {.round = round(), .candidates = idle, .count = free, .rng = context.rng.fork("sample", assigned_)});
+  const auto chosen = deciders_.sampler->select({.round = round(),
+                                                 .candidates = candidates,
+                                                 .count = free,
+                                                 .rng = context.rng.fork("sample", assigned_)});
   for (const auto& choice : chosen) {
     const ClientId client = choice.client;
     Member& member = members_.at(client);
@@ -118,10 +121,43 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   }
 }
 
+// Nothing comes to a standstill: of those available one with the fewest steps either has a task, which ends
+// by its deadline, or the barrier is open to it. While there is no task at all, somebody is therefore a
+// candidate, and every place is free.
+std::vector<aggregation::Candidate> BufferedEngine::idle(const StepContext& context) const {
+  std::vector<std::uint64_t> steps;
+  if (!barrier_.never_waits())
+    for (const auto& [client, member] : members_)
+      if (member.available()) steps.push_back(member.steps);
+  const aggregation::Progress progress(std::move(steps));
+  std::vector<aggregation::Candidate> result;
+  std::size_t places = 0;
+  for (const auto& [client, member] : members_) {
+    if (!member.available()) continue;
+    const std::size_t place = places++;
+    if (tasks_.contains(client)) continue;
+    // A client looks again, and at others, only when somebody has handed in.
+    if (barrier_.never_waits() ||
+        barrier_.may_begin(place, progress, context.rng.fork("barrier", ended_, client.value())))
+      result.push_back({client, member.samples});
+  }
+  return result;
+}
+
+void BufferedEngine::catch_up(Member& member) const {
+  if (barrier_.never_waits()) return;
+  std::optional<std::uint64_t> least;
+  for (const auto& [client, other] : members_)
+    if (&other != &member && other.available()) least = std::min(other.steps, least.value_or(other.steps));
+  member.steps = std::max(member.steps, least.value_or(0));
+}
+
 void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects) {
   if (task->second.fetching) effects.push_back(Discard{task->first, task->second.number});
   effects.push_back(event(Severity::kWarning, "client.lost", task->first).with("reason", reason));
   deciders_.sampler->remember({.client = task->first, .round = round()});
+  ++members_.at(task->first).steps;
+  ++ended_;
   tasks_.erase(task);
 }
 
@@ -173,7 +209,10 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
   }
   const Task task = std::move(found->second);
   tasks_.erase(found);
-  members_.at(stored.client).last_round = stored.round;
+  Member& member = members_.at(stored.client);
+  member.last_round = stored.round;
+  ++member.steps;
+  ++ended_;
   deciders_.sampler->remember({.client = stored.client,
                                .round = round(),
                                .delivered = true,

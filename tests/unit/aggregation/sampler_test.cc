@@ -9,7 +9,7 @@
 
 #include "aggregation/samplers/optimal.h"
 #include "aggregation/samplers/uniform.h"
-#include "tests/unit/aggregation/sampling.h"
+#include "tests/unit/aggregation/samplers/sampling.h"
 
 namespace fedge::aggregation {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "aggregation/samplers/systematic.h"
-#include "tests/unit/aggregation/sampling.h"
+#include "tests/unit/aggregation/samplers/sampling.h"
 
 namespace fedge::aggregation {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "tests/unit/aggregation/sampling.h"
+#include "tests/unit/aggregation/samplers/sampling.h"
 
 namespace fedge::aggregation {
 
