@@ -155,9 +155,10 @@ SamplerFactory read_oort(config::Reader& section) {
   o.exploration =
       section.number("exploration", o.exploration, {0.0, 1.0},
                      "Part of a round for clients never tried, in round 0; from then on it falls.");
-  o.exploration_decay =
-      section.number("exploration_decay", o.exploration_decay, {0.0, 1.0}, "Times this every round,");
-  o.exploration_min = section.number("exploration_min", o.exploration_min, {0.0, 1.0}, "but not below this.");
+  o.exploration_decay = section.number("exploration_decay", o.exploration_decay, {0.0, 1.0},
+                                       "It is multiplied by this every round.");
+  o.exploration_min =
+      section.number("exploration_min", o.exploration_min, {0.0, 1.0}, "It never falls below this.");
   o.clip = section.number("clip", o.clip, {0.0, 1.0},
                           "Statistical utilities count at most as much as this quantile of theirs.");
   o.cut_off =

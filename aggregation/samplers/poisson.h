@@ -1,7 +1,7 @@
 // PoissonSampler: every candidate takes part with the same probability q, independently of the others, so
 // that the size of a round varies and may be 0 (Poisson or Bernoulli sampling; the sampling of differentially
 // private federated averaging: McMahan et al., "Learning differentially private recurrent language models",
-// ICLR 2018, section 3). Exactly those drawn are waited for. Stateless: the choice depends on the request
+// ICLR 2018). Exactly those drawn are waited for. Stateless: the choice depends on the request
 // alone.
 // Cost: one random draw for each selected client and one more; with Weights::kInverse besides one pass over
 // the candidates.

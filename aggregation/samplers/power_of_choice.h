@@ -1,6 +1,6 @@
 // PowerOfChoiceSampler: d candidates are drawn in proportion to their samples, and of these the wanted
 // number with the highest loss are selected (Cho, Wang, Joshi, "Client selection in federated learning:
-// convergence analysis and power-of-choice selection strategies", arXiv:2010.01243, 2020, section 3). Of the
+// convergence analysis and power-of-choice selection strategies", arXiv:2010.01243, 2020). Of the
 // paper's three forms this is rpow-d: the loss is the mean training loss that the client reported with its
 // last accepted update, a client not heard of counts as one of infinite loss, ties go to the smaller client.
 // pow-d and cpow-d, for which all d are sent the model and report a fresh loss, are not offered.
