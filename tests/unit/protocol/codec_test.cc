@@ -192,7 +192,8 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.loss_rms = value; }));
   };
   CHECK(rms(-1e-9) == "update_offer: loss_rms is no finite number from 0 on");
-  CHECK(rms(std::numeric_limits<double>::infinity()) == "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(std::numeric_limits<double>::infinity()) ==
+        "update_offer: loss_rms is no finite number from 0 on");
   CHECK(rms(std::numeric_limits<double>::quiet_NaN()) ==
         "update_offer: loss_rms is no finite number from 0 on");
   CHECK(rms(0) == "accepted");
