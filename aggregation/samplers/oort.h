@@ -13,7 +13,7 @@
 // rounds is below that of the window before.
 // docs/algorithms/sampling.md says what is the paper's, what is its authors' code's and what is ours.
 // Losses and sample counts are the clients' word: who overstates them is preferred, up to the quantile.
-// Cost: O(candidates + K log K) a choice; about 72 bytes for each client that has ever delivered.
+// Cost: O(candidates + K log K) a choice; about 80 bytes for each client that has ever delivered.
 #pragma once
 
 #include <map>

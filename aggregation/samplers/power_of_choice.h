@@ -7,7 +7,7 @@
 // Relative: the paper draws the d one after the other without replacement; here they are a systematic sample
 // (systematic.h), whose inclusion probabilities p_i = min(1, tau n_i) are known exactly.
 // A client that states a high loss is preferred: losses are the clients' word.
-// Cost: O(candidates) a choice; about 48 bytes for each client that has ever delivered.
+// Cost: O(candidates) a choice; about 64 bytes for each client that has ever delivered.
 #pragma once
 
 #include <map>
