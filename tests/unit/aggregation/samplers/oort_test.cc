@@ -67,6 +67,17 @@ TEST_CASE("oort: the highest twentieth of the utilities counts no more than the 
     CHECK(utility[i] == std::min(static_cast<double>(i + 1), 39.0));
 }
 
+TEST_CASE("oort: few candidates of many known clients have their own records") {
+  OortSampler sampler({.time_quantile = 1});
+  std::vector<Told> told;
+  for (std::uint64_t i = 0; i < 100; ++i) told.push_back({i + 1, 1.0, 1, 1});
+  tell(sampler, told);
+  // Clients 0, 30 and 299, the last of which is not known; by client 3 i has told i + 1.
+  const std::vector<Candidate> few = {
+      {ClientId(0), SampleCount(1)}, {ClientId(30), SampleCount(1)}, {ClientId(299), SampleCount(1)}};
+  CHECK(sampler.utilities(few, RoundNumber(1)) == std::vector<double>{1, 11, 0});
+}
+
 TEST_CASE("oort: a part of 0.9 * 0.98^R is explored, and never less than a tenth") {
   const OortSampler sampler({});
   CHECK(sampler.exploration(RoundNumber(1)) == doctest::Approx(0.882));
