@@ -1,0 +1,51 @@
+// What the samplers' tests share: candidates, and the comparison of how often a sampler draws each of them
+// with the probability that it states.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "aggregation/samplers/sampler.h"
+
+namespace fedge::aggregation::test {
+
+// Clients 0, 3, 6 ... with these samples.
+inline std::vector<Candidate> candidates(const std::vector<std::uint64_t>& samples) {
+  std::vector<Candidate> result;
+  for (const std::uint64_t n : samples)
+    result.push_back({ClientId(static_cast<std::uint32_t>(3 * result.size())), SampleCount(n)});
+  return result;
+}
+
+inline std::vector<ClientId> clients_of(const std::vector<Selected>& selected) {
+  std::vector<ClientId> clients;
+  for (const Selected& choice : selected) clients.push_back(choice.client);
+  return clients;
+}
+
+// The worst unit's (c - T p)^2 / (T p (1 - p)), where c of T independent draws held it: chi-square with one
+// degree of freedom for each unit, however the units of one draw depend on each other. Infinite if a draw
+// held what was impossible or not what was certain.
+inline double worst_chi_square(const std::vector<double>& p, const std::vector<std::uint64_t>& counts,
+                               double draws) {
+  double worst = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const double expected = draws * p[i];
+    const double difference = static_cast<double>(counts[i]) - expected;
+    const double variance = expected * (1 - p[i]);
+    if (variance > 1e-9)
+      worst = std::max(worst, difference * difference / variance);
+    else if (std::abs(difference) > 1e-6)
+      return std::numeric_limits<double>::infinity();
+  }
+  return worst;
+}
+
+// Exceeded by a chi-square of one degree of freedom with p = 1e-5: by the worst of at most 50 units with
+// p <= 5e-4.
+inline constexpr double kCriticalChiSquare = 19.51;
+
+}  // namespace fedge::aggregation::test
