@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "aggregation/samplers/awpsp/aw_psp.h"
 #include "aggregation/samplers/optimal.h"
 #include "aggregation/samplers/uniform.h"
 
@@ -14,6 +15,13 @@ std::vector<double> Sampler::probabilities(std::span<const Participant> particip
 std::span<const SamplerKind> sampler_kinds() {
   static constexpr std::array kKinds = {
       SamplerKind{"uniform", "McMahan et al. 2017", "every set of clients is equally likely", read_uniform},
+      SamplerKind{"availability", "the baseline of AW-PSP", "by predicted availability alone",
+                  read_availability},
+      SamplerKind{
+          "aw_psp", "Behfar and Mortier 2026, arXiv:2604.16090",
+          "by availability, freshness, labels and correlated failures; greedy is the authors' code, weighted "
+          "our reconstruction of the paper",
+          read_aw_psp},
       SamplerKind{"optimal", "Chen, Horvath, Richtarik 2022; Dabaja and El-Azouzi 2026",
                   "those whose updates matter contribute, within a budget of upload", read_optimal},
   };
