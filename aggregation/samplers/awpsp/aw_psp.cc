@@ -14,6 +14,7 @@ constexpr std::uint32_t kOpenRounds = 16;  // a task without an end is given up 
 constexpr double kMaxLatency = 1e9;        // milliseconds
 constexpr double kUtilityRange = 1e3;      // of one client's to the mean, at most and at least
 constexpr float kMaxUtility = 1e30F;
+constexpr double kRiskRounding = 1e-6;  // risks are kept as floats
 
 double power(double base, double exponent) {
   if (exponent == 0) return 1;
@@ -192,7 +193,8 @@ double AwPspSampler::weighted_score(std::uint32_t client) const {
 
 std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
   const bool greedy = options_.selector != AwPspOptions::Selector::kWeighted;
-  const std::uint64_t probation = (std::uint64_t{1} << options_.probation) - 1;
+  // The rounds before this one.
+  const std::uint64_t probation = ((std::uint64_t{1} << options_.probation) - 1) << 1;
   std::vector<Unit> units(candidates.size());
   for (std::size_t k = 0; k < units.size(); ++k) {
     const std::uint32_t client = candidates[k].client.value();
@@ -210,7 +212,8 @@ std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
     }
     const double risk = client < risk_.size() ? double{risk_[client]} : 0.0;
     if (options_.risk == AwPspOptions::Risk::kSoft) unit.weight *= 1 - risk;
-    if (options_.risk == AwPspOptions::Risk::kHard && risk >= options_.correlation.threshold) unit.weight = 0;
+    if (options_.risk == AwPspOptions::Risk::kHard && risk + kRiskRounding >= options_.correlation.threshold)
+      unit.weight = 0;
   }
   return units;
 }
