@@ -172,12 +172,10 @@ void AwPspSampler::find_correlations() {
   CorrelationOptions options = options_.correlation;
   options.stream = stream_;
   const Correlations found = correlate(traces, options, options_.diversity);
-  risk_.assign(clients_.size(), 0.0F);
-  if (options_.diversity) cluster_.assign(clients_.size(), Correlations::kAlone);
-  for (std::size_t k = 0; k < traces.size(); ++k) {
-    risk_[by_latency_[k]] = static_cast<float>(found.risk[k]);
-    if (options_.diversity) cluster_[by_latency_[k]] = found.cluster[k];
-  }
+  shared_.assign(clients_.size(), {});
+  for (std::size_t k = 0; k < traces.size(); ++k)
+    shared_[by_latency_[k]] = {static_cast<float>(found.risk[k]),
+                               options_.diversity ? found.cluster[k] : Correlations::kAlone};
 }
 
 double AwPspSampler::weighted_score(std::uint32_t client) const {
@@ -200,7 +198,8 @@ std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
     const std::uint32_t client = candidates[k].client.value();
     const Client& state = clients_[client];
     Unit& unit = units[k];
-    if (client < cluster_.size()) unit.cluster = cluster_[client];
+    const Shared shared = client < shared_.size() ? shared_[client] : Shared{};
+    unit.cluster = shared.cluster;
     if (state.past.chronic) continue;
     if (greedy) {
       const double fresh = freshness(round_, state.last_selected);
@@ -210,7 +209,7 @@ std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
     } else {
       unit.weight = unit.spare = weighted_score(client);
     }
-    const double risk = client < risk_.size() ? double{risk_[client]} : 0.0;
+    const double risk = shared.risk;
     if (options_.risk == AwPspOptions::Risk::kSoft) unit.weight *= 1 - risk;
     if (options_.risk == AwPspOptions::Risk::kHard && risk + kRiskRounding >= options_.correlation.threshold)
       unit.weight = 0;
@@ -266,7 +265,7 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
 
 std::size_t AwPspSampler::state_bytes() const {
   return clients_.size() * sizeof(Client) + labels_.size() * sizeof(LabelSet) +
-         (by_latency_.size() + risk_.size() + cluster_.size()) * 4;
+         by_latency_.size() * sizeof(std::uint32_t) + shared_.size() * sizeof(Shared);
 }
 
 }  // namespace fedge::aggregation

@@ -84,6 +84,11 @@ class AwPspSampler final : public Sampler {
     RoundNumber last_selected;
   };
   static_assert(sizeof(Client) == 64, "the header states it");
+  // Of failures, with its neighbours.
+  struct Shared {
+    float risk = 0;
+    std::uint32_t cluster = Correlations::kAlone;
+  };
   using Candidates = std::span<const Candidate>;
 
   void grow(std::size_t clients);
@@ -103,8 +108,7 @@ class AwPspSampler final : public Sampler {
   std::vector<LabelSet> labels_;
   std::vector<std::uint32_t> by_latency_;  // those who have said theirs
   bool order_is_old_ = false;
-  std::vector<float> risk_;
-  std::vector<std::uint32_t> cluster_;
+  std::vector<Shared> shared_;
   double samples_ = 0;       // of all known clients
   double mean_utility_ = 0;  // of those who have one
   LabelSet covered_;         // by those selected in this round, and

@@ -1,8 +1,6 @@
 #include "aggregation/samplers/awpsp/correlation.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 
 #include "core/check.h"
@@ -10,10 +8,52 @@
 namespace fedge::aggregation {
 namespace {
 
+// std::popcount is a call where the instruction set is the oldest.
+int ones(std::uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555;
+  x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+  x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
+  return static_cast<int>(x * 0x0101010101010101 >> 56);
+}
+
 // The rounds that both were known in, as low bits.
 std::uint64_t common_rounds(const Trace& a, const Trace& b) {
   const unsigned rounds = std::min(a.rounds, b.rounds);
   return rounds >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << rounds) - 1;
+}
+
+// Of those rounds: all, those with a down, with b down, with both down, with both failed.
+struct Counts {
+  int n = 0;
+  int x = 0;
+  int y = 0;
+  int both_down = 0;
+  int both_failed = 0;
+
+  // n^2 times the covariance, and n^4 times the product of the variances. Being down correlates as being up.
+  int covariance() const { return n * both_down - x * y; }
+  int variances() const { return (n * x - x * x) * (n * y - y * y); }
+  double correlation() const {
+    return variances() == 0 ? 0.0 : covariance() / std::sqrt(static_cast<double>(variances()));
+  }
+  double co_failure() const { return n == 0 ? 0.0 : static_cast<double>(both_failed) / n; }
+  // max(c, f, 0). Who never failed together was never down together either: then neither is above 0.
+  double score() const {
+    return both_failed == 0 ? 0.0 : std::clamp(std::max(correlation(), co_failure()), 0.0, 1.0);
+  }
+  // Whether the score is at least the threshold, which is above 0; without a root, and without a branch that
+  // nobody could foresee.
+  bool reaches(double threshold) const {
+    const double c = covariance();
+    const bool correlated = (c > 0) & (c * c >= threshold * threshold * variances());
+    return (n > 0) & (correlated | (both_failed >= threshold * n));
+  }
+};
+
+Counts count(const Trace& a, const Trace& b) {
+  const std::uint64_t rounds = common_rounds(a, b);
+  return {ones(rounds), ones(a.down & rounds), ones(b.down & rounds), ones(a.down & b.down & rounds),
+          ones(a.failed & b.failed & rounds)};
 }
 
 bool is_flipped(const Trace& a, const Trace& b, const CorrelationOptions& options) {
@@ -29,10 +69,14 @@ class NearestFirst {
 
   // Past the end if there is none left.
   std::size_t next() {
-    const bool has_below = below_ > 0;
-    const bool has_above = above_ < traces_.size();
-    if (has_below && (!has_above || distance(below_ - 1) <= distance(above_))) return --below_;
-    return has_above ? above_++ : traces_.size();
+    if (below_ == 0) return above_ < traces_.size() ? above_++ : traces_.size();
+    if (above_ == traces_.size()) return --below_;
+    // Which side is nearer is a matter of chance: no branch.
+    const std::size_t down = distance(below_ - 1) <= distance(above_) ? 1 : 0;
+    below_ -= down;
+    const std::size_t found = above_ - down * (above_ - below_);
+    above_ += 1 - down;
+    return found;
   }
 
  private:
@@ -55,6 +99,8 @@ class Components {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
   }
+  // Whether it is known without a search that they are.
+  bool joined(std::size_t a, std::size_t b) const { return parent_[a] == parent_[b]; }
   // The smaller root stays one, so that names do not depend on the order of the pairs.
   void join(std::size_t a, std::size_t b) {
     const std::uint32_t x = root(static_cast<std::uint32_t>(a));
@@ -80,30 +126,13 @@ class Components {
 
 }  // namespace
 
-double availability_correlation(const Trace& a, const Trace& b) {
-  const std::uint64_t rounds = common_rounds(a, b);
-  // The correlation of being down is that of being up.
-  const int n = std::popcount(rounds);
-  const int x = std::popcount(a.down & rounds);
-  const int y = std::popcount(b.down & rounds);
-  const int both = std::popcount(a.down & b.down & rounds);
-  const int spread = (n * x - x * x) * (n * y - y * y);
-  return spread == 0 ? 0.0 : (n * both - x * y) / std::sqrt(static_cast<double>(spread));
-}
+double availability_correlation(const Trace& a, const Trace& b) { return count(a, b).correlation(); }
 
-double co_failure(const Trace& a, const Trace& b) {
-  const std::uint64_t rounds = common_rounds(a, b);
-  if (rounds == 0) return 0;
-  return static_cast<double>(std::popcount(a.failed & b.failed & rounds)) / std::popcount(rounds);
-}
+double co_failure(const Trace& a, const Trace& b) { return count(a, b).co_failure(); }
 
 double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& options) {
-  double score = 0;
-  // Who never failed together was never down together either: neither score is above 0.
-  if ((a.failed & b.failed & common_rounds(a, b)) != 0)
-    score = std::clamp(std::max(availability_correlation(a, b), co_failure(a, b)), 0.0, 1.0);
-  if (options.noise > 0 && is_flipped(a, b, options)) score = 1 - score;
-  return score;
+  const double score = count(a, b).score();
+  return options.noise > 0 && is_flipped(a, b, options) ? 1 - score : score;
 }
 
 std::vector<std::size_t> neighbours_of(std::span<const Trace> traces, std::size_t place, std::size_t count) {
@@ -116,6 +145,17 @@ std::vector<std::size_t> neighbours_of(std::span<const Trace> traces, std::size_
 
 Correlations correlate(std::span<const Trace> traces, const CorrelationOptions& options, bool clusters) {
   FEDGE_CHECK(options.noise == 0 || options.stream, "noise needs a stream");
+  FEDGE_CHECK(options.threshold > 0, "whoever has nothing in common is flagged with nobody");
+  std::vector<std::uint8_t> downs(traces.size());
+  for (std::size_t i = 0; i < traces.size(); ++i) downs[i] = static_cast<std::uint8_t>(ones(traces[i].down));
+  // As count(), from what is known of the two where they have been known for equally long, as most have.
+  const auto counts = [&](std::size_t i, std::size_t j) -> Counts {
+    const Trace& a = traces[i];
+    const Trace& b = traces[j];
+    if (a.rounds != b.rounds) return count(a, b);
+    return {a.rounds, downs[i], downs[j], ones(a.down & b.down), ones(a.failed & b.failed)};
+  };
+  const bool noisy = options.noise > 0;
   Correlations result;
   result.risk.assign(traces.size(), 0.0);
   Components components(clusters ? traces.size() : 0);
@@ -125,10 +165,14 @@ Correlations correlate(std::span<const Trace> traces, const CorrelationOptions& 
     for (std::size_t k = 0; k < options.neighbours; ++k) {
       const std::size_t j = nearest.next();
       if (j == traces.size()) break;
-      if (!clusters && !traces[j].failed_now) continue;
-      const double score = pair_score(traces[i], traces[j], options);
-      if (traces[j].failed_now) safe *= 1 - score;
-      if (clusters && score >= options.threshold) components.join(i, j);
+      const bool failed = traces[j].failed_now;
+      if (failed || (noisy && clusters)) {
+        const double score = noisy ? pair_score(traces[i], traces[j], options) : counts(i, j).score();
+        if (failed) safe *= 1 - score;
+        if (clusters && score >= options.threshold) components.join(i, j);
+      } else if (clusters && !components.joined(i, j) && counts(i, j).reaches(options.threshold)) {
+        components.join(i, j);
+      }
     }
     result.risk[i] = 1 - safe;
   }
