@@ -59,9 +59,9 @@ std::vector<double> capped_proportional(std::span<const double> weights, std::si
   const auto top = order.begin() + static_cast<std::ptrdiff_t>(m);
   std::nth_element(order.begin(), top - 1, order.end(), larger);
   std::sort(order.begin(), top, larger);
-  std::sort(top, order.end());
   std::vector<double> sum(m + 1);  // of all weights but the so many largest
-  sum[m] = std::accumulate(top, order.end(), 0.0, [&](double s, std::size_t i) { return s + weights[i]; });
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (larger(order[m - 1], i)) sum[m] += weights[i];
   for (std::size_t k = m; k > 0; --k) sum[k - 1] = sum[k] + weights[order[k - 1]];
   std::size_t certain = 0;
   while (certain + 1 < m && static_cast<double>(m - certain) * weights[order[certain]] >= sum[certain])
@@ -79,7 +79,7 @@ std::vector<std::size_t> systematic_sample(std::span<const double> probabilities
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
     FEDGE_CHECK(probabilities[i] >= 0 && probabilities[i] <= 1, "a probability is from 0 to 1");
-    const auto p = static_cast<std::uint64_t>(std::llround(std::ldexp(probabilities[i], kInclusionBits)));
+    const auto p = static_cast<std::uint64_t>(std::llround(probabilities[i] * static_cast<double>(kOne)));
     if (p == kOne) drawn.push_back(i);
     if (p == 0 || p == kOne) continue;
     units.push_back({i, p});

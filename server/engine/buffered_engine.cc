@@ -60,6 +60,10 @@ void BufferedEngine::on(const ClientLeft& left, const StepContext& context, std:
   assign(context, effects);
 }
 
+void BufferedEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
+  deciders_.sampler->describe(described.client, described.record);
+}
+
 void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     const auto late = task++;

@@ -30,6 +30,9 @@ std::optional<Time> RoundEngine::next_deadline() const {
 void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kCollecting || context.now < deadline_) return;
   if (!drawn_ && count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
+  for (const auto& [client, task] : tasks_)
+    if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching)
+      deciders_.sampler->remember({.client = client, .round = round_});
   close("deadline", effects);
 }
 
@@ -58,6 +61,10 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
   const auto task = tasks_.find(left.client);
   if (active_task(left.client, round_) == nullptr || task->second.state == TaskState::kDone) return;
   lose(left.client, TaskState::kLost, "connection lost", context, effects);
+}
+
+void RoundEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
+  deciders_.sampler->describe(described.client, described.record);
 }
 
 std::optional<Error> RoundEngine::objection(ClientId client, const protocol::UpdateOffer& offer) const {

@@ -48,6 +48,7 @@ class RoundEngine final : public RunEngine {
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
   void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
+  void on(const Described&, const StepContext&, std::vector<Effect>&);
   void on(const Offered&, const StepContext&, std::vector<Effect>&);
   void on(const Stored&, const StepContext&, std::vector<Effect>&);
   void on(const Damaged&, const StepContext&, std::vector<Effect>&);

@@ -11,7 +11,8 @@ namespace fedge::server {
 std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
   std::vector<aggregation::Candidate> result;
   for (const auto& [client, arrived] : present_)
-    if (!without_task || !tasks_.contains(client)) result.push_back({client, arrived.samples});
+    if (!without_task || !tasks_.contains(client))
+      result.push_back({client, std::min(arrived.samples, rules_.max_samples)});
   return result;
 }
 

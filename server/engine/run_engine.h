@@ -18,6 +18,7 @@
 #include "core/event.h"
 #include "core/ids.h"
 #include "core/node.h"
+#include "core/node_record.h"
 #include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
 
@@ -58,6 +59,11 @@ class RunEngine {
   struct ClientLeft {
     ClientId client;
   };
+  // What an enrolled client says about itself in the directory; it need not be connected.
+  struct Described {
+    ClientId client;
+    NodeRecord record;
+  };
   struct Offered {
     ClientId client;
     protocol::UpdateOffer offer;
@@ -83,8 +89,8 @@ class RunEngine {
   struct Stop {
     std::string reason;
   };
-  using Input =
-      std::variant<Expired, ClientArrived, ClientLeft, Offered, Stored, Damaged, Failed, Committed, Stop>;
+  using Input = std::variant<Expired, ClientArrived, ClientLeft, Described, Offered, Stored, Damaged, Failed,
+                             Committed, Stop>;
 
   // --- effects ---
   // Send a TrainRequest for the current model with these ranges.

@@ -164,7 +164,9 @@ void AwPspSampler::find_correlations() {
   if (order_is_old_) sort_by_latency();
   if (by_latency_.empty()) return;
   std::vector<Trace> traces(by_latency_.size());
+  constexpr std::size_t kAhead = 16;  // neighbours in latency lie anywhere in memory
   for (std::size_t k = 0; k < traces.size(); ++k) {
+    if (k + kAhead < traces.size()) __builtin_prefetch(&clients_[by_latency_[k + kAhead]]);
     const Client& state = clients_[by_latency_[k]];
     traces[k] = {state.past.down, state.past.failed, by_latency_[k],
                  state.latency,   state.past.rounds, failed_now(state.past)};

@@ -61,33 +61,30 @@ bool is_flipped(const Trace& a, const Trace& b, const CorrelationOptions& option
   return options.stream->fork("flip", first, second).uniform() < options.noise;
 }
 
-// The nearest neighbours of a place one after another: `below` and `above` are the next ones on either side.
-class NearestFirst {
+// In order of latency the nearest clients and the one they are near to are consecutive, and the next one's do
+// not begin earlier. Slides to those of `place`; of two equally near ones the lower is in.
+class Window {
  public:
-  NearestFirst(std::span<const Trace> traces, std::size_t place)
-      : traces_(traces), place_(place), below_(place), above_(place + 1) {}
+  Window(std::span<const Trace> traces, std::size_t neighbours)
+      : traces_(traces), neighbours_(std::min(neighbours, std::max<std::size_t>(traces.size(), 1) - 1)) {}
 
-  // Past the end if there is none left.
-  std::size_t next() {
-    if (below_ == 0) return above_ < traces_.size() ? above_++ : traces_.size();
-    if (above_ == traces_.size()) return --below_;
-    // Which side is nearer is a matter of chance: no branch.
-    const std::size_t down = distance(below_ - 1) <= distance(above_) ? 1 : 0;
-    below_ -= down;
-    const std::size_t found = above_ - down * (above_ - below_);
-    above_ += 1 - down;
-    return found;
+  void slide_to(std::size_t place) {
+    begin_ = std::max(begin_, place - std::min(place, neighbours_));
+    begin_ = std::min(begin_, traces_.size() - neighbours_ - 1);
+    while (begin_ < place && end() < traces_.size() && distance(place, end()) < distance(place, begin_))
+      ++begin_;
   }
+  std::size_t begin() const { return begin_; }
+  std::size_t end() const { return begin_ + neighbours_ + 1; }
 
  private:
-  float distance(std::size_t other) const {
-    return std::abs(traces_[other].latency - traces_[place_].latency);
+  double distance(std::size_t a, std::size_t b) const {
+    return std::abs(double{traces_[a].latency} - double{traces_[b].latency});
   }
 
   std::span<const Trace> traces_;
-  std::size_t place_;
-  std::size_t below_;
-  std::size_t above_;
+  std::size_t neighbours_;
+  std::size_t begin_ = 0;
 };
 
 class Components {
@@ -99,8 +96,6 @@ class Components {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
   }
-  // Whether it is known without a search that they are.
-  bool joined(std::size_t a, std::size_t b) const { return parent_[a] == parent_[b]; }
   // The smaller root stays one, so that names do not depend on the order of the pairs.
   void join(std::size_t a, std::size_t b) {
     const std::uint32_t x = root(static_cast<std::uint32_t>(a));
@@ -137,9 +132,10 @@ double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& opti
 
 std::vector<std::size_t> neighbours_of(std::span<const Trace> traces, std::size_t place, std::size_t count) {
   std::vector<std::size_t> result;
-  NearestFirst nearest(traces, place);
-  for (std::size_t at = nearest.next(); at < traces.size() && result.size() < count; at = nearest.next())
-    result.push_back(at);
+  Window window(traces, count);
+  window.slide_to(place);
+  for (std::size_t j = window.begin(); j < window.end(); ++j)
+    if (j != place) result.push_back(j);
   return result;
 }
 
@@ -159,20 +155,22 @@ Correlations correlate(std::span<const Trace> traces, const CorrelationOptions& 
   Correlations result;
   result.risk.assign(traces.size(), 0.0);
   Components components(clusters ? traces.size() : 0);
+  std::vector<std::uint32_t> window_end(clusters ? traces.size() : 0);
+  Window window(traces, options.neighbours);
   for (std::size_t i = 0; i < traces.size(); ++i) {
-    NearestFirst nearest(traces, i);
+    window.slide_to(i);
+    if (clusters) window_end[i] = static_cast<std::uint32_t>(window.end());
+    const bool there = (traces[i].down & 1) == 0;
     double safe = 1;
-    for (std::size_t k = 0; k < options.neighbours; ++k) {
-      const std::size_t j = nearest.next();
-      if (j == traces.size()) break;
-      const bool failed = traces[j].failed_now;
-      if (failed || (noisy && clusters)) {
-        const double score = noisy ? pair_score(traces[i], traces[j], options) : counts(i, j).score();
-        if (failed) safe *= 1 - score;
-        if (clusters && score >= options.threshold) components.join(i, j);
-      } else if (clusters && !components.joined(i, j) && counts(i, j).reaches(options.threshold)) {
+    for (std::size_t j = window.begin(); j < window.end(); ++j) {
+      if (j == i) continue;
+      if (there && traces[j].failed_now)
+        safe *= 1 - (noisy ? pair_score(traces[i], traces[j], options) : counts(i, j).score());
+      // A pair that are neighbours of each other has been looked at already.
+      if (!clusters || (j < i && window_end[j] > i)) continue;
+      if (noisy ? pair_score(traces[i], traces[j], options) >= options.threshold
+                : counts(i, j).reaches(options.threshold))
         components.join(i, j);
-      }
     }
     result.risk[i] = 1 - safe;
   }

@@ -15,7 +15,7 @@
 
 namespace fedge::aggregation {
 
-// What a comparison needs of a client. 32 bytes.
+// What a comparison needs of a client. 32 bytes. Bits of rounds before it was known are 0.
 struct Trace {
   std::uint64_t down = 0;    // bit k: it was not there k rounds ago
   std::uint64_t failed = 0;  // bit k: it was not there or did not deliver k rounds ago
@@ -41,14 +41,14 @@ double co_failure(const Trace& a, const Trace& b);
 // rho = clamp(max(c, f), 0, 1), with noise where there is any.
 double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& options);
 
-// `traces` is sorted by latency and then client. The places of the clients nearest in latency to
-// the one at `place`, nearest first, of two equally near ones the one of lower latency. Fewer than
-// options.neighbours only if there are no more.
+// `traces` is sorted by latency and then client. The places of the `count` clients nearest in latency to the
+// one at `place`, ascending; of two equally near ones the lower. Fewer only if there are no more.
 std::vector<std::size_t> neighbours_of(std::span<const Trace> traces, std::size_t place, std::size_t count);
 
 struct Correlations {
   static constexpr std::uint32_t kAlone = 0xffffffff;
-  // By place: 1 - product over the neighbours j that have failed of (1 - rho_ij). 0 without any.
+  // By place: 1 - product over the neighbours j that have failed of (1 - rho_ij). 0 without any, and for
+  // those who are not there themselves.
   std::vector<double> risk;
   // By place: a number that a client has in common with those that it fails together with: the connected
   // components of pairs with rho_ij >= threshold. kAlone if there are none. Empty if not asked for.

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "aggregation/samplers/awpsp/aw_psp.h"
-#include "tests/unit/aggregation/awpsp_reference.h"
-#include "tests/unit/aggregation/sampling.h"
+#include "tests/unit/aggregation/samplers/awpsp_reference.h"
+#include "tests/unit/aggregation/samplers/sampling.h"
 
 namespace fedge::aggregation {
 namespace {

@@ -44,6 +44,32 @@ inline double worst_chi_square(const std::vector<double>& p, const std::vector<s
   return worst;
 }
 
+struct Frequencies {
+  std::vector<double> stated;         // inclusion, by the candidates' places; 0 if never drawn
+  std::vector<std::uint64_t> counts;  // how often drawn
+  bool steady = true;                 // every draw stated the same
+};
+
+// Draws many times from the same state, with the streams Rng(seed).fork("sample", i).
+inline Frequencies draw_often(Sampler& sampler, const SelectionRequest& request, std::uint64_t draws) {
+  Frequencies result{std::vector<double>(request.candidates.size()),
+                     std::vector<std::uint64_t>(request.candidates.size())};
+  SelectionRequest draw = request;
+  for (std::uint64_t i = 0; i < draws; ++i) {
+    draw.rng = request.rng.fork("sample", i);
+    for (const Selected& choice : sampler.select(draw)) {
+      const std::size_t place = choice.client.value() / 3;
+      if (result.counts[place]++ > 0 && result.stated[place] != choice.inclusion) result.steady = false;
+      result.stated[place] = choice.inclusion;
+    }
+  }
+  return result;
+}
+
+inline double worst_chi_square(const Frequencies& frequencies, std::uint64_t draws) {
+  return worst_chi_square(frequencies.stated, frequencies.counts, static_cast<double>(draws));
+}
+
 // Exceeded by a chi-square of one degree of freedom with p = 1e-5: by the worst of at most 50 units with
 // p <= 5e-4.
 inline constexpr double kCriticalChiSquare = 19.51;

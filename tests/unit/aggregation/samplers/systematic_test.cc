@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "tests/unit/aggregation/sampling.h"
+#include "tests/unit/aggregation/samplers/sampling.h"
 
 namespace fedge::aggregation {
 namespace {

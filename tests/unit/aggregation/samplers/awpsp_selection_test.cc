@@ -10,7 +10,7 @@
 
 #include "aggregation/samplers/awpsp/correlation.h"
 #include "aggregation/samplers/awpsp/selection.h"
-#include "tests/unit/aggregation/sampling.h"
+#include "tests/unit/aggregation/samplers/sampling.h"
 
 namespace fedge::aggregation {
 namespace {
