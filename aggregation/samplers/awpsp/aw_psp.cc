@@ -174,6 +174,7 @@ void AwPspSampler::find_correlations() {
   CorrelationOptions options = options_.correlation;
   options.stream = stream_;
   const Correlations found = correlate(traces, options, options_.diversity);
+  largest_cluster_ = found.largest;
   shared_.assign(clients_.size(), {});
   for (std::size_t k = 0; k < traces.size(); ++k)
     shared_[by_latency_[k]] = {static_cast<float>(found.risk[k]),
@@ -220,16 +221,24 @@ std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
 }
 
 std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<const Unit> units,
-                                              std::size_t count) const {
-  if (options_.selector == AwPspOptions::Selector::kGreedy)
-    return best_units(units, count, options_.diversity);
+                                              const SelectionRequest& request, std::vector<double>& p) const {
+  const std::size_t m = request.count;
+  // A cluster of at most half has nothing to exceed.
+  const bool guard = options_.diversity && largest_cluster_ > (m + 1) / 2;
+  if (options_.selector == AwPspOptions::Selector::kWeighted) {
+    Rng rng = request.rng;
+    p = inclusion_probabilities(units, m, guard);
+    return guarded_sample({units, p, m, guard}, rng);
+  }
+  p.assign(units.size(), 1.0);
+  if (options_.selector == AwPspOptions::Selector::kGreedy) return best_units(units, m, guard);
   std::vector<LabelSet> labels;
   std::vector<double> fresh;
   for (const Candidate& candidate : candidates) {
     fresh.push_back(freshness(round_, clients_[candidate.client.value()].last_selected));
     if (!labels_.empty()) labels.push_back(labels_[candidate.client.value()]);
   }
-  return most_covering_units({units, labels, fresh, count, options_.diversity});
+  return most_covering_units({units, labels, fresh, m, guard});
 }
 
 std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
@@ -240,19 +249,12 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
   if (request.round != round_) begin_round(request, candidates);
   const std::vector<Unit> units = units_of(candidates);
   std::vector<double> p;
-  std::vector<std::size_t> places;
-  if (options_.selector == AwPspOptions::Selector::kWeighted) {
-    Rng rng = request.rng;
-    p = inclusion_probabilities(units, request.count, options_.diversity);
-    places = guarded_sample({units, p, request.count, options_.diversity}, rng);
-  } else {
-    places = choose(candidates, units, request.count);
-  }
+  const std::vector<std::size_t> places = choose(candidates, units, request, p);
   std::vector<Selected> chosen;
   for (const std::size_t place : places) {
     const ClientId client = candidates[place].client;
     Client& state = clients_[client.value()];
-    Selected choice{client, p.empty() ? 1.0 : p[place], arrival_chance(state.past, options_.predictor)};
+    Selected choice{client, p[place], arrival_chance(state.past, options_.predictor)};
     if (options_.inverse_probability && samples_ > 0)
       choice.coefficient =
           state.samples / samples_ *

@@ -98,8 +98,9 @@ class AwPspSampler final : public Sampler {
   void sort_by_latency();
   std::vector<Unit> units_of(Candidates candidates) const;
   double weighted_score(std::uint32_t client) const;
+  // The places of the chosen candidates, and the inclusion probability of every candidate.
   std::vector<std::size_t> choose(Candidates candidates, std::span<const Unit> units,
-                                  std::size_t count) const;
+                                  const SelectionRequest& request, std::vector<double>& p) const;
 
   AwPspOptions options_;
   std::optional<Rng> stream_;  // the sampler's own: that of its first request
@@ -109,6 +110,7 @@ class AwPspSampler final : public Sampler {
   std::vector<std::uint32_t> by_latency_;  // those who have said theirs
   bool order_is_old_ = false;
   std::vector<Shared> shared_;
+  std::size_t largest_cluster_ = 0;
   double samples_ = 0;       // of all known clients
   double mean_utility_ = 0;  // of those who have one
   LabelSet covered_;         // by those selected in this round, and

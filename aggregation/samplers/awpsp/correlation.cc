@@ -102,17 +102,20 @@ class Components {
     const std::uint32_t y = root(static_cast<std::uint32_t>(b));
     parent_[std::max(x, y)] = std::min(x, y);
   }
-  // By element: its root, or kAlone.
-  std::vector<std::uint32_t> names() {
-    std::vector<bool> shared(parent_.size());
-    for (std::uint32_t i = 0; i < parent_.size(); ++i)
-      if (const std::uint32_t top = root(i); top != i) shared[top] = true;
-    std::vector<std::uint32_t> result(parent_.size());
+  // Whether it is known without a search that they are.
+  bool joined(std::size_t a, std::size_t b) const { return parent_[a] == parent_[b]; }
+  // Fills in clusters and the size of the largest. Parents come before their children.
+  void name(Correlations& result) {
+    std::vector<std::uint32_t> sizes(parent_.size());
     for (std::uint32_t i = 0; i < parent_.size(); ++i) {
-      const std::uint32_t top = root(i);
-      result[i] = shared[top] ? top : Correlations::kAlone;
+      parent_[i] = parent_[parent_[i]];
+      ++sizes[parent_[i]];
     }
-    return result;
+    for (std::uint32_t& root : parent_) {
+      result.largest = std::max<std::size_t>(result.largest, sizes[root]);
+      if (sizes[root] == 1) root = Correlations::kAlone;
+    }
+    result.cluster = std::move(parent_);
   }
 
  private:
@@ -167,14 +170,14 @@ Correlations correlate(std::span<const Trace> traces, const CorrelationOptions& 
       if (there && traces[j].failed_now)
         safe *= 1 - (noisy ? pair_score(traces[i], traces[j], options) : counts(i, j).score());
       // A pair that are neighbours of each other has been looked at already.
-      if (!clusters || (j < i && window_end[j] > i)) continue;
+      if (!clusters || (j < i && window_end[j] > i) || components.joined(i, j)) continue;
       if (noisy ? pair_score(traces[i], traces[j], options) >= options.threshold
                 : counts(i, j).reaches(options.threshold))
         components.join(i, j);
     }
     result.risk[i] = 1 - safe;
   }
-  if (clusters) result.cluster = components.names();
+  if (clusters) components.name(result);
   return result;
 }
 

@@ -53,6 +53,7 @@ struct Correlations {
   // By place: a number that a client has in common with those that it fails together with: the connected
   // components of pairs with rho_ij >= threshold. kAlone if there are none. Empty if not asked for.
   std::vector<std::uint32_t> cluster;
+  std::size_t largest = 0;  // members of the largest cluster, 1 if all are alone; 0 if not asked for
 };
 
 // Sorted as above; at most 2^32 - 1.

@@ -31,9 +31,8 @@ void read_weights(config::Reader& section, AwPspOptions& options) {
           "weights", {"samples", "ipw"}, 0,
           "samples: the aggregator weighs updates as it does; ipw: by samples and inversely to the "
           "probability to be selected and to deliver; who does not deliver counts as zeros.") == 1;
-  options.max_coefficient =
-      section.number("max_coefficient", options.max_coefficient, {1, 1e6},
-                     "ipw: the inverse probability counts at most as this (c_max).");
+  options.max_coefficient = section.number("max_coefficient", options.max_coefficient, {1, 1e6},
+                                           "ipw: the inverse probability counts at most as this (c_max).");
   if (options.inverse_probability && options.selector != AwPspOptions::Selector::kWeighted)
     section.fail("weights", "\"ipw\" needs selector = \"weighted\": a greedy choice has no probabilities");
   if (options.inverse_probability && options.predictor.horizon != 1)

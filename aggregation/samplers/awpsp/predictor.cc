@@ -86,11 +86,10 @@ double predicted_chance(const Availability& state, const PredictorOptions& optio
     const int rounds = std::min<int>(state.rounds, Availability::kMeanWindow);
     return window_prediction(results_mean(state), mean_of(~state.down, rounds));
   }
-  const double stay = chance_to_stay(state);
-  const double come_back = chance_to_return(state);
   const bool there = (state.down & 1) == 0;
-  const double live = options.horizon == 1 ? (there ? stay : come_back)
-                                           : steps_ahead(stay, come_back, there ? 1.0 : 0.0, options.horizon);
+  const double live = options.horizon == 1 ? (there ? chance_to_stay(state) : chance_to_return(state))
+                                           : steps_ahead(chance_to_stay(state), chance_to_return(state),
+                                                         there ? 1.0 : 0.0, options.horizon);
   return live * arrival_chance(state, options);
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <map>
+#include <utility>
 
 #include "aggregation/samplers/awpsp/correlation.h"
 #include "aggregation/samplers/systematic.h"
@@ -13,7 +13,6 @@ namespace fedge::aggregation {
 namespace {
 
 using Places = std::vector<std::uint32_t>;
-using Better = std::function<bool(std::uint32_t, std::uint32_t)>;
 constexpr std::uint32_t kAlone = Correlations::kAlone;
 
 std::size_t half_of(std::size_t m) { return (m + 1) / 2; }
@@ -227,6 +226,7 @@ class Buckets {
   std::vector<std::uint32_t> hit_index_;  // by bucket
 };
 
+template <class Better>
 void take_best(Places& places, std::size_t count, const Better& better) {
   if (count >= places.size()) return;
   std::nth_element(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(count), places.end(), better);
@@ -249,6 +249,7 @@ struct Taking {
 
 // The best ones, as many of a cluster as the limit allows. It binds at most one cluster: two that exceed
 // half of all would be more than all.
+template <class Better>
 Places take_guarded(std::span<const Unit> units, const Taking& taking, const Better& better) {
   Places chosen = taking.places;
   take_best(chosen, taking.count, better);

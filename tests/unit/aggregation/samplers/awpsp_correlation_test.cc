@@ -191,6 +191,9 @@ TEST_CASE("aw_psp correlation: clusters are the connected components of flagged 
             changed = true;
           }
     }
+    std::ptrdiff_t largest = 0;
+    for (const std::size_t one : name) largest = std::max(largest, std::count(name.begin(), name.end(), one));
+    CHECK(found.largest == static_cast<std::size_t>(largest));
     for (std::size_t i = 0; i < traces.size(); ++i) {
       CHECK((found.cluster[i] == Correlations::kAlone) ==
             (std::count(name.begin(), name.end(), name[i]) == 1));
