@@ -169,8 +169,10 @@ Correlations correlate(std::span<const Trace> traces, const CorrelationOptions& 
       if (j == i) continue;
       if (there && traces[j].failed_now)
         safe *= 1 - (noisy ? pair_score(traces[i], traces[j], options) : counts(i, j).score());
-      // A pair that are neighbours of each other has been looked at already.
-      if (!clusters || (j < i && window_end[j] > i) || components.joined(i, j)) continue;
+      if (!clusters) continue;
+      // Two that are neighbours of each other have been looked at already; above i the ends are still 0.
+      const bool seen = window_end[j] > i;
+      if (static_cast<int>(seen) | static_cast<int>(components.joined(i, j))) continue;
       if (noisy ? pair_score(traces[i], traces[j], options) >= options.threshold
                 : counts(i, j).reaches(options.threshold))
         components.join(i, j);
