@@ -10,7 +10,7 @@ namespace fedge::aggregation {
 namespace {
 
 constexpr std::uint64_t kOne = std::uint64_t{1} << kInclusionBits;
-constexpr std::size_t kMaxUnits = std::size_t{1} << 23;  // their probabilities add up without wrapping
+constexpr std::size_t kMaxUnits = (std::size_t{1} << 24) - 1;  // their probabilities add up without wrapping
 
 // A unit whose inclusion is a matter of chance.
 struct Unit {
@@ -73,7 +73,7 @@ std::vector<double> capped_proportional(std::span<const double> weights, std::si
 }
 
 std::vector<std::size_t> systematic_sample(std::span<const double> probabilities, Rng& rng) {
-  FEDGE_CHECK(probabilities.size() <= kMaxUnits, "a systematic sample is of at most 2^23 units");
+  FEDGE_CHECK(probabilities.size() <= kMaxUnits, "a systematic sample is of fewer than 2^24 units");
   std::vector<std::size_t> drawn;
   std::vector<Unit> units;
   std::uint64_t sum = 0;

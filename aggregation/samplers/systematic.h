@@ -22,7 +22,7 @@ inline constexpr int kInclusionBits = 40;
 std::vector<double> capped_proportional(std::span<const double> weights, std::size_t m);
 
 // The places of the drawn units, ascending. Unit i is drawn with probability p_i (to 2^-40); p in
-// [0, 1], at most 2^23 of them. With c the cumulative sums of p in a random order of the units and U
+// [0, 1], fewer than 2^24 of them. With c the cumulative sums of p in a random order of the units and U
 // uniform in [0, 1), unit i is drawn if some integer plus U lies in [c_{i-1}, c_i). If the sum of p is an
 // integer, to within rounding, so many are drawn; otherwise that rounded up or down. One draw from `rng` for
 // each p that is neither 0 nor 1, and one more. O(N).

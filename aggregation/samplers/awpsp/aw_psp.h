@@ -60,7 +60,7 @@ double freshness(RoundNumber now, RoundNumber last);
 
 class AwPspSampler final : public Sampler {
  public:
-  static constexpr std::uint32_t kMaxClients = 1U << 23;
+  static constexpr std::uint32_t kMaxClients = (1U << 24) - 1;
 
   explicit AwPspSampler(const AwPspOptions& options) : options_(options) {}
 

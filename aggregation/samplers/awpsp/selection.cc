@@ -310,7 +310,7 @@ std::vector<double> inclusion_probabilities(std::span<const Unit> units, std::si
 std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng) {
   const std::size_t count = request.units.size();
   FEDGE_CHECK(request.probabilities.size() == count, "a probability for each unit");
-  FEDGE_CHECK(count <= std::size_t{1} << 23, "their probabilities add up without wrapping");
+  FEDGE_CHECK(count < std::size_t{1} << 24, "their probabilities add up without wrapping");
   std::vector<std::size_t> drawn;
   Walk walk;
   walk.p.assign(count, 0);
