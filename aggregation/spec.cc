@@ -36,6 +36,31 @@ struct ScheduleKind {
 
 ScheduleSpec read_synchronous(config::Reader&) { return {}; }
 
+BarrierSpec read_barrier(config::Reader& section) {
+  using Kind = BarrierSpec::Kind;
+  const std::vector<std::string> names = {"asp", "bsp", "ssp", "pbsp", "pssp"};
+  BarrierSpec spec;
+  spec.kind = static_cast<Kind>(section.choice(
+      "barrier", names, 0,
+      "When a client may begin its next task. asp: at once; bsp: when no other is behind it; ssp: when none "
+      "is "
+      "more than barrier_staleness tasks behind; pbsp, pssp: the same of barrier_sample others, drawn anew "
+      "whenever somebody has handed in."));
+  spec.sample = static_cast<std::size_t>(
+      section.integer("barrier_sample", static_cast<std::int64_t>(spec.sample), {1, 1'000'000},
+                      "Clients that a client looks at, with pbsp and pssp."));
+  spec.staleness = static_cast<std::uint64_t>(
+      section.integer("barrier_staleness", static_cast<std::int64_t>(spec.staleness), {0, 1'000'000},
+                      "Tasks by which a client may be ahead of another when it begins, with ssp and pssp."));
+  const std::string without =
+      "has no effect with barrier = \"" + names[static_cast<std::size_t>(spec.kind)] + "\"";
+  if (section.has("barrier_sample") && spec.kind != Kind::kPbsp && spec.kind != Kind::kPssp)
+    section.fail("barrier_sample", without);
+  if (section.has("barrier_staleness") && spec.kind != Kind::kSsp && spec.kind != Kind::kPssp)
+    section.fail("barrier_staleness", without);
+  return spec;
+}
+
 ScheduleSpec read_buffered(config::Reader& section) {
   ScheduleSpec spec{.buffered = true};
   spec.buffer_size = static_cast<std::size_t>(
@@ -45,6 +70,7 @@ ScheduleSpec read_buffered(config::Reader& section) {
                      "An update trained on a model that has moved s times since counts 1 / (1 + s)^this.");
   spec.max_staleness = static_cast<std::uint64_t>(section.integer(
       "max_staleness", 0, {0, 1'000'000}, "An update older than this is refused; 0 = none is too old."));
+  spec.barrier = read_barrier(section);
   return spec;
 }
 

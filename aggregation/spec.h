@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aggregation/aggregators/registry.h"
+#include "aggregation/barrier.h"
 #include "aggregation/fixed_point.h"
 #include "aggregation/planners/planner.h"
 #include "aggregation/samplers/sampler.h"
@@ -36,6 +37,7 @@ struct ScheduleSpec {
   std::size_t buffer_size = 10;     // updates that move the model once
   double staleness_exponent = 0.5;  // an update of staleness s counts 1 / (1 + s)^this
   std::uint64_t max_staleness = 0;  // an older update is refused; 0 = none is too old
+  BarrierSpec barrier;              // when a client may begin its next task
 };
 
 // A published combination of parts. An empty name leaves the part to its default.

@@ -4,7 +4,9 @@
 
 #include "apps/aggregate.h"
 #include "apps/common.h"
+#include "apps/policy_commands.h"
 #include "apps/strategies.h"
+#include "apps/tracks.h"
 #include "core/platform/thread_pool.h"
 #include "protocol/join_token.h"
 #include "server/data_directory.h"
@@ -24,7 +26,21 @@ Examples:
   fedge strategies                                          what a run file may combine
   fedge strategies krum                                     one of them, with its options
   fedge aggregate --strategy trimmed_mean --set trim=1 --out merged.safetensors a.safetensors b.safetensors c.safetensors
+  fedge tracks add --data-dir /var/lib/fedge --kind inbound --clients 0 --against 1
+                                                            from the next round on, 0's model without 1
+  fedge tracks resolve policy.toml --round 3                who trains whose model under a policy of disagreements
   fedge reference                                           every key of a run file
+)";
+
+constexpr const char* kPolicyExample = R"(
+A policy: for four rounds a's model takes nothing from b.
+  clients = ["a", "b", "c"]  # or a number n: they are then called "0" to "n-1"
+  [[disagreement]]
+  kind = "inbound"           # or full, partial_data, outbound, bidirectional
+  clients = ["a"]
+  against = ["b"]
+  from_round = 1             # the first if left out
+  until_round = 4            # for ever if left out
 )";
 
 struct Options {
@@ -36,6 +52,9 @@ struct Options {
   bool markdown = false;
   std::string part;
   fedge::apps::AggregateOptions aggregate;
+  fedge::apps::TracksOptions tracks;
+  fedge::apps::PolicyOptions policy;
+  std::string format = "text";
 };
 
 std::int64_t unix_now() {
@@ -131,6 +150,80 @@ int aggregate(const Options& options) {
   return fedge::apps::kOk;
 }
 
+int resolve_tracks(const Options& options) {
+  auto chosen = options.tracks;
+  chosen.json = options.format == "json";
+  const auto done = fedge::apps::resolve_tracks(chosen, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
+CLI::App* add_aggregate(CLI::App& app, fedge::apps::AggregateOptions& options) {
+  auto* merge = app.add_subcommand("aggregate", "Merge .safetensors models by any strategy's rule");
+  merge->add_option("--strategy", options.strategy, "A strategy or an aggregator by name")->required();
+  merge->add_option("--set", options.assignments, "KEY=VALUE of the strategy's parts, as in: --set trim=2")
+      ->take_all();
+  merge
+      ->add_option("--weights", options.weights,
+                   "Weight of each file, as in: 3,5,2 [its metadata num_examples, else 1]")
+      ->delimiter(',');
+  merge->add_option("--global", options.global, "The model that the files were trained from [zeros]");
+  merge->add_option("--out", options.out, "The merged model")->required();
+  merge->add_option("--threads", options.threads, "Threads")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  merge->add_option("files", options.files, "Models or updates")->required();
+  return merge;
+}
+
+struct TracksCommands {
+  CLI::App* resolve;
+  CLI::App* add;
+  CLI::App* lift;
+  CLI::App* list;
+};
+
+void add_policy_options(CLI::App& add, fedge::apps::PolicyOptions& policy) {
+  add.add_option("--kind", policy.kind, "full, partial_data, inbound, outbound or bidirectional")->required();
+  add.add_option("--clients", policy.clients, "Who disagrees, as in: a,b")->required()->delimiter(',');
+  add.add_option("--against", policy.against, "With whom")->delimiter(',');
+  add.add_option("--from", policy.from_round, "First round [the next one]");
+  add.add_option("--until", policy.until_round, "Last round [for ever]");
+  add.add_option("--withheld", policy.withheld, "partial_data: share of the samples kept out");
+  add.add_flag("--deep", policy.deep, "What they have contributed before is to be gone too");
+}
+
+TracksCommands add_tracks(CLI::App& app, Options& options) {
+  auto* tracks = app.add_subcommand("tracks", "Models without some clients, by a policy of disagreements")
+                     ->require_subcommand(1);
+  auto* resolve = tracks->add_subcommand("resolve", "Who uses and who trains which model in a round");
+  resolve->add_option("policy", options.tracks.policy, "A policy file, or a run file with a section [tracks]")
+      ->required();
+  resolve->add_option("--round", options.tracks.round, "The round, from 1")
+      ->required()
+      ->check(CLI::Range(1U, UINT32_MAX));
+  resolve->add_option("--format", options.format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  resolve->add_flag("--strict", options.tracks.strict,
+                    "Train only for tracks that exclude all whom one excludes oneself");
+  resolve->footer(kPolicyExample);
+  auto* add = tracks->add_subcommand("add", "One more disagreement, while the run goes on");
+  add_policy_options(*add, options.policy);
+  auto* lift = tracks->add_subcommand("lift", "One less");
+  lift->add_option("number", options.policy.place, "As in: fedge tracks ls")->required();
+  auto* list = tracks->add_subcommand("ls", "The disagreements of the coordinator's run");
+  for (auto* command : {add, lift, list})
+    command->add_option("--data-dir", options.policy.data_directory, "The coordinator's data directory")
+        ->required();
+  return {resolve, add, lift, list};
+}
+
+int say(const fedge::Result<std::string>& done) {
+  if (!done) return fedge::apps::report_failure(kProgram, done.error());
+  std::printf("%s", done->c_str());
+  return fedge::apps::kOk;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -165,24 +258,8 @@ int main(int argc, char** argv) {
       app.add_subcommand("strategies", "Every strategy and every part that a run file may name");
   strategies->add_option("name", options.part, "Only this one");
   strategies->add_flag("--markdown", options.markdown, "All of them, as the page in docs/reference/");
-  auto* merge = app.add_subcommand("aggregate", "Merge .safetensors models by any strategy's rule");
-  merge->add_option("--strategy", options.aggregate.strategy, "A strategy or an aggregator by name")
-      ->required();
-  merge
-      ->add_option("--set", options.aggregate.assignments,
-                   "KEY=VALUE of the strategy's parts, as in: --set trim=2")
-      ->take_all();
-  merge
-      ->add_option("--weights", options.aggregate.weights,
-                   "Weight of each file, as in: 3,5,2 [its metadata num_examples, else 1]")
-      ->delimiter(',');
-  merge->add_option("--global", options.aggregate.global,
-                    "The model that the files were trained from [zeros]");
-  merge->add_option("--out", options.aggregate.out, "The merged model")->required();
-  merge->add_option("--threads", options.aggregate.threads, "Threads")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  merge->add_option("files", options.aggregate.files, "Models or updates")->required();
+  auto* merge = add_aggregate(app, options.aggregate);
+  const TracksCommands tracks = add_tracks(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -194,6 +271,10 @@ int main(int argc, char** argv) {
     if (*revoke_command) return revoke(options);
     if (*strategies) return list_strategies(options);
     if (*merge) return aggregate(options);
+    if (*tracks.resolve) return resolve_tracks(options);
+    if (*tracks.add) return say(fedge::apps::add_disagreement(options.policy));
+    if (*tracks.lift) return say(fedge::apps::lift_disagreement(options.policy));
+    if (*tracks.list) return say(fedge::apps::list_disagreements(options.policy));
     return print_reference(options);
   });
 }

@@ -8,7 +8,7 @@
 
 #include "apps/common.h"
 #include "core/platform/thread_pool.h"
-#include "server/coordinator.h"
+#include "server/coordinator/coordinator.h"
 #include "server/report/console.h"
 #include "server/report/run_output.h"
 
@@ -59,30 +59,30 @@ int run(const Options& options) {
   const auto note = [&](const fedge::Result<void>& result) {
     if (!result && !failure) failure = result.error();
   };
-  auto coordinator =
-      fedge::server::Coordinator::create(io,
-                                         {.data_directory = options.data_directory,
-                                          .listen = *listen,
-                                          .threads = options.threads,
-                                          .software = fedge::apps::software(kProgram),
-                                          .on_round =
-                                              [&](const fedge::server::RoundMetrics& metrics) {
-                                                note(output->add(metrics));
-                                                table.add(metrics);
-                                              },
-                                          .on_event = fedge::apps::log_event,
-                                          .on_finished =
-                                              [&](fedge::Result<fedge::ParameterVector> model) {
-                                                signals.cancel();
-                                                signals.clear();  // from now on a signal ends the program
-                                                table.finish();
-                                                if (model) {
-                                                  note(output->finish(*model));
-                                                } else {
-                                                  note(model.error());
-                                                }
-                                              }},
-                                         *config);
+  auto coordinator = fedge::server::Coordinator::create(
+      io,
+      {.data_directory = options.data_directory,
+       .listen = *listen,
+       .threads = options.threads,
+       .software = fedge::apps::software(kProgram),
+       .on_round =
+           [&](const fedge::server::RoundMetrics& metrics) {
+             note(output->add(metrics));
+             table.add(metrics);
+           },
+       .on_event = fedge::apps::log_event,
+       .on_finished =
+           [&](fedge::Result<std::vector<fedge::server::FinalModel>> models) {
+             signals.cancel();
+             signals.clear();  // from now on a signal ends the program
+             table.finish();
+             if (models) {
+               note(output->finish(*models));
+             } else {
+               note(models.error());
+             }
+           }},
+      *config);
   if (!coordinator) return fedge::apps::report_failure(kProgram, coordinator.error());
   auto opened = fedge::server::RunOutput::create(options.out, *config);
   if (!opened) return fedge::apps::report_failure(kProgram, opened.error());

@@ -85,8 +85,8 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
        .interrupted = [&] { return interrupt_signal != 0 || failure.has_value(); }}));
   table.finish();
   if (failure) return *failure;
-  FEDGE_TRY(model, state.load_model());
-  FEDGE_TRY_VOID(output.finish(model));
+  FEDGE_TRY(models, state.load_models());
+  FEDGE_TRY_VOID(output.finish(models));
   std::printf("%s", output.summary().c_str());
   return {};
 }
@@ -128,7 +128,13 @@ int run(const Options& options) {
   if (concrete && simulation->attack.kind != fedge::sim::AttackKind::kNone)
     return fedge::apps::report_failure(
         kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
+  if (concrete && simulation->availability.kind != fedge::sim::AvailabilityKind::kAlways)
+    return fedge::apps::report_failure(
+        kProgram,
+        fedge::invalid("simulation.availability needs --mode abstract: real processes do not come and go"));
   if (const auto fits = fedge::sim::check_attack(*simulation, *config); !fits)
+    return fedge::apps::report_failure(kProgram, fits.error());
+  if (const auto fits = fedge::sim::check_availability(*simulation, *config); !fits)
     return fedge::apps::report_failure(kProgram, fits.error());
   catch_interrupts();
   const auto done =

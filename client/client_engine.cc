@@ -26,7 +26,9 @@ void ClientEngine::connect(std::vector<Effect>& effects) {
 }
 
 void ClientEngine::on(const Start&, const StepContext&, std::vector<Effect>& effects) {
-  if (link_ == LinkState::kOffline && !retry_at_) connect(effects);
+  if (link_ != LinkState::kOffline) return;
+  attempts_ = 0;
+  connect(effects);
 }
 
 void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
@@ -87,8 +89,7 @@ void ClientEngine::on_message(const protocol::RunDescription& description, std::
 
 void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, std::vector<Effect>& effects) {
   // A coordinator that began again counts from round 1 again: the same round of another model is new.
-  const bool same =
-      task_ && task_->run == request.run && task_->round == request.round && task_->model == request.model;
+  const bool same = in_hand(request.run, request.task()) && task_->model == request.model;
   if (same && work_ == WorkState::kOffered) {
     effects.push_back(Send{*offer_});
     return;
@@ -99,7 +100,8 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
     const Error reason = rejected_ && rejected_->run == request.run
                              ? rejected_->error
                              : invalid("this client was not told about the run");
-    effects.push_back(Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message}});
+    effects.push_back(
+        Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message, request.track}});
     return;
   }
   task_ = request;
@@ -118,7 +120,7 @@ void ClientEngine::answer_run(std::vector<Effect>& effects) {
 
 void ClientEngine::begin_task(std::vector<Effect>& effects) {
   work_ = WorkState::kFetching;
-  effects.push_back(FetchModel{task_->round, task_->model, task_->control});
+  effects.push_back(FetchModel{task_->task(), task_->model, task_->control});
 }
 
 void ClientEngine::on(const RunPrepared& prepared, const StepContext&, std::vector<Effect>& effects) {
@@ -148,24 +150,24 @@ void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vect
 }
 
 void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ != WorkState::kFetching || fetched.round != task_->round) return;
+  if (work_ != WorkState::kFetching || fetched.task != task_->task()) return;
   work_ = WorkState::kTraining;
-  effects.push_back(Train{task_->round, task_->coverage, asked_, task_->time_left});
+  effects.push_back(Train{task_->task(), task_->coverage, asked_, task_->time_left});
 }
 
 void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ == WorkState::kFetching && failed.round == task_->round) fail_task(failed.error, effects);
+  if (work_ == WorkState::kFetching && failed.task == task_->task()) fail_task(failed.error, effects);
 }
 
 void ClientEngine::on(const Trained& trained, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ != WorkState::kTraining || trained.round != task_->round) return;
+  if (work_ != WorkState::kTraining || trained.task != task_->task()) return;
   work_ = WorkState::kOffered;
   offer_ = trained.offer;
   if (link_ == LinkState::kOnline) effects.push_back(Send{*offer_});
 }
 
 void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ == WorkState::kTraining && failed.round == task_->round) fail_task(failed.error, effects);
+  if (work_ == WorkState::kTraining && failed.task == task_->task()) fail_task(failed.error, effects);
 }
 
 void ClientEngine::fail_task(const Error& error, std::vector<Effect>& effects) {
@@ -173,20 +175,21 @@ void ClientEngine::fail_task(const Error& error, std::vector<Effect>& effects) {
                         .with("round", number(task_->round))
                         .with("reason", error.message));
   if (link_ == LinkState::kOnline)
-    effects.push_back(Send{protocol::TaskFailed{task_->run, task_->round, error.code, error.message}});
+    effects.push_back(
+        Send{protocol::TaskFailed{task_->run, task_->round, error.code, error.message, task_->track}});
   abandon(effects);
 }
 
 void ClientEngine::abandon(std::vector<Effect>& effects) {
   if (!task_) return;
-  effects.push_back(Abandon{task_->round});
+  effects.push_back(Abandon{task_->task()});
   task_.reset();
   offer_.reset();
   work_ = WorkState::kIdle;
 }
 
 void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vector<Effect>& effects) {
-  if (!task_ || verdict.run != task_->run || verdict.round != task_->round) return;
+  if (!in_hand(verdict.run, verdict.task())) return;
   if (verdict.accepted) {
     effects.push_back(event(Severity::kInfo, "update.accepted").with("round", number(verdict.round)));
   } else {
@@ -198,7 +201,7 @@ void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vecto
 }
 
 void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Effect>& effects) {
-  if (!task_ || cancel.run != task_->run || cancel.round != task_->round) return;
+  if (!in_hand(cancel.run, cancel.task())) return;
   effects.push_back(event(Severity::kInfo, "task.cancelled")
                         .with("round", number(cancel.round))
                         .with("reason", cancel.reason));

@@ -25,6 +25,7 @@ struct BackoffRules {
 class ClientEngine {
  public:
   // --- inputs ---
+  // Connect now: at the beginning, and when the network or the device is back, whatever the back-off says.
   struct Start {};
   struct Connected {
     protocol::Welcome welcome;
@@ -46,18 +47,18 @@ class ClientEngine {
     Error error;
   };
   struct ModelFetched {
-    RoundNumber round;
+    TaskId task;
   };
   struct ModelFailed {
-    RoundNumber round;
+    TaskId task;
     Error error;
   };
   struct Trained {
-    RoundNumber round;
+    TaskId task;
     protocol::UpdateOffer offer;
   };
   struct TrainingFailed {
-    RoundNumber round;
+    TaskId task;
     Error error;
   };
   struct Stop {};
@@ -78,21 +79,21 @@ class ClientEngine {
   };
   // Fetch the model; answer with ModelFetched or ModelFailed.
   struct FetchModel {
-    RoundNumber round;
+    TaskId task;
     protocol::Manifest model;
     std::optional<protocol::Manifest> control;  // to be fetched as well
   };
   // Train from the fetched model; answer with Trained (the offer's payload is then kept for the peer) or
   // TrainingFailed.
   struct Train {
-    RoundNumber round;
+    TaskId task;
     Coverage coverage;
     Time asked;          // when the task came
     Duration time_left;  // from then on, until the update is no longer waited for
   };
-  // Stop fetching or training for this round and forget its model and update.
+  // Stop fetching or training for this task and forget its model and update.
   struct Abandon {
-    RoundNumber round;
+    TaskId task;
   };
   // The engine has stopped for good; a reason means that it failed.
   struct Finished {
@@ -142,6 +143,7 @@ class ClientEngine {
   void begin_task(std::vector<Effect>& effects);
   void abandon(std::vector<Effect>& effects);
   void fail_task(const Error& error, std::vector<Effect>& effects);
+  bool in_hand(RunId run, TaskId task) const { return task_ && task_->run == run && task_->task() == task; }
   void stop(std::optional<Error> error, std::vector<Effect>& effects);
 
   BackoffRules backoff_;

@@ -2,12 +2,14 @@
 // the error of compressed updates. It never leaves the client. A memory is named by the task it was left
 // by; the coordinator says in each task which of the client's updates it accepted last, and the client
 // goes on from the memory of just that one. At most two are kept: whether the last update was accepted
-// may not be known yet.
+// may not be known yet. Where a run has several models (tracks), there is a store for each: what is learnt
+// on one must not reach another.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/ids.h"
@@ -40,11 +42,12 @@ class VolatileMemory final : public MemoryStore {
   std::vector<ClientMemory> memories_;
 };
 
-// One file for each task under this directory, made on first use; written whole or not at all, with a
-// checksum. A damaged file is kCorrupt and named.
+// One file for each task of a track under this directory, made on first use; written whole or not at all,
+// with a checksum. A damaged file is kCorrupt and named.
 class FileMemory final : public MemoryStore {
  public:
-  explicit FileMemory(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  explicit FileMemory(const std::filesystem::path& directory, TrackId track = {})
+      : directory_(track == TrackId() ? directory : directory / ("track-" + std::to_string(track.value()))) {}
   Result<std::optional<ClientMemory>> load(RoundNumber round) override;
   Result<void> save(ClientMemory memory) override;
 

@@ -34,7 +34,7 @@ std::uint64_t random_seed() {
 struct PreparedRun {
   std::shared_ptr<const learn::Task> task;
   LocalWork work;
-  FileMemory memory;
+  std::filesystem::path memory;  // where FileMemory is
 };
 
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
@@ -51,7 +51,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   if (task->samples_of(client).empty()) return invalid("this client has no training samples");
   const auto memory = state_directory / "runs" / std::to_string(description.run.value());
   return std::make_shared<PreparedRun>(
-      PreparedRun{task, LocalWork(*task, spec.compression, description.seed), FileMemory(memory)});
+      PreparedRun{task, LocalWork(*task, spec.compression, description.seed), memory});
 }
 
 struct TaskInHand {
@@ -67,8 +67,9 @@ struct TaskInHand {
 // forgets is what compressed updates had left out; a control variate is part of the coordinator's sum.
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   ClientMemory memory;
+  FileMemory store(run.memory, task.request.track);
   if (run.work.remembers()) {
-    FEDGE_TRY(kept, run.memory.load(task.request.last_round));
+    FEDGE_TRY(kept, store.load(task.request.last_round));
     if (!kept && task.control != nullptr)
       return Error{ErrorCode::kNotFound, "this client has lost what its task " +
                                              std::to_string(task.request.last_round.value()) +
@@ -78,6 +79,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   const WorkOrder order{
       .client = task.client,
       .round = task.request.round,
+      .data_share = task.request.data_share,
       .coverage = task.request.coverage,
       .control = task.control != nullptr ? task.control->values() : std::span<const float>(),
       .max_steps = 0,
@@ -85,7 +87,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
       .stop = task.stop,
       .finish = task.finish};
   FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
-  if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(run.memory.save(std::move(memory)));
+  if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));
   return result;
 }
 
@@ -100,7 +102,9 @@ protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRe
           .samples = update.training.samples,
           .steps = update.training.steps,
           .train_loss = update.training.mean_loss,
-          .norm = update.norm};
+          .norm = update.norm,
+          .loss_rms = update.training.rms_loss,
+          .track = task.track};
 }
 
 }  // namespace
@@ -279,11 +283,11 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
   if (!link_) return;  // the engine will hear of the loss next
   fetch_vector(fetch.model, model_, [self = shared_from_this(), fetch](const Result<void>& done) {
-    if (!done) return self->step(ClientEngine::ModelFailed{fetch.round, done.error()});
-    if (!fetch.control) return self->step(ClientEngine::ModelFetched{fetch.round});
-    self->fetch_vector(*fetch.control, self->control_, [self, round = fetch.round](const Result<void>& both) {
-      if (both) return self->step(ClientEngine::ModelFetched{round});
-      self->step(ClientEngine::ModelFailed{round, both.error()});
+    if (!done) return self->step(ClientEngine::ModelFailed{fetch.task, done.error()});
+    if (!fetch.control) return self->step(ClientEngine::ModelFetched{fetch.task});
+    self->fetch_vector(*fetch.control, self->control_, [self, task = fetch.task](const Result<void>& both) {
+      if (both) return self->step(ClientEngine::ModelFetched{task});
+      self->step(ClientEngine::ModelFailed{task, both.error()});
     });
   });
 }
@@ -317,10 +321,10 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
         std::shared_ptr<const WorkResult> update;
         ClientEngine::Input outcome;
         if (!result) {
-          outcome = ClientEngine::TrainingFailed{train.round, result.error()};
+          outcome = ClientEngine::TrainingFailed{train.task, result.error()};
         } else {
           update = std::make_shared<const WorkResult>(std::move(*result));
-          outcome = ClientEngine::Trained{train.round, offer_of(*update, task)};
+          outcome = ClientEngine::Trained{train.task, offer_of(*update, task)};
         }
         boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
           if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand

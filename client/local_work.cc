@@ -57,7 +57,8 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   FEDGE_TRY(training, train(order, model, memory, result.values.span()));
   result.training = training;
   // A diverged model is this client's failure, not an update.
-  if (!std::isfinite(result.training.mean_loss) || !protocol::all_finite(result.values.span()))
+  if (!std::isfinite(result.training.mean_loss) || !std::isfinite(result.training.rms_loss) ||
+      !protocol::all_finite(result.values.span()))
     return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
   result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
   encode(order, memory, result);
@@ -88,6 +89,7 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
                       .shares = spec.widths,
                       .correction = correction_,
                       .flip_labels = order.flip_labels,
+                      .data_share = order.data_share,
                       .max_steps = order.max_steps,
                       .stop = order.stop,
                       .finish = order.finish},

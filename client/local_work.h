@@ -32,6 +32,7 @@ WorkSpec read_work(config::Reader& root);
 struct WorkOrder {
   ClientId client;
   RoundNumber round;
+  double data_share = 1;           // of its samples, in (0, 1]
   Coverage coverage;               // to be trained and sent
   std::span<const float> control;  // SCAFFOLD: the server's control variate, model size; else empty
   std::uint64_t max_steps = 0;     // end training after so many steps: partial work; 0: never

@@ -48,8 +48,20 @@ class Quantity {
 using ClientId = StrongId<struct ClientIdTag, std::uint32_t>;
 // A run's number: the first 8 bytes of the hash of its run file.
 using RunId = StrongId<struct RunIdTag, std::uint64_t>;
+// A track's number within a run, counted as tracks begin; 0 is the track that excludes nobody.
+using TrackId = StrongId<struct TrackIdTag, std::uint32_t>;
 // Rounds count from 1; round 0 is the initial model.
 using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
+
+// A track's number within a run, counted; 0 is the track that excludes nobody.
+using TrackId = StrongId<struct TrackIdTag, std::uint32_t>;
+
+// A client's piece of work in a run: in this round, on the model of this track.
+struct TaskId {
+  RoundNumber round;
+  TrackId track;
+  constexpr auto operator<=>(const TaskId&) const = default;
+};
 
 constexpr RoundNumber next(RoundNumber round) { return RoundNumber(round.value() + 1); }
 

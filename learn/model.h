@@ -42,7 +42,8 @@ class Workspace {
   // What a backward pass computes; every row of the model at first. Rows that are left out cost nothing:
   // no weight gradient, and no input gradient below the lowest layer of which something is trained.
   TrainedRows trained;
-  Products products;  // of all backward passes so far
+  Products products;          // of all backward passes so far
+  double squared_losses = 0;  // of the last batch: the sum of the squares of its samples' losses
 };
 
 class Model {

@@ -1,6 +1,7 @@
 #include "learn/task.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -115,6 +116,9 @@ Result<void> Task::check(const Assignment& assignment) const {
   for (const double share : assignment.shares)
     if (!(share > 0 && share <= 1))
       return invalid("a share of the width must be above 0 and at most 1, not " + std::to_string(share));
+  if (!(assignment.data_share > 0 && assignment.data_share <= 1))
+    return invalid("the share of the samples to train on must be above 0 and at most 1, not " +
+                   std::to_string(assignment.data_share));
   if (assignment.correction.empty()) return {};
   if (spec_.training.objective.kind != ObjectiveKind::kScaffold)
     return invalid("the assignment has a correction, which only the objective scaffold uses");
@@ -130,8 +134,14 @@ TrainingResult Task::run(const Assignment& assignment, std::span<float> paramete
   options.max_steps = assignment.max_steps;
   options.stop = assignment.stop;
   options.finish = assignment.finish;
-  return trainer.train(parameters, *data_, samples_of(assignment.client),
-                       rng_.fork("train", assignment.round.value(), assignment.client.value()), options);
+  const Rng rng = rng_.fork("train", assignment.round.value(), assignment.client.value());
+  const std::span<const std::uint32_t> samples = samples_of(assignment.client);
+  if (assignment.data_share >= 1) return trainer.train(parameters, *data_, samples, rng, options);
+  std::vector<std::uint32_t> shared(samples.begin(), samples.end());
+  rng_.fork("withheld", assignment.client.value()).shuffle(std::span(shared));
+  const double count = std::ceil(assignment.data_share * static_cast<double>(shared.size()));
+  shared.resize(std::min(shared.size(), static_cast<std::size_t>(count)));
+  return trainer.train(parameters, *data_, shared, rng, options);
 }
 
 }  // namespace fedge::learn

@@ -35,6 +35,8 @@ struct Assignment {
   std::span<const float> correction;
   // Trains towards classes - 1 - label: what a poisoned client of a simulation does.
   bool flip_labels = false;
+  // Of the client's samples, those trained on: the same ones in every round, at least one. In (0, 1].
+  double data_share = 1;
   std::uint64_t max_steps = 0;  // optimizer steps after which training ends; 0: no limit but the epochs
   std::stop_token stop;         // give up: the update is of no use
   std::stop_token finish;       // end after the step in hand: the update counts
@@ -72,7 +74,7 @@ class Task {
   Result<TrainingResult> train_slice(const Assignment& assignment, std::span<const float> global,
                                      std::span<float> update, Trainer& trainer) const;
   Result<void> check(const Assignment& assignment) const;
-  // Trains `parameters` on the client's samples with its stream of random numbers.
+  // Trains `parameters` on the assigned ones of the client's samples with its stream of random numbers.
   TrainingResult run(const Assignment& assignment, std::span<float> parameters, TrainingOptions options,
                      Trainer& trainer) const;
 

@@ -1,6 +1,7 @@
 #include "learn/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/check.h"
@@ -31,6 +32,8 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
   Plan plan = make_plan(parameters, rng, options);
   order_.assign(samples.begin(), samples.end());
   double loss = 0;
+  double squares = 0;
+  std::size_t seen = 0;
   const auto ended = [&] {
     return options.stop.stop_requested() || (options.finish.stop_requested() && result.steps > 0) ||
            (options.max_steps > 0 && result.steps == options.max_steps);
@@ -41,11 +44,16 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
     for (std::size_t first = 0; first < order_.size() && !ended(); first += spec_.batch_size) {
       const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
       const Batch batch = read_batch(data, std::span(order_).subspan(first, count), options.flip_labels);
-      loss += static_cast<double>(step(parameters, batch, options.correction, plan));
+      const StepLoss before = step(parameters, batch, options.correction, plan);
+      loss += static_cast<double>(before.mean);
+      squares += before.squares;
+      seen += count;
       ++result.steps;
     }
   }
-  if (result.steps > 0) result.mean_loss = loss / static_cast<double>(result.steps);
+  if (result.steps == 0) return result;
+  result.mean_loss = loss / static_cast<double>(result.steps);
+  result.rms_loss = std::sqrt(squares / static_cast<double>(seen));
   return result;
 }
 
@@ -102,20 +110,23 @@ Batch Trainer::read_batch(const Dataset& data, std::span<const std::uint32_t> sa
   return {batch_inputs_.span().first(samples.size() * width), std::span(batch_labels_).first(samples.size())};
 }
 
-float Trainer::step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
-                    Plan& plan) {
+Trainer::StepLoss Trainer::step(std::span<float> parameters, const Batch& batch,
+                                std::span<const float> correction, Plan& plan) {
   if (!plan.nested.empty()) return nested_step(parameters, batch, correction, plan);
-  if (plan.in_place)
-    return plan.model->sgd_step(parameters, batch, spec_.learning_rate, spec_.weight_decay, *plan.workspace);
+  if (plan.in_place) {
+    const float loss =
+        plan.model->sgd_step(parameters, batch, spec_.learning_rate, spec_.weight_decay, *plan.workspace);
+    return {loss, plan.workspace->squared_losses};
+  }
   const float loss = plan.model->loss_and_gradient(
       parameters, batch, gradient_.span().first(parameters.size()), *plan.workspace);
   for (const Range& range : plan.moved.ranges())
     descend(range, gradient_.data() + range.begin, parameters, correction, plan.pulled);
-  return loss;
+  return {loss, plan.workspace->squared_losses};
 }
 
-float Trainer::nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
-                           Plan& plan) {
+Trainer::StepLoss Trainer::nested_step(std::span<float> parameters, const Batch& batch,
+                                       std::span<const float> correction, Plan& plan) {
   const Nested& drawn = plan.nested[plan.widths.below(plan.nested.size())];
   const Model& model = *drawn.network->model;
   Workspace& workspace = *drawn.network->workspace;
@@ -124,7 +135,7 @@ float Trainer::nested_step(std::span<float> parameters, const Batch& batch, std:
   if (plan.in_place) {
     const float loss = model.sgd_step(thin, batch, spec_.learning_rate, spec_.weight_decay, workspace);
     scatter(thin, drawn.slice, parameters);
-    return loss;
+    return {loss, workspace.squared_losses};
   }
   const float loss = model.loss_and_gradient(thin, batch, gradient_.span().first(drawn.size), workspace);
   float* gradient = gradient_.data();
@@ -132,7 +143,7 @@ float Trainer::nested_step(std::span<float> parameters, const Batch& batch, std:
     descend(range, gradient, parameters, correction, plan.pulled);
     gradient += range.size();
   }
-  return loss;
+  return {loss, workspace.squared_losses};
 }
 
 void Trainer::descend(const Range& range, float* gradient, std::span<float> parameters,

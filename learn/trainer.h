@@ -26,6 +26,9 @@ struct TrainingResult {
   SampleCount samples;  // those that were to be trained on: the update's weight, however many steps were made
   std::uint64_t steps = 0;  // optimizer steps
   double mean_loss = 0;     // cross-entropy over the steps, each taken before its step
+  // Root of the mean squared loss over the samples of the steps, each with the model as it was before its
+  // step.
+  double rms_loss = 0;
 };
 
 // What one training does beside the run's spec. Everything is lent for the call.
@@ -85,10 +88,16 @@ class Trainer {
 
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
   Batch read_batch(const Dataset& data, std::span<const std::uint32_t> samples, bool flip_labels);
-  // One optimizer step; returns the loss before it.
-  float step(std::span<float> parameters, const Batch& batch, std::span<const float> correction, Plan& plan);
-  float nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
-                    Plan& plan);
+  // What a step found before it moved anything.
+  struct StepLoss {
+    float mean;
+    double squares;  // sum over the batch
+  };
+  // One optimizer step.
+  StepLoss step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                Plan& plan);
+  StepLoss nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                       Plan& plan);
   // Moves these parameters along their gradients.
   void descend(const Range& range, float* gradient, std::span<float> parameters,
                std::span<const float> correction, bool pulled);

@@ -15,9 +15,10 @@ namespace {
 // ---- values to protobuf ----
 
 template <class Wire>
-void put_task(Wire& wire, RunId run, RoundNumber round) {
+void put_task(Wire& wire, RunId run, TaskId task) {
   wire.set_run(run.value());
-  wire.set_round(round.value());
+  wire.set_round(task.round.value());
+  wire.set_track(task.track.value());
 }
 
 v1::Hello message_to_wire(const Hello& message) {
@@ -58,13 +59,14 @@ v1::RunDescription message_to_wire(const RunDescription& message) {
 
 v1::TrainRequest message_to_wire(const TrainRequest& message) {
   v1::TrainRequest wire;
-  put_task(wire, message.run, message.round);
+  put_task(wire, message.run, message.task());
   *wire.mutable_model() = to_wire(message.model);
   wire.set_coverage(to_wire(message.coverage));
   const Duration left = std::clamp<Duration>(message.time_left, Duration::zero(), kMaxTimeLeft);
   wire.set_time_left_ns(static_cast<std::uint64_t>(left.count()));
   wire.set_last_round(message.last_round.value());
   if (message.control) *wire.mutable_control() = to_wire(*message.control);
+  if (message.data_share < 1) wire.set_data_share(message.data_share);
   return wire;
 }
 
@@ -84,18 +86,19 @@ v1::RunAnswer message_to_wire(const RunAnswer& message) {
 
 v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   v1::UpdateOffer wire;
-  put_task(wire, message.run, message.round);
+  put_task(wire, message.run, message.task());
   *wire.mutable_update() = to_wire(message.update);
   wire.set_samples(message.samples.value());
   wire.set_steps(message.steps);
   wire.set_train_loss(message.train_loss);
   wire.set_norm(message.norm);
+  wire.set_loss_rms(message.loss_rms);
   return wire;
 }
 
 v1::TaskFailed message_to_wire(const TaskFailed& message) {
   v1::TaskFailed wire;
-  put_task(wire, message.run, message.round);
+  put_task(wire, message.run, message.task());
   wire.set_code(to_wire(message.code));
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
@@ -103,7 +106,7 @@ v1::TaskFailed message_to_wire(const TaskFailed& message) {
 
 v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
   v1::UpdateVerdict wire;
-  put_task(wire, message.run, message.round);
+  put_task(wire, message.run, message.task());
   wire.set_accepted(message.accepted);
   if (message.accepted) return wire;
   wire.set_code(to_wire(message.code));
@@ -113,7 +116,7 @@ v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
 
 v1::CancelTask message_to_wire(const CancelTask& message) {
   v1::CancelTask wire;
-  put_task(wire, message.run, message.round);
+  put_task(wire, message.run, message.task());
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
 }
@@ -206,7 +209,10 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                        .coverage = reader.take(coverage_from_wire(wire.coverage()), "coverage"),
                        .time_left = Duration(static_cast<Duration::rep>(wire.time_left_ns())),
                        .last_round = RoundNumber(wire.last_round()),
-                       .control = {}};
+                       .control = {},
+                       .track = TrackId(wire.track()),
+                       .data_share = wire.data_share() > 0 ? wire.data_share() : 1.0};
+  reader.require(wire.data_share() >= 0 && wire.data_share() <= 1, "data_share is not between 0 and 1");
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
@@ -230,31 +236,36 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
   reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
   reader.require(std::isfinite(wire.norm()) && wire.norm() >= 0, "norm is no finite number from 0 on");
+  reader.require(std::isfinite(wire.loss_rms()) && wire.loss_rms() >= 0,
+                 "loss_rms is no finite number from 0 on");
   return reader.finish(UpdateOffer{.run = RunId(wire.run()),
                                    .round = RoundNumber(wire.round()),
                                    .update = reader.take(from_wire(wire.update()), "update"),
                                    .samples = SampleCount(wire.samples()),
                                    .steps = wire.steps(),
                                    .train_loss = wire.train_loss(),
-                                   .norm = wire.norm()});
+                                   .norm = wire.norm(),
+                                   .loss_rms = wire.loss_rms(),
+                                   .track = TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {
   Reader reader;
   return reader.finish(TaskFailed{RunId(wire.run()), RoundNumber(wire.round()), from_wire(wire.code()),
-                                  reader.text(wire.reason(), "reason")});
+                                  reader.text(wire.reason(), "reason"), TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::UpdateVerdict& wire) {
   Reader reader;
   return reader.finish(UpdateVerdict{RunId(wire.run()), RoundNumber(wire.round()), wire.accepted(),
-                                     from_wire(wire.code()), reader.text(wire.reason(), "reason")});
+                                     from_wire(wire.code()), reader.text(wire.reason(), "reason"),
+                                     TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::CancelTask& wire) {
   Reader reader;
-  return reader.finish(
-      CancelTask{RunId(wire.run()), RoundNumber(wire.round()), reader.text(wire.reason(), "reason")});
+  return reader.finish(CancelTask{RunId(wire.run()), RoundNumber(wire.round()),
+                                  reader.text(wire.reason(), "reason"), TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::RunEnded& wire) {

@@ -69,6 +69,10 @@ struct TrainRequest {
   Duration time_left{};             // until the update is no longer waited for, on the sender's clock
   RoundNumber last_round;           // the client's last task whose update was accepted, 0 for none
   std::optional<Manifest> control;  // SCAFFOLD: the server's control variate, to be fetched as well
+  TrackId track;                    // whose model it is; what the client remembers is kept apart for each
+  double data_share = 1;            // of its samples, to be trained on, in (0, 1]
+
+  TaskId task() const { return {round, track}; }
 };
 
 // The client's update is ready to be fetched.
@@ -80,6 +84,10 @@ struct UpdateOffer {
   std::uint64_t steps = 0;
   double train_loss = 0;  // finite
   double norm = 0;        // Euclidean, of the update before it was encoded; finite, not negative
+  double loss_rms = 0;    // root of the mean squared loss of the samples seen; finite, not negative
+  TrackId track;
+
+  TaskId task() const { return {round, track}; }
 };
 
 // The client cannot deliver this round.
@@ -88,6 +96,9 @@ struct TaskFailed {
   RoundNumber round;
   ErrorCode code = ErrorCode::kInvalid;
   std::string reason;
+  TrackId track;
+
+  TaskId task() const { return {round, track}; }
 };
 
 // What became of an offered update; accepted means that it is in the round's aggregate.
@@ -97,13 +108,19 @@ struct UpdateVerdict {
   bool accepted = false;
   ErrorCode code = ErrorCode::kInvalid;  // only if refused
   std::string reason;                    // only if refused
+  TrackId track;
+
+  TaskId task() const { return {round, track}; }
 };
 
-// Stop working on this round.
+// Stop working on this task.
 struct CancelTask {
   RunId run;
   RoundNumber round;
   std::string reason;
+  TrackId track;
+
+  TaskId task() const { return {round, track}; }
 };
 
 // The run is over; the client may stay connected and wait for another.

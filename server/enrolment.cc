@@ -1,9 +1,6 @@
 #include "server/enrolment.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,25 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxBook = 64 << 20;
 constexpr std::size_t kSecretBytes = 32;
-
-// Serialises changes of the book between processes, for as long as it lives.
-class BookLock {
- public:
-  explicit BookLock(const std::filesystem::path& file)
-      : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-    while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~BookLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  BookLock(const BookLock&) = delete;
-  BookLock& operator=(const BookLock&) = delete;
-  bool held() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 std::string hash_of(const std::string& secret) { return to_hex(sha256(secret)); }
 
@@ -138,7 +116,7 @@ Result<Enrolment::NewToken> Enrolment::create_token(UnixSeconds now, std::chrono
 
 Result<std::vector<Enrolment::NewToken>> Enrolment::create_tokens(std::size_t count, UnixSeconds now,
                                                                   std::chrono::seconds lifetime) {
-  const BookLock lock(directory_ / "enrolment.lock");
+  const FileLock lock(directory_ / "enrolment.lock");
   if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
   FEDGE_TRY(book, read());
   std::uint32_t next = 0;
@@ -154,7 +132,7 @@ Result<std::vector<Enrolment::NewToken>> Enrolment::create_tokens(std::size_t co
 }
 
 Result<ClientId> Enrolment::redeem(const std::string& secret, const PublicKey& key, UnixSeconds now) {
-  const BookLock lock(directory_ / "enrolment.lock");
+  const FileLock lock(directory_ / "enrolment.lock");
   if (!lock.held()) return unavailable(system_error("cannot lock the enrolment book in", directory_, errno));
   auto read_book = read();
   if (!read_book) return unavailable(read_book.error());
@@ -203,7 +181,7 @@ Result<ClientId> Enrolment::authenticate(const PublicKey& key) {
 }
 
 Result<void> Enrolment::revoke(ClientId client) {
-  const BookLock lock(directory_ / "enrolment.lock");
+  const FileLock lock(directory_ / "enrolment.lock");
   if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
   FEDGE_TRY(book, read());
   bool found = false;

@@ -63,6 +63,9 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
   if (run.sampling.kind == "optimal")
     root.fail("sampling",
               needs + "every update that it asks for: sampling.kind = \"optimal\" leaves some out");
+  if (run.sampling.make()->traits().weighs)
+    root.fail("sampling", needs + "clients that count alike: its control variates are means, and kind = \"" +
+                              run.sampling.kind + "\" weighs them");
 }
 
 void check_schedule(const RunConfig& run, config::Reader& root) {
@@ -74,6 +77,10 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
     root.fail("sampling",
               "kind = \"" + run.sampling.kind +
                   "\" weighs the updates of one round, and an asynchronous schedule has no rounds");
+  else if (schedule.buffered && !sampler.substitutes)
+    root.fail("sampling", "kind = \"" + run.sampling.kind +
+                              "\" waits for exactly those it has drawn, and an asynchronous schedule for "
+                              "nobody");
   const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
   const std::size_t needed = run.strategy.aggregator.min_updates;
   if (updates < needed)
@@ -82,6 +89,16 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
                   std::to_string(needed) + " updates, and " +
                   (schedule.buffered ? "strategy.schedule.buffer_size" : "sampling.clients_per_round") +
                   " is " + std::to_string(updates));
+}
+
+void check_tracks(const RunConfig& run, config::Reader& root) {
+  if (run.strategy.schedule.buffered && !run.tracks.policy.disagreements.empty())
+    root.fail("tracks",
+              "a disagreement needs the rounds of a synchronous schedule: an asynchronous run has one model "
+              "for all");
+  if (run.tracks.lifting_rounds > 0 && run.strategy.aggregator_kind != "mean")
+    root.fail("tracks", "lifting_rounds changes the weight of updates, which the aggregator " +
+                            run.strategy.aggregator_kind + " does not go by");
 }
 
 }  // namespace
@@ -131,12 +148,16 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
         "sampling",
         "fednova needs the local steps of everybody who counts; with estimator = \"ht\" clients that send "
         "nothing count, take \"self_norm\"");
+  if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().weighs)
+    root.fail("sampling", "fednova weighs the updates by the lengths of their local work, and kind = \"" +
+                              run.sampling.kind + "\" as configured weighs them as well");
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   if ((run.sampling.kind == "optimal" || sampler.weighs) && !run.strategy.traits.linear)
     root.fail("sampling", "kind = \"" + run.sampling.kind +
                               "\" weighs updates for a mean, which the aggregator " +
                               run.strategy.aggregator_kind + " is not");
   check_schedule(run, root);
+  check_tracks(run, root);
 }
 
 }  // namespace fedge::server

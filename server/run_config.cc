@@ -12,6 +12,17 @@ namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
+TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
+  TracksSpec tracks;
+  config::Reader section = root.section("tracks");
+  tracks.policy = aggregation::read_policy(section, clients);
+  tracks.lifting_rounds = static_cast<std::uint32_t>(section.integer(
+      "lifting_rounds", 0, {0, 1'000'000},
+      "A client whose disagreement has ended counts j / this in the j-th round after; 0 = as ever at once."));
+  root.adopt(section);
+  return tracks;
+}
+
 RunConfig read_sections(config::Reader& root) {
   RunConfig run;
   config::Reader section = root.section("run");
@@ -41,6 +52,7 @@ RunConfig read_sections(config::Reader& root) {
   run.sampling = aggregation::read_sampling(root);
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many);
   run.strategy = aggregation::read_strategy(root);
+  run.tracks = read_tracks(root, clients);
   run.compression = protocol::read_compression(root);
   run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;
   check_recipe(run, root);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "aggregation/spec.h"
+#include "aggregation/tracks/policy.h"
 #include "core/config/reader.h"
 #include "core/ids.h"
 #include "core/result.h"
@@ -15,6 +16,13 @@
 #include "protocol/codecs/compression_spec.h"
 
 namespace fedge::server {
+
+// Who must not influence whom, and how a disagreement that ends is forgotten.
+struct TracksSpec {
+  aggregation::Policy policy;
+  // A client that comes back to a track counts j / this in its j-th round there; 0: at once as ever.
+  std::uint32_t lifting_rounds = 0;
+};
 
 struct RunConfig {
   std::string name;
@@ -28,6 +36,7 @@ struct RunConfig {
   learn::TaskSpec task;
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;
+  TracksSpec tracks;
   protocol::CompressionSpec compression;
   bool control_variates = false;  // SCAFFOLD
   std::string task_text;          // canonical TOML of what clients must know

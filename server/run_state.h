@@ -1,28 +1,30 @@
-// RunState: everything about a run that is not a decision: the model (as chunks), the running
-// aggregate, evaluation and metrics. The coordinator and the simulator carry out RunEngine's
-// effects on the same class. Externally synchronised.
-// Memory: what the aggregator takes while updates come in (8 bytes a parameter for a mean), then the
-// model (4 bytes a parameter) while it is evaluated, never both; besides, what the server optimizer
-// remembers. Independent of the number of clients.
+// RunState: everything about a run that is not a decision: its models, evaluation and metrics. The
+// coordinator and the simulator carry out RunEngine's effects on the same class. Externally synchronised.
+// Memory: that of a TrackModel whose round is open, then one model (4 bytes a parameter) while it is
+// evaluated, never both; besides, what the server optimizers remember, and 8 bytes a client for the figures
+// of participation.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
-#include "aggregation/control_variate.h"
-#include "aggregation/server_optimizers/server_optimizer.h"
-#include "core/crypto/sha256.h"
 #include "core/parallel.h"
 #include "core/result.h"
 #include "learn/dataset.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
 #include "server/engine/run_engine.h"
+#include "server/report/final_model.h"
 #include "server/report/metrics.h"
+#include "server/report/participation.h"
 #include "server/run_config.h"
+#include "server/track_model.h"
 
 namespace fedge::server {
 
@@ -33,21 +35,23 @@ class RunState {
   static Result<RunState> create(const RunConfig& config, const learn::Model& model,
                                  const learn::Dataset& test, protocol::ChunkStore& store, Parallel& parallel);
 
-  const RunConfig& config() const { return config_; }
+  const RunConfig& config() const { return *config_; }
   RoundRules rules() const;
   const std::shared_ptr<const ParameterLayout>& layout() const { return model_->layout(); }
-  // The current model, to be sent to clients.
-  const std::shared_ptr<protocol::StoredObject>& model_object() const { return object_; }
-  Result<ParameterVector> load_model() const;
-  // SCAFFOLD's control variate, to be sent to clients beside the model; null in other runs.
-  const std::shared_ptr<protocol::StoredObject>& control_object() const { return control_object_; }
-  Result<ParameterVector> load_control() const;
+  // The track's model and what moves it. It must be there.
+  TrackModel& track(TrackId track) { return tracks_.at(track).model; }
+  const TrackModel& track(TrackId track) const { return tracks_.at(track).model; }
+  // All of them, in the order of their turns in the last round.
+  Result<std::vector<FinalModel>> load_models() const;
+
+  Result<void> start(const RunEngine::StartTrack& start);
+  void retire(TrackId track) { tracks_.erase(track); }
 
   // Reads an update that has arrived once: the Euclidean norm of its values. The error names the first
   // value that may not be there, or the file that could not be read.
   Result<double> inspect(const Coverage& coverage, const aggregation::UpdateValues& values) const;
-  // Gives inspected updates to the aggregator, all that wait at once.
-  Result<void> fold(std::span<const aggregation::Update> updates);
+  // Gives inspected updates to the track's aggregator, all that wait at once.
+  Result<void> fold(TrackId track, std::span<const aggregation::Update> updates);
 
   // What a shell knows about a round that the engine does not.
   struct Circumstances {
@@ -56,36 +60,39 @@ class RunState {
     double virtual_seconds = 0;  // since the run began, on the engine's clock
     double wall_seconds = 0;     // since the run began
   };
-  // Moves the model by the aggregate, evaluates it when due, forgets the aggregate.
-  Result<RoundMetrics> close(const RunEngine::CloseRound& round, const Circumstances& circumstances);
-  // Why the last round left the model as it was although updates had come, if it did.
-  const std::optional<Error>& not_aggregated() const { return not_aggregated_; }
+  // Moves the track's model by the aggregate, evaluates it when due, forgets the aggregate.
+  Result<void> close(const RunEngine::CloseRound& turn);
+  // The figures of the round whose last turn has been closed.
+  RoundMetrics end_round(const Circumstances& circumstances);
 
  private:
-  Result<void> move_model();
+  struct TrackEntry {
+    TrackModel model;
+    std::shared_ptr<const TrackDescription> description;
+    std::size_t turn = 0;  // in the last round
+  };
   RunState(const RunConfig& config, const learn::Model& model, const learn::Dataset& test,
-           protocol::ChunkStore& store, Parallel& parallel);
-  // Replaces `object` by one of the model's shape whose chunk i is filled by fill(i, bytes).
-  using Fill = std::function<Result<void>(std::size_t, std::span<std::byte>)>;
-  Result<void> replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill);
-  Result<void> replace_model(const Fill& fill);  // and its hash
-  Result<void> replace_control();
-  Result<ParameterVector> load(protocol::StoredObject& object) const;
-  Result<void> evaluate(RoundMetrics& metrics);
+           protocol::ChunkStore& store, Parallel& parallel)
+      : config_(std::make_shared<const RunConfig>(config)),
+        model_(&model),
+        test_(&test),
+        store_(&store),
+        parallel_(&parallel),
+        participation_(config.task.data.partition.clients) {}
+  Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const TrackModel& model,
+                               std::vector<double>& per_class_accuracy) const;
 
-  RunConfig config_;
+  std::shared_ptr<const RunConfig> config_;
   const learn::Model* model_;
   const learn::Dataset* test_;
   protocol::ChunkStore* store_;
   Parallel* parallel_;
-  std::unique_ptr<aggregation::Aggregator> aggregator_;
-  std::unique_ptr<aggregation::ServerOptimizer> optimizer_;
-  std::unique_ptr<aggregation::ControlVariate> control_;  // only with SCAFFOLD
-  std::shared_ptr<protocol::StoredObject> control_object_;
-  std::size_t updates_ = 0;  // given to the aggregator in this round
-  std::shared_ptr<protocol::StoredObject> object_;
-  std::optional<Error> not_aggregated_;
-  Digest hash_{};  // model_hash() of the object's values
+  std::map<TrackId, TrackEntry> tracks_;
+  // Of the round in progress: the figures of the turns that are over, and whose updates have come.
+  RoundMetrics metrics_;
+  std::size_t turns_ = 0;
+  std::set<ClientId> contributors_;
+  Participation participation_;
 };
 
 }  // namespace fedge::server

@@ -12,7 +12,7 @@ void Adversary::assigned(ClientId client, TrainingJob job) {
   if (!hostile(client)) pool_.enqueue(client, std::move(job));
 }
 
-Result<void> Adversary::corrupt(ClientId client, RoundNumber round) {
+Result<void> Adversary::corrupt(ClientId client, TaskId task) {
   Updates honest;
   std::size_t colluders = 0;
   for (const ClientId other : in_round_) {
@@ -20,14 +20,14 @@ Result<void> Adversary::corrupt(ClientId client, RoundNumber round) {
       ++colluders;
       continue;
     }
-    if (!honest_.contains(other) && pool_.has(other, round)) {
+    if (!honest_.contains(other) && pool_.has(other, task)) {
       FEDGE_TRY(update, pool_.result(other));
       if (update->values) honest_[other] = update->values;
     }
     if (const auto known = honest_.find(other); known != honest_.end()) honest.push_back(known->second);
   }
   return pool_.change(client, [&](std::span<float> update) {
-    return attack(spec_, honest, colluders, rng_.fork("attack", round.value(), client.value()), update);
+    return attack(spec_, honest, colluders, rng_.fork("attack", task.round.value(), client.value()), update);
   });
 }
 

@@ -24,7 +24,7 @@ class Adversary {
   // This client has got work in the round.
   void assigned(ClientId client, TrainingJob job);
   // The computed update of a hostile client becomes the attack. The error is the pool's.
-  Result<void> corrupt(ClientId client, RoundNumber round);
+  Result<void> corrupt(ClientId client, TaskId task);
   // An update leaves the pool.
   void taken(ClientId client, const std::shared_ptr<const aggregation::UpdateValues>& values);
   void round_closed();

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "sim/availability/normal.h"
+
 namespace fedge::sim {
 namespace {
 
@@ -99,17 +101,6 @@ Result<double> largest_gamma(const Moments& moments, const Updates& honest) {
   return gamma;
 }
 
-// The inverse of the standard normal distribution function, by bisection: 60 halvings of [-10, 10].
-double normal_quantile(double p) {
-  double low = -10;
-  double high = 10;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
 double strength_or(const AttackSpec& spec, double fallback) {
   return spec.strength > 0 ? spec.strength : fallback;
 }
@@ -146,7 +137,9 @@ double alie_z(std::size_t n, std::size_t m) {
   const std::size_t half = n / 2 + 1;
   const std::size_t supporters = half > m ? half - m : 0;
   if (m >= n || supporters >= n - m) return 0;
-  return normal_quantile(static_cast<double>(n - m - supporters) / static_cast<double>(n - m));
+  // A majority needs nobody's support: any distance will do.
+  return std::min(10.0,
+                  normal_quantile(static_cast<double>(n - m - supporters) / static_cast<double>(n - m)));
 }
 
 Result<void> attack(const AttackSpec& spec, const Updates& honest, std::size_t hostile, Rng rng,

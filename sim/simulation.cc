@@ -16,6 +16,7 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.steps = update.training.steps;
   offer.train_loss = update.training.mean_loss;
   offer.norm = update.norm;
+  offer.loss_rms = update.training.rms_loss;
 }
 
 }  // namespace
@@ -31,18 +32,22 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       clients_(task.clients()),
       pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),
-      model_size_(transfer_size(state.model_object()->manifest())) {}
+      model_size_(transfer_size(state.track({}).object()->manifest())) {}
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
+  FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
+  FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
+  availability_ = std::move(availability);
   hooks_ = &hooks;
   begun_ = std::chrono::steady_clock::now();
-  for (std::uint32_t i = 0; i < clients_.size(); ++i) step_client(ClientId(i), client::ClientEngine::Start{});
+  start_clients();
   while (!queue_.empty() && !finished_ && !failure_) {
     if (hooks.interrupted && hooks.interrupted()) return {};
     auto entry = queue_.pop();
     now_ = entry.at;
     ++events_;
+    if (const auto error = standstill()) return *error;
     dispatch(entry.payload);
   }
   if (failure_) return *failure_;
@@ -72,8 +77,9 @@ void Simulation::dispatch(Scheduled& event) {
   std::visit(Overloaded{
                  [&](const Expired&) {
                    client.timer.reset();
-                   step_client(id, Expired{});
+                   if (client.phase.up) step_client(id, Expired{});
                  },
+                 [&](const Change&) { change(id); },
                  [&](const Cut& cut_off) {
                    if (!current(cut_off.session)) return;
                    client.offline_until = now_ + spec_.dropout_offline;
@@ -84,15 +90,18 @@ void Simulation::dispatch(Scheduled& event) {
                    const auto& config = state_.config();
                    server_sends(
                        id, protocol::RunDescription{config.id, config.name, config.seed, config.task_text,
-                                                    state_.model_object()->manifest().layout});
+                                                    task_.model().layout()->hash()});
                  },
                  [&](const Uploaded& uploaded) {
-                   if (current(uploaded.session)) update_arrived(id, uploaded.round);
+                   if (current(uploaded.session)) update_arrived(id, uploaded.task);
                  },
                  [&](const ClientInput& input) {
-                   // What the network or the device brings; training results survive a cut link.
-                   const bool local = std::holds_alternative<client::ClientEngine::Trained>(input.input) ||
-                                      std::holds_alternative<client::ClientEngine::Disconnected>(input.input);
+                   // What the network or the device brings; the device's own work survives a cut link.
+                   using Client = client::ClientEngine;
+                   const bool local = std::holds_alternative<Client::Trained>(input.input) ||
+                                      std::holds_alternative<Client::RunPrepared>(input.input) ||
+                                      std::holds_alternative<Client::RunRejected>(input.input) ||
+                                      std::holds_alternative<Client::Disconnected>(input.input);
                    if (local || current(input.session)) step_client(id, input.input);
                  },
                  [&](const ServerInput& input) {
@@ -105,14 +114,14 @@ void Simulation::dispatch(Scheduled& event) {
 void Simulation::step_client(ClientId id, const client::ClientEngine::Input& input) {
   client::ClientEngine::Input completed = input;
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
-    // The job may be gone: the engine gave the task up while the device was busy with it.
-    if (!pool_.has(id, trained->round)) return;
+    // The job may be gone, or have begun again: the engine gave the task up while the device was busy.
+    if (!pool_.has(id, trained->task) || at(id).training_ends != now_) return;
     const auto update = pool_.result(id);
     if (!update) return fail(update.error());
     if ((*update)->failure)
-      return step_client(id, client::ClientEngine::TrainingFailed{trained->round, *(*update)->failure});
+      return step_client(id, client::ClientEngine::TrainingFailed{trained->task, *(*update)->failure});
     if (adversary_.hostile(id))
-      if (const auto corrupted = adversary_.corrupt(id, trained->round); !corrupted)
+      if (const auto corrupted = adversary_.corrupt(id, trained->task); !corrupted)
         return fail(corrupted.error());
     describe(**update, trained->offer);
   }
@@ -126,7 +135,7 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
 void Simulation::arm_client_timer(ClientId id) {
   VirtualClient& client = at(id);
   const auto deadline = client.engine.next_deadline();
-  if (!deadline || client.timer == deadline) return;
+  if (!deadline || client.timer == deadline || !client.phase.up) return;
   client.timer = deadline;
   schedule(*deadline, id, Expired{});
 }

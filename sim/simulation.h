@@ -19,6 +19,7 @@
 #include "server/engine/make_engine.h"
 #include "server/run_state.h"
 #include "sim/adversary.h"
+#include "sim/availability/availability.h"
 #include "sim/devices.h"
 #include "sim/event_queue.h"
 #include "sim/spec.h"
@@ -49,12 +50,13 @@ class Simulation {
  private:
   struct Cut {
     std::uint32_t session;
-  };  // the link breaks, if it is still this one
+  };                 // the link breaks, if it is still this one
+  struct Change {};  // the device comes up or goes down
   struct Arrive {
     std::uint32_t session;
   };  // the connection is up on the coordinator's side
   struct Uploaded {
-    RoundNumber round;
+    TaskId task;
     std::uint32_t session;
   };
   struct ClientInput {
@@ -65,7 +67,7 @@ class Simulation {
     server::RunEngine::Input input;
     std::uint32_t session;
   };
-  using Payload = std::variant<Expired, Cut, Arrive, Uploaded, ClientInput, ServerInput>;
+  using Payload = std::variant<Expired, Cut, Change, Arrive, Uploaded, ClientInput, ServerInput>;
   struct Scheduled {
     std::optional<ClientId> client;  // nobody: the coordinator's own timer
     Payload payload;
@@ -78,11 +80,17 @@ class Simulation {
     Time down_free{};  // when each direction of its link is free again
     Time up_free{};
     Time offline_until{};
+    Phase phase;           // is the device itself there
+    Time training_ends{};  // of the training last begun
     std::optional<Time> timer;
     // The models of its task in hand and of one on its way to it.
-    std::map<RoundNumber, GlobalState> models;
+    std::map<TaskId, GlobalState> models;
   };
 
+  void start_clients();
+  void change(ClientId id);
+  // Why the run cannot be hoped to go on, or nothing.
+  std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
   void step_client(ClientId id, const client::ClientEngine::Input& input);
   void step_server(const server::RunEngine::Input& input);
@@ -98,14 +106,17 @@ class Simulation {
   void client_sends(ClientId id, const protocol::Message& message);
 
   void perform(const server::RunEngine::Effect& effect);
-  Result<void> load_global();
+  void start_track(const server::RunEngine::StartTrack& start);
+  Result<void> load_global(TrackId track);
   void assign(const server::RunEngine::Assign& assign);
   void server_sends(ClientId id, const protocol::Message& message);
   void fetch_update(const server::RunEngine::Fetch& fetch);
-  void update_arrived(ClientId id, RoundNumber round);
+  void update_arrived(ClientId id, TaskId task);
   void fold(const server::RunEngine::Fold& fold);
+  void fold(TrackId track, aggregation::Update update);
   void flush_folds();
   void close_round(const server::RunEngine::CloseRound& close);
+  void end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
   VirtualClient& at(ClientId id) { return clients_[id.value()]; }
@@ -125,12 +136,15 @@ class Simulation {
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
   Adversary adversary_;
+  std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;
-  GlobalState global_;                        // the current one, while clients train on it
+  GlobalState global_;                        // of the track in turn, while clients train on it
   std::map<ClientId, double> norms_;          // of updates that have arrived
-  std::vector<aggregation::Update> waiting_;  // accepted, not folded yet
-  Bytes model_size_;                          // on its way to a client
+  std::vector<aggregation::Update> waiting_;  // accepted, not folded yet, all for the track in turn
+  TrackId turn_;
+  Bytes model_size_;  // on its way to a client
   Time now_{};
+  Time round_closed_{};  // the last one
   std::optional<Time> server_timer_;
   std::uint64_t events_ = 0;
   std::uint64_t bytes_up_ = 0;  // since the round started

@@ -1,10 +1,20 @@
 // The effects of the virtual clients' engines.
+#include <algorithm>
 #include <utility>
 
 #include "protocol/codec.h"
 #include "sim/simulation.h"
 
 namespace fedge::sim {
+namespace {
+
+// That a device goes down is what the run file asks for: nothing to warn of.
+Event expected(Event event) {
+  event.severity = std::min(event.severity, Severity::kInfo);
+  return event;
+}
+
+}  // namespace
 
 void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect) {
   using Client = client::ClientEngine;
@@ -16,11 +26,12 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                         [&](const Client::PrepareRun& run) { prepare(id, run.description.run); },
                         [&](const Client::FetchModel& fetch) { fetch_model(id, fetch); },
                         [&](const Client::Train& start) { train(id, start); },
-                        [&](const Client::Abandon& task) {
+                        [&](const Client::Abandon& abandoned) {
                           pool_.drop(id);
-                          at(id).models.erase(task.round);
+                          at(id).models.erase(abandoned.task);
                         },
-                        [&](const Client::Finished&) {}, [&](const Event& event) { report(event); }},
+                        [&](const Client::Finished&) {},
+                        [&](const Event& event) { report(at(id).phase.up ? event : expected(event)); }},
              effect);
 }
 
@@ -53,7 +64,7 @@ void Simulation::prepare(ClientId id, RunId run) {
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
   const Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
   schedule(down_arrival(id, size) + spec_.latency, id,
-           ClientInput{client::ClientEngine::ModelFetched{fetch.round}, at(id).session});
+           ClientInput{client::ClientEngine::ModelFetched{fetch.task}, at(id).session});
 }
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
@@ -62,15 +73,19 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
   const Device::Training training = device(id).training(samples, spec, ends ? *ends - now_ : Duration::max());
   const Time finish = now_ + training.time;
-  pool_.enqueue(id, {.round = start.round,
+  at(id).training_ends = finish;
+  const protocol::TrainRequest& request = *at(id).engine.task();
+  pool_.enqueue(id, {.task = start.task,
+                     .data_share = request.data_share,
                      .coverage = start.coverage,
-                     .last_round = at(id).engine.task()->last_round,
-                     .global = at(id).models.at(start.round),
+                     .last_round = request.last_round,
+                     .global = at(id).models.at(start.task),
                      .finish = finish,
                      .max_steps = training.max_steps,
                      .flip_labels = adversary_.flips_labels(id)});
   // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
-  client::ClientEngine::Trained trained{start.round, {.run = state_.config().id, .round = start.round}};
+  client::ClientEngine::Trained trained{
+      start.task, {.run = state_.config().id, .round = start.task.round, .track = start.task.track}};
   schedule(finish, id, ClientInput{std::move(trained), at(id).session});
 }
 

@@ -17,15 +17,17 @@ constexpr std::size_t kFoldTogether = 8;
 void Simulation::perform(const server::RunEngine::Effect& effect) {
   using Server = server::RunEngine;
   std::visit(
-      Overloaded{[&](const Server::Assign& work) { assign(work); },
+      Overloaded{[&](const Server::StartTrack& start) { start_track(start); },
+                 [&](const Server::RetireTrack& retired) { state_.retire(retired.track); },
+                 [&](const Server::Assign& work) { assign(work); },
                  [&](const Server::Send& send) { server_sends(send.client, send.message); },
                  [&](const Server::Fetch& fetch) { fetch_update(fetch); },
                  [&](const Server::Fold& accepted) { fold(accepted); },
                  [&](const Server::Count& unsent) {
-                   waiting_.push_back({.client = unsent.client,
-                                       .weight = unsent.weight,
-                                       .coverage = unsent.coverage,
-                                       .values = nullptr});
+                   fold(unsent.task.track, {.client = unsent.client,
+                                            .weight = unsent.weight,
+                                            .coverage = unsent.coverage,
+                                            .values = nullptr});
                  },
                  [&](const Server::Discard&) {}, [&](const Server::CloseRound& close) { close_round(close); },
                  [&](const Server::Finished&) { finished_ = true; },
@@ -33,11 +35,16 @@ void Simulation::perform(const server::RunEngine::Effect& effect) {
       effect);
 }
 
-Result<void> Simulation::load_global() {
+void Simulation::start_track(const server::RunEngine::StartTrack& start) {
+  if (const auto started = state_.start(start); !started) fail(started.error());
+}
+
+Result<void> Simulation::load_global(TrackId track) {
   if (global_.model) return {};
-  FEDGE_TRY(model, state_.load_model());
-  if (state_.control_object()) {
-    FEDGE_TRY(control, state_.load_control());
+  const server::TrackModel& source = state_.track(track);
+  FEDGE_TRY(model, source.load());
+  if (source.control_object()) {
+    FEDGE_TRY(control, source.load_control());
     global_.control = std::make_shared<const ParameterVector>(std::move(control));
   }
   global_.model = std::make_shared<const ParameterVector>(std::move(model));
@@ -45,29 +52,33 @@ Result<void> Simulation::load_global() {
 }
 
 void Simulation::assign(const server::RunEngine::Assign& work) {
-  const protocol::Manifest& manifest = state_.model_object()->manifest();
-  if (const auto loaded = load_global(); !loaded) return fail(loaded.error());
+  const server::TrackModel& track = state_.track(work.task.track);
+  const protocol::Manifest& manifest = track.object()->manifest();
+  if (const auto loaded = load_global(work.task.track); !loaded) return fail(loaded.error());
   VirtualClient& client = at(work.client);
   const auto& in_hand = client.engine.task();
-  std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->round != entry.first; });
-  client.models[work.round] = global_;
-  adversary_.assigned(work.client, {.round = work.round,
+  std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->task() != entry.first; });
+  client.models[work.task] = global_;
+  adversary_.assigned(work.client, {.task = work.task,
+                                    .data_share = work.data_share,
                                     .coverage = work.coverage,
                                     .last_round = work.last_round,
                                     .global = global_,
                                     .finish = now_});
   server_sends(work.client,
                protocol::TrainRequest{.run = state_.config().id,
-                                      .round = work.round,
+                                      .round = work.task.round,
                                       .model = manifest,
                                       .coverage = work.coverage,
                                       .time_left = work.time_left,
                                       .last_round = work.last_round,
-                                      .control = state_.control_object()
-                                                     ? std::optional(state_.control_object()->manifest())
-                                                     : std::nullopt});
-  Rng draws =
-      root_.fork("dropout", work.round.value(), work.client.value()).fork("session", at(work.client).session);
+                                      .control = track.control_object()
+                                                     ? std::optional(track.control_object()->manifest())
+                                                     : std::nullopt,
+                                      .track = work.task.track,
+                                      .data_share = work.data_share});
+  Rng draws = root_.fork("dropout", work.task.round.value(), work.client.value())
+                  .fork("session", at(work.client).session, work.task.track.value());
   if (draws.uniform() >= spec_.dropout_probability) return;
   const SampleCount samples(task_.samples_of(work.client).size());
   const Duration expected =
@@ -85,55 +96,64 @@ void Simulation::server_sends(ClientId id, const protocol::Message& message) {
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   // The request travels down, the payload up.
   schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + spec_.latency, fetch.client,
-           Uploaded{fetch.offer.round, at(fetch.client).session});
+           Uploaded{fetch.offer.task(), at(fetch.client).session});
 }
 
-void Simulation::update_arrived(ClientId id, RoundNumber round) {
-  const TrainedUpdate* update = pool_.find(id, round);
+void Simulation::update_arrived(ClientId id, TaskId task) {
+  const TrainedUpdate* update = pool_.find(id, task);
   if (update == nullptr) return;  // the client gave it up meanwhile
   const auto norm = state_.inspect(update->coverage, *update->values);
   if (!norm) {
     if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // the spool's
-    return step_server(server::RunEngine::Damaged{id, round, norm.error()});
+    return step_server(server::RunEngine::Damaged{id, task, norm.error()});
   }
   norms_[id] = *norm;
-  step_server(server::RunEngine::Stored{id, round});
+  step_server(server::RunEngine::Stored{id, task});
 }
 
 void Simulation::fold(const server::RunEngine::Fold& accepted) {
   TrainedUpdate update = pool_.take(accepted.client);
   adversary_.taken(accepted.client, update.values);
-  waiting_.push_back({.client = accepted.client,
-                      .weight = accepted.weight,
-                      .steps = accepted.steps,
-                      .norm = norms_.extract(accepted.client).mapped(),
-                      .factor = accepted.factor,
-                      .coverage = std::move(update.coverage),
-                      .values = std::move(update.values)});
+  fold(accepted.task.track, {.client = accepted.client,
+                             .weight = accepted.weight,
+                             .steps = accepted.steps,
+                             .norm = norms_.extract(accepted.client).mapped(),
+                             .factor = accepted.factor,
+                             .coverage = std::move(update.coverage),
+                             .values = std::move(update.values)});
+}
+
+void Simulation::fold(TrackId track, aggregation::Update update) {
+  turn_ = track;
+  waiting_.push_back(std::move(update));
   if (waiting_.size() >= kFoldTogether) flush_folds();
 }
 
 void Simulation::flush_folds() {
-  if (const auto folded = state_.fold(waiting_); !folded) fail(folded.error());
+  if (waiting_.empty()) return;
+  if (const auto folded = state_.fold(turn_, waiting_); !folded) fail(folded.error());
   waiting_.clear();
 }
 
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
   flush_folds();
   global_ = {};
+  round_closed_ = now_;
   adversary_.round_closed();
-  const auto metrics =
-      state_.close(close, {Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_),
-                           std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count()});
-  bytes_up_ = 0;
-  bytes_down_ = 0;
-  if (!metrics) return fail(metrics.error());
-  if (const auto& reason = state_.not_aggregated())
+  if (const auto closed = state_.close(close); !closed) return fail(closed.error());
+  if (const auto& reason = state_.track(close.track).not_aggregated())
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
                .with("round", std::int64_t{close.round.value()})
                .with("reason", reason->message));
-  hooks_->on_round(*metrics);
-  step_server(server::RunEngine::Committed{close.round});
+  if (close.ends_round) end_round();
+  step_server(server::RunEngine::Committed{close.round, close.track});
+}
+
+void Simulation::end_round() {
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begun_;
+  hooks_->on_round(state_.end_round({Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_), wall.count()}));
+  bytes_up_ = 0;
+  bytes_down_ = 0;
 }
 
 }  // namespace fedge::sim

@@ -1,5 +1,7 @@
 #include "sim/spec.h"
 
+#include <algorithm>
+
 namespace fedge::sim {
 namespace {
 
@@ -28,6 +30,9 @@ SimulationSpec read_section(config::Reader& section) {
   spec.dropout_offline = seconds(dropout.number("offline_seconds", 60.0, {0.0, 1e9},
                                                 "How long a client that vanished stays away, seconds."));
   section.adopt(dropout);
+  config::Reader availability = section.section("availability");
+  spec.availability = read_availability(availability);
+  section.adopt(availability);
   config::Reader attack = section.section("attack");
   spec.attack = read_attack(attack);
   section.adopt(attack);
@@ -58,6 +63,16 @@ Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& c
     return invalid(attack +
                    "what honest clients will have trained; training.partial_work leaves that to their speed");
   return {};
+}
+
+Result<void> check_availability(const SimulationSpec& spec, const server::RunConfig& config) {
+  const std::size_t clients = config.task.data.partition.clients;
+  if (spec.availability.kind == AvailabilityKind::kAlways || clients == 1) return {};
+  if (config.wait_for_clients < clients) return {};
+  return invalid("run.wait_for_clients is all " + std::to_string(clients) +
+                 " clients, as it is by default, and with simulation.availability they may never be there at "
+                 "once; set it to " +
+                 std::to_string(std::min(config.sampling.clients_per_round, clients - 1)) + ", for example");
 }
 
 std::vector<config::KeyDoc> describe_simulation() {

@@ -8,6 +8,7 @@
 #include "core/time.h"
 #include "server/run_config.h"
 #include "sim/attacks.h"
+#include "sim/availability/spec.h"
 
 namespace fedge::sim {
 
@@ -25,6 +26,7 @@ struct SimulationSpec {
   // Dropouts: each task is cut off with this probability, at a uniformly drawn moment of its work.
   double dropout_probability = 0.0;
   Duration dropout_offline{};  // how long the client stays away
+  AvailabilitySpec availability;
   AttackSpec attack;
 };
 
@@ -32,6 +34,8 @@ struct SimulationSpec {
 Result<SimulationSpec> read_simulation(const config::Document& document);
 // Whether the attack goes with the run: what is made of the honest updates takes whole ones.
 Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& config);
+// Whether a run can begin although some devices are always away.
+Result<void> check_availability(const SimulationSpec& spec, const server::RunConfig& config);
 // The keys of [simulation], for the generated reference.
 std::vector<config::KeyDoc> describe_simulation();
 

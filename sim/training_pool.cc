@@ -56,7 +56,7 @@ TrainingPool::TrainingPool(const learn::Task& task, const server::RunConfig& con
 }
 
 void TrainingPool::enqueue(ClientId client, TrainingJob job) {
-  if (has(client, job.round)) return;
+  if (has(client, job.task)) return;
   drop(client);
   queued_.emplace(client, std::move(job));
 }
@@ -69,10 +69,10 @@ Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
 TrainingPool::Work TrainingPool::begin(ClientId client) {
   auto node = queued_.extract(client);
   Work work{client, std::move(node.mapped()), {}, {}, {}};
-  work.outcome.round = work.job.round;
+  work.outcome.task = work.job.task;
   work.outcome.coverage = work.job.coverage;
   if (workers_.front().remembers()) {
-    auto memory = memories_[client].load(work.job.last_round);
+    auto memory = memories_[{client, work.job.task.track}].load(work.job.last_round);
     FEDGE_CHECK(memory && *memory, "a simulated client has lost its memory");
     work.memory = std::move(**memory);
   }
@@ -82,7 +82,8 @@ TrainingPool::Work TrainingPool::begin(ClientId client) {
 void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   const ParameterVector* control = work.job.global.control.get();
   const client::WorkOrder order{.client = work.client,
-                                .round = work.job.round,
+                                .round = work.job.task.round,
+                                .data_share = work.job.data_share,
                                 .coverage = work.job.coverage,
                                 .control = control != nullptr ? control->values() : std::span<const float>(),
                                 .max_steps = work.job.max_steps,
@@ -148,7 +149,7 @@ Result<void> TrainingPool::compute_group(ClientId needed) {
   for (Work& work : group) {
     if (work.fault) return *work.fault;
     if (workers_.front().remembers() && !work.outcome.failure) {
-      const auto saved = memories_[work.client].save(std::move(work.memory));
+      const auto saved = memories_[{work.client, work.job.task.track}].save(std::move(work.memory));
       FEDGE_CHECK(saved.has_value(), "memory in memory");
     }
     computed_.emplace(work.client, std::move(work.outcome));
@@ -156,14 +157,14 @@ Result<void> TrainingPool::compute_group(ClientId needed) {
   return {};
 }
 
-bool TrainingPool::has(ClientId client, RoundNumber round) const {
+bool TrainingPool::has(ClientId client, TaskId task) const {
   const auto queued = queued_.find(client);
-  return (queued != queued_.end() && queued->second.round == round) || find(client, round) != nullptr;
+  return (queued != queued_.end() && queued->second.task == task) || find(client, task) != nullptr;
 }
 
-const TrainedUpdate* TrainingPool::find(ClientId client, RoundNumber round) const {
+const TrainedUpdate* TrainingPool::find(ClientId client, TaskId task) const {
   const auto computed = computed_.find(client);
-  return computed != computed_.end() && computed->second.round == round ? &computed->second : nullptr;
+  return computed != computed_.end() && computed->second.task == task ? &computed->second : nullptr;
 }
 
 TrainedUpdate TrainingPool::take(ClientId client) {

@@ -41,13 +41,13 @@ class SpareBuffers {
 };
 
 struct TrainedUpdate {
-  RoundNumber round;
+  TaskId task;
   Coverage coverage;
   learn::TrainingResult training;
   double norm = 0;
   protocol::Manifest shape;  // of what travels, without the hashes of its chunks
   std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless they are spooled
-  std::optional<Error> failure;                             // instead of everything above but the round
+  std::optional<Error> failure;                             // instead of everything above but the task
 };
 
 // What clients are given to train from.
@@ -56,9 +56,10 @@ struct GlobalState {
   std::shared_ptr<const ParameterVector> control;  // null but for SCAFFOLD
 };
 
-// One client's work in one round.
+// One client's task.
 struct TrainingJob {
-  RoundNumber round;
+  TaskId task;
+  double data_share = 1;
   Coverage coverage;
   RoundNumber last_round;  // whose memory it goes on from
   GlobalState global;
@@ -74,15 +75,15 @@ class TrainingPool {
   // From now on updates lie in this store, which must outlive the pool, instead of in memory.
   void spool_to(protocol::ChunkStore& store) { spool_ = &store; }
 
-  // Nothing happens if the client has this round's job already.
+  // Nothing happens if the client has this task's job already.
   void enqueue(ClientId client, TrainingJob job);
   // Computes the job if need be. The client must have a job; its update stays until taken or dropped. The
   // error is the spool's: this machine could not store an update.
   Result<const TrainedUpdate*> result(ClientId client);
-  // Whether the client has a job of this round, computed or not.
-  bool has(ClientId client, RoundNumber round) const;
-  // The computed update of this round, or null.
-  const TrainedUpdate* find(ClientId client, RoundNumber round) const;
+  // Whether the client has this task's job, computed or not.
+  bool has(ClientId client, TaskId task) const;
+  // The computed update of this task, or null.
+  const TrainedUpdate* find(ClientId client, TaskId task) const;
   // Hands a computed update over; without one its values are null.
   TrainedUpdate take(ClientId client);
   void drop(ClientId client);
@@ -110,7 +111,8 @@ class TrainingPool {
   Digest layout_;
   std::map<ClientId, TrainingJob> queued_;
   std::map<ClientId, TrainedUpdate> computed_;
-  std::map<ClientId, client::VolatileMemory> memories_;  // only if clients remember anything
+  std::map<std::pair<ClientId, TrackId>, client::VolatileMemory>
+      memories_;  // only if clients remember anything
   protocol::ChunkStore* spool_ = nullptr;
   std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
 };

@@ -1,11 +1,22 @@
 #include "aggregation/samplers/sampler.h"
 
+#include <algorithm>
 #include <array>
 
+#include "aggregation/samplers/awpsp/aw_psp.h"
+#include "aggregation/samplers/md.h"
+#include "aggregation/samplers/oort.h"
 #include "aggregation/samplers/optimal.h"
+#include "aggregation/samplers/poisson.h"
+#include "aggregation/samplers/power_of_choice.h"
 #include "aggregation/samplers/uniform.h"
+#include "protocol/limits.h"
 
 namespace fedge::aggregation {
+
+std::uint64_t size_of(const Candidate& candidate) {
+  return std::clamp<std::uint64_t>(candidate.samples.value(), 1, protocol::kMaxSamples);
+}
 
 std::vector<double> Sampler::probabilities(std::span<const Participant> participants) {
   return std::vector<double>(participants.size(), 1.0);
@@ -14,8 +25,28 @@ std::vector<double> Sampler::probabilities(std::span<const Participant> particip
 std::span<const SamplerKind> sampler_kinds() {
   static constexpr std::array kKinds = {
       SamplerKind{"uniform", "McMahan et al. 2017", "every set of clients is equally likely", read_uniform},
+      SamplerKind{"availability", "the baseline of AW-PSP", "by predicted availability alone",
+                  read_availability},
+      SamplerKind{
+          "aw_psp", "Behfar and Mortier 2026, arXiv:2604.16090",
+          "by availability, freshness, labels and correlated failures; greedy is the authors' code, weighted "
+          "our reconstruction of the paper",
+          read_aw_psp},
       SamplerKind{"optimal", "Chen, Horvath, Richtarik 2022; Dabaja and El-Azouzi 2026",
                   "those whose updates matter contribute, within a budget of upload", read_optimal},
+      SamplerKind{"poisson", "Horvitz and Thompson 1952 (the estimate)",
+                  "every client independently of the others, so that a round's size varies", read_poisson},
+      SamplerKind{"md", "Li et al. 2020 (FedProx); Li et al. 2020 (FedAvg on non-IID data), scheme I",
+                  "draws with replacement in proportion to samples; each draw counts alike", read_md},
+      SamplerKind{"power_of_choice", "Cho, Wang, Joshi 2020 (rpow-d)",
+                  "of a larger draw in proportion to samples, those with the highest last known loss",
+                  read_power_of_choice},
+      SamplerKind{"oort", "Lai et al. 2021",
+                  "clients whose losses are high and who are fast enough, and some not tried yet", read_oort},
+      SamplerKind{"psp", "Wang, Catterall, Mortier 2017",
+                  "probabilistic synchronous parallel in rounds: the same as uniform, under its name; its "
+                  "barriers belong to the schedule",
+                  read_uniform},
   };
   return kKinds;
 }

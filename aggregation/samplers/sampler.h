@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -22,6 +23,10 @@ struct Candidate {
   ClientId client;
   SampleCount samples;  // its training samples, 0 if not known
 };
+
+// n_i of the samplers that go by size: from 1, for a client whose samples are not known, to
+// protocol::kMaxSamples.
+std::uint64_t size_of(const Candidate& candidate);
 
 struct SelectionRequest {
   RoundNumber round;

@@ -205,6 +205,57 @@ std::vector<double> Reader::numbers(const std::string& key, std::optional<std::v
   return numbers;
 }
 
+std::vector<std::string> Reader::texts(const std::string& key,
+                                       std::optional<std::vector<std::string>> fallback, const char* doc) {
+  std::string shown = "[";
+  for (const std::string& item : fallback.value_or(std::vector<std::string>{}))
+    shown += (shown.size() > 1 ? ", \"" : "\"") + item + "\"";
+  const Value* value = take(key, "list of texts", shown + "]", doc, !fallback);
+  if (value == nullptr) return fallback.value_or(std::vector<std::string>{});
+  const auto* items = std::get_if<Array>(&value->data);
+  if (items == nullptr) {
+    fail(key, std::string("is ") + type_name(*value) + ", expected a list of texts");
+    return fallback.value_or(std::vector<std::string>{});
+  }
+  std::vector<std::string> texts;
+  for (const Value& item : *items) {
+    if (const auto* text = std::get_if<std::string>(&item.data))
+      texts.push_back(*text);
+    else
+      fail(key, std::string("holds ") + type_name(item) + ", expected texts only");
+  }
+  return texts;
+}
+
+std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
+  static const Table kEmpty;
+  const Value* value = take(key, "list of tables", "[]", doc, false);
+  if (docs_ != nullptr) return {Reader(kEmpty, full(key), file_, docs_)};
+  if (value == nullptr) return {};
+  const auto* items = std::get_if<Array>(&value->data);
+  if (items == nullptr) {
+    fail(key, std::string("is ") + type_name(*value) + ", expected a list of tables");
+    return {};
+  }
+  std::vector<Reader> readers;
+  for (const Value& item : *items) {
+    const std::string path = full(key) + "[" + std::to_string(readers.size()) + "]";
+    const auto* table = std::get_if<Table>(&item.data);
+    if (table == nullptr) {
+      if (!error_)
+        error_ = invalid(item.where + ": " + path + ": is " + type_name(item) + ", expected a table");
+      return {};
+    }
+    readers.push_back(Reader(*table, path, item.where));
+  }
+  return readers;
+}
+
+bool Reader::has_list(const std::string& key) const {
+  const auto it = table_->find(key);
+  return it != table_->end() && std::holds_alternative<Array>(it->second.data);
+}
+
 Reader Reader::section(const std::string& key) {
   known_.push_back(key);
   static const Table kEmpty;

@@ -63,6 +63,14 @@ class Reader {
   // Whole numbers are numbers too: [1, 0.2].
   std::vector<double> numbers(const std::string& key, std::optional<std::vector<double>> fallback,
                               NumberBounds bounds, const char* doc);
+  // Empty texts and repetitions are left for the caller to judge.
+  std::vector<std::string> texts(const std::string& key, std::optional<std::vector<std::string>> fallback,
+                                 const char* doc);
+  // An array of tables ([[disagreement]]), each to be read through its own Reader and handed back to adopt(),
+  // in order; none if the key is absent. In messages the third is "disagreement[2]", and what it lacks is
+  // reported at the line where it begins. While documentation is collected there is exactly one, an empty
+  // table, so that each key of an element is documented once, as "disagreement.kind".
+  std::vector<Reader> tables(const std::string& key, const char* doc);
   // The named sub-table (empty if absent), to be read by the caller through its own Reader and
   // handed back to adopt(); its keys are documented under path.key.
   Reader section(const std::string& key);
@@ -71,6 +79,8 @@ class Reader {
   // Marks keys as known without reading them (another program's part of the file).
   void ignore(const std::string& key);
   bool has(const std::string& key) const { return table_->contains(key); }
+  // For keys that take a list or something else.
+  bool has_list(const std::string& key) const;
   // Records an error of the caller's own, about this key: "FILE:LINE: training.x: MESSAGE".
   void fail(const std::string& key, const std::string& message);
 

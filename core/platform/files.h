@@ -56,6 +56,20 @@ Result<void> make_directory(const std::filesystem::path& path, unsigned mode = 0
 // "cannot open /x/y: No such file or directory", with the code that fits the system's error number.
 Error system_error(const std::string& what, const std::filesystem::path& path, int error_number);
 
+// Serialises changes of a file between processes: waits for whoever holds it, and holds it while it lives.
+// Lies beside the file, since that is replaced whole.
+class FileLock {
+ public:
+  explicit FileLock(const std::filesystem::path& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  bool held() const { return fd_ >= 0; }  // else errno says why not
+
+ private:
+  int fd_;
+};
+
 // An exclusive lock on a directory, held until destruction; kUnavailable if another process has it.
 class DirectoryLock {
  public:

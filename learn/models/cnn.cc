@@ -99,11 +99,12 @@ class Cnn final : public LayeredModel {
     auto& s = static_cast<CnnWorkspace&>(workspace);
     const std::size_t rows = batch.labels.size();
     run_forward(parameters, batch.inputs.data(), rows, s);
-    const float loss =
+    const BatchLoss loss =
         cross_entropy(kernels(), s.logits.span().first(rows * classes_), batch.labels, classes_, scale);
     backward_dense(parameters.data(), rows, destination, s);
     backward_convolutions(parameters.data(), {batch.inputs.data(), rows}, destination, s);
-    return loss;
+    s.squared_losses = loss.squares;
+    return loss.mean;
   }
 
   // From the logits' gradient to that of what conv2 gives, as far down as something is trained.

@@ -74,7 +74,7 @@ class DenseModel final : public LayeredModel {
     const std::size_t rows = batch.labels.size();
     run_forward(parameters, batch.inputs.data(), rows, space);
     const auto logits = space.outputs.back().span().first(rows * classes_);
-    const float loss = cross_entropy(kernels(), logits, batch.labels, classes_, scale);
+    const BatchLoss loss = cross_entropy(kernels(), logits, batch.labels, classes_, scale);
     const std::size_t lowest = space.trained.lowest();
     const float* dy = logits.data();
     for (std::size_t i = layers_.size(); i-- > lowest;) {
@@ -85,7 +85,8 @@ class DenseModel final : public LayeredModel {
       if (dx != nullptr) kernels().relu_backward(x, dx, rows * layers_[i].in);
       dy = dx;
     }
-    return loss;
+    space.squared_losses = loss.squares;
+    return loss.mean;
   }
 
   std::vector<Layer> layers_;

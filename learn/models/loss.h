@@ -8,9 +8,14 @@
 
 namespace fedge::learn {
 
-// Turns logits (rows x classes) in place into scale * d(mean loss)/d(logits) and returns the mean loss.
+struct BatchLoss {
+  float mean = 0;
+  double squares = 0;  // sum of the squares of the rows' losses
+};
+
+// Turns logits (rows x classes) in place into scale * d(mean loss)/d(logits) and returns the loss.
 // Each label must be below classes.
-float cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const std::uint8_t> labels,
-                    std::size_t classes, float scale);
+BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const std::uint8_t> labels,
+                        std::size_t classes, float scale);
 
 }  // namespace fedge::learn

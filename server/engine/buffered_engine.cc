@@ -16,7 +16,7 @@ Event event(Severity severity, const char* name, ClientId client) {
 
 BufferedEngine::BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule,
                                Deciders deciders)
-    : rules_(rules), schedule_(schedule), deciders_(std::move(deciders)) {}
+    : rules_(rules), schedule_(schedule), barrier_(schedule.barrier), deciders_(std::move(deciders)) {}
 
 void BufferedEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished && !std::holds_alternative<ClientArrived>(input)) return;
@@ -46,6 +46,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
     return;
   }
   Member& member = members_[arrived.client];
+  catch_up(member);
   member.present = true;
   member.samples = arrived.samples;
   member.capability = arrived.capability;
@@ -60,15 +61,23 @@ void BufferedEngine::on(const ClientLeft& left, const StepContext& context, std:
   assign(context, effects);
 }
 
+void BufferedEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
+  deciders_.sampler->describe(described.client, described.record);
+}
+
 void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     const auto late = task++;
     if (context.now < late->second.deadline) continue;
-    effects.push_back(Send{late->first, protocol::CancelTask{rules_.run, late->second.number, "deadline"}});
+    effects.push_back(
+        Send{late->first, protocol::CancelTask{rules_.run, late->second.number, "deadline", {}}});
     end_task(late, "deadline", effects);
   }
   for (auto& [client, member] : members_)
-    if (member.resting && context.now >= *member.resting) member.resting.reset();
+    if (member.resting && context.now >= *member.resting) {
+      catch_up(member);
+      member.resting.reset();
+    }
   if (filling() && context.now >= fill_by_) {
     // As a round ends at its deadline with those who answered; nobody connected is no reason to count on.
     if (buffered_ > 0 || present() > 0)
@@ -91,13 +100,12 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   // While the model is being moved there is none to hand out.
   if (phase_ != Phase::kRunning || all_moves_made() || committed_ != moves_) return;
   if (tasks_.size() >= rules_.clients_per_round) return;
-  std::vector<aggregation::Candidate> idle;
-  for (const auto& [client, member] : members_)
-    if (member.present && !member.resting && !tasks_.contains(client))
-      idle.push_back({client, member.samples});
+  const std::vector<aggregation::Candidate> candidates = idle(context);
   const std::size_t free = rules_.clients_per_round - tasks_.size();
-  const auto chosen = deciders_.sampler->select(
-      {.round = round(), .candidates = idle, .count = free, .rng = context.rng.fork("sample", assigned_)});
+  const auto chosen = deciders_.sampler->select({.round = round(),
+                                                 .candidates = candidates,
+                                                 .count = free,
+                                                 .rng = context.rng.fork("sample", assigned_)});
   for (const auto& choice : chosen) {
     const ClientId client = choice.client;
     Member& member = members_.at(client);
@@ -112,16 +120,49 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
               .assigned = context.now,
               .deadline = context.now + rules_.deadline,
               .offer = {}};
-    effects.push_back(Assign{client, task.number, task.coverage, rules_.deadline, member.last_round});
+    effects.push_back(Assign{client, name_of(task), task.coverage, rules_.deadline, member.last_round});
     tasks_[client] = std::move(task);
     ++assigned_;
   }
 }
 
+// Nothing comes to a standstill: of those available one with the fewest steps either has a task, which ends
+// by its deadline, or the barrier is open to it. While there is no task at all, somebody is therefore a
+// candidate, and every place is free.
+std::vector<aggregation::Candidate> BufferedEngine::idle(const StepContext& context) const {
+  std::vector<std::uint64_t> steps;
+  if (!barrier_.never_waits())
+    for (const auto& [client, member] : members_)
+      if (member.available()) steps.push_back(member.steps);
+  const aggregation::Progress progress(std::move(steps));
+  std::vector<aggregation::Candidate> result;
+  std::size_t places = 0;
+  for (const auto& [client, member] : members_) {
+    if (!member.available()) continue;
+    const std::size_t place = places++;
+    if (tasks_.contains(client)) continue;
+    // A client looks again, and at others, only when somebody has handed in.
+    if (barrier_.never_waits() ||
+        barrier_.may_begin(place, progress, context.rng.fork("barrier", ended_, client.value())))
+      result.push_back({client, member.samples});
+  }
+  return result;
+}
+
+void BufferedEngine::catch_up(Member& member) const {
+  if (barrier_.never_waits()) return;
+  std::optional<std::uint64_t> least;
+  for (const auto& [client, other] : members_)
+    if (&other != &member && other.available()) least = std::min(other.steps, least.value_or(other.steps));
+  member.steps = std::max(member.steps, least.value_or(0));
+}
+
 void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects) {
-  if (task->second.fetching) effects.push_back(Discard{task->first, task->second.number});
+  if (task->second.fetching) effects.push_back(Discard{task->first, name_of(task->second)});
   effects.push_back(event(Severity::kWarning, "client.lost", task->first).with("reason", reason));
   deciders_.sampler->remember({.client = task->first, .round = round()});
+  ++members_.at(task->first).steps;
+  ++ended_;
   tasks_.erase(task);
 }
 
@@ -132,15 +173,15 @@ void BufferedEngine::rest(ClientId client, const StepContext& context) {
 
 void BufferedEngine::refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
                             std::vector<Effect>& effects) {
-  effects.push_back(
-      Send{client, protocol::UpdateVerdict{offer.run, offer.round, false, error.code, error.message}});
+  effects.push_back(Send{client, protocol::UpdateVerdict{offer.run, offer.round, false, error.code,
+                                                         error.message, offer.track}});
   effects.push_back(event(Severity::kWarning, "update.refused", client).with("reason", error.message));
 }
 
 void BufferedEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
   const auto task = tasks_.find(offered.client);
   const std::string name = "task " + std::to_string(offered.offer.round.value());
-  if (task == tasks_.end() || task->second.number != offered.offer.round)
+  if (task == tasks_.end() || name_of(task->second) != offered.offer.task())
     return refuse(offered.client, offered.offer, {ErrorCode::kStale, name + " is not this client's any more"},
                   effects);
   if (task->second.fetching)
@@ -167,27 +208,32 @@ void BufferedEngine::on(const Offered& offered, const StepContext& context, std:
 
 void BufferedEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
   const auto found = tasks_.find(stored.client);
-  if (found == tasks_.end() || found->second.number != stored.round || !found->second.fetching) {
-    effects.push_back(Discard{stored.client, stored.round});
+  if (found == tasks_.end() || name_of(found->second) != stored.task || !found->second.fetching) {
+    effects.push_back(Discard{stored.client, stored.task});
     return;
   }
   const Task task = std::move(found->second);
   tasks_.erase(found);
-  members_.at(stored.client).last_round = stored.round;
+  Member& member = members_.at(stored.client);
+  member.last_round = stored.task.round;
+  ++member.steps;
+  ++ended_;
   deciders_.sampler->remember({.client = stored.client,
                                .round = round(),
                                .delivered = true,
                                .samples = task.offer.samples,
                                .norm = task.offer.norm,
                                .loss = task.offer.train_loss,
+                               .loss_rms = task.offer.loss_rms,
                                .time = context.now - task.assigned});
   const std::uint32_t stale = staleness(task);
   const double discount = std::pow(1.0 + stale, -schedule_.staleness_exponent);
   effects.push_back(event(Severity::kInfo, "update.buffered", stored.client)
-                        .with("task", std::int64_t{stored.round.value()})
+                        .with("task", std::int64_t{stored.task.round.value()})
                         .with("staleness", std::int64_t{stale}));
-  effects.push_back(Fold{stored.client, stored.round, task.offer.samples, task.offer.steps, discount});
-  effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
+  effects.push_back(Fold{stored.client, stored.task, task.offer.samples, task.offer.steps, discount});
+  effects.push_back(
+      Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.task.round, true, {}, {}, {}}});
   const auto weight = static_cast<double>(task.offer.samples.value());
   loss_ += weight * task.offer.train_loss;
   samples_ += weight;
@@ -202,8 +248,12 @@ void BufferedEngine::close(const std::string& reason, std::vector<Effect>& effec
                         .with("round", std::int64_t{round().value()})
                         .with("reason", reason)
                         .with("completed", static_cast<std::int64_t>(buffered_)));
-  effects.push_back(
-      CloseRound{round(), assigned_ - assigned_before_, buffered_, samples_ > 0 ? loss_ / samples_ : 0.0});
+  effects.push_back(CloseRound{.round = round(),
+                               .selected = assigned_ - assigned_before_,
+                               .completed = buffered_,
+                               .train_loss = samples_ > 0 ? loss_ / samples_ : 0.0,
+                               .track = {},
+                               .description = nullptr});
   assigned_before_ = assigned_;
   ++moves_;
   buffered_ = 0;
@@ -212,15 +262,15 @@ void BufferedEngine::close(const std::string& reason, std::vector<Effect>& effec
   if (!all_moves_made()) return;
   for (auto task = tasks_.begin(); task != tasks_.end(); task = tasks_.begin()) {
     effects.push_back(
-        Send{task->first, protocol::CancelTask{rules_.run, task->second.number, "the run is over"}});
-    if (task->second.fetching) effects.push_back(Discard{task->first, task->second.number});
+        Send{task->first, protocol::CancelTask{rules_.run, task->second.number, "the run is over", {}}});
+    if (task->second.fetching) effects.push_back(Discard{task->first, name_of(task->second)});
     tasks_.erase(task);
   }
 }
 
 void BufferedEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
   const auto task = tasks_.find(damaged.client);
-  if (task == tasks_.end() || task->second.number != damaged.round || !task->second.fetching) return;
+  if (task == tasks_.end() || name_of(task->second) != damaged.task || !task->second.fetching) return;
   task->second.fetching = false;  // the shell has discarded it
   refuse(damaged.client, task->second.offer, damaged.error, effects);
   end_task(task, damaged.error.message, effects);
@@ -230,7 +280,8 @@ void BufferedEngine::on(const Damaged& damaged, const StepContext& context, std:
 
 void BufferedEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
   const auto task = tasks_.find(failed.client);
-  if (failed.failure.run != rules_.run || task == tasks_.end() || task->second.number != failed.failure.round)
+  if (failed.failure.run != rules_.run || task == tasks_.end() ||
+      name_of(task->second) != failed.failure.task())
     return;
   end_task(task, failed.failure.reason, effects);
   rest(failed.client, context);
@@ -242,6 +293,12 @@ void BufferedEngine::on(const Committed&, const StepContext& context, std::vecto
   fill_by_ = context.now + rules_.deadline;
   if (all_moves_made() && committed_ == moves_) return finish("all rounds done", effects);
   assign(context, effects);
+}
+
+// Without rounds there are no tracks: better no model than one that somebody may not have a part in.
+void BufferedEngine::on(const PolicyChanged& changed, const StepContext&, std::vector<Effect>& effects) {
+  if (!changed.policy.disagreements.empty())
+    finish("clients disagree about sharing a model, and an asynchronous run has but one", effects);
 }
 
 void BufferedEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {

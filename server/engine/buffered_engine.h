@@ -4,8 +4,9 @@
 // buffer_size updates the model moves. An update trained on a model that has moved s times since counts
 // 1 / (1 + s)^exponent. A client has one task at a time; a task is named by their count for this client,
 // so that a client may train twice on one model. A buffer that is not full after rules.deadline moves the
-// model by what it has: a run ends, whoever fails. Cost: one step is O(clients) where it assigns work, O(log
-// clients) elsewhere.
+// model by what it has: a run ends, whoever fails. A barrier may keep clients that are ahead of others from
+// their next task (aggregation/barrier.h). Cost: one step is O(clients) where it assigns work, O(log clients)
+// elsewhere.
 #pragma once
 
 #include <map>
@@ -36,9 +37,11 @@ class BufferedEngine final : public RunEngine {
     SampleCount samples;
     double capability = 1;
     std::uint32_t tasks = 0;  // handed to it so far
+    std::uint64_t steps = 0;  // of the barrier: tasks that have ended, with an update or without
     RoundNumber last_round;   // the last one whose update was accepted
     bool present = false;
     std::optional<Time> resting;  // it could not do its last task; it gets no other before this
+    bool available() const { return present && !resting; }
   };
   struct Task {
     RoundNumber number;
@@ -54,15 +57,23 @@ class BufferedEngine final : public RunEngine {
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
   void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
+  void on(const Described&, const StepContext&, std::vector<Effect>&);
   void on(const Offered&, const StepContext&, std::vector<Effect>&);
   void on(const Stored&, const StepContext&, std::vector<Effect>&);
   void on(const Damaged&, const StepContext&, std::vector<Effect>&);
   void on(const Failed&, const StepContext&, std::vector<Effect>&);
   void on(const Committed&, const StepContext&, std::vector<Effect>&);
+  void on(const PolicyChanged&, const StepContext&, std::vector<Effect>&);
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
 
   // Hands out work until enough clients train or nobody is free.
   void assign(const StepContext& context, std::vector<Effect>& effects);
+  // Who could be given a task.
+  std::vector<aggregation::Candidate> idle(const StepContext& context) const;
+  // A client that comes, or comes back, begins with those who are furthest behind: nobody waits until it has
+  // made up for tasks that it was not there for.
+  void catch_up(Member& member) const;
+  static TaskId name_of(const Task& task) { return {task.number, TrackId()}; }
   void end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects);
   void refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
               std::vector<Effect>& effects);
@@ -77,11 +88,13 @@ class BufferedEngine final : public RunEngine {
 
   RoundRules rules_;
   aggregation::ScheduleSpec schedule_;
+  aggregation::Barrier barrier_;
   Deciders deciders_;
   Phase phase_ = Phase::kWaiting;
   std::map<ClientId, Member> members_;  // everybody seen so far
   Tasks tasks_;
   std::uint64_t assigned_ = 0;         // tasks so far
+  std::uint64_t ended_ = 0;            // tasks that are no more
   std::uint32_t moves_ = 0;            // of the model, asked for
   std::uint32_t committed_ = 0;        // of them, carried out
   std::size_t buffered_ = 0;           // updates in the buffer

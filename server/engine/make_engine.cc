@@ -1,5 +1,6 @@
 #include "server/engine/make_engine.h"
 
+#include "core/check.h"
 #include "server/engine/buffered_engine.h"
 #include "server/engine/round_engine.h"
 
@@ -7,16 +8,23 @@ namespace fedge::server {
 
 Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
   const RunConfig& config = state.config();
-  FEDGE_TRY(planner, config.strategy.planner({.layout = state.layout(),
-                                              .clients = config.task.data.partition.clients,
-                                              .rng = Rng(config.seed)}));
-  Deciders deciders{config.sampling.make(), std::move(planner)};
+  const aggregation::PlannerContext context{
+      .layout = state.layout(), .clients = config.task.data.partition.clients, .rng = Rng(config.seed)};
+  FEDGE_TRY(planner, config.strategy.planner(context));
   const aggregation::ScheduleSpec& schedule = config.strategy.schedule;
   std::unique_ptr<RunEngine> engine;
-  if (schedule.buffered)
-    engine = std::make_unique<BufferedEngine>(state.rules(), schedule, std::move(deciders));
-  else
-    engine = std::make_unique<RoundEngine>(state.rules(), std::move(deciders));
+  if (schedule.buffered) {
+    engine = std::make_unique<BufferedEngine>(state.rules(), schedule,
+                                              Deciders{config.sampling.make(), std::move(planner)});
+    return engine;
+  }
+  const auto make = [sampler = config.sampling.make, plan = config.strategy.planner, context] {
+    auto made = plan(context);
+    FEDGE_CHECK(made.has_value(), "a planner that could be made once");
+    return Deciders{sampler(), std::move(*made)};
+  };
+  engine = std::make_unique<RoundEngine>(
+      state.rules(), TrackBook(config.tracks.policy, make, {.lifting_rounds = config.tracks.lifting_rounds}));
   return engine;
 }
 

@@ -9,14 +9,14 @@
 namespace fedge::server {
 namespace {
 
-protocol::UpdateVerdict refusal(RunId run, RoundNumber round, const Error& error) {
-  return {run, round, false, error.code, error.message};
+protocol::UpdateVerdict refusal(RunId run, TaskId task, const Error& error) {
+  return {run, task.round, false, error.code, error.message, task.track};
 }
 
 }  // namespace
 
-RoundEngine::RoundEngine(const RoundRules& rules, Deciders deciders)
-    : rules_(rules), deciders_(std::move(deciders)), traits_(deciders_.sampler->traits()) {}
+RoundEngine::RoundEngine(const RoundRules& rules, TrackBook tracks)
+    : rules_(rules), tracks_(std::move(tracks)) {}
 
 void RoundEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
@@ -30,6 +30,9 @@ std::optional<Time> RoundEngine::next_deadline() const {
 void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kCollecting || context.now < deadline_) return;
   if (!drawn_ && count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
+  for (const auto& [client, task] : tasks_)
+    if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching)
+      track().deciders.sampler->remember({.client = client, .round = round_});
   close("deadline", effects);
 }
 
@@ -40,7 +43,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
   }
   present_[arrived.client] = arrived;
   const auto task = tasks_.find(arrived.client);
-  const bool open = phase_ == Phase::kCollecting && refills();
+  const bool open = phase_ == Phase::kCollecting && refills() && tracks_.is_member(turn_, arrived.client);
   if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
     // Back before the deadline: what it trained meanwhile is still welcome.
     plan(arrived.client, context);
@@ -56,13 +59,23 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
 void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::vector<Effect>& effects) {
   present_.erase(left.client);
   const auto task = tasks_.find(left.client);
-  if (active_task(left.client, round_) == nullptr || task->second.state == TaskState::kDone) return;
+  if (active_task(left.client, current()) == nullptr || task->second.state == TaskState::kDone) return;
   lose(left.client, TaskState::kLost, "connection lost", context, effects);
+}
+
+// A track that excludes the client hears nothing of it.
+void RoundEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
+  for (std::size_t turn = 0; turn < tracks_.turns(); ++turn)
+    if (tracks_.is_member(turn, described.client))
+      tracks_.turn(turn).deciders.sampler->describe(described.client, described.record);
 }
 
 std::optional<Error> RoundEngine::objection(ClientId client, const protocol::UpdateOffer& offer) const {
   if (offer.run != rules_.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   const std::string round = std::to_string(offer.round.value());
+  if (offer.task() != current() && offer.round == round_ && phase_ == Phase::kCollecting)
+    return Error{ErrorCode::kStale, "the turn of track " + std::to_string(offer.track.value()) +
+                                        " in round " + round + " is not now"};
   if (offer.round != round_ || phase_ != Phase::kCollecting)
     return Error{ErrorCode::kStale,
                  "round " + round + " is closed; the current round is " + std::to_string(round_.value())};
@@ -76,7 +89,7 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
 
 void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
   if (const auto error = objection(offered.client, offered.offer)) {
-    effects.push_back(Send{offered.client, refusal(offered.offer.run, offered.offer.round, *error)});
+    effects.push_back(Send{offered.client, refusal(offered.offer.run, offered.offer.task(), *error)});
     effects.push_back(event(Severity::kWarning, "update.refused", offered.offer.round)
                           .with("client", number(offered.client))
                           .with("reason", error->message));
@@ -91,6 +104,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   task.steps = offered.offer.steps;
   task.train_loss = offered.offer.train_loss;
   task.norm = offered.offer.norm;
+  task.loss_rms = offered.offer.loss_rms;
   if (!drawn_) {
     task.state = TaskState::kOffered;
     task.offer = offered.offer;
@@ -100,51 +114,59 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   effects.push_back(Fetch{offered.client, offered.offer});
 }
 
-RoundEngine::Task* RoundEngine::active_task(ClientId client, RoundNumber round) {
-  if (phase_ != Phase::kCollecting || round != round_) return nullptr;
-  const auto task = tasks_.find(client);
-  if (task == tasks_.end() || !at_work(task->second.state)) return nullptr;
-  return &task->second;
+RoundEngine::Task* RoundEngine::active_task(ClientId client, TaskId task) {
+  if (phase_ != Phase::kCollecting || task != current()) return nullptr;
+  const auto found = tasks_.find(client);
+  if (found == tasks_.end() || !at_work(found->second.state)) return nullptr;
+  return &found->second;
 }
 
 void RoundEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
-  Task* task = active_task(stored.client, stored.round);
+  Task* task = active_task(stored.client, stored.task);
   if (task == nullptr || task->state != TaskState::kFetching) {
-    effects.push_back(Discard{stored.client, stored.round});
+    effects.push_back(Discard{stored.client, stored.task});
     return;
   }
   task->state = TaskState::kDone;
-  last_rounds_[stored.client] = stored.round;
-  deciders_.sampler->remember({.client = stored.client,
-                               .round = stored.round,
-                               .delivered = true,
-                               .samples = task->samples,
-                               .norm = task->norm,
-                               .loss = task->train_loss,
-                               .time = context.now - task->assigned});
-  effects.push_back(Fold{stored.client, stored.round, task->samples, task->steps, task->factor});
-  effects.push_back(Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.round, true, {}, {}}});
+  track().last_rounds[stored.client] = round_;
+  tracks_.contributed(turn_, stored.client);
+  track().deciders.sampler->remember({.client = stored.client,
+                                      .round = round_,
+                                      .delivered = true,
+                                      .samples = task->samples,
+                                      .norm = task->norm,
+                                      .loss = task->train_loss,
+                                      .loss_rms = task->loss_rms,
+                                      .time = context.now - task->assigned});
+  effects.push_back(Fold{stored.client, stored.task, tracks_.weight(turn_, stored.client, task->samples),
+                         task->steps, task->factor});
+  effects.push_back(
+      Send{stored.client, protocol::UpdateVerdict{rules_.run, round_, true, {}, {}, stored.task.track}});
   close_if_complete(context, effects);
 }
 
 void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
-  Task* task = active_task(damaged.client, damaged.round);
+  Task* task = active_task(damaged.client, damaged.task);
   if (task == nullptr || task->state != TaskState::kFetching) return;
-  effects.push_back(Send{damaged.client, refusal(rules_.run, damaged.round, damaged.error)});
-  effects.push_back(event(Severity::kWarning, "update.refused", damaged.round)
+  effects.push_back(Send{damaged.client, refusal(rules_.run, damaged.task, damaged.error)});
+  effects.push_back(event(Severity::kWarning, "update.refused", damaged.task.round)
                         .with("client", number(damaged.client))
                         .with("reason", damaged.error.message));
   lose(damaged.client, TaskState::kFailed, damaged.error.message, context, effects);
 }
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
-  Task* task = active_task(failed.client, failed.failure.round);
+  Task* task = active_task(failed.client, failed.failure.task());
   if (failed.failure.run != rules_.run || task == nullptr || task->state != TaskState::kAssigned) return;
   lose(failed.client, TaskState::kFailed, failed.failure.reason, context, effects);
 }
 
 void RoundEngine::on(const Committed& committed, const StepContext& context, std::vector<Effect>& effects) {
-  if (phase_ != Phase::kClosing || committed.round != round_) return;
+  if (phase_ != Phase::kClosing || TaskId{committed.round, committed.track} != current()) return;
+  if (turn_ + 1 < tracks_.turns()) {
+    ++turn_;
+    return begin_turn(context, effects);
+  }
   if (round_.value() >= rules_.rounds) {
     finish("all rounds done", effects);
     return;
@@ -153,12 +175,18 @@ void RoundEngine::on(const Committed& committed, const StepContext& context, std
   start_round_if_possible(context, effects);
 }
 
+void RoundEngine::on(const PolicyChanged& changed, const StepContext&, std::vector<Effect>& effects) {
+  effects.push_back(event(Severity::kInfo, "policy.changed", next(round_))
+                        .with("disagreements", number(changed.policy.disagreements.size())));
+  tracks_.adopt(changed.policy);
+}
+
 void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished) return;
   if (phase_ == Phase::kCollecting)
     for (const auto& [client, task] : tasks_)
       if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching)
-        effects.push_back(Discard{client, round_});
+        effects.push_back(Discard{client, current()});
   finish(stop.reason, effects);
 }
 
@@ -175,25 +203,25 @@ std::size_t RoundEngine::at_work() const {
 void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
                        const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
-  if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
+  if (task.state == TaskState::kFetching) effects.push_back(Discard{client, current()});
   task.state = refills() ? state : TaskState::kFailed;
-  deciders_.sampler->remember({.client = client, .round = round_});
+  track().deciders.sampler->remember({.client = client, .round = round_});
   effects.push_back(
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
   if (!refills()) {
     // Its place in the mean stays, as that of an update of zeros.
-    if (counts_missing(task)) effects.push_back(Count{client, round_, task.samples, task.coverage});
+    if (counts_missing(task)) count_as_zeros(client, task, effects);
     close_if_complete(context, effects);
     return;
   }
   // Whoever comes and goes draws one more client into the round, not one each time.
   if (at_work() >= wanted_) return close_if_complete(context, effects);
   const auto pool = candidates(true);
-  const auto substitute =
-      deciders_.sampler->select({.round = round_,
-                                 .candidates = pool,
-                                 .count = 1,
-                                 .rng = context.rng.fork("substitute", round_.value(), client.value())});
+  const auto substitute = track().deciders.sampler->select(
+      {.round = round_,
+       .candidates = pool,
+       .count = 1,
+       .rng = context.rng.fork("substitute", round_.value(), client.value())});
   if (!substitute.empty()) {
     const ClientId other = substitute.front().client;
     effects.push_back(event(Severity::kInfo, "client.replaced", round_)
@@ -203,6 +231,12 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
     assign(other, context, effects);
   }
   close_if_complete(context, effects);
+}
+
+// The weight of an update that does not come has its part in the mean, too.
+void RoundEngine::count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects) {
+  tracks_.contributed(turn_, client);
+  effects.push_back(Count{client, current(), tracks_.weight(turn_, client, task.samples), task.coverage});
 }
 
 void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effect>& effects) {
@@ -236,18 +270,24 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       samples += static_cast<double>(task.samples.value());
       continue;
     }
-    if (task.state == TaskState::kFetching) effects.push_back(Discard{client, round_});
-    if (at_work(task.state) && counts_missing(task))
-      effects.push_back(Count{client, round_, task.samples, task.coverage});
+    if (task.state == TaskState::kFetching) effects.push_back(Discard{client, current()});
+    if (at_work(task.state) && counts_missing(task)) count_as_zeros(client, task, effects);
     if (at_work(task.state))
-      effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason}});
+      effects.push_back(
+          Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason, track().id}});
   }
   const bool short_of_answers = completed + count(TaskState::kUnsent) < rules_.clients_per_round;
   effects.push_back(event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed", round_)
                         .with("reason", reason)
                         .with("selected", number(tasks_.size()))
                         .with("completed", number(completed)));
-  effects.push_back(CloseRound{round_, tasks_.size(), completed, samples > 0 ? loss / samples : 0.0});
+  effects.push_back(CloseRound{.round = round_,
+                               .selected = tasks_.size(),
+                               .completed = completed,
+                               .train_loss = samples > 0 ? loss / samples : 0.0,
+                               .track = track().id,
+                               .ends_round = turn_ + 1 == tracks_.turns(),
+                               .description = track().description});
 }
 
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {

@@ -1,5 +1,7 @@
 // RoundEngine: a run of synchronous rounds. It selects clients, hands out work, admits updates, replaces
-// clients that vanish, and closes a round when enough have answered or its deadline is reached.
+// clients that vanish, and closes a round when enough have answered or its deadline is reached. Where
+// clients disagree about sharing a model, a round has a turn for each track (track_book.h), one after the
+// other: a client has one task at a time, and the coordinator one aggregate.
 // Cost: one step is O(log clients), starting a round O(clients).
 #pragma once
 
@@ -15,9 +17,10 @@ namespace fedge::server {
 
 class RoundEngine final : public RunEngine {
  public:
-  // The sampler's draws come from rng.fork("sample", round), the planner's from
-  // rng.fork("plan", round, client).
-  RoundEngine(const RoundRules& rules, Deciders deciders);
+  // The samplers' draws come from rng.fork("sample", round), the planners' from
+  // rng.fork("plan", round, client), whatever the track: a track is what a run without the excluded clients
+  // would be.
+  RoundEngine(const RoundRules& rules, TrackBook tracks);
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
   std::optional<Time> next_deadline() const override;
@@ -39,6 +42,7 @@ class RoundEngine final : public RunEngine {
     std::uint64_t steps = 1;
     double train_loss = 0;
     double norm = 0;
+    double loss_rms = 0;
     double factor = 1;     // of its update in the aggregate
     bool weighed = false;  // by a coefficient of the sampler's
     Time assigned{};
@@ -48,14 +52,18 @@ class RoundEngine final : public RunEngine {
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
   void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
+  void on(const Described&, const StepContext&, std::vector<Effect>&);
   void on(const Offered&, const StepContext&, std::vector<Effect>&);
   void on(const Stored&, const StepContext&, std::vector<Effect>&);
   void on(const Damaged&, const StepContext&, std::vector<Effect>&);
   void on(const Failed&, const StepContext&, std::vector<Effect>&);
   void on(const Committed&, const StepContext&, std::vector<Effect>&);
+  void on(const PolicyChanged&, const StepContext&, std::vector<Effect>&);
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
 
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
+  // The next track's part of the round.
+  void begin_turn(const StepContext& context, std::vector<Effect>& effects);
   // The client's task of this round, with its part of the model.
   Task& plan(ClientId client, const StepContext& context);
   void assign(ClientId client, const StepContext& context, std::vector<Effect>& effects);
@@ -65,10 +73,10 @@ class RoundEngine final : public RunEngine {
   std::size_t clients_needed() const;
   // Whether a place that has become free is given to another client: a draw is not repeated.
   bool refills() const {
-    return traits_.substitutes && !(drawn_ && traits_.draw != aggregation::Draw::kNever);
+    return traits().substitutes && !(drawn_ && traits().draw != aggregation::Draw::kNever);
   }
   // Whether a client that delivers nothing counts as an update of zeros.
-  bool counts_missing(const Task& task) const { return task.weighed || (!refills() && traits_.unbiased); }
+  bool counts_missing(const Task& task) const { return task.weighed || (!refills() && traits().unbiased); }
   // Gives the clients of this selection their weight in the aggregate, where the sampler says so.
   void weigh(std::span<const aggregation::Selected> selected);
   // Decides which clients in this state contribute to the round.
@@ -80,23 +88,28 @@ class RoundEngine final : public RunEngine {
   void finish(const std::string& reason, std::vector<Effect>& effects);
   // Why an offer cannot be taken, or nothing.
   std::optional<Error> objection(ClientId client, const protocol::UpdateOffer& offer) const;
-  // The task of a client that is at work in this round, or null.
-  Task* active_task(ClientId client, RoundNumber round);
+  // The task of a client that is at work on it, or null.
+  Task* active_task(ClientId client, TaskId task);
+  Track& track() { return tracks_.turn(turn_); }
+  const Track& track() const { return tracks_.turn(turn_); }
+  const aggregation::SamplerTraits& traits() const { return track().traits; }
+  // What is in hand: the track's turn in the round.
+  TaskId current() const { return {round_, track().id}; }
+  void count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects);
   std::vector<aggregation::Candidate> candidates(bool without_task) const;
   std::size_t count(TaskState state) const;
   std::size_t at_work() const;
 
   RoundRules rules_;
-  Deciders deciders_;
-  aggregation::SamplerTraits traits_;
+  TrackBook tracks_;
+  std::size_t turn_ = 0;  // whose turn it is in the round
   Phase phase_ = Phase::kWaiting;
-  RoundNumber round_;                            // the round in progress, or the last one
-  Time deadline_;                                // of the round in progress
-  std::size_t wanted_ = 0;                       // clients first asked in it
-  bool drawn_ = false;                           // it is decided who contributes
-  std::map<ClientId, ClientArrived> present_;    // and what each says about itself
-  std::map<ClientId, RoundNumber> last_rounds_;  // of those with an accepted update: the last one
-  std::map<ClientId, Task> tasks_;               // of the round in progress
+  RoundNumber round_;                          // the round in progress, or the last one
+  Time deadline_;                              // of the round in progress
+  std::size_t wanted_ = 0;                     // clients first asked in it
+  bool drawn_ = false;                         // it is decided who contributes
+  std::map<ClientId, ClientArrived> present_;  // and what each says about itself
+  std::map<ClientId, Task> tasks_;             // of the turn in progress
   bool announced_waiting_ = false;
 };
 

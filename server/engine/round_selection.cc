@@ -1,8 +1,10 @@
 // RoundEngine: who is in a round, and with which weight.
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "aggregation/accumulator.h"
+#include "core/check.h"
 #include "server/engine/round_engine.h"
 #include "server/engine/round_events.h"
 
@@ -11,7 +13,8 @@ namespace fedge::server {
 std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
   std::vector<aggregation::Candidate> result;
   for (const auto& [client, arrived] : present_)
-    if (!without_task || !tasks_.contains(client)) result.push_back({client, arrived.samples});
+    if (tracks_.is_member(turn_, client) && (!without_task || !tasks_.contains(client)))
+      result.push_back({client, std::min(arrived.samples, rules_.max_samples)});
   return result;
 }
 
@@ -22,30 +25,54 @@ std::size_t RoundEngine::clients_needed() const {
 
 void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kWaiting) return;
-  if (present_.size() < clients_needed()) {
+  const auto available =
+      static_cast<std::size_t>(std::count_if(present_.begin(), present_.end(), [&](const auto& entry) {
+        return !tracks_.is_withdrawn(entry.first);
+      }));
+  if (available < clients_needed()) {
     if (!announced_waiting_)
       effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
-                            .with("clients", number(present_.size()))
+                            .with("clients", number(available))
                             .with("needed", number(clients_needed())));
     announced_waiting_ = true;
     return;
   }
   announced_waiting_ = false;
-  phase_ = Phase::kCollecting;
   round_ = next(round_);
+  const TrackBook::Changes changes = tracks_.begin_round(round_);
+  for (const auto& start : changes.started) {
+    effects.push_back(StartTrack{start.track, start.source});
+    effects.push_back(event(Severity::kInfo, "track.started", round_)
+                          .with("track", std::int64_t{start.track.value()})
+                          .with("from", start.source ? "track " + std::to_string(start.source->value())
+                                                     : std::string("the initial model")));
+  }
+  for (const TrackId track : changes.retired) {
+    effects.push_back(RetireTrack{track});
+    effects.push_back(
+        event(Severity::kInfo, "track.retired", round_).with("track", std::int64_t{track.value()}));
+  }
+  turn_ = 0;
+  begin_turn(context, effects);
+}
+
+void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& effects) {
+  phase_ = Phase::kCollecting;
+  Deciders& deciders = track().deciders;
   deadline_ = context.now + rules_.deadline;
   tasks_.clear();
-  drawn_ = traits_.draw != aggregation::Draw::kBeforeUpload;
+  drawn_ = traits().draw != aggregation::Draw::kBeforeUpload;
   // 100 times 1.1 is a little more than 110 in binary.
   const auto wanted = static_cast<std::size_t>(
       std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
   // In their order, not in that of their arrival: who came before a round has the same part in every mode.
-  for (const auto& [client, arrived] : present_) deciders_.planner->admit(client, arrived.capability);
+  for (const auto& [client, arrived] : present_)
+    if (tracks_.is_member(turn_, client)) deciders.planner->admit(client, arrived.capability);
   const auto pool = candidates(false);
-  const auto selected = deciders_.sampler->select({.round = round_,
-                                                   .candidates = pool,
-                                                   .count = wanted,
-                                                   .rng = context.rng.fork("sample", round_.value())});
+  const auto selected = deciders.sampler->select({.round = round_,
+                                                  .candidates = pool,
+                                                  .count = wanted,
+                                                  .rng = context.rng.fork("sample", round_.value())});
   effects.push_back(event(Severity::kInfo, "round.started", round_)
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));
@@ -53,14 +80,15 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   if (selected.empty()) return close("nobody was selected", effects);
   for (const auto& choice : selected) plan(choice.client, context);
   weigh(selected);
-  if (traits_.draw == aggregation::Draw::kBeforeTraining) return draw(TaskState::kAssigned, context, effects);
+  if (traits().draw == aggregation::Draw::kBeforeTraining)
+    return draw(TaskState::kAssigned, context, effects);
   for (const auto& choice : selected) assign(choice.client, context, effects);
 }
 
 // The aggregator divides by the weights of all selected clients: a coefficient c becomes the factor
 // c * (sum of the weights) / (this client's weight).
 void RoundEngine::weigh(std::span<const aggregation::Selected> selected) {
-  if (!traits_.weighs) return;
+  if (!traits().weighs) return;
   const auto weight = [&](const Task& task) {
     return rules_.uniform_weights ? 1.0 : static_cast<double>(task.samples.value());
   };
@@ -78,8 +106,8 @@ RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context
   Task& task = tasks_[client] = Task{};
   const ClientArrived& arrived = present_.at(client);
   task.samples = std::min(arrived.samples, rules_.max_samples);
-  deciders_.planner->admit(client, arrived.capability);
-  task.coverage = deciders_.planner->plan(
+  track().deciders.planner->admit(client, arrived.capability);
+  task.coverage = track().deciders.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
   return task;
 }
@@ -87,9 +115,14 @@ RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context
 void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
   task.assigned = context.now;
-  const auto last = last_rounds_.find(client);
-  effects.push_back(Assign{client, round_, task.coverage, deadline_ - context.now,
-                           last == last_rounds_.end() ? RoundNumber() : last->second});
+  FEDGE_CHECK(tracks_.may_receive(turn_, client), "a model goes to a client that excludes what is in it");
+  const auto last = track().last_rounds.find(client);
+  effects.push_back(Assign{.client = client,
+                           .task = current(),
+                           .coverage = task.coverage,
+                           .time_left = deadline_ - context.now,
+                           .last_round = last == track().last_rounds.end() ? RoundNumber() : last->second,
+                           .data_share = tracks_.data_share(client)});
 }
 
 void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {
@@ -99,7 +132,8 @@ void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& 
     if (task.state == TaskState::kLost) task.state = TaskState::kFailed;  // it cannot come back any more
     if (task.state != TaskState::kAssigned) continue;
     task.state = TaskState::kFailed;
-    effects.push_back(Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained"}});
+    effects.push_back(
+        Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained", track().id}});
   }
   draw(TaskState::kOffered, context, effects);
 }
@@ -111,8 +145,8 @@ void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<
       participants.push_back(
           {client, task.samples, task.norm,
            static_cast<double>(task.coverage.count()) / static_cast<double>(rules_.parameters)});
-  const bool unbiased = traits_.unbiased;
-  const auto probabilities = deciders_.sampler->probabilities(participants);
+  const bool unbiased = traits().unbiased;
+  const auto probabilities = track().deciders.sampler->probabilities(participants);
   Rng rng = context.rng.fork("draw", round_.value());
   std::size_t drawn = 0;
   for (std::size_t i = 0; i < participants.size(); ++i) {
@@ -130,9 +164,10 @@ void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<
     } else {
       task.state = TaskState::kUnsent;
       if (state == TaskState::kOffered)
-        effects.push_back(
-            Send{client, protocol::CancelTask{rules_.run, round_, "this round can do without its upload"}});
-      if (unbiased) effects.push_back(Count{client, round_, task.samples, task.coverage});
+        effects.push_back(Send{
+            client,
+            protocol::CancelTask{rules_.run, round_, "this round can do without its upload", track().id}});
+      if (unbiased) count_as_zeros(client, task, effects);
     }
     task.offer.reset();
   }

@@ -12,14 +12,15 @@
 #include <variant>
 #include <vector>
 
-#include "aggregation/planners/planner.h"
-#include "aggregation/samplers/sampler.h"
 #include "aggregation/spec.h"
+#include "aggregation/tracks/policy.h"
 #include "core/event.h"
 #include "core/ids.h"
 #include "core/node.h"
+#include "core/node_record.h"
 #include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
+#include "server/engine/track_book.h"
 
 namespace fedge::server {
 
@@ -40,12 +41,6 @@ struct RoundRules {
   protocol::Compression compression;    // that updates must come in
 };
 
-// Who takes part, and in what.
-struct Deciders {
-  std::unique_ptr<aggregation::Sampler> sampler;
-  std::unique_ptr<aggregation::Planner> planner;
-};
-
 class RunEngine {
  public:
   // --- inputs ---
@@ -58,6 +53,11 @@ class RunEngine {
   struct ClientLeft {
     ClientId client;
   };
+  // What an enrolled client says about itself in the directory; it need not be connected.
+  struct Described {
+    ClientId client;
+    NodeRecord record;
+  };
   struct Offered {
     ClientId client;
     protocol::UpdateOffer offer;
@@ -65,11 +65,11 @@ class RunEngine {
   // The offered payload is here, its hashes and every value checked.
   struct Stored {
     ClientId client;
-    RoundNumber round;
+    TaskId task;
   };
   struct Damaged {
     ClientId client;
-    RoundNumber round;
+    TaskId task;
     Error error;
   };
   struct Failed {
@@ -79,21 +79,37 @@ class RunEngine {
   // CloseRound has been carried out.
   struct Committed {
     RoundNumber round;
+    TrackId track;
+  };
+  // Who disagrees with whom from the next round on.
+  struct PolicyChanged {
+    aggregation::Policy policy;
   };
   struct Stop {
     std::string reason;
   };
-  using Input =
-      std::variant<Expired, ClientArrived, ClientLeft, Offered, Stored, Damaged, Failed, Committed, Stop>;
+  using Input = std::variant<Expired, ClientArrived, ClientLeft, Described, Offered, Stored, Damaged, Failed,
+                             Committed, PolicyChanged, Stop>;
 
   // --- effects ---
-  // Send a TrainRequest for the current model with these ranges.
+  // A model of its own begins as this track's, or anew if there is none: from now on there is one more to
+  // train, with nothing remembered from before.
+  struct StartTrack {
+    TrackId track;
+    std::optional<TrackId> source;
+  };
+  // Nobody trains or uses this track's model any more.
+  struct RetireTrack {
+    TrackId track;
+  };
+  // Send a TrainRequest for the track's model with these ranges.
   struct Assign {
     ClientId client;
-    RoundNumber round;  // names the task for this client
+    TaskId task;  // names the task for this client
     Coverage coverage;
     Duration time_left;
-    RoundNumber last_round;  // its last task whose update was accepted, 0 for none
+    RoundNumber last_round;  // its last task for this track whose update was accepted, 0 for none
+    double data_share = 1;   // of its samples, to be trained on
   };
   struct Send {
     ClientId client;
@@ -104,10 +120,10 @@ class RunEngine {
     ClientId client;
     protocol::UpdateOffer offer;
   };
-  // Put the stored update into the round's aggregate.
+  // Put the stored update into the aggregate of the task's track.
   struct Fold {
     ClientId client;
-    RoundNumber round;
+    TaskId task;
     SampleCount weight;
     std::uint64_t steps = 1;
     double factor = 1;  // its values count this many times
@@ -115,26 +131,31 @@ class RunEngine {
   // Let an update that will not be fetched count in the aggregate as one of zeros.
   struct Count {
     ClientId client;
-    RoundNumber round;
+    TaskId task;
     SampleCount weight;
     Coverage coverage;
   };
   // Forget whatever was fetched or is being fetched of this client's update.
   struct Discard {
     ClientId client;
-    RoundNumber round;
+    TaskId task;
   };
-  // Apply the aggregate to the model, evaluate, store; answer with Committed.
+  // Apply the aggregate to the track's model, evaluate, store; answer with Committed.
   struct CloseRound {
     RoundNumber round;
     std::size_t selected;
     std::size_t completed;
     double train_loss;
+    TrackId track;
+    bool ends_round = true;  // no other track's turn follows in this round
+    // Null in a run without disagreements.
+    std::shared_ptr<const TrackDescription> description;
   };
   struct Finished {
     std::string reason;
   };
-  using Effect = std::variant<Assign, Send, Fetch, Fold, Count, Discard, CloseRound, Finished, Event>;
+  using Effect = std::variant<StartTrack, RetireTrack, Assign, Send, Fetch, Fold, Count, Discard, CloseRound,
+                              Finished, Event>;
 
   virtual ~RunEngine() = default;
   virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;

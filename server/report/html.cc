@@ -8,6 +8,7 @@
 #include "server/report/chart.h"
 #include "server/report/console.h"
 #include "server/report/page_assets.h"
+#include "server/report/track_section.h"
 
 namespace fedge::server {
 namespace {
@@ -112,7 +113,12 @@ std::string learning_charts(Rounds rounds, const Columns& columns) {
                                            std::min(r.clients_selected, r.clients_completed));
               }),
        4}};
-  return figure(accuracy) + figure(loss) + figure(participation);
+  Chart fairness = over_rounds(columns, "Evenness of participation so far", Unit::kNone);
+  fairness.from_zero = true;
+  fairness.series = {
+      {"Gini (0 is even)", column(rounds, [](const auto& r) { return r.participation.gini; }), 1},
+      {"Jain (1 is even)", column(rounds, [](const auto& r) { return r.participation.jain; }), 2}};
+  return figure(accuracy) + figure(loss) + figure(participation) + figure(fairness);
 }
 
 std::string cost_charts(const Columns& columns) {
@@ -271,8 +277,8 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
   } else {
     const Columns columns(rounds);
     page += tiles(rounds) + "<h2>Learning</h2><div class=\"charts\">\n" + learning_charts(rounds, columns) +
-            "</div>\n" + class_charts(info, rounds, columns) + "<h2>Cost</h2><div class=\"charts\">\n" +
-            cost_charts(columns) + "</div>\n" + table(rounds);
+            "</div>\n" + class_charts(info, rounds, columns) + track_section(rounds) +
+            "<h2>Cost</h2><div class=\"charts\">\n" + cost_charts(columns) + "</div>\n" + table(rounds);
   }
   if (!info.run_file.empty()) {
     page += "<h2>Run file</h2><div class=\"card\"><pre>" + escape_html(info.run_file) + "</pre></div>\n";

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-constexpr std::size_t kMaxClasses = 65'536;
+constexpr std::size_t kMaxListed = 1'000'000;
 
 ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
@@ -42,12 +42,25 @@ class Fields {
   std::vector<double> reals(const char* key) {
     const auto* value = find(key);
     if (value == nullptr || value->is_null()) return {};
-    if (!value->is_array() || value->size() > kMaxClasses)
+    if (!value->is_array() || value->size() > kMaxListed)
       return fail(key, "a list of numbers"), std::vector<double>();
     std::vector<double> out;
     for (const auto& item : *value) out.push_back(as_real(key, item));
     return out;
   }
+  std::vector<std::string> texts(const char* key) {
+    const auto* value = find(key);
+    std::vector<std::string> out;
+    if (value == nullptr) return out;
+    bool fits = value->is_array() && value->size() <= kMaxListed;
+    for (const auto& item : fits ? *value : ordered_json::array()) {
+      fits = fits && item.is_string();
+      if (fits) out.push_back(item.get<std::string>());
+    }
+    if (!fits) fail(key, "a list of texts");
+    return out;
+  }
+  bool has(const char* key) const { return object_.contains(key); }
   const std::string& problem() const { return problem_; }
 
  private:
@@ -77,6 +90,55 @@ std::string csv_number(double value) {
   return {text, end.ptr};
 }
 
+ordered_json to_object(const TrackMetrics& metrics) {
+  ordered_json object;
+  object["exclude"] = metrics.track.exclude;
+  object["owners"] = metrics.track.owners;
+  object["owner_count"] = metrics.track.owner_count;
+  object["members"] = metrics.track.members;
+  object["model_hash"] = metrics.model_hash;
+  object["test_accuracy"] = number(metrics.test_accuracy);
+  object["test_loss"] = number(metrics.test_loss);
+  object["train_loss"] = number(metrics.train_loss);
+  object["clients_selected"] = metrics.clients_selected;
+  object["clients_completed"] = metrics.clients_completed;
+  return object;
+}
+
+TrackMetrics read_track(Fields& fields) {
+  TrackMetrics metrics;
+  metrics.track.exclude = fields.texts("exclude");
+  metrics.track.owners = fields.texts("owners");
+  metrics.track.owner_count = fields.count("owner_count");
+  metrics.track.members = fields.count("members");
+  metrics.model_hash = fields.text("model_hash");
+  metrics.test_accuracy = fields.real("test_accuracy");
+  metrics.test_loss = fields.real("test_loss");
+  metrics.train_loss = fields.real("train_loss");
+  metrics.clients_selected = fields.count("clients_selected");
+  metrics.clients_completed = fields.count("clients_completed");
+  return metrics;
+}
+
+// What runs of earlier versions did not report.
+Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics& metrics) {
+  if (fields.has("participation_gini")) {
+    metrics.participation.gini = fields.real("participation_gini");
+    metrics.participation.jain = fields.real("participation_jain");
+    metrics.participation.gap = fields.count("participation_gap");
+  }
+  if (!fields.has("tracks")) return {};
+  const ordered_json& tracks = object.at("tracks");
+  if (!tracks.is_array() || tracks.size() > kMaxListed) return invalid("tracks is not a list");
+  for (const ordered_json& track : tracks) {
+    if (!track.is_object()) return invalid("tracks is not a list of objects");
+    Fields inner(track);
+    metrics.tracks.push_back(read_track(inner));
+    if (!inner.problem().empty()) return invalid("tracks: " + inner.problem());
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string to_json(const RoundMetrics& metrics) {
@@ -95,14 +157,18 @@ std::string to_json(const RoundMetrics& metrics) {
   line["bytes_down"] = metrics.bytes_down;
   line["virtual_seconds"] = number(metrics.virtual_seconds);
   line["wall_seconds"] = number(metrics.wall_seconds);
+  line["participation_gini"] = number(metrics.participation.gini);
+  line["participation_jain"] = number(metrics.participation.jain);
+  line["participation_gap"] = metrics.participation.gap;
+  for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where) {
-  // Nothing here is nested deeper than a list in an object; the callback keeps more from being built.
+  // Nothing here is nested deeper than a track's list of names; the callback keeps more from being built.
   bool too_deep = false;
   const auto shallow = [&](int depth, ordered_json::parse_event_t event, const ordered_json&) {
-    if (depth < 2 || (event != ordered_json::parse_event_t::array_start &&
+    if (depth < 4 || (event != ordered_json::parse_event_t::array_start &&
                       event != ordered_json::parse_event_t::object_start)) {
       return true;
     }
@@ -126,7 +192,9 @@ Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& whe
   metrics.bytes_down = fields.count("bytes_down");
   metrics.virtual_seconds = fields.real("virtual_seconds");
   metrics.wall_seconds = fields.real("wall_seconds");
+  const auto newer = read_newer(object, fields, metrics);
   if (!fields.problem().empty()) return Error{ErrorCode::kCorrupt, where + ": " + fields.problem()};
+  if (!newer) return Error{ErrorCode::kCorrupt, where + ": " + newer.error().message};
   return metrics;
 }
 
@@ -157,7 +225,8 @@ std::string csv_field(std::string_view text) {
 std::string csv_header(std::size_t classes) {
   std::string line =
       "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
-      "bytes_up,bytes_down,virtual_seconds,wall_seconds";
+      "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
+      "participation_gap";
   for (std::size_t k = 0; k < classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
   return line + "\r\n";
 }
@@ -170,12 +239,37 @@ std::string to_csv(const RoundMetrics& metrics, std::size_t classes) {
        {metrics.clients_selected, metrics.clients_completed, metrics.bytes_up, metrics.bytes_down}) {
     line += "," + std::to_string(value);
   }
-  for (const double value : {metrics.virtual_seconds, metrics.wall_seconds}) line += "," + csv_number(value);
+  for (const double value : {metrics.virtual_seconds, metrics.wall_seconds, metrics.participation.gini,
+                             metrics.participation.jain})
+    line += "," + csv_number(value);
+  line += "," + std::to_string(metrics.participation.gap);
   for (std::size_t k = 0; k < classes; ++k) {
     line += "," +
             csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);
   }
   return line + "\r\n";
+}
+
+std::string tracks_csv(std::span<const RoundMetrics> rounds) {
+  const auto joined = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+    return csv_field(text);
+  };
+  std::string text =
+      "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
+      "clients_completed\r\n";
+  for (const RoundMetrics& round : rounds)
+    for (const TrackMetrics& track : round.tracks) {
+      text += std::to_string(round.round) + "," + joined(track.track.exclude) + "," +
+              std::to_string(track.track.owner_count) + "," + std::to_string(track.track.members) + "," +
+              track.model_hash;
+      for (const double value : {track.test_accuracy, track.test_loss, track.train_loss})
+        text += "," + csv_number(value);
+      text += "," + std::to_string(track.clients_selected) + "," + std::to_string(track.clients_completed) +
+              "\r\n";
+    }
+  return text;
 }
 
 }  // namespace fedge::server

@@ -8,16 +8,32 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/result.h"
+#include "server/engine/track_description.h"
+#include "server/report/participation.h"
 
 namespace fedge::server {
 
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
+// A track's part of a round.
+struct TrackMetrics {
+  TrackDescription track;
+  std::string model_hash;
+  double test_accuracy = kNotMeasured;
+  double test_loss = kNotMeasured;
+  double train_loss = kNotMeasured;
+  std::uint64_t clients_selected = 0;
+  std::uint64_t clients_completed = 0;
+};
+
+// Where there are several tracks, model and accuracy are those of the first, which is the one that excludes
+// nobody if there is one; clients and bytes are those of all.
 struct RoundMetrics {
   std::uint64_t round = 0;                 // from 1; 0 is the initial model
   std::string model_hash;                  // of the model this round ended with, 64 hexadecimal digits
@@ -27,10 +43,12 @@ struct RoundMetrics {
   double train_loss = kNotMeasured;        // of the clients that completed, by their samples
   std::uint64_t clients_selected = 0;
   std::uint64_t clients_completed = 0;
-  std::uint64_t bytes_up = 0;    // clients to server, in this round
-  std::uint64_t bytes_down = 0;  // server to clients, in this round
-  double virtual_seconds = 0;    // since the run began, on the clock that drove it
-  double wall_seconds = 0;       // since the run began, as one waits for it
+  std::uint64_t bytes_up = 0;          // clients to server, in this round
+  std::uint64_t bytes_down = 0;        // server to clients, in this round
+  double virtual_seconds = 0;          // since the run began, on the clock that drove it
+  double wall_seconds = 0;             // since the run began, as one waits for it
+  ParticipationFigures participation;  // from the first round to this one
+  std::vector<TrackMetrics> tracks;    // empty in a run without disagreements
 };
 
 // One line of metrics.jsonl, without the line feed. Doubles are written so that they read back exactly.
@@ -46,6 +64,8 @@ Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path
 // for per_class_accuracy.
 std::string csv_header(std::size_t classes);
 std::string to_csv(const RoundMetrics& metrics, std::size_t classes);
+// A line for each track of each round, names apart by spaces, with its header.
+std::string tracks_csv(std::span<const RoundMetrics> rounds);
 // One field, in quotation marks if it needs them.
 std::string csv_field(std::string_view text);
 

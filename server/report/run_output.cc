@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <map>
 
+#include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 #include "core/safetensors.h"
 #include "learn/dataset.h"
@@ -15,6 +17,28 @@ namespace {
 
 constexpr std::size_t kMaxRunFile = 1 << 20;
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
+// The first 128 bits of the hash of whom the track excludes: of one length, whatever their names.
+std::string file_name(const TrackDescription& track) {
+  std::string text;
+  for (const std::string& name : track.exclude) text += name + "\n";
+  return to_hex(sha256(text)).substr(0, 32);
+}
+
+// An earlier run's.
+void remove_tracks(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  std::filesystem::remove(directory / "tracks.csv", ignored);
+  std::filesystem::directory_iterator entry(directory / "tracks", ignored);
+  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored))
+    if (entry->path().extension() == ".safetensors") std::filesystem::remove(entry->path(), ignored);
+}
+
 Result<void> write_reports(const std::filesystem::path& directory, const RunConfig& config,
                            const std::string& run_file, const std::vector<RoundMetrics>& rounds) {
   std::size_t classes = 0;
@@ -22,6 +46,9 @@ Result<void> write_reports(const std::filesystem::path& directory, const RunConf
   std::string table = csv_header(classes);
   for (const RoundMetrics& round : rounds) table += to_csv(round, classes);
   FEDGE_TRY_VOID(write_file_atomic(directory / "metrics.csv", table));
+  const bool tracks =
+      std::ranges::any_of(rounds, [](const RoundMetrics& round) { return !round.tracks.empty(); });
+  if (tracks) FEDGE_TRY_VOID(write_file_atomic(directory / "tracks.csv", tracks_csv(rounds)));
   FEDGE_TRY(dataset, learn::describe(config.task.data));
   const ReportInfo info{.name = config.name,
                         .run_file = run_file,
@@ -38,6 +65,7 @@ Result<void> write_reports(const std::filesystem::path& directory, const RunConf
 Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const RunConfig& config) {
   FEDGE_TRY_VOID(make_directory(directory));
   FEDGE_TRY_VOID(write_file_atomic(directory / "run.toml", config.canonical));
+  remove_tracks(directory);
   const auto path = directory / "metrics.jsonl";
   std::FILE* lines = std::fopen(path.c_str(), "we");
   if (lines == nullptr) return system_error("cannot write", path, errno);
@@ -52,11 +80,19 @@ Result<void> RunOutput::add(const RoundMetrics& metrics) {
   return system_error("cannot write", directory_ / "metrics.jsonl", errno);
 }
 
-Result<void> RunOutput::finish(const ParameterVector& model) {
+Result<void> RunOutput::finish(std::span<const FinalModel> models) {
   const std::string rounds = std::to_string(rounds_.empty() ? 0 : rounds_.back().round);
-  FEDGE_TRY_VOID(write_safetensors(
-      directory_ / "model.safetensors", model,
-      {{"run", config_.name}, {"round", rounds}, {"model_hash", to_hex(model_hash(model.values()))}}));
+  for (const FinalModel& model : models) {
+    std::map<std::string, std::string> metadata = {
+        {"run", config_.name}, {"round", rounds}, {"model_hash", to_hex(model_hash(model.values.values()))}};
+    if (model.track) metadata["exclude"] = joined(model.track->exclude);
+    auto path = directory_ / "model.safetensors";
+    if (&model != &models.front()) {
+      FEDGE_TRY_VOID(make_directory(directory_ / "tracks"));
+      path = directory_ / "tracks" / (file_name(*model.track) + ".safetensors");
+    }
+    FEDGE_TRY_VOID(write_safetensors(path, model.values, metadata));
+  }
   return write_reports(directory_, config_, config_.canonical, rounds_);
 }
 

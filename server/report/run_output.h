@@ -1,17 +1,19 @@
 // RunOutput: what a run leaves behind in its output directory: metrics.jsonl (a line a round, as it
 // happens), and at the end metrics.csv, model.safetensors, run.toml (the file as it was run) and
-// report.html. An earlier run's files there are replaced.
+// report.html; with disagreements between clients tracks.csv and a model for each track besides. An earlier
+// run's files there are replaced.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "core/parameters.h"
 #include "core/result.h"
+#include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
 
@@ -23,7 +25,8 @@ class RunOutput {
   static Result<RunOutput> create(const std::filesystem::path& directory, const RunConfig& config);
 
   Result<void> add(const RoundMetrics& metrics);
-  Result<void> finish(const ParameterVector& model);
+  // The first model goes to model.safetensors, those of further tracks to tracks/NAME.safetensors.
+  Result<void> finish(std::span<const FinalModel> models);
   // For the terminal: the result and where it lies.
   std::string summary() const;
 

@@ -78,7 +78,7 @@ void check_moves(const Federation& f, std::size_t moves, std::size_t buffer) {
     if (i > 0) CHECK(f.rounds[i].model_hash != f.rounds[i - 1].model_hash);
   }
   CHECK(f.reported("run.finished reason=\"all rounds done\""));
-  CHECK(f.rounds.back().model_hash == to_hex(model_hash((*f.final_model)->values())));
+  CHECK(f.rounds.back().model_hash == to_hex(model_hash((*f.final_models)->front().values.values())));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include "client/handshake.h"
 #include "client/vector_chunks.h"
 #include "core/config/document.h"
-#include "server/coordinator.h"
+#include "server/coordinator/coordinator.h"
 #include "server/data_directory.h"
 #include "server/enrolment.h"
 #include "tests/support/tiny_dataset.h"
@@ -47,9 +47,14 @@ class Federation {
         {.data_directory = directory.path() / "coordinator",
          .listen = {"127.0.0.1", 0},
          .software = "test",
-         .on_round = [this](const server::RoundMetrics& metrics) { rounds.push_back(metrics); },
+         .on_round =
+             [this](const server::RoundMetrics& metrics) {
+               rounds.push_back(metrics);
+               if (after_round) after_round();
+             },
          .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
-         .on_finished = [this](Result<ParameterVector> model) { final_model = std::move(model); }},
+         .on_finished =
+             [this](Result<std::vector<server::FinalModel>> models) { final_models = std::move(models); }},
         run);
     REQUIRE_MESSAGE(created, created.error().message);
     coordinator = std::move(*created);
@@ -114,8 +119,8 @@ class Federation {
     REQUIRE_MESSAGE(happened(), log);
   }
   void run_to_the_end() {
-    run_until([&] { return final_model.has_value(); });
-    REQUIRE(*final_model);
+    run_until([&] { return final_models.has_value(); });
+    REQUIRE(*final_models);
   }
   bool reported(const std::string& text) const { return count(text) > 0; }
   std::size_t count(const std::string& text) const {
@@ -134,8 +139,9 @@ class Federation {
   boost::asio::io_context io;
   server::RunConfig run;
   std::vector<server::RoundMetrics> rounds;
+  std::function<void()> after_round;  // may be empty
   std::vector<std::string> events;
-  std::optional<Result<ParameterVector>> final_model;
+  std::optional<Result<std::vector<server::FinalModel>>> final_models;
   PublicKey coordinator_key;
   std::unique_ptr<server::Coordinator> coordinator;
   std::vector<std::unique_ptr<client::Daemon>> daemons;
@@ -217,6 +223,7 @@ class HostilePeer {
     result.samples = SampleCount(4);
     result.steps = 1;
     result.train_loss = 1;
+    result.track = task->track;
     return result;
   }
   void send_update(const protocol::UpdateOffer& offered, const std::shared_ptr<ParameterVector>& served) {

@@ -17,7 +17,7 @@ TEST_CASE("federation: two daemons and a coordinator finish a run over TLS") {
   CHECK(f.rounds[1].test_accuracy >= 0.0);
   CHECK(f.rounds[1].bytes_up > 2 * 7850 * 4);
   CHECK(f.rounds[0].model_hash != f.rounds[1].model_hash);
-  CHECK(f.rounds[1].model_hash == to_hex(model_hash((*f.final_model)->values())));
+  CHECK(f.rounds[1].model_hash == to_hex(model_hash((*f.final_models)->front().values.values())));
 }
 
 TEST_CASE("federation: a wrong, a used and an expired token are refused before anything large can be sent") {
@@ -256,11 +256,11 @@ TEST_CASE("federation: a run that fails tells its clients and ends by itself") {
     std::filesystem::resize_file(file.path(), 0);
   peer.send_update(peer.offer(peer.zero_update()), peer.zero_update());
   CHECK(peer.verdict->accepted);
-  f.run_until([&] { return f.final_model.has_value() && peer.closed; });
-  REQUIRE(!*f.final_model);
+  f.run_until([&] { return f.final_models.has_value() && peer.closed; });
+  REQUIRE(!*f.final_models);
   CHECK_MESSAGE(
-      f.final_model->error().message.find("is shorter than what was stored in it") != std::string::npos,
-      f.final_model->error().message);
+      f.final_models->error().message.find("is shorter than what was stored in it") != std::string::npos,
+      f.final_models->error().message);
   CHECK(f.reported("run.failed"));
   CHECK(peer.ended);
   CHECK(f.rounds.empty());
@@ -273,7 +273,7 @@ TEST_CASE("federation: refused updates leave nothing behind in the coordinator's
   Federation f(2, {"compression.kind=int8", "strategy.max_abs=1e-6", "run.rounds=20"});
   f.add_client();
   f.add_client();
-  f.run_until([&] { return f.final_model.has_value(); });
+  f.run_until([&] { return f.final_models.has_value(); });
   REQUIRE(f.rounds.size() == 20);
   CHECK(f.count("update.refused") == 40);
   std::size_t files = 0;

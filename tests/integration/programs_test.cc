@@ -1,11 +1,8 @@
 // The programs as a user starts them: exit codes, messages, files left behind, and the promise that
 // every mode and any number of threads give the same models.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -15,29 +12,14 @@
 #include "core/safetensors.h"
 #include "server/report/metrics.h"
 #include "tests/integration/federation.h"
+#include "tests/integration/run_program.h"
 
 using namespace fedge;
 using learn::test::TemporaryDirectory;
+using test::Outcome;
+using test::run;
 
 namespace {
-
-struct Outcome {
-  int code = -1;
-  std::string output;  // standard output and error
-};
-
-Outcome run(const std::string& arguments) {
-  const std::string command = std::string(FEDGE_BINARY_DIR) + "/" + arguments + " 2>&1";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  Outcome outcome;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.output.append(buffer.data(), got);
-  const int status = ::pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return outcome;
-}
 
 std::vector<std::string> hashes(const std::filesystem::path& directory) {
   const auto rounds = server::read_metrics(directory / "metrics.jsonl");
@@ -205,6 +187,15 @@ TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
             std::string::npos,
         outcome.output);
   }
+}
+
+TEST_CASE("errors: devices that come and go are refused where processes are real") {
+  const Outcome outcome =
+      run("fedge-sim run " FEDGE_SOURCE_DIR
+          "/examples/fashion-mlp.toml --mode concrete --set simulation.availability.kind=diurnal");
+  CHECK(outcome.code == 1);
+  CHECK(outcome.output ==
+        "fedge-sim: simulation.availability needs --mode abstract: real processes do not come and go\n");
 }
 
 TEST_CASE("errors: missing data and a missing run file are named, with what to do") {

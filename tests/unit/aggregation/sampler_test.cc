@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 
 #include "aggregation/samplers/optimal.h"
 #include "aggregation/samplers/uniform.h"
+#include "tests/unit/aggregation/samplers/sampling.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -70,6 +72,66 @@ TEST_CASE("uniform: all pairs of five are equally likely") {
   double chi_square = 0;
   for (const auto& [pair, count] : seen) chi_square += (count - 2000.0) * (count - 2000.0) / 2000.0;
   CHECK(chi_square < 27.9);
+}
+
+TEST_CASE("uniform: clients are drawn as often as it states") {
+  // 20,000 draws; the worst of 10 clients against chi-square with one degree of freedom, p = 1e-5.
+  const auto pool = candidates(10);
+  UniformSampler sampler;
+  const auto seen = test::draw_often(sampler, {RoundNumber(1), pool, 3, Rng(5)}, 20'000);
+  CHECK(seen.steady);
+  CHECK(seen.stated == std::vector<double>(10, 0.3));
+  CHECK(test::worst_chi_square(seen, 20'000) < test::kCriticalChiSquare);
+}
+
+TEST_CASE("samplers: each draws distinct candidates in order, with probabilities, and the same again") {
+  const auto pool = candidates(60);
+  for (const SamplerKind& kind : sampler_kinds()) {
+    CAPTURE(kind.name);
+    const config::Table empty;
+    config::Reader section(empty, "", "");
+    const SamplerFactory make = kind.read(section);
+    const auto sampler = make();
+    const auto again = make();
+    for (std::uint32_t round = 1; round <= 20; ++round) {
+      const SelectionRequest request{RoundNumber(round), pool, 12, Rng(9).fork("sample", round)};
+      const std::vector<Selected> chosen = sampler->select(request);
+      CHECK(chosen == again->select(request));
+      std::set<ClientId> distinct;
+      for (const Selected& choice : chosen) {
+        CHECK((choice.client.value() % 3 == 0 && choice.client.value() < 180));
+        CHECK((choice.inclusion > 0 && choice.inclusion <= 1));
+        CHECK((choice.coefficient > 0) == sampler->traits().weighs);
+        distinct.insert(choice.client);
+        for (Sampler* one : {sampler.get(), again.get()})
+          one->remember({.client = choice.client,
+                         .round = RoundNumber(round),
+                         .delivered = choice.client.value() % 4 > 0,
+                         .samples = SampleCount(60),
+                         .norm = 1,
+                         .loss = 0.1 * choice.client.value(),
+                         .loss_rms = 0.2 * choice.client.value(),
+                         .time = seconds(choice.client.value())});
+      }
+      CHECK(distinct.size() == chosen.size());
+      CHECK(std::is_sorted(chosen.begin(), chosen.end(),
+                           [](const Selected& a, const Selected& b) { return a.client < b.client; }));
+      if (sampler->traits().substitutes) CHECK(chosen.size() == 12);
+    }
+    CHECK(sampler->select({RoundNumber(21), {}, 12, Rng(1)}).empty());
+    CHECK(sampler->select({RoundNumber(21), pool, 0, Rng(1)}).empty());
+  }
+}
+
+TEST_CASE("psp: draws the very clients that uniform draws") {
+  const auto pool = candidates(40);
+  const config::Table empty;
+  config::Reader section(empty, "", "");
+  for (const SamplerKind& kind : sampler_kinds())
+    if (std::string(kind.name) == "psp")
+      for (std::uint64_t seed = 0; seed < 20; ++seed)
+        CHECK(test::clients_of(kind.read(section)()->select(
+                  {RoundNumber(1), pool, 8, Rng(seed).fork("sample", 1)})) == uniform(pool, 8, seed));
 }
 
 TEST_CASE(

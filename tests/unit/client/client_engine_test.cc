@@ -68,7 +68,7 @@ struct Harness {
     offer.run = kRun;
     offer.round = RoundNumber(round);
     offer.samples = SampleCount(60);
-    feed(ClientEngine::Trained{RoundNumber(round), offer});
+    feed(ClientEngine::Trained{{RoundNumber(round), {}}, offer});
   }
 };
 
@@ -147,8 +147,8 @@ TEST_CASE("client: a newer round replaces the task in hand, and the old result i
   h.describe_and_prepare();
   h.train(1);
   h.request(2);
-  CHECK(h.effect<ClientEngine::Abandon>()->round == RoundNumber(1));
-  CHECK(h.effect<ClientEngine::FetchModel>()->round == RoundNumber(2));
+  CHECK(h.effect<ClientEngine::Abandon>()->task.round == RoundNumber(1));
+  CHECK(h.effect<ClientEngine::FetchModel>()->task.round == RoundNumber(2));
   h.finish_training(1);
   CHECK(h.effects.empty());
 }
@@ -169,7 +169,7 @@ TEST_CASE("client: a failure is told to the coordinator with its reason") {
   h.go_online();
   h.describe_and_prepare();
   h.request(1);
-  h.feed(ClientEngine::ModelFailed{RoundNumber(1), {ErrorCode::kCorrupt, "chunk 3 is damaged"}});
+  h.feed(ClientEngine::ModelFailed{{RoundNumber(1), {}}, {ErrorCode::kCorrupt, "chunk 3 is damaged"}});
   REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
   CHECK(h.sent<protocol::TaskFailed>()->reason == "chunk 3 is damaged");
   CHECK(h.sent<protocol::TaskFailed>()->code == ErrorCode::kCorrupt);
@@ -201,6 +201,24 @@ TEST_CASE("client: the same round of another model is new work: the coordinator 
   CHECK(h.sent<protocol::UpdateOffer>() == nullptr);
   CHECK(h.effect<ClientEngine::Abandon>() != nullptr);
   CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
+}
+
+TEST_CASE(
+    "client: started again while it waits to reconnect, it connects at once and waits briefly after that") {
+  Harness h;
+  h.go_online();
+  for (int attempt = 0; attempt < 10; ++attempt)
+    h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+  REQUIRE(h.engine.next_deadline().has_value());
+  h.feed(ClientEngine::Start{});
+  CHECK(h.effect<ClientEngine::Connect>() != nullptr);
+  CHECK(!h.engine.next_deadline().has_value());
+  h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+  CHECK(*h.engine.next_deadline() - h.now <= seconds(1));
+  // Connected or connecting, it has nothing to do.
+  h.go_online();
+  h.feed(ClientEngine::Start{});
+  CHECK(h.effects.empty());
 }
 
 TEST_CASE("client: a final refusal stops it for good, and it says why") {

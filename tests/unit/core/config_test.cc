@@ -119,3 +119,92 @@ TEST_CASE("config: the reference lists what the reader asked for") {
   CHECK(docs[1].type == "list of numbers, each 0.001 to 1");
   CHECK(docs[1].fallback == "[1, 0.2]");
 }
+
+namespace {
+
+struct Entry {
+  std::string name;
+  std::vector<std::string> tags;
+};
+
+std::vector<Entry> read_entries(Reader& root) {
+  std::vector<Entry> entries;
+  for (Reader& each : root.tables("entry", "Entries.")) {
+    entries.push_back({each.text("name", std::nullopt, "Its name."),
+                       each.texts("tags", std::vector<std::string>{"plain", "x"}, "Its tags.")});
+    root.adopt(each);
+  }
+  return entries;
+}
+
+std::string entries_error(const char* text) {
+  const Document document = parse(text);
+  Reader root(document.root, "", document.name);
+  Reader section = root.section("list");
+  read_entries(section);
+  root.adopt(section);
+  const auto result = root.finish();
+  return result ? "" : result.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("config: an array of tables is read one by one, in either spelling, and may be absent") {
+  for (const char* text : {"[[entry]]\nname = \"a\"\n[[entry]]\nname = \"b\"\ntags = [\"t\"]\n",
+                           "entry = [{name = \"a\"}, {name = \"b\", tags = [\"t\"]}]\n"}) {
+    const Document document = parse(text);
+    Reader root(document.root, "", document.name);
+    const auto entries = read_entries(root);
+    REQUIRE(root.finish());
+    REQUIRE(entries.size() == 2);
+    CHECK(entries[0].name == "a");
+    CHECK(entries[0].tags == std::vector<std::string>{"plain", "x"});
+    CHECK(entries[1].name == "b");
+    CHECK(entries[1].tags == std::vector<std::string>{"t"});
+  }
+  const Document nothing = parse("");
+  Reader root(nothing.root, "", nothing.name);
+  CHECK(read_entries(root).empty());
+  CHECK(root.finish());
+}
+
+TEST_CASE("config: errors in an array of tables name the element and its line") {
+  CHECK(entries_error("[[list.entry]]\nname = \"a\"\n\n[[list.entry]]\ntags = []\n") ==
+        "run.toml:4: list.entry[1].name is missing: Its name.");
+  CHECK(entries_error("[[list.entry]]\nname = \"a\"\n[[list.entry]]\nname = \"b\"\ntag = []\n") ==
+        "run.toml:5: unknown key list.entry[1].tag, did you mean list.entry[1].tags?");
+  CHECK(entries_error("[list]\nentry = [{name = \"a\"},\n 3]\n") ==
+        "run.toml:3: list.entry[1]: is a whole number, expected a table");
+  CHECK(entries_error("[list]\nentry = \"a\"\n") ==
+        "run.toml:2: list.entry: is a text, expected a list of tables");
+  CHECK(entries_error("[list.entry]\nname = \"a\"\n") ==
+        "run.toml:1: list.entry: is a table, expected a list of tables");
+  CHECK(entries_error("[[list.entry]]\nname = \"a\"\ntags = [\"t\", true]\n") ==
+        "run.toml:3: list.entry[0].tags: holds true or false, expected texts only");
+  CHECK(entries_error("[[list.entry]]\nname = \"a\"\ntags = \"t\"\n") ==
+        "run.toml:3: list.entry[0].tags: is a text, expected a list of texts");
+}
+
+TEST_CASE("config: the keys of an array's tables are documented once, without a number") {
+  std::vector<KeyDoc> docs;
+  const Table empty;
+  Reader root(empty, "", "", &docs);
+  Reader section = root.section("list");
+  read_entries(section);
+  REQUIRE(docs.size() == 3);
+  CHECK(docs[0].path == "list.entry");
+  CHECK(docs[0].type == "list of tables");
+  CHECK(docs[1].path == "list.entry.name");
+  CHECK(docs[1].fallback == "required");
+  CHECK(docs[2].path == "list.entry.tags");
+  CHECK(docs[2].type == "list of texts");
+  CHECK(docs[2].fallback == "[\"plain\", \"x\"]");
+}
+
+TEST_CASE("config: whether a key holds a list is told before it is read") {
+  const Document document = parse("a = [1]\nb = 1\n");
+  const Reader root(document.root, "", document.name);
+  CHECK(root.has_list("a"));
+  CHECK(!root.has_list("b"));
+  CHECK(!root.has_list("c"));
+}

@@ -3,11 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <set>
 #include <stop_token>
 #include <vector>
+
+#include "tests/unit/learn/reference_network.h"
 
 using namespace fedge;
 using namespace fedge::learn;
@@ -306,6 +309,32 @@ TEST_CASE("trainer: momentum 0 is the limit of small momentum") {
   float worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
   CHECK(worst < 2e-6F);
+}
+
+TEST_CASE("trainer: the root mean square is of the samples' own losses, not of the batches' means") {
+  const RealTraining real;
+  // With a learning rate of 0 every step sees the same model: the losses are those of its class scores.
+  const auto workspace = real.model->make_workspace(40);
+  std::vector<float> logits(40 * 3);
+  std::vector<float> inputs(40 * 16);
+  for (std::uint32_t i = 0; i < 40; ++i) real.data.read_inputs(i, std::span(inputs).subspan(i * 16, 16));
+  real.model->forward(real.initial, inputs, logits, *workspace);
+  double squares = 0;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const test::Values row(logits.begin() + static_cast<std::ptrdiff_t>(3 * i),
+                           logits.begin() + static_cast<std::ptrdiff_t>(3 * i + 3));
+    squares += std::pow(test::cross_entropy(row, real.data.labels[i]), 2);
+  }
+  for (const float momentum : {0.0F, 0.9F}) {
+    TrainingSpec spec = spec_of(7, 2);  // the last batch of an epoch has 5 samples
+    spec.learning_rate = 0;
+    spec.momentum = momentum;
+    std::vector<float> parameters = real.initial;
+    const TrainingResult result =
+        Trainer(*real.model, spec).train(parameters, real.data, first_samples(40), Rng(1));
+    CHECK(result.rms_loss == doctest::Approx(std::sqrt(squares / 40)).epsilon(1e-6));
+    CHECK(result.rms_loss > result.mean_loss);
+  }
 }
 
 TEST_CASE("trainer: training lowers the loss on what was trained on") {

@@ -28,21 +28,23 @@ bool same(const RunDescription& a, const RunDescription& b) {
 }
 bool same(const TrainRequest& a, const TrainRequest& b) {
   return a.run == b.run && a.round == b.round && a.model == b.model && a.coverage == b.coverage &&
-         a.time_left == b.time_left && a.last_round == b.last_round && a.control == b.control;
+         a.time_left == b.time_left && a.last_round == b.last_round && a.control == b.control &&
+         a.track == b.track && a.data_share == b.data_share;
 }
 bool same(const UpdateOffer& a, const UpdateOffer& b) {
   return a.run == b.run && a.round == b.round && a.update == b.update && a.samples == b.samples &&
-         a.steps == b.steps && a.train_loss == b.train_loss && a.norm == b.norm;
+         a.steps == b.steps && a.train_loss == b.train_loss && a.norm == b.norm && a.loss_rms == b.loss_rms &&
+         a.track == b.track;
 }
 bool same(const TaskFailed& a, const TaskFailed& b) {
-  return a.run == b.run && a.round == b.round && a.code == b.code && a.reason == b.reason;
+  return a.run == b.run && a.task() == b.task() && a.code == b.code && a.reason == b.reason;
 }
 bool same(const UpdateVerdict& a, const UpdateVerdict& b) {
-  return a.run == b.run && a.round == b.round && a.accepted == b.accepted && a.code == b.code &&
+  return a.run == b.run && a.task() == b.task() && a.accepted == b.accepted && a.code == b.code &&
          a.reason == b.reason;
 }
 bool same(const CancelTask& a, const CancelTask& b) {
-  return a.run == b.run && a.round == b.round && a.reason == b.reason;
+  return a.run == b.run && a.task() == b.task() && a.reason == b.reason;
 }
 bool same(const RunAnswer& a, const RunAnswer& b) {
   return a.run == b.run && a.ready == b.ready && a.samples == b.samples && a.code == b.code &&
@@ -188,12 +190,27 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(loss(std::numeric_limits<double>::infinity()) == "update_offer: train_loss is not finite");
   CHECK(loss(-std::numeric_limits<double>::infinity()) == "update_offer: train_loss is not finite");
   CHECK(loss(-1e300) == "accepted");
+  const auto rms = [](double value) {
+    return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.loss_rms = value; }));
+  };
+  CHECK(rms(-1e-9) == "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(std::numeric_limits<double>::infinity()) ==
+        "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(std::numeric_limits<double>::quiet_NaN()) ==
+        "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(0) == "accepted");
+  CHECK(rms(1e300) == "accepted");
   const auto samples = [](std::uint64_t value) {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.samples = SampleCount(value); }));
   };
   CHECK(samples(0) == "update_offer: samples is not between 1 and 2^40");
   CHECK(samples(kMaxSamples) == "accepted");
   CHECK(samples(std::uint64_t{1} << 60) == "update_offer: samples is not between 1 and 2^40");
+  const auto share = [](double value) {
+    return refusal(changed(train_request(), [&](TrainRequest& m) { m.data_share = value; }));
+  };
+  CHECK(share(1e-9) == "accepted");
+  CHECK(share(-0.5) == "train_request: data_share is not between 0 and 1");
   const auto capability = [](double value) {
     return refusal(RunAnswer{RunId(1), true, SampleCount(1), {}, {}, value});
   };

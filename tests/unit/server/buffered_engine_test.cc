@@ -42,7 +42,7 @@ TEST_CASE("buffered: who finishes gets new work at once, on the same model, unde
   const auto work = h.one<RunEngine::Assign>();
   REQUIRE(work);
   CHECK(work->client == ClientId(1));
-  CHECK(work->round == RoundNumber(2));
+  CHECK(work->task.round == RoundNumber(2));
   CHECK(work->last_round == RoundNumber(1));
   CHECK_FALSE(h.one<RunEngine::CloseRound>());
 }
@@ -226,7 +226,8 @@ TEST_CASE("buffered: whose update could not be taken rests before its next task"
     protocol::UpdateOffer offer = h.offer(1);
     if (!damaged) offer.samples = SampleCount(0);
     h.feed(RunEngine::Offered{ClientId(0), offer});
-    if (damaged) h.feed(RunEngine::Damaged{ClientId(0), RoundNumber(1), invalid("a value is not finite")});
+    if (damaged)
+      h.feed(RunEngine::Damaged{ClientId(0), {RoundNumber(1), {}}, invalid("a value is not finite")});
     CHECK(h.sent_to<protocol::UpdateVerdict>(0)->accepted == false);
     CHECK(h.all<RunEngine::Assign>().empty());
     h.now = Time(seconds(60));

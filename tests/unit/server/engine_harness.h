@@ -31,24 +31,29 @@ struct Harness {
                    .deadline = seconds(60),
                    .max_samples = SampleCount(1000)};
   std::optional<aggregation::ScheduleSpec> schedule;  // a buffered run if set
+  aggregation::Policy policy{.clients = 100};
+  std::uint32_t lifting_rounds = 0;
+  aggregation::SamplerFactory sampler = [] { return std::make_unique<aggregation::UniformSampler>(); };
   std::unique_ptr<RunEngine> engine_;
   Rng rng{3};
   Time now{};
   std::vector<RunEngine::Effect> effects;
 
-  // Everybody takes part in everything.
-  static Deciders deciders() {
+  // Everybody trains everything.
+  static Deciders deciders(const aggregation::SamplerFactory& sampler) {
     auto layout = std::make_shared<ParameterLayout>();
     layout->add("weights", {kParameters});
     const config::Table empty;
     config::Reader section(empty, "", "");
     auto planner = aggregation::planner_kinds().front().read(section)({layout, 100, Rng(3)});
     REQUIRE(planner);
-    return {std::make_unique<aggregation::UniformSampler>(), std::move(*planner)};
+    return {sampler(), std::move(*planner)};
   }
   RunEngine& engine() {
-    if (!engine_ && schedule) engine_ = std::make_unique<BufferedEngine>(rules, *schedule, deciders());
-    if (!engine_) engine_ = std::make_unique<RoundEngine>(rules, deciders());
+    if (!engine_ && schedule) engine_ = std::make_unique<BufferedEngine>(rules, *schedule, deciders(sampler));
+    if (!engine_)
+      engine_ = std::make_unique<RoundEngine>(
+          rules, TrackBook(policy, [make = sampler] { return deciders(make); }, {lifting_rounds}));
     return *engine_;
   }
   void feed(const RunEngine::Input& input) {

@@ -81,4 +81,36 @@ TEST_CASE("recipe: what cannot work is refused with the reason") {
                  "objective.mu below 1"));
 }
 
+TEST_CASE("recipe: samplers that weigh updates or wait for all they drew go with a mean in rounds alone") {
+  const std::string poisson = "[sampling]\nkind = \"poisson\"\n";
+  const std::string inverse = poisson + "weights = \"ipw\"\n";
+  const std::string md = "[sampling]\nkind = \"md\"\n";
+  for (const std::string& sampling : {poisson, inverse, md}) CHECK(refusal(sampling) == "accepted");
+  for (const std::string& sampling : {inverse, md}) {
+    CHECK(contains(refusal(sampling + "[strategy]\nkind = \"krum\"\n"), "which the aggregator krum is not"));
+    CHECK(contains(refusal(sampling + "[strategy]\nkind = \"fedbuff\"\n"), "has no rounds"));
+    CHECK(contains(refusal(sampling + "[strategy]\nkind = \"scaffold\"\n"), "clients that count alike"));
+    CHECK(contains(refusal(sampling + "[strategy]\nkind = \"fednova\"\n"), "weighs them as well"));
+  }
+  CHECK(refusal(poisson + "[strategy]\nkind = \"krum\"\n") == "accepted");
+  CHECK(contains(refusal(poisson + "[strategy]\nkind = \"fedbuff\"\n"), "for nobody"));
+  for (const char* kind : {"power_of_choice", "oort", "psp"})
+    for (const char* strategy : {"krum", "fedbuff", "scaffold", "fednova"})
+      CHECK(refusal(std::string("[sampling]\nkind = \"") + kind + "\"\n[strategy]\nkind = \"" + strategy +
+                    "\"\n") == "accepted");
+}
+
+TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are refused") {
+  const auto buffered = [](const std::string& barrier) {
+    return refusal("[strategy]\nkind = \"fedbuff\"\nschedule = { " + barrier + " }\n");
+  };
+  CHECK(buffered("barrier = \"pssp\", barrier_sample = 3, barrier_staleness = 2") == "accepted");
+  CHECK(buffered("barrier = \"ssp\", barrier_staleness = 0") == "accepted");
+  CHECK(contains(buffered("barrier_sample = 3"), "has no effect with barrier = \"asp\""));
+  CHECK(contains(buffered("barrier = \"ssp\", barrier_sample = 3"), "no effect with barrier = \"ssp\""));
+  CHECK(contains(buffered("barrier = \"pbsp\", barrier_staleness = 3"), "no effect with barrier = \"pbsp\""));
+  CHECK(contains(buffered("barrier = \"pbsp\", barrier_sample = 0"), "barrier_sample"));
+  CHECK(contains(refusal("[strategy]\nschedule = { barrier = \"bsp\" }\n"), "barrier"));
+}
+
 }  // namespace fedge::server

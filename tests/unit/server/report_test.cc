@@ -30,6 +30,7 @@ RoundMetrics one_round(std::uint64_t round) {
   metrics.bytes_down = 9562080;
   metrics.virtual_seconds = 12.5 * static_cast<double>(round);
   metrics.wall_seconds = 0.25 * static_cast<double>(round);
+  metrics.participation = {.gini = 0.25, .jain = 0.5, .gap = 2};
   return metrics;
 }
 
@@ -37,7 +38,8 @@ const std::string kLine =
     R"({"round":3,"model_hash":"00ff)" + std::string(60, 'a') +
     R"(","test_accuracy":0.8125,"test_loss":0.5,"per_class_accuracy":[0.75,0.875],)"
     R"("train_loss":0.1,"clients_selected":12,"clients_completed":10,"bytes_up":7968400,)"
-    R"("bytes_down":9562080,"virtual_seconds":37.5,"wall_seconds":0.75})";
+    R"("bytes_down":9562080,"virtual_seconds":37.5,"wall_seconds":0.75,)"
+    R"("participation_gini":0.25,"participation_jain":0.5,"participation_gap":2})";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const auto at = text.find(from);
@@ -87,7 +89,7 @@ TEST_CASE("metrics: what was not measured, or has diverged, is null and an empty
   REQUIRE(back.has_value());
   CHECK(std::isnan(back->test_accuracy));
   CHECK(to_csv(metrics, 1) ==
-        "1,00ff" + std::string(60, 'a') + ",,0.5,,12,10,7968400,9562080,12.5,0.25,\r\n");
+        "1,00ff" + std::string(60, 'a') + ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,\r\n");
 }
 
 TEST_CASE("metrics: a line that is no round is refused by what is wrong with it") {
@@ -106,8 +108,42 @@ TEST_CASE("metrics: a line that is no round is refused by what is wrong with it"
   refused(replaced(kLine, "0.5,\"per", "\"low\",\"per"), "test_loss is not a number or null");
   refused(replaced(kLine, "[0.75,0.875]", "[0.75,true]"), "per_class_accuracy is not a number or null");
   refused(replaced(kLine, "[0.75,0.875]", "0.75"), "per_class_accuracy is not a list");
-  refused(replaced(kLine, "[0.75,0.875]", "[[0.75]]"), "is not a round's JSON object");
+  refused(replaced(kLine, "[0.75,0.875]", "[[0.75]]"), "per_class_accuracy is not a number or null");
+  refused(replaced(kLine, "[0.75,0.875]", "[[[[0.75]]]]"), "is not a round's JSON object");
   CHECK(parse_metrics(replaced(kLine, "{", "{\"epsilon\":1.5,"), "m").has_value());
+}
+
+TEST_CASE("metrics: tracks are part of a round's line, and a table of their own") {
+  RoundMetrics metrics = one_round(2);
+  metrics.tracks.push_back({.track = {{"b", "c, d"}, {"a"}, 1, 3},
+                            .model_hash = "12",
+                            .test_accuracy = 0.5,
+                            .test_loss = 1.5,
+                            .clients_selected = 3,
+                            .clients_completed = 2});
+  const std::string line = to_json(metrics);
+  const auto back = parse_metrics(line, "m");
+  REQUIRE_MESSAGE(back, back.error().message);
+  CHECK(to_json(*back) == line);
+  REQUIRE(back->tracks.size() == 1);
+  CHECK(back->tracks[0].track == metrics.tracks[0].track);
+  CHECK(tracks_csv(std::vector<RoundMetrics>{metrics}) ==
+        "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
+        "clients_completed\r\n2,\"b c, d\",1,3,12,0.5,1.5,,3,2\r\n");
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    const auto result = parse_metrics(replaced(line, from, to), "m");
+    REQUIRE_FALSE(result);
+    return result.error().message;
+  };
+  CHECK(refused("[\"a\"]", "[1]") == "m: tracks: owners is not a list of texts");
+  CHECK(refused("\"members\":3", "\"members\":-3") == "m: tracks: members is not a whole number");
+  CHECK(refused("\"exclude\"", "\"x\"") == "m: tracks: exclude is missing");
+}
+
+TEST_CASE("metrics: a line of a version that did not know of participation is read") {
+  const auto old = parse_metrics(kLine.substr(0, kLine.find(",\"participation_gini")) + "}", "m");
+  REQUIRE(old);
+  CHECK(std::isnan(old->participation.gini));
 }
 
 TEST_CASE("metrics: a file is read line by line, an unfinished last line is left out") {
@@ -128,9 +164,11 @@ TEST_CASE("metrics: a file is read line by line, an unfinished last line is left
 TEST_CASE("metrics: the table is RFC 4180") {
   CHECK(csv_header(2) ==
         "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
-        "bytes_up,bytes_down,virtual_seconds,wall_seconds,class_0_accuracy,class_1_accuracy\r\n");
+        "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
+        "participation_gap,class_0_accuracy,class_1_accuracy\r\n");
   CHECK(to_csv(one_round(3), 2) ==
-        "3,00ff" + std::string(60, 'a') + ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.75,0.875\r\n");
+        "3,00ff" + std::string(60, 'a') +
+            ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.25,0.5,2,0.75,0.875\r\n");
   CHECK(csv_field("plain text") == "plain text");
   CHECK(csv_field("a,b") == "\"a,b\"");
   CHECK(csv_field("say \"hi\"") == "\"say \"\"hi\"\"\"");

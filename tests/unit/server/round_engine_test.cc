@@ -19,7 +19,7 @@ TEST_CASE("round: starts when enough clients are there, and each selected one ge
   h.arrive({2});
   const auto work = h.all<RoundEngine::Assign>();
   REQUIRE(work.size() == 3);
-  CHECK(work[0].round == RoundNumber(1));
+  CHECK(work[0].task.round == RoundNumber(1));
   CHECK(work[0].coverage == Coverage::all(kParameters));
   CHECK(work[0].time_left == seconds(60));
   CHECK(h.engine().next_deadline() == Time(seconds(60)));
@@ -207,7 +207,8 @@ TEST_CASE(
   Harness h;
   h.arrive({0, 1, 2});
   h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
-  h.feed(RoundEngine::Damaged{ClientId(0), RoundNumber(1), {ErrorCode::kCorrupt, "chunk 3: wrong hash"}});
+  h.feed(
+      RoundEngine::Damaged{ClientId(0), {RoundNumber(1), {}}, {ErrorCode::kCorrupt, "chunk 3: wrong hash"}});
   const auto verdict = h.sent_to<protocol::UpdateVerdict>(0);
   REQUIRE(verdict);
   CHECK(verdict->code == ErrorCode::kCorrupt);
@@ -293,13 +294,11 @@ class Drawing final : public aggregation::Sampler {
   aggregation::UniformSampler everybody_;
 };
 
-Harness drawing(std::vector<double> probabilities, bool unbiased,
+Harness drawing(const std::vector<double>& probabilities, bool unbiased,
                 aggregation::Draw draw = aggregation::Draw::kBeforeUpload) {
   Harness h;
   Drawing::remembered.clear();
-  Deciders deciders = Harness::deciders();
-  deciders.sampler = std::make_unique<Drawing>(std::move(probabilities), unbiased, draw);
-  h.engine_ = std::make_unique<RoundEngine>(h.rules, std::move(deciders));
+  h.sampler = [=] { return std::make_unique<Drawing>(probabilities, unbiased, draw); };
   return h;
 }
 
@@ -430,10 +429,10 @@ TEST_CASE("drawing: all that are drawn are waited for, however many were selecte
   Harness h;
   h.rules.over_selection = 2;
   h.rules.first_round_clients = 6;
-  Deciders deciders = Harness::deciders();
-  deciders.sampler =
-      std::make_unique<Drawing>(std::vector<double>(6, 0.9999), true, aggregation::Draw::kBeforeTraining);
-  h.engine_ = std::make_unique<RoundEngine>(h.rules, std::move(deciders));
+  h.sampler = [] {
+    return std::make_unique<Drawing>(std::vector<double>(6, 0.9999), true,
+                                     aggregation::Draw::kBeforeTraining);
+  };
   h.arrive({0, 1, 2, 3, 4, 5});
   REQUIRE(h.all<RoundEngine::Assign>().size() == 6);
   for (const std::uint32_t client : {0U, 1U, 2U, 3U, 4U}) {
@@ -492,13 +491,11 @@ class Weighing final : public aggregation::Sampler {
   std::vector<double> coefficients_;
 };
 
-Harness weighing(std::vector<double> coefficients, bool uniform) {
+Harness weighing(const std::vector<double>& coefficients, bool uniform) {
   Harness h;
   h.rules.clients_per_round = 1;
   h.rules.uniform_weights = uniform;
-  Deciders deciders = Harness::deciders();
-  deciders.sampler = std::make_unique<Weighing>(std::move(coefficients));
-  h.engine_ = std::make_unique<RoundEngine>(h.rules, std::move(deciders));
+  h.sampler = [=] { return std::make_unique<Weighing>(coefficients); };
   return h;
 }
 

@@ -84,9 +84,10 @@ struct SimulatedRun {
     REQUIRE(engine);
     Outcome outcome;
     const auto keep_model = [&] {
-      const auto model = state->load_model();
-      REQUIRE(model);
-      outcome.models.emplace_back(model->values().begin(), model->values().end());
+      const auto models = state->load_models();
+      REQUIRE(models);
+      const auto values = models->front().values.values();
+      outcome.models.emplace_back(values.begin(), values.end());
     };
     keep_model();
     Simulation simulation(spec, *task, *state, std::move(*engine), pool);

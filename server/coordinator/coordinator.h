@@ -11,9 +11,9 @@
 #include <string>
 
 #include "core/event.h"
-#include "core/parameters.h"
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
+#include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
 
@@ -30,8 +30,8 @@ struct CoordinatorOptions {
   std::string software;     // "fedge-coordinator 0.1.0", told to clients
   std::function<void(const RoundMetrics&)> on_round;
   std::function<void(const Event&)> on_event;
-  // Called once, after the last round or a failure; the model is the run's last.
-  std::function<void(Result<ParameterVector>)> on_finished;
+  // Called once, after the last round or a failure; the models are the run's last (RunState::load_models).
+  std::function<void(Result<std::vector<FinalModel>>)> on_finished;
 };
 
 class Coordinator {

@@ -10,7 +10,7 @@
 #include "learn/dataset.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
-#include "server/coordinator.h"
+#include "server/coordinator/coordinator.h"
 #include "server/engine/run_engine.h"
 #include "server/run_state.h"
 

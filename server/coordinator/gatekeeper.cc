@@ -1,4 +1,4 @@
-#include "server/gatekeeper.h"
+#include "server/coordinator/gatekeeper.h"
 
 #include <chrono>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/coordinator_parts.h"
+#include "server/coordinator/coordinator_parts.h"
 
 #include <utility>
 

@@ -51,12 +51,12 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     Upload upload;
     std::shared_ptr<protocol::Link> link;  // while chunks are still coming
   };
-  void inspect(ClientId client, RoundNumber round);
+  void inspect(ClientId client, TaskId task);
   // On the worker thread: decoded, every value checked.
   Result<Upload> examine(const std::shared_ptr<protocol::StoredObject>& arrived);
-  void examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, RoundNumber round,
+  void examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, TaskId task,
                 const Result<Upload>& upload);
-  void lose(ClientId client, RoundNumber round, const Error& fault);
+  void lose(ClientId client, TaskId task, const Error& fault);
 
   boost::asio::io_context& io_;
   boost::asio::thread_pool& worker_;

@@ -1,4 +1,4 @@
-#include "server/uploads.h"
+#include "server/coordinator/uploads.h"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -12,38 +12,38 @@ namespace fedge::server {
 
 void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link) {
   const ClientId client = fetch.client;
-  const RoundNumber round = fetch.offer.round;
+  const TaskId task = fetch.offer.task();
   auto object = store_.create(fetch.offer.update);
   if (!object) {
     // Not at once: the effects of the step that asked for this are still being carried out.
-    boost::asio::post(io_, [self = shared_from_this(), client, round, fault = object.error()] {
-      self->lose(client, round, fault);
+    boost::asio::post(io_, [self = shared_from_this(), client, task, fault = object.error()] {
+      self->lose(client, task, fault);
     });
     return;
   }
   const auto sink = std::make_shared<UpdateSink>(*object);
   entries_[client] = {{*object, 0}, link};
-  link->fetch(fetch.offer.update, sink, [self = weak_from_this(), client, round, sink](Result<void> done) {
+  link->fetch(fetch.offer.update, sink, [self = weak_from_this(), client, task, sink](Result<void> done) {
     const auto alive = self.lock();
     if (!alive) return;
     if (const auto entry = alive->entries_.find(client); entry != alive->entries_.end())
       entry->second.link.reset();
-    if (done) return alive->inspect(client, round);
-    if (sink->fault()) return alive->lose(client, round, *sink->fault());
+    if (done) return alive->inspect(client, task);
+    if (sink->fault()) return alive->lose(client, task, *sink->fault());
     // A link that broke says so itself: the client may come back in time.
     if (done.error().code == ErrorCode::kUnavailable) return;
     alive->discard(client);
-    alive->callbacks_.on_outcome(RunEngine::Damaged{client, round, done.error()});
+    alive->callbacks_.on_outcome(RunEngine::Damaged{client, task, done.error()});
   });
 }
 
-void Uploads::inspect(ClientId client, RoundNumber round) {
+void Uploads::inspect(ClientId client, TaskId task) {
   const auto entry = entries_.find(client);
   if (entry == entries_.end()) return;
   boost::asio::post(worker_,
-                    [self = shared_from_this(), client, round, arrived = entry->second.upload.object] {
+                    [self = shared_from_this(), client, task, arrived = entry->second.upload.object] {
                       const auto upload = self->examine(arrived);
-                      boost::asio::post(self->io_, [=] { self->examined(arrived, client, round, upload); });
+                      boost::asio::post(self->io_, [=] { self->examined(arrived, client, task, upload); });
                     });
 }
 
@@ -62,8 +62,8 @@ Result<Upload> Uploads::examine(const std::shared_ptr<protocol::StoredObject>& a
   return upload;
 }
 
-void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client,
-                       RoundNumber round, const Result<Upload>& upload) {
+void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, TaskId task,
+                       const Result<Upload>& upload) {
   const auto entry = entries_.find(client);
   if (entry == entries_.end() || entry->second.upload.object != arrived) {  // discarded meanwhile
     if (upload && upload->object != arrived) release(*upload->object);
@@ -72,24 +72,24 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, C
   if (upload) {
     if (upload->object != arrived) store_.remove(arrived->manifest().id());
     entry->second.upload = *upload;
-    callbacks_.on_outcome(RunEngine::Stored{client, round});
+    callbacks_.on_outcome(RunEngine::Stored{client, task});
     return;
   }
   // What may not be in an update is the client's fault, what cannot be read or kept is the disk's.
   const ErrorCode code = upload.error().code;
-  if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(client, round, upload.error());
+  if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(client, task, upload.error());
   discard(client);
-  callbacks_.on_outcome(RunEngine::Damaged{client, round, upload.error()});
+  callbacks_.on_outcome(RunEngine::Damaged{client, task, upload.error()});
 }
 
 // No file, no space or a bad disk here costs this update, not the run; the client is not to blame.
-void Uploads::lose(ClientId client, RoundNumber round, const Error& fault) {
+void Uploads::lose(ClientId client, TaskId task, const Error& fault) {
   callbacks_.on_event(Event{Severity::kError, "update.not_stored", {}}
                           .with("client", std::int64_t{client.value()})
                           .with("reason", fault.message));
   discard(client);
   callbacks_.on_outcome(RunEngine::Damaged{
-      client, round, {ErrorCode::kResource, "the coordinator could not store this update"}});
+      client, task, {ErrorCode::kResource, "the coordinator could not store this update"}});
 }
 
 Upload Uploads::take(ClientId client) {

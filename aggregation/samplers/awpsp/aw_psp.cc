@@ -1,0 +1,275 @@
+#include "aggregation/samplers/awpsp/aw_psp.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace fedge::aggregation {
+namespace {
+
+constexpr std::uint32_t kOpenRounds = 16;  // a task without an end is given up after so many
+constexpr double kMaxLatency = 1e9;        // milliseconds
+constexpr double kUtilityRange = 1e3;      // of one client's to the mean, at most and at least
+constexpr float kMaxUtility = 1e30F;
+constexpr double kRiskRounding = 1e-6;  // risks are kept as floats
+
+double power(double base, double exponent) {
+  if (exponent == 0) return 1;
+  return exponent == 1 ? base : std::pow(base, exponent);
+}
+
+std::uint32_t saturated(SampleCount samples) {
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(samples.value(), std::numeric_limits<std::uint32_t>::max()));
+}
+
+// Down now, or its last task came to nothing a round ago.
+bool failed_now(const Availability& past) {
+  const bool down = (past.down & 1) != 0;
+  const bool undelivered = (past.failed & ~past.down & 2) != 0;
+  return down || undelivered;
+}
+
+// A noisy count holds a label from half of an even share on.
+LabelSet read_labels(const std::vector<double>& counts, bool noisy) {
+  const std::size_t labels = std::min(counts.size(), LabelSet::kMaxLabels);
+  const auto held = [](double count) { return std::isfinite(count) && count > 0; };
+  double least = 0;
+  if (noisy)
+    for (std::size_t i = 0; i < labels; ++i)
+      if (held(counts[i])) least += counts[i] / (2 * static_cast<double>(labels));
+  LabelSet set;
+  for (std::size_t i = 0; i < labels; ++i)
+    if (held(counts[i]) && counts[i] >= least) set.add(i);
+  return set;
+}
+
+}  // namespace
+
+double freshness(RoundNumber now, RoundNumber last) {
+  const double rounds = now.value();
+  return last == RoundNumber() ? rounds + 1 : rounds - last.value();
+}
+
+void AwPspSampler::grow(std::size_t clients) {
+  if (clients <= clients_.size()) return;
+  clients_.resize(clients);
+  if (options_.labels != AwPspOptions::Labels::kNone) labels_.resize(clients);
+}
+
+void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
+  if (client.value() >= kMaxClients) return;
+  grow(std::size_t{client.value()} + 1);
+  Client& state = clients_[client.value()];
+  state.past.known = 1;
+  if (record.latency_ms >= 0) {
+    const auto latency = static_cast<float>(std::min(record.latency_ms, kMaxLatency));
+    order_is_old_ = order_is_old_ || latency != state.latency;
+    state.latency = latency;
+  }
+  if (!labels_.empty())
+    labels_[client.value()] =
+        read_labels(record.labels, options_.labels == AwPspOptions::Labels::kDpHistogram);
+}
+
+void AwPspSampler::remember(const Feedback& feedback) {
+  if (feedback.client.value() >= clients_.size()) return;
+  Client& state = clients_[feedback.client.value()];
+  observe_task(state.past, feedback.delivered, options_.predictor);
+  if (!feedback.delivered || !(feedback.loss_rms >= 0)) return;
+  const double utility = static_cast<double>(feedback.samples.value()) * feedback.loss_rms;
+  state.utility = static_cast<float>(std::min<double>(utility, kMaxUtility));
+}
+
+void AwPspSampler::observe(std::uint32_t client, bool there) {
+  Client& state = clients_[client];
+  Availability& past = state.past;
+  const bool busy = past.asked && !there && round_.value() - state.last_selected.value() <= kOpenRounds;
+  if (busy) return;
+  past.asked = 0;
+  observe_round(past, there, options_.predictor);
+  if (!options_.chronic) return;
+  if (!there) {
+    if (!past.chronic && is_gone(past)) past.chronic = 1;
+  } else if (past.chronic && stream_->fork("probe", round_.value(), client).uniform() * past.down_run < 1) {
+    past.chronic = 0;
+  }
+}
+
+void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candidates) {
+  if (!stream_) stream_ = request.rng;
+  round_ = request.round;
+  covered_before_ = covered_;
+  covered_ = {};
+  samples_ = 0;
+  double utilities = 0;
+  double useful = 0;
+  bool anybody = false;
+  auto next = candidates.begin();
+  for (std::uint32_t i = 0; i < clients_.size(); ++i) {
+    Client& state = clients_[i];
+    const bool there = next != candidates.end() && next->client.value() == i;
+    if (there) {
+      state.past.known = 1;
+      state.samples = saturated(next->samples);
+      ++next;
+    }
+    if (!state.past.known) continue;
+    observe(i, there);
+    anybody = anybody || (there && !state.past.chronic);
+    samples_ += state.samples;
+    utilities += double{state.utility};
+    useful += state.utility > 0 ? 1 : 0;
+  }
+  mean_utility_ = useful > 0 ? utilities / useful : 0;
+  // Where there is nobody else, all that are presumed gone and are there are probed.
+  if (!anybody)
+    for (const Candidate& candidate : candidates) clients_[candidate.client.value()].past.chronic = 0;
+  find_correlations();
+}
+
+// By latency, then number: a radix sort, since comparing would take longer than all the rest. Latencies of at
+// least 0 are ordered as their bits are.
+void AwPspSampler::sort_by_latency() {
+  constexpr std::uint32_t kDigitBits = 11;
+  constexpr std::uint32_t kDigits = 1U << kDigitBits;
+  by_latency_.clear();
+  for (std::uint32_t i = 0; i < clients_.size(); ++i)
+    if (clients_[i].latency >= 0) by_latency_.push_back(i);
+  struct Keyed {
+    std::uint32_t key;
+    std::uint32_t client;
+  };
+  std::vector<Keyed> from(by_latency_.size());
+  std::vector<Keyed> to(by_latency_.size());
+  for (std::size_t k = 0; k < from.size(); ++k)
+    from[k] = {std::bit_cast<std::uint32_t>(clients_[by_latency_[k]].latency + 0.0F), by_latency_[k]};
+  for (std::uint32_t shift = 0; shift < 32; shift += kDigitBits) {
+    std::array<std::uint32_t, kDigits> start{};
+    for (const Keyed& item : from) ++start[item.key >> shift & (kDigits - 1)];
+    std::uint32_t sum = 0;
+    for (std::uint32_t& digit : start) digit = std::exchange(sum, sum + digit);
+    for (const Keyed& item : from) to[start[item.key >> shift & (kDigits - 1)]++] = item;
+    from.swap(to);
+  }
+  for (std::size_t k = 0; k < from.size(); ++k) by_latency_[k] = from[k].client;
+  order_is_old_ = false;
+}
+
+void AwPspSampler::find_correlations() {
+  if (options_.risk == AwPspOptions::Risk::kNone && !options_.diversity) return;
+  if (order_is_old_) sort_by_latency();
+  if (by_latency_.empty()) return;
+  std::vector<Trace> traces(by_latency_.size());
+  constexpr std::size_t kAhead = 16;  // neighbours in latency lie anywhere in memory
+  for (std::size_t k = 0; k < traces.size(); ++k) {
+    if (k + kAhead < traces.size()) __builtin_prefetch(&clients_[by_latency_[k + kAhead]]);
+    const Client& state = clients_[by_latency_[k]];
+    traces[k] = {state.past.down, state.past.failed, by_latency_[k],
+                 state.latency,   state.past.rounds, failed_now(state.past)};
+  }
+  CorrelationOptions options = options_.correlation;
+  options.stream = stream_;
+  const Correlations found = correlate(traces, options, options_.diversity);
+  largest_cluster_ = found.largest;
+  shared_.assign(clients_.size(), {});
+  for (std::size_t k = 0; k < traces.size(); ++k)
+    shared_[by_latency_[k]] = {static_cast<float>(found.risk[k]),
+                               options_.diversity ? found.cluster[k] : Correlations::kAlone};
+}
+
+double AwPspSampler::weighted_score(std::uint32_t client) const {
+  const Client& state = clients_[client];
+  double score = power(std::max(double{state.past.chance}, options_.epsilon), options_.a) *
+                 power(1 + freshness(round_, state.last_selected), options_.b);
+  if (!labels_.empty()) score *= power(1 + labels_[client].count_without(covered_before_), options_.c);
+  if (options_.d > 0 && state.utility > 0)
+    score *= power(std::clamp(double{state.utility} / mean_utility_, 1 / kUtilityRange, kUtilityRange),
+                   options_.d);
+  return score;
+}
+
+std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
+  const bool greedy = options_.selector != AwPspOptions::Selector::kWeighted;
+  // The rounds before this one.
+  const std::uint64_t probation = ((std::uint64_t{1} << options_.probation) - 1) << 1;
+  std::vector<Unit> units(candidates.size());
+  for (std::size_t k = 0; k < units.size(); ++k) {
+    const std::uint32_t client = candidates[k].client.value();
+    const Client& state = clients_[client];
+    Unit& unit = units[k];
+    const Shared shared = client < shared_.size() ? shared_[client] : Shared{};
+    unit.cluster = shared.cluster;
+    if (state.past.chronic) continue;
+    if (greedy) {
+      const double fresh = freshness(round_, state.last_selected);
+      unit.weight = double{state.past.chance} * fresh;
+      unit.spare = double{state.past.chance} * std::max(fresh, 1.0);
+      if ((state.past.failed & probation) != 0) unit.weight = 0;
+    } else {
+      unit.weight = unit.spare = weighted_score(client);
+    }
+    const double risk = shared.risk;
+    if (options_.risk == AwPspOptions::Risk::kSoft) unit.weight *= 1 - risk;
+    if (options_.risk == AwPspOptions::Risk::kHard && risk + kRiskRounding >= options_.correlation.threshold)
+      unit.weight = 0;
+  }
+  return units;
+}
+
+std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<const Unit> units,
+                                              const SelectionRequest& request, std::vector<double>& p) const {
+  const std::size_t m = request.count;
+  // A cluster of at most half has nothing to exceed.
+  const bool guard = options_.diversity && largest_cluster_ > (m + 1) / 2;
+  if (options_.selector == AwPspOptions::Selector::kWeighted) {
+    Rng rng = request.rng;
+    p = inclusion_probabilities(units, m, guard);
+    return guarded_sample({units, p, m, guard}, rng);
+  }
+  p.assign(units.size(), 1.0);
+  if (options_.selector == AwPspOptions::Selector::kGreedy) return best_units(units, m, guard);
+  std::vector<LabelSet> labels;
+  std::vector<double> fresh;
+  for (const Candidate& candidate : candidates) {
+    fresh.push_back(freshness(round_, clients_[candidate.client.value()].last_selected));
+    if (!labels_.empty()) labels.push_back(labels_[candidate.client.value()]);
+  }
+  return most_covering_units({units, labels, fresh, m, guard});
+}
+
+std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
+  const auto end = std::partition_point(request.candidates.begin(), request.candidates.end(),
+                                        [](const Candidate& c) { return c.client.value() < kMaxClients; });
+  const Candidates candidates(request.candidates.begin(), end);
+  if (!candidates.empty()) grow(std::size_t{candidates.back().client.value()} + 1);
+  if (request.round != round_) begin_round(request, candidates);
+  const std::vector<Unit> units = units_of(candidates);
+  std::vector<double> p;
+  const std::vector<std::size_t> places = choose(candidates, units, request, p);
+  std::vector<Selected> chosen;
+  for (const std::size_t place : places) {
+    const ClientId client = candidates[place].client;
+    Client& state = clients_[client.value()];
+    Selected choice{client, p[place], arrival_chance(state.past, options_.predictor)};
+    if (options_.inverse_probability && samples_ > 0)
+      choice.coefficient =
+          state.samples / samples_ *
+          std::min(1 / (choice.inclusion * double{state.past.chance}), options_.max_coefficient);
+    state.last_selected = request.round;
+    state.past.asked = 1;
+    if (!labels_.empty()) covered_ |= labels_[client.value()];
+    chosen.push_back(choice);
+  }
+  return chosen;
+}
+
+std::size_t AwPspSampler::state_bytes() const {
+  return clients_.size() * sizeof(Client) + labels_.size() * sizeof(LabelSet) +
+         by_latency_.size() * sizeof(std::uint32_t) + shared_.size() * sizeof(Shared);
+}
+
+}  // namespace fedge::aggregation

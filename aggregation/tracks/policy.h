@@ -1,0 +1,85 @@
+// Policy: which clients disagree about sharing a model, how and for which rounds, as an operator writes it
+// down: in a file of its own, or in a run file's section [tracks]. What follows from it in a round is in
+// aggregation/tracks/resolution.h. Plain data, no thread rule. Taxonomy: Rosendal and Oprescu,
+// arXiv:2604.23386.
+//
+//   clients = ["a", "b", "c"]     # or a number n: they are then called "0" to "n-1"
+//   strict = false
+//   keep_orphan_global = false
+//   [[disagreement]]
+//   kind = "inbound"              # a's model shall be free of b's influence
+//   clients = ["a"]
+//   against = ["b"]
+//   from_round = 1                # 1 if left out
+//   until_round = 4               # the last round in which it holds; for ever if left out
+//   deep = false                  # true: also what b did before from_round
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/reader.h"
+#include "core/ids.h"
+#include "core/result.h"
+
+namespace fedge::aggregation {
+
+inline constexpr std::size_t kMaxPolicyClients = 1'000'000;
+inline constexpr std::size_t kMaxDisagreements = 100'000;
+// Clients times those they are against, over all disagreements.
+inline constexpr std::size_t kMaxDisagreementPairs = 5'000'000;
+inline constexpr std::size_t kMaxClientName = 1024;  // bytes
+
+// With c any of `clients` and x any of `against`:
+enum class DisagreementKind : std::uint8_t {
+  kFull,           // c takes no part at all
+  kPartialData,    // c keeps a share of its samples out of training
+  kInbound,        // x must not influence c's model
+  kOutbound,       // c must not influence x's model
+  kBidirectional,  // both
+};
+
+struct Disagreement {
+  DisagreementKind kind = DisagreementKind::kFull;
+  std::vector<ClientId> clients;  // ascending, each once, at least one
+  std::vector<ClientId> against;  // likewise; empty for kFull and kPartialData
+  RoundNumber from_round{1};
+  std::optional<RoundNumber> until_round;  // inclusive; none: for ever
+  bool deep = false;                       // the past counts too; never with kPartialData
+  double withheld = 0;                     // kPartialData: share of the samples, in (0, 1); else 0
+
+  bool is_active(RoundNumber round) const {
+    return round >= from_round && (!until_round || round <= *until_round);
+  }
+  bool operator==(const Disagreement&) const = default;
+};
+
+struct Policy {
+  std::size_t clients = 0;  // ids 0 .. clients - 1
+  // By id: unique, 1 to 1024 bytes, no control characters. Empty: clients are called by their numbers.
+  std::vector<std::string> names;
+  std::vector<Disagreement> disagreements;
+  bool strict = false;              // ResolveOptions::strict
+  bool keep_orphan_global = false;  // ResolveOptions::keep_orphan_global
+
+  std::string name(ClientId client) const;
+  bool operator==(const Policy&) const = default;
+};
+
+// A file that is nothing but a policy; `clients` must be there. Errors name file, line and key.
+Result<Policy> read_policy(const config::Document& document);
+// The section [tracks] of a run with this many clients, which `clients`, if it is there, must agree with.
+// Errors are left in `section`, for its finish(); what is returned is then not to be used.
+Policy read_policy(config::Reader& section, std::size_t clients);
+// One text for one policy; read_policy() makes the same policy of it if it is not longer than a
+// configuration file may be.
+std::string to_toml(const Policy& policy);
+
+// The share of its samples that a client keeps out of training in a round: the largest that one of its
+// disagreements states, 0 if none does. O(disagreements).
+double withheld_share(const Policy& policy, ClientId client, RoundNumber round);
+
+}  // namespace fedge::aggregation

@@ -1,0 +1,116 @@
+#include "server/report/track_section.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "server/report/chart.h"
+#include "server/report/html.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kNamesShown = 12;
+constexpr std::size_t kTracksShown = 200;
+constexpr std::size_t kLines = 3;  // colours of the page
+
+// A track as it was when it was last there, and how long that has been.
+struct Life {
+  const TrackMetrics* last = nullptr;
+  std::uint64_t first_round = 0;
+  std::uint64_t last_round = 0;
+  std::size_t rounds = 0;
+};
+using Lives = std::map<std::vector<std::string>, Life>;
+
+Lives lives_of(std::span<const RoundMetrics> rounds) {
+  Lives lives;
+  for (const RoundMetrics& round : rounds)
+    for (const TrackMetrics& track : round.tracks) {
+      Life& life = lives[track.track.exclude];
+      if (life.last == nullptr) life.first_round = round.round;
+      life.last = &track;
+      life.last_round = round.round;
+      ++life.rounds;
+    }
+  return lives;
+}
+
+std::string listed(const std::vector<std::string>& names, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (count > kNamesShown) text += " and " + std::to_string(count - kNamesShown) + " more";
+  return text;
+}
+
+std::string name_of(const TrackDescription& track) {
+  return track.exclude.empty() ? "nobody excluded" : "without " + listed(track.exclude, track.exclude.size());
+}
+
+// The three with the most owners, those with the fewest excluded first among equals.
+std::vector<const Lives::value_type*> largest(const Lives& lives) {
+  std::vector<const Lives::value_type*> order;
+  for (const auto& life : lives) order.push_back(&life);
+  std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
+    return a->second.last->track.owner_count > b->second.last->track.owner_count;
+  });
+  if (order.size() > kLines) order.resize(kLines);
+  return order;
+}
+
+std::string accuracy_chart(std::span<const RoundMetrics> rounds, const Lives& lives) {
+  Chart chart;
+  chart.title = lives.size() > kLines ? "Test accuracy of the three tracks with the most owners"
+                                      : "Test accuracy of each track";
+  chart.x_title = "round";
+  chart.y_unit = Unit::kPercent;
+  for (const RoundMetrics& round : rounds) {
+    chart.x.push_back(static_cast<double>(round.round));
+    chart.rounds.push_back(round.round);
+  }
+  for (const auto* life : largest(lives)) {
+    Series series{
+        escape_html(name_of(life->second.last->track)), {}, 1 + static_cast<int>(chart.series.size())};
+    for (const RoundMetrics& round : rounds) {
+      const auto track = std::ranges::find_if(
+          round.tracks, [&](const TrackMetrics& metrics) { return metrics.track.exclude == life->first; });
+      series.y.push_back(track == round.tracks.end() ? kNotMeasured : track->test_accuracy);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return figure(chart);
+}
+
+}  // namespace
+
+std::string track_section(std::span<const RoundMetrics> rounds) {
+  const Lives lives = lives_of(rounds);
+  if (lives.empty()) return "";
+  std::string out =
+      "<h2>Tracks</h2><p>Where clients disagree about sharing a model, each group has one that those it "
+      "excludes have no part in. Members train it, owners use it.</p><div class=\"charts\">\n" +
+      accuracy_chart(rounds, lives) + "</div>\n<div class=\"card scroll\"><table><thead><tr>";
+  for (const char* name : {"track", "owners", "members", "rounds", "test accuracy", "test loss", "model"})
+    out += "<th>" + std::string(name) + "</th>";
+  out += "</tr></thead><tbody>\n";
+  std::size_t shown = 0;
+  for (const auto& [exclude, life] : lives) {
+    if (++shown > kTracksShown) break;
+    const TrackMetrics& last = *life.last;
+    const std::string owners =
+        last.track.owner_count == 0 ? "nobody" : listed(last.track.owners, last.track.owner_count);
+    out += "<tr><td>" + escape_html(name_of(last.track)) + "</td><td>" + escape_html(owners) + "</td><td>" +
+           std::to_string(last.track.members) + "</td><td>" + std::to_string(life.first_round) + " to " +
+           std::to_string(life.last_round) + "</td><td>" + with_unit(last.test_accuracy, Unit::kPercent) +
+           "</td><td>" + with_unit(last.test_loss, Unit::kNone) + "</td><td title=\"" +
+           escape_html(last.model_hash) + "\"><code>" + escape_html(last.model_hash.substr(0, 12)) +
+           "</code></td></tr>\n";
+  }
+  out += "</tbody></table></div>\n";
+  if (lives.size() > kTracksShown)
+    out += "<p>" + std::to_string(lives.size() - kTracksShown) + " more are in tracks.csv.</p>\n";
+  return out;
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,79 @@
+// TrackModel: one model of a run and everything that moves it: the aggregate of its round, the server
+// optimizer's memory, SCAFFOLD's control variate. A run has one, or one for each track. Nothing of it is
+// shared with another, but the chunks of a model that one began as. Externally synchronised. Memory: what the
+// aggregator takes while updates come in (8 bytes a parameter for a mean); besides, what the server optimizer
+// remembers. The model itself is in the chunk store.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "aggregation/aggregators/aggregator.h"
+#include "aggregation/control_variate.h"
+#include "aggregation/server_optimizers/server_optimizer.h"
+#include "core/crypto/sha256.h"
+#include "core/parallel.h"
+#include "core/result.h"
+#include "learn/model.h"
+#include "protocol/chunks/chunk_store.h"
+#include "server/run_config.h"
+
+namespace fedge::server {
+
+class TrackModel {
+ public:
+  // What is lent must outlive it. The initial model, from the run's seed.
+  static Result<TrackModel> create(std::shared_ptr<const RunConfig> config, const learn::Model& model,
+                                   protocol::ChunkStore& store, Parallel& parallel);
+  // One that begins as this one is now, with nothing else of it.
+  Result<TrackModel> branch() const;
+
+  // The current model, to be sent to clients.
+  const std::shared_ptr<protocol::StoredObject>& object() const { return object_; }
+  // SCAFFOLD's control variate, to be sent to clients beside the model; null in other runs.
+  const std::shared_ptr<protocol::StoredObject>& control_object() const { return control_object_; }
+  // model_hash() of the model's values.
+  const Digest& hash() const { return hash_; }
+  Result<ParameterVector> load() const { return load(*object_); }
+  Result<ParameterVector> load_control() const { return load(*control_object_); }
+
+  // Gives inspected updates to the aggregator, all that wait at once.
+  Result<void> fold(std::span<const aggregation::Update> updates);
+  // Moves the model by the aggregate and forgets the aggregate.
+  Result<void> close();
+  // Why the last close() left the model as it was although updates had come, if it did.
+  const std::optional<Error>& not_aggregated() const { return not_aggregated_; }
+
+  // Most updates that can make one step of a run's model.
+  static std::size_t contributors(const RunConfig& config);
+
+ private:
+  TrackModel(std::shared_ptr<const RunConfig> config, const learn::Model& model, protocol::ChunkStore& store,
+             Parallel& parallel);
+  Result<void> start_control();
+  Result<void> move_model();
+  // Replaces `object` by one of the model's shape whose chunk i is filled by fill(i, bytes).
+  using Fill = std::function<Result<void>(std::size_t, std::span<std::byte>)>;
+  Result<void> replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill);
+  Result<void> replace_model(const Fill& fill);  // and its hash
+  Result<void> replace_control();
+  Result<ParameterVector> load(protocol::StoredObject& object) const;
+
+  std::shared_ptr<const RunConfig> config_;
+  const learn::Model* model_;
+  protocol::ChunkStore* store_;
+  Parallel* parallel_;
+  std::unique_ptr<aggregation::Aggregator> aggregator_;
+  std::unique_ptr<aggregation::ServerOptimizer> optimizer_;
+  std::unique_ptr<aggregation::ControlVariate> control_;  // only with SCAFFOLD
+  std::shared_ptr<protocol::StoredObject> control_object_;
+  std::size_t updates_ = 0;  // given to the aggregator in this round
+  std::shared_ptr<protocol::StoredObject> object_;
+  std::optional<Error> not_aggregated_;
+  Digest hash_{};
+};
+
+}  // namespace fedge::server

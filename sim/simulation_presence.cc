@@ -1,0 +1,48 @@
+// Devices that come and go: their availability (sim/availability/), which is not the link's.
+#include "sim/simulation.h"
+
+namespace fedge::sim {
+namespace {
+
+// With devices that come and go there is always a next event, so that a run which waits for more clients than
+// are ever there together would go on for ever.
+constexpr Duration kPatience = std::chrono::hours(30 * 24);
+
+}  // namespace
+
+void Simulation::start_clients() {
+  for (std::uint32_t i = 0; i < clients_.size(); ++i) {
+    const ClientId id(i);
+    VirtualClient& client = at(id);
+    client.phase = availability_->first(id);
+    if (client.phase.until) schedule(*client.phase.until, id, Change{});
+    if (client.phase.up) step_client(id, client::ClientEngine::Start{});
+  }
+}
+
+// A device that goes down loses its link and what it was training; a finished update lies on its disk and is
+// offered when it is back. One that comes up connects at once: there is no reason to wait.
+void Simulation::change(ClientId id) {
+  VirtualClient& client = at(id);
+  const bool was_up = client.phase.up;
+  client.phase = availability_->next(id, client.phase);
+  if (client.phase.until) schedule(*client.phase.until, id, Change{});
+  if (client.phase.up == was_up) return;
+  if (client.phase.up) return step_client(id, client::ClientEngine::Start{});
+  if (client.online) cut(id, "the device went down");
+  if (const auto& task = client.engine.task())
+    step_client(id, client::ClientEngine::TrainingFailed{
+                        task->task(), {ErrorCode::kUnavailable, "the device went down while it trained"}});
+}
+
+std::optional<Error> Simulation::standstill() const {
+  if (spec_.availability.kind == AvailabilityKind::kAlways) return {};
+  if (now_ - round_closed_ <= kPatience + 2 * state_.config().round_deadline) return {};
+  return Error{
+      ErrorCode::kUnavailable,
+      "the simulation has come to a standstill in round " + std::to_string(engine_->round().value()) +
+          ": no round has ended for 30 days of virtual time; too few devices are up at once, so lower "
+          "run.wait_for_clients or sampling.min_available, or change simulation.availability"};
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,165 @@
+// Rounds of several tracks: RoundEngine's turns.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/server/engine_harness.h"
+
+namespace fedge::server {
+namespace {
+
+using aggregation::DisagreementKind;
+
+// Three clients; client 0 wants a model without client 1.
+Harness disagreeing(bool strict = false) {
+  Harness h;
+  h.policy.disagreements.push_back({.kind = DisagreementKind::kInbound,
+                                    .clients = {ClientId(0)},
+                                    .against = {ClientId(1)},
+                                    .until_round = {}});
+  h.policy.strict = strict;
+  return h;
+}
+
+std::vector<std::uint32_t> asked(const Harness& h) {
+  std::vector<std::uint32_t> clients;
+  for (const auto& work : h.all<RunEngine::Assign>()) clients.push_back(work.client.value());
+  return clients;
+}
+
+protocol::UpdateOffer offer_for(const Harness& h, std::uint32_t round, std::uint32_t track) {
+  protocol::UpdateOffer offer = h.offer(round);
+  offer.track = TrackId(track);
+  return offer;
+}
+
+void deliver(Harness& h, std::uint32_t client, std::uint32_t round, std::uint32_t track) {
+  h.feed(RunEngine::Offered{ClientId(client), offer_for(h, round, track)});
+  REQUIRE(h.one<RunEngine::Fetch>());
+  h.feed(RunEngine::Stored{ClientId(client), {RoundNumber(round), TrackId(track)}});
+  REQUIRE(h.one<RunEngine::Fold>());
+  CHECK(h.one<RunEngine::Fold>()->task.track == TrackId(track));
+}
+
+}  // namespace
+
+TEST_CASE("turns: a round trains one track after the other, each by its members, and ends with the last") {
+  Harness h = disagreeing();
+  h.arrive({0, 1, 2});
+  REQUIRE(h.one<RunEngine::StartTrack>());
+  CHECK(h.one<RunEngine::StartTrack>()->track == TrackId(1));
+  CHECK(asked(h) == std::vector<std::uint32_t>{0, 1, 2});
+  for (const auto& work : h.all<RunEngine::Assign>()) CHECK(work.task == TaskId{RoundNumber(1), TrackId(0)});
+  for (const std::uint32_t client : {0U, 1U, 2U}) deliver(h, client, 1, 0);
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  CHECK_FALSE(h.one<RunEngine::CloseRound>()->ends_round);
+  CHECK(h.one<RunEngine::CloseRound>()->description->exclude.empty());
+
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  CHECK(asked(h) == std::vector<std::uint32_t>{0, 2});
+  for (const auto& work : h.all<RunEngine::Assign>()) CHECK(work.task == TaskId{RoundNumber(1), TrackId(1)});
+  for (const std::uint32_t client : {0U, 2U}) deliver(h, client, 1, 1);
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  CHECK(h.one<RunEngine::CloseRound>()->ends_round);
+  CHECK(h.one<RunEngine::CloseRound>()->track == TrackId(1));
+  CHECK(h.one<RunEngine::CloseRound>()->description->owners == std::vector<std::string>{"0"});
+
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(1)});
+  CHECK(h.engine().round() == RoundNumber(2));
+  CHECK(h.all<RunEngine::StartTrack>().empty());
+  CHECK(h.all<RunEngine::Assign>().front().task == TaskId{RoundNumber(2), TrackId(0)});
+}
+
+TEST_CASE("turns: an update that was trained on another track's model is not taken, however late it comes") {
+  Harness h = disagreeing();
+  h.arrive({0, 1, 2});
+  deliver(h, 0, 1, 0);
+  deliver(h, 1, 1, 0);
+  // Client 2 is slow: the turn ends without it, and it offers in the next one.
+  h.now = *h.engine().next_deadline();
+  h.feed(Expired{});
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  h.feed(RunEngine::Offered{ClientId(2), offer_for(h, 1, 0)});
+  CHECK(h.all<RunEngine::Fetch>().empty());
+  REQUIRE(h.sent_to<protocol::UpdateVerdict>(2));
+  CHECK_FALSE(h.sent_to<protocol::UpdateVerdict>(2)->accepted);
+  CHECK(h.sent_to<protocol::UpdateVerdict>(2)->code == ErrorCode::kStale);
+  CHECK(h.sent_to<protocol::UpdateVerdict>(2)->track == TrackId(0));
+  // One that was being fetched when its turn ended is not folded either.
+  h.feed(RunEngine::Stored{ClientId(2), {RoundNumber(1), TrackId(0)}});
+  CHECK(h.all<RunEngine::Fold>().empty());
+  CHECK(h.one<RunEngine::Discard>());
+  // Its honest update for this track is welcome.
+  deliver(h, 2, 1, 1);
+}
+
+TEST_CASE("turns: who is excluded cannot take part, not by an offer and not as a substitute") {
+  Harness h = disagreeing();
+  h.rules.clients_per_round = 2;
+  h.arrive({0, 1, 2});
+  for (const auto& work : h.all<RunEngine::Assign>()) deliver(h, work.client.value(), 1, 0);
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  CHECK(asked(h) == std::vector<std::uint32_t>{0, 2});
+  h.feed(RunEngine::Offered{ClientId(1), offer_for(h, 1, 1)});
+  CHECK(h.all<RunEngine::Fetch>().empty());
+  CHECK_FALSE(h.sent_to<protocol::UpdateVerdict>(1)->accepted);
+  h.feed(RunEngine::ClientLeft{ClientId(2)});
+  CHECK(asked(h).empty());  // client 1 is there and idle, and stays so
+  h.feed(RunEngine::ClientLeft{ClientId(1)});
+  h.feed(RunEngine::ClientArrived{ClientId(1), SampleCount(60)});
+  CHECK(asked(h).empty());
+  h.feed(RunEngine::ClientArrived{ClientId(2), SampleCount(60)});
+  CHECK(asked(h) == std::vector<std::uint32_t>{2});
+}
+
+TEST_CASE(
+    "turns: a client that has withdrawn is connected and has no work, and does not count as available") {
+  Harness h;
+  h.policy.disagreements.push_back(
+      {.kind = DisagreementKind::kFull, .clients = {ClientId(1)}, .until_round = {}});
+  h.rules.min_available = 3;
+  h.arrive({0, 1, 2});
+  CHECK(asked(h) == std::vector<std::uint32_t>{0, 2});  // before the first round nobody has withdrawn yet
+  for (const std::uint32_t client : {0U, 2U}) h.deliver(client, 1);
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  CHECK(h.event("round.waiting"));
+}
+
+TEST_CASE("turns: a track without anybody there has its turn, and its model stays") {
+  Harness h = disagreeing();
+  h.rules.first_round_clients = 1;
+  h.rules.clients_per_round = 1;
+  h.arrive({1});
+  deliver(h, 1, 1, 0);
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  CHECK(h.one<RunEngine::CloseRound>()->track == TrackId(1));
+  CHECK(h.one<RunEngine::CloseRound>()->selected == 0);
+  CHECK(h.one<RunEngine::CloseRound>()->ends_round);
+}
+
+TEST_CASE("turns: a policy that changes while a round goes on holds from the next round") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  aggregation::Policy policy = disagreeing().policy;
+  h.feed(RunEngine::PolicyChanged{policy});
+  CHECK(h.event("policy.changed"));
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 1);
+  CHECK(h.one<RunEngine::CloseRound>()->ends_round);
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  REQUIRE(h.one<RunEngine::StartTrack>());
+  CHECK(h.one<RunEngine::StartTrack>()->source == TrackId(0));
+}
+
+TEST_CASE("turns: an asynchronous run ends rather than pass over a disagreement") {
+  Harness h;
+  h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 2};
+  h.arrive({0, 1, 2});
+  h.feed(RunEngine::PolicyChanged{disagreeing().policy});
+  REQUIRE(h.one<RunEngine::Finished>());
+  CHECK(h.one<RunEngine::Finished>()->reason.find("disagree") != std::string::npos);
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,221 @@
+// Disagreements in whole runs: what an excluded client does can be seen in no bit of a track that excludes
+// it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/attacks.h"
+#include "tests/unit/sim/simulated_run.h"
+
+namespace fedge::sim {
+namespace {
+
+using Hashes = std::vector<std::string>;
+
+std::string disagreement(const std::string& kind, std::uint32_t client, std::uint32_t against,
+                         const std::string& more = "") {
+  return "{ kind = \"" + kind + "\", clients = [\"" + std::to_string(client) + "\"]" +
+         (kind == "full" ? "" : ", against = [\"" + std::to_string(against) + "\"]") + more + " }";
+}
+
+Settings disagreements(const std::string& list) { return {"tracks.disagreement=[" + list + "]"}; }
+
+// The hashes of the model of the track that excludes just these, round by round; "" where there is none.
+Hashes track(const Outcome& outcome, const std::vector<std::string>& exclude) {
+  Hashes hashes;
+  for (const auto& round : outcome.rounds) {
+    hashes.emplace_back();
+    for (const auto& metrics : round.tracks)
+      if (metrics.track.exclude == exclude) hashes.back() = metrics.model_hash;
+  }
+  return hashes;
+}
+
+// Everybody of ten trains in every round.
+const Settings kAll = {"sampling.clients_per_round=10", "run.rounds=4"};
+
+// One of ten clients is hostile. Which one is drawn from the seed: 5, as SimulatedRun sets it.
+std::uint32_t hostile_client() {
+  AttackSpec spec;
+  spec.kind = AttackKind::kGaussian;
+  spec.fraction = 0.1;
+  const std::vector<bool> hostile = choose_attackers(spec, 10, Rng(5));
+  REQUIRE(std::count(hostile.begin(), hostile.end(), true) == 1);
+  return static_cast<std::uint32_t>(std::find(hostile.begin(), hostile.end(), true) - hostile.begin());
+}
+
+Settings attack(const std::string& kind, const std::string& strength) {
+  return {"simulation.attack.kind=" + kind, "simulation.attack.fraction=0.1",
+          "simulation.attack.strength=" + strength};
+}
+
+}  // namespace
+
+TEST_CASE("tracks: without an active disagreement a run is plain FedAvg to the bit") {
+  const Outcome plain = simulate(kAll);
+  const Outcome later = simulate(kAll + disagreements(disagreement("inbound", 0, 1, ", from_round = 100")));
+  CHECK(later.hashes() == plain.hashes());
+  CHECK(track(later, {}) == plain.hashes());
+  CHECK(plain.rounds.front().tracks.empty());
+  CHECK(later.rounds.front().tracks.size() == 1);
+}
+
+TEST_CASE("tracks: a track is what a run without the excluded client is") {
+  const Outcome apart = simulate(kAll + disagreements(disagreement("inbound", 0, 4)));
+  const Outcome without = simulate(kAll + disagreements(disagreement("full", 4, 0)));
+  CHECK(track(apart, {"4"}) == without.hashes());
+  CHECK(track(apart, {}) == simulate(kAll).hashes());
+  CHECK(track(apart, {"4"}) != track(apart, {}));
+}
+
+TEST_CASE(
+    "perturbation: garbage from an excluded client leaves the track bit-identical, whatever the strategy") {
+  const std::uint32_t x = hostile_client();
+  const std::uint32_t owner = x == 0 ? 1 : 0;
+  const Settings policy = kAll + disagreements(disagreement("inbound", owner, x));
+  const Settings lossy = {"compression.kind=top_k", "compression.error_feedback=true"};
+  const std::vector<Settings> strategies = {
+      {},
+      {"strategy.kind=fedadam"},
+      {"strategy.kind=fedavgm"},
+      {"strategy.kind=median"},
+      {"strategy.kind=centered_clip"},
+      {"strategy.kind=multi_krum", "strategy.aggregator.byzantine=1"},
+      {"strategy.kind=scaffold"},
+      {"strategy.kind=fednova"},
+      {"strategy.kind=fedplt", "model.kind=mlp", "model.hidden=[20, 10]"},
+      {"strategy.kind=heterofl", "model.kind=mlp", "model.hidden=[20, 10]"},
+      lossy,
+      {"compression.kind=int8"},
+      {"sampling.clients_per_round=4"},
+      {"sampling.clients_per_round=4", "sampling.kind=optimal", "sampling.budget=3"},
+      {"sampling.clients_per_round=4", "sampling.kind=optimal", "sampling.norms=remembered",
+       "sampling.budget=2"},
+  };
+  for (const Settings& strategy : strategies) {
+    CAPTURE(strategy.empty() ? "fedavg" : strategy.front());
+    const Outcome honest = simulate(policy + strategy);
+    // Its own share of honest values, noise, values beyond what may be summed, and other losses.
+    for (const auto& perturbed : {attack("gaussian", "3"), attack("gaussian", "1e6"),
+                                  attack("sign_flip", "20"), attack("label_flip", "1")}) {
+      CAPTURE(perturbed[0] + " " + perturbed[2]);
+      const Outcome outcome = simulate(policy + strategy + perturbed);
+      CHECK(track(outcome, {std::to_string(x)}) == track(honest, {std::to_string(x)}));
+      // The test can fail: in the common model it shows, unless it was never asked or a rule held it off.
+      const bool shows = strategy.empty() || strategy == lossy || strategy.front() == "strategy.kind=fedadam";
+      if (shows) CHECK(track(outcome, {}) != track(honest, {}));
+    }
+  }
+}
+
+TEST_CASE(
+    "perturbation: how much data an excluded client uses, and whether it is there, leaves the track "
+    "bit-identical") {
+  const Settings policy = kAll + disagreements(disagreement("inbound", 0, 3));
+  const Outcome still = simulate(policy);
+  // It withholds most of its data, or takes no part any more.
+  const Outcome partial =
+      simulate(kAll + disagreements(disagreement("inbound", 0, 3) +
+                                    ", { kind = \"partial_data\", clients = [\"3\"], withheld = 0.75 }"));
+  CHECK(track(partial, {"3"}) == track(still, {"3"}));
+  CHECK(track(partial, {}) != track(still, {}));
+  const Outcome gone = simulate(kAll + disagreements(disagreement("inbound", 0, 3) + ", " +
+                                                     disagreement("full", 3, 0, ", from_round = 3")));
+  CHECK(track(gone, {"3"}) == track(still, {"3"}));
+  CHECK(track(gone, {}) != track(still, {}));
+}
+
+TEST_CASE("outbound and bidirectional: the other side's track is as clean") {
+  const Outcome inbound = simulate(kAll + disagreements(disagreement("inbound", 2, 6)));
+  const Outcome outbound = simulate(kAll + disagreements(disagreement("outbound", 6, 2)));
+  const Outcome both = simulate(kAll + disagreements(disagreement("bidirectional", 2, 6)));
+  CHECK(track(outbound, {"6"}) == track(inbound, {"6"}));
+  CHECK(track(both, {"6"}) == track(inbound, {"6"}));
+  CHECK(track(both, {"2"}) == simulate(kAll + disagreements(disagreement("full", 2, 0))).hashes());
+}
+
+TEST_CASE("temporary: while it lasts there are two models, afterwards one, and it is the common one") {
+  const Outcome temporary =
+      simulate(kAll + disagreements(disagreement("inbound", 0, 1, ", until_round = 2")));
+  const Outcome plain = simulate(kAll);
+  CHECK(temporary.rounds[1].tracks.size() == 2);
+  CHECK(temporary.rounds[2].tracks.size() == 1);
+  CHECK(track(temporary, {}) == plain.hashes());  // client 0 has trained it all along
+  CHECK(temporary.count("track.retired") == 1);
+}
+
+TEST_CASE("shallow and deep: a track that begins late goes on from the common model, or begins anew") {
+  const std::string late = ", from_round = 3";
+  const Outcome shallow = simulate(kAll + disagreements(disagreement("inbound", 0, 1, late)));
+  const Outcome deep = simulate(kAll + disagreements(disagreement("inbound", 0, 1, late + ", deep = true")));
+  const Outcome always = simulate(kAll + disagreements(disagreement("inbound", 0, 1)));
+  CHECK(track(shallow, {"1"})[1].empty());
+  CHECK_FALSE(track(shallow, {"1"})[2].empty());
+  CHECK(track(shallow, {"1"})[2] != track(deep, {"1"})[2]);
+  CHECK(shallow.count("track.started") == 1);
+  CHECK(shallow.count("from=\"track 0\"") == 1);
+  CHECK(deep.count("from=\"the initial model\"") == 1);
+  // Rounds are named by their number, so a fresh start in round 3 is another run than one from round 1.
+  CHECK(track(deep, {"1"})[3] != track(always, {"1"})[1]);
+}
+
+TEST_CASE("deep: from its beginning the track is bit-identical whatever the excluded client did before") {
+  const std::uint32_t x = hostile_client();
+  const Settings policy =
+      kAll + disagreements(disagreement("inbound", x == 0 ? 1 : 0, x, ", from_round = 3, deep = true"));
+  const Outcome honest = simulate(policy);
+  const Outcome hostile = simulate(policy + attack("gaussian", "3"));
+  CHECK(track(hostile, {std::to_string(x)}) == track(honest, {std::to_string(x)}));
+  CHECK(track(hostile, {}) != track(honest, {}));
+}
+
+TEST_CASE(
+    "strict: nobody trains on a model that it excludes a part of, so the common one has fewer members") {
+  const Outcome strict =
+      simulate(kAll + disagreements(disagreement("inbound", 0, 1)) + Settings{"tracks.strict=true"});
+  REQUIRE(strict.rounds[0].tracks.size() == 2);
+  CHECK(strict.rounds[0].tracks[0].track.members == 9);
+  CHECK(strict.rounds[0].tracks[0].clients_completed == 9);
+  CHECK(track(strict, {"1"}) == simulate(kAll + disagreements(disagreement("full", 1, 0))).hashes());
+  CHECK(track(strict, {}) == simulate(kAll + disagreements(disagreement("full", 0, 1))).hashes());
+}
+
+TEST_CASE("gradual lifting changes what a client that comes back counts, and in the end nothing else") {
+  const Settings back = kAll + disagreements(disagreement("full", 2, 0, ", until_round = 1"));
+  const Outcome at_once = simulate(back);
+  const Outcome gradual = simulate(back + Settings{"tracks.lifting_rounds=3"});
+  CHECK(gradual.hashes()[0] == at_once.hashes()[0]);
+  CHECK(gradual.hashes()[1] != at_once.hashes()[1]);
+  CHECK(simulate(back + Settings{"tracks.lifting_rounds=1"}).hashes() == at_once.hashes());
+}
+
+TEST_CASE("tracks: threads do not show, and dropouts neither stop a turn nor the run") {
+  const Settings policy =
+      kAll + disagreements(disagreement("bidirectional", 0, 1) + ", " + disagreement("inbound", 2, 1) + ", " +
+                           disagreement("inbound", 7, 8));
+  const Outcome one = simulate(policy);
+  CHECK(one.rounds[0].tracks.size() == 4);
+  CHECK(one.rounds[0].clients_completed == 10 + 9 + 9 + 9);
+  const Outcome four = simulate(policy, {.threads = 4});
+  CHECK(four.hashes() == one.hashes());
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(four.rounds.back().tracks[i].model_hash == one.rounds.back().tracks[i].model_hash);
+  const Outcome flaky =
+      simulate(policy + Settings{"simulation.dropout.probability=0.3", "simulation.dropout.offline_seconds=5",
+                                 "run.round_deadline=30"});
+  CHECK(flaky.rounds.size() == 4);
+}
+
+TEST_CASE("participation: with everybody in every round it is even, with few it is not") {
+  const Outcome all = simulate(kAll);
+  CHECK(all.rounds.back().participation.gini == 0);
+  CHECK(all.rounds.back().participation.jain == 1);
+  const Outcome few = simulate({"sampling.clients_per_round=1", "run.rounds=2"});
+  CHECK(few.rounds.back().participation.gini > 0.7);
+  CHECK(few.rounds.back().participation.gap >= 1);
+}
+
+}  // namespace fedge::sim
