@@ -31,7 +31,13 @@ void ClientEngine::on(const Start&, const StepContext&, std::vector<Effect>& eff
   connect(effects);
 }
 
+std::optional<Time> ClientEngine::next_deadline() const {
+  if (retry_at_ && publish_at_) return std::min(*retry_at_, *publish_at_);
+  return retry_at_ ? retry_at_ : publish_at_;
+}
+
 void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
+  if (publish_at_ && context.now >= *publish_at_) publish(context.now, effects);
   if (retry_at_ && context.now >= *retry_at_) connect(effects);
 }
 
@@ -49,6 +55,7 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
     return;
   }
   link_ = LinkState::kOffline;
+  publish_at_.reset();
   // A model half fetched is gone with the link; training goes on, and a finished update is kept.
   if (work_ == WorkState::kFetching) abandon(effects);
   // Full jitter: uniform in (0, cap], so that clients cut off together do not come back together.
@@ -67,7 +74,7 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
 }
 
 void ClientEngine::on(const Received& received, const StepContext& context, std::vector<Effect>& effects) {
-  std::visit(Overloaded{[&](const protocol::RunDescription& m) { on_message(m, effects); },
+  std::visit(Overloaded{[&](const protocol::RunDescription& m) { on_message(m, context.now, effects); },
                         [&](const protocol::TrainRequest& m) { on_message(m, context.now, effects); },
                         [&](const protocol::UpdateVerdict& m) { on_message(m, effects); },
                         [&](const protocol::CancelTask& m) { on_message(m, effects); },
@@ -77,12 +84,15 @@ void ClientEngine::on(const Received& received, const StepContext& context, std:
              received.message);
 }
 
-void ClientEngine::on_message(const protocol::RunDescription& description, std::vector<Effect>& effects) {
+void ClientEngine::on_message(const protocol::RunDescription& description, Time now,
+                              std::vector<Effect>& effects) {
   if (preparing_ == description.run) return;  // told again after a reconnect
-  if (run_ == description.run) return answer_run(effects);
+  if (run_ == description.run) return answer_run(now, effects);
   if (task_ && task_->run != description.run) abandon(effects);
   preparing_ = description.run;
   run_.reset();
+  publish_at_.reset();
+  seen_ = RoundNumber();
   rejected_.reset();
   effects.push_back(PrepareRun{description});
 }
@@ -105,6 +115,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
     return;
   }
   task_ = request;
+  seen_ = request.round;
   asked_ = now;
   if (run_ == request.run) {
     begin_task(effects);
@@ -113,9 +124,16 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
   }
 }
 
-void ClientEngine::answer_run(std::vector<Effect>& effects) {
-  if (link_ == LinkState::kOnline)
-    effects.push_back(Send{protocol::RunAnswer{*run_, true, samples_, {}, {}, capability_}});
+void ClientEngine::answer_run(Time now, std::vector<Effect>& effects) {
+  if (link_ != LinkState::kOnline) return;
+  // First what may be gone by when it is chosen for work.
+  if (status_every_ > Duration::zero()) publish(now, effects);
+  effects.push_back(Send{protocol::RunAnswer{*run_, true, samples_, {}, {}, capability_}});
+}
+
+void ClientEngine::publish(Time now, std::vector<Effect>& effects) {
+  publish_at_ = now + status_every_;
+  effects.push_back(Publish{*run_, seen_});
 }
 
 void ClientEngine::begin_task(std::vector<Effect>& effects) {
@@ -123,13 +141,14 @@ void ClientEngine::begin_task(std::vector<Effect>& effects) {
   effects.push_back(FetchModel{task_->task(), task_->model, task_->control});
 }
 
-void ClientEngine::on(const RunPrepared& prepared, const StepContext&, std::vector<Effect>& effects) {
+void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, std::vector<Effect>& effects) {
   if (preparing_ != prepared.run) return;
   run_ = preparing_;
   samples_ = prepared.samples;
   capability_ = prepared.capability;
+  status_every_ = prepared.status_every;
   preparing_.reset();
-  answer_run(effects);
+  answer_run(context.now, effects);
   if (work_ != WorkState::kPreparing) return;
   if (link_ == LinkState::kOnline) {
     begin_task(effects);

@@ -39,8 +39,9 @@ class ClientEngine {
   };
   struct RunPrepared {
     RunId run;
-    SampleCount samples;    // of this client's training data, at least 1
-    double capability = 1;  // share of a model that it can train, in (0, 1]
+    SampleCount samples;      // of this client's training data, at least 1
+    double capability = 1;    // share of a model that it can train, in (0, 1]
+    Duration status_every{};  // how often it publishes a record of itself; 0: never
   };
   struct RunRejected {
     RunId run;
@@ -95,18 +96,23 @@ class ClientEngine {
   struct Abandon {
     TaskId task;
   };
+  // Publish what there is to say about this client now.
+  struct Publish {
+    RunId run;
+    RoundNumber round;  // of the task it saw last
+  };
   // The engine has stopped for good; a reason means that it failed.
   struct Finished {
     std::optional<Error> error;
   };
-  using Effect =
-      std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, Finished, Event>;
+  using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, Publish,
+                              Finished, Event>;
 
   explicit ClientEngine(BackoffRules backoff = {}) : backoff_(backoff) {}
 
   // context.rng is this client's own stream; back-off jitter is drawn from it.
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects);
-  std::optional<Time> next_deadline() const { return retry_at_; }
+  std::optional<Time> next_deadline() const;
 
   bool connected() const { return link_ == LinkState::kOnline; }
   bool stopped() const { return link_ == LinkState::kStopped; }
@@ -130,7 +136,7 @@ class ClientEngine {
   void on(const TrainingFailed&, const StepContext&, std::vector<Effect>&);
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
 
-  void on_message(const protocol::RunDescription&, std::vector<Effect>&);
+  void on_message(const protocol::RunDescription&, Time now, std::vector<Effect>&);
   void on_message(const protocol::TrainRequest&, Time now, std::vector<Effect>&);
   void on_message(const protocol::UpdateVerdict&, std::vector<Effect>&);
   void on_message(const protocol::CancelTask&, std::vector<Effect>&);
@@ -139,7 +145,8 @@ class ClientEngine {
   void unexpected(const protocol::Message&, std::vector<Effect>&);
 
   void connect(std::vector<Effect>& effects);
-  void answer_run(std::vector<Effect>& effects);
+  void answer_run(Time now, std::vector<Effect>& effects);
+  void publish(Time now, std::vector<Effect>& effects);
   void begin_task(std::vector<Effect>& effects);
   void abandon(std::vector<Effect>& effects);
   void fail_task(const Error& error, std::vector<Effect>& effects);
@@ -154,6 +161,9 @@ class ClientEngine {
   std::optional<RunId> run_;  // whose data and model are prepared
   SampleCount samples_;       // and how many there are
   double capability_ = 1;
+  Duration status_every_{};
+  std::optional<Time> publish_at_;  // while online with a run that is prepared
+  RoundNumber seen_;                // the round of its last task
   std::optional<RunId> preparing_;
   struct Rejection {
     RunId run;

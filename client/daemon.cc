@@ -9,105 +9,14 @@
 #include <stop_token>
 #include <utility>
 
-#include "client/client_memory.h"
 #include "client/handshake.h"
-#include "client/local_work.h"
+#include "client/prepared_run.h"
 #include "client/vector_chunks.h"
-#include "core/crypto/random.h"
 #include "core/platform/files.h"
-#include "learn/task.h"
+#include "dht/node_record.h"
 #include "protocol/session/endpoint.h"
 
 namespace fedge::client {
-namespace {
-
-// Unpredictable on purpose: back-off jitter must differ between clients of one image.
-std::uint64_t random_seed() {
-  std::array<std::uint8_t, 8> bytes;
-  fill_random(bytes);
-  std::uint64_t seed = 0;
-  for (const std::uint8_t byte : bytes) seed = (seed << 8) | byte;
-  return seed;
-}
-
-// What a run needs, once it is prepared; used on the worker thread only.
-struct PreparedRun {
-  std::shared_ptr<const learn::Task> task;
-  LocalWork work;
-  std::filesystem::path memory;  // where FileMemory is
-};
-
-Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
-                                                 const std::filesystem::path& state_directory) {
-  FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
-  config::Reader root(document.root, "", document.name);
-  const WorkSpec spec = read_work(root);
-  FEDGE_TRY_VOID(root.finish());
-  FEDGE_TRY(task, learn::Task::build_for(spec.task, description.seed, client));
-  if (task->model().layout()->hash() != description.layout)
-    return Error{ErrorCode::kUnsupported,
-                 "this client builds another model from the run's description than the "
-                 "coordinator; update the older of the two"};
-  if (task->samples_of(client).empty()) return invalid("this client has no training samples");
-  const auto memory = state_directory / "runs" / std::to_string(description.run.value());
-  return std::make_shared<PreparedRun>(
-      PreparedRun{task, LocalWork(*task, spec.compression, description.seed), memory});
-}
-
-struct TaskInHand {
-  ClientId client;
-  const protocol::TrainRequest& request;
-  const ParameterVector& model;
-  const ParameterVector* control = nullptr;
-  std::stop_token stop;    // give up
-  std::stop_token finish;  // that is enough training
-};
-
-// The task's work, going on from what the last accepted one left. Who has lost that can begin anew if all it
-// forgets is what compressed updates had left out; a control variate is part of the coordinator's sum.
-Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
-  ClientMemory memory;
-  FileMemory store(run.memory, task.request.track);
-  if (run.work.remembers()) {
-    FEDGE_TRY(kept, store.load(task.request.last_round));
-    if (!kept && task.control != nullptr)
-      return Error{ErrorCode::kNotFound, "this client has lost what its task " +
-                                             std::to_string(task.request.last_round.value()) +
-                                             " left, its control variate"};
-    if (kept) memory = std::move(*kept);
-  }
-  const WorkOrder order{
-      .client = task.client,
-      .round = task.request.round,
-      .data_share = task.request.data_share,
-      .coverage = task.request.coverage,
-      .control = task.control != nullptr ? task.control->values() : std::span<const float>(),
-      .max_steps = 0,
-      .flip_labels = false,
-      .stop = task.stop,
-      .finish = task.finish};
-  FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
-  if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));
-  return result;
-}
-
-protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task) {
-  protocol::Manifest manifest = update.shape(task.model.layout, task.coverage, task.model.chunk_size);
-  manifest.chunks =
-      protocol::make_manifest(manifest.layout, manifest.coverage, update.payload(), manifest.chunk_size)
-          .chunks;
-  return {.run = task.run,
-          .round = task.round,
-          .update = std::move(manifest),
-          .samples = update.training.samples,
-          .steps = update.training.steps,
-          .train_loss = update.training.mean_loss,
-          .norm = update.norm,
-          .loss_rms = update.training.rms_loss,
-          .track = task.track};
-}
-
-}  // namespace
 
 class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
  public:
@@ -149,6 +58,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
                     std::function<void(const Result<void>&)> done);
   void train(const ClientEngine::Train& train);
+  void publish(const ClientEngine::Publish& publish);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
   void abandon();
   void finish(const std::optional<Error>& error);
@@ -173,6 +83,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::size_t next_address_ = 0;
   std::shared_ptr<protocol::Link> link_;
   std::shared_ptr<PreparedRun> run_;
+  Duration round_trip_{};                     // of Hello and Welcome
   std::shared_ptr<ParameterVector> model_;    // fetched, of the task in hand
   std::shared_ptr<ParameterVector> control_;  // the same, with SCAFFOLD
   std::shared_ptr<const WorkResult> update_;  // trained, kept until the verdict
@@ -209,6 +120,7 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
                         [&](const ClientEngine::PrepareRun& run) { prepare(run.description); },
                         [&](const ClientEngine::FetchModel& model) { fetch(model); },
                         [&](const ClientEngine::Train& work) { train(work); },
+                        [&](const ClientEngine::Publish& record) { publish(record); },
                         [&](const ClientEngine::Abandon&) { abandon(); },
                         [&](const ClientEngine::Finished& finished) { finish(finished.error); },
                         [&](const Event& event) {
@@ -235,7 +147,8 @@ void Daemon::Impl::connect() {
                         return self->disconnected({ErrorCode::kUnavailable, connected.error().message});
                       self->link_ = *connected;
                       greet(self->link_, self->options_.software, "",
-                            [self](Result<protocol::Welcome> welcome) {
+                            [self, asked = self->now()](Result<protocol::Welcome> welcome) {
+                              self->round_trip_ = self->now() - asked;
                               if (welcome) return self->use(self->link_, *welcome);
                               if (self->link_) std::exchange(self->link_, nullptr)->close("no welcome");
                               self->disconnected(welcome.error());
@@ -275,9 +188,22 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
       self->run_ = *built;
       const SampleCount samples((*built)->task->samples_of(client).size());
-      self->step(ClientEngine::RunPrepared{run, samples, self->options_.capability});
+      self->step(
+          ClientEngine::RunPrepared{run, samples, self->options_.capability, self->run_->status.every});
     });
   });
+}
+
+// The round trip of the connection's first exchange stands for the latency.
+void Daemon::Impl::publish(const ClientEngine::Publish& publish) {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  const NodeRecord record{
+      .round = publish.round.value(),
+      .sequence = static_cast<std::uint64_t>(std::chrono::nanoseconds(since_1970).count()),
+      .latency_ms = 1000 * to_seconds(round_trip_),
+      .labels = run_->labels};
+  auto value = dht::encode_node_record(record);
+  if (value) send(protocol::PublishRecord{publish.run, publish.round, record.sequence, std::move(*value)});
 }
 
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {

@@ -26,6 +26,7 @@ WorkSpec read_work(config::Reader& root) {
   WorkSpec spec;
   spec.task = learn::read_task(root);
   spec.compression = protocol::read_compression(root);
+  spec.status = protocol::read_status(root);
   return spec;
 }
 

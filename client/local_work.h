@@ -18,13 +18,16 @@
 #include "learn/task.h"
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/messages.h"
+#include "protocol/status_spec.h"
 
 namespace fedge::client {
 
-// What the coordinator's run description asks of a client: [data], [model], [training], [compression].
+// What the coordinator's run description asks of a client: [data], [model], [training], [compression],
+// [status].
 struct WorkSpec {
   learn::TaskSpec task;
   protocol::CompressionSpec compression;
+  protocol::StatusSpec status;
 };
 // Errors are left in `root`.
 WorkSpec read_work(config::Reader& root);

@@ -84,6 +84,15 @@ v1::RunAnswer message_to_wire(const RunAnswer& message) {
   return wire;
 }
 
+v1::PublishRecord message_to_wire(const PublishRecord& message) {
+  v1::PublishRecord wire;
+  wire.set_run(message.run.value());
+  wire.set_round(message.round.value());
+  wire.set_sequence(message.sequence);
+  wire.set_value(message.value.data(), message.value.size());
+  return wire;
+}
+
 v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   v1::UpdateOffer wire;
   put_task(wire, message.run, message.task());
@@ -231,6 +240,15 @@ Result<Message> message_from_wire(const v1::RunAnswer& wire) {
                                  wire.capability() > 0 ? wire.capability() : 1.0});
 }
 
+Result<Message> message_from_wire(const v1::PublishRecord& wire) {
+  Reader reader;
+  reader.require(!wire.value().empty() && wire.value().size() <= kMaxRecordBytes,
+                 "value is not 1 to 4096 bytes");
+  const auto bytes = std::as_bytes(std::span(wire.value()));
+  return reader.finish(PublishRecord{
+      RunId(wire.run()), RoundNumber(wire.round()), wire.sequence(), {bytes.begin(), bytes.end()}});
+}
+
 Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   Reader reader;
   reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
@@ -296,7 +314,8 @@ MessageType type_of(const Message& message) {
                                [](const UpdateVerdict&) { return MessageType::kUpdateVerdict; },
                                [](const CancelTask&) { return MessageType::kCancelTask; },
                                [](const RunEnded&) { return MessageType::kRunEnded; },
-                               [](const RunAnswer&) { return MessageType::kRunAnswer; }},
+                               [](const RunAnswer&) { return MessageType::kRunAnswer; },
+                               [](const PublishRecord&) { return MessageType::kPublishRecord; }},
                     message);
 }
 
@@ -339,6 +358,8 @@ Result<Message> decode(MessageType type, std::span<const std::byte> header) {
       return parse<v1::RunEnded>(type, header);
     case MessageType::kRunAnswer:
       return parse<v1::RunAnswer>(type, header);
+    case MessageType::kPublishRecord:
+      return parse<v1::PublishRecord>(type, header);
     default:
       return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
                                                 " is not a control message of this version"};

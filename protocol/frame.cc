@@ -64,6 +64,8 @@ const char* name_of(MessageType type) {
       return "run_ended";
     case MessageType::kRunAnswer:
       return "run_answer";
+    case MessageType::kPublishRecord:
+      return "publish_record";
   }
   return "unknown";
 }

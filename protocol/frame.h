@@ -30,6 +30,7 @@ enum class MessageType : std::uint16_t {
   kCancelTask = 37,
   kRunEnded = 38,
   kRunAnswer = 39,
+  kPublishRecord = 40,
 };
 
 // "train_request", or "unknown" for a number that is none of the above.

@@ -17,6 +17,7 @@
 namespace fedge::protocol {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 // First message of the connecting side.
 struct Hello {
@@ -129,8 +130,16 @@ struct RunEnded {
   std::string reason;
 };
 
+// What the client says about itself, for the coordinator's directory, under the client's own key.
+struct PublishRecord {
+  RunId run;
+  RoundNumber round;  // of the task it saw last, 0 for none; of two records the later is kept, by round,
+  std::uint64_t sequence = 0;    // then by this
+  std::vector<std::byte> value;  // 1 to kMaxRecordBytes; dht/node_record.h
+};
+
 using Message = std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
-                             UpdateVerdict, CancelTask, RunEnded, RunAnswer>;
+                             UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord>;
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

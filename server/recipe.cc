@@ -12,9 +12,9 @@ constexpr std::array kLocalModels = {"whole", "slice", "nested"};
 constexpr std::array kObjectives = {"plain", "proximal", "scaffold"};
 
 // The sub-table of this name, made if it is not there; null if something else stands in its place.
-config::Table* table_in(config::Table& parent, const std::string& name) {
-  config::Value& value =
-      parent.try_emplace(name, config::Value{config::Table{}, "strategy.kind"}).first->second;
+config::Table* table_in(config::Table& parent, const std::string& name,
+                        const char* implied_by = "strategy.kind") {
+  config::Value& value = parent.try_emplace(name, config::Value{config::Table{}, implied_by}).first->second;
   return std::get_if<config::Table>(&value.data);
 }
 
@@ -103,8 +103,23 @@ void check_tracks(const RunConfig& run, config::Reader& root) {
 
 }  // namespace
 
+// Clients publish what the sampler goes by.
+void resolve_status(config::Table& root) {
+  const config::Table* sampling = find_table(root, "sampling");
+  if (sampling == nullptr) return;
+  const auto kind = sampling->find("kind");
+  const auto* name = kind == sampling->end() ? nullptr : std::get_if<std::string>(&kind->second.data);
+  if (name == nullptr || *name != "aw_psp") return;
+  config::Table* status = table_in(root, "status", "sampling.kind");
+  if (status == nullptr) return;
+  status->try_emplace("every_seconds", config::Value{std::int64_t{10}, "sampling.kind"});
+  if (const auto labels = sampling->find("labels"); labels != sampling->end())
+    status->try_emplace("labels", labels->second);
+}
+
 config::Table resolve_recipe(const config::Table& root) {
   config::Table resolved = root;
+  resolve_status(resolved);
   const aggregation::Recipe& recipe = aggregation::recipe_of(root);
   const aggregation::PlannerKind& planner = planner_of(root);
   const bool whole = planner.local_model == LocalModel::kWhole;

@@ -54,6 +54,7 @@ RunConfig read_sections(config::Reader& root) {
   run.strategy = aggregation::read_strategy(root);
   run.tracks = read_tracks(root, clients);
   run.compression = protocol::read_compression(root);
+  run.status = protocol::read_status(root);
   run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;
   check_recipe(run, root);
   run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : clients;
@@ -71,6 +72,7 @@ Result<RunConfig> read_run_config(const config::Document& document) {
   config::Table task;
   std::vector<std::string> sections = learn::task_sections();
   sections.emplace_back("compression");
+  sections.emplace_back("status");
   for (const std::string& name : sections)
     if (const auto it = resolved.find(name); it != resolved.end()) task.insert(*it);
   run.task_text = config::canonical_toml(task);

@@ -14,6 +14,7 @@
 #include "core/time.h"
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
+#include "protocol/status_spec.h"
 
 namespace fedge::server {
 
@@ -38,6 +39,7 @@ struct RunConfig {
   aggregation::StrategySpec strategy;
   TracksSpec tracks;
   protocol::CompressionSpec compression;
+  protocol::StatusSpec status;
   bool control_variates = false;  // SCAFFOLD
   std::string task_text;          // canonical TOML of what clients must know
   std::string canonical;          // canonical TOML of the whole file

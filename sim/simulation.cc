@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "core/check.h"
@@ -40,6 +41,14 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
   availability_ = std::move(availability);
   hooks_ = &hooks;
+  const server::RunConfig& config = state_.config();
+  if (config.status.every > Duration::zero()) {
+    FEDGE_TRY(nodes, server::NodeDirectory::open(clients_.size(), config.status.lifetime(),
+                                                 [this](ClientId client, const NodeRecord& record) {
+                                                   step_server(server::RunEngine::Described{client, record});
+                                                 }));
+    nodes_.emplace(std::move(nodes));
+  }
   begun_ = std::chrono::steady_clock::now();
   start_clients();
   while (!queue_.empty() && !finished_ && !failure_) {
@@ -94,6 +103,9 @@ void Simulation::dispatch(Scheduled& event) {
                  },
                  [&](const Uploaded& uploaded) {
                    if (current(uploaded.session)) update_arrived(id, uploaded.task);
+                 },
+                 [&](const Published& published) {
+                   if (current(published.session)) record_arrived(id, published.record);
                  },
                  [&](const ClientInput& input) {
                    // What the network or the device brings; the device's own work survives a cut link.
@@ -161,18 +173,27 @@ void Simulation::cut(ClientId id, const char* reason) {
   step_server(server::RunEngine::ClientLeft{id});
 }
 
+// Devices of one site are about equally far away; between sites it differs.
+Duration Simulation::latency(ClientId id) const {
+  if (spec_.latency_sigma == 0) return spec_.latency;
+  constexpr double kWithinSite = 0.02;
+  const double site = root_.fork("site latency", availability_->site(id)).normal();
+  const double device = root_.fork("device latency", id.value()).normal();
+  return seconds(to_seconds(spec_.latency) * std::exp(spec_.latency_sigma * site + kWithinSite * device));
+}
+
 Time Simulation::down_arrival(ClientId id, Bytes bytes) {
   bytes_down_ += bytes.value();
   Time& free = at(id).down_free;
   free = std::max(free, now_) + device(id).download_time(bytes);
-  return free + spec_.latency;
+  return free + latency(id);
 }
 
 Time Simulation::up_arrival(ClientId id, Bytes bytes) {
   bytes_up_ += bytes.value();
   Time& free = at(id).up_free;
   free = std::max(free, now_) + device(id).upload_time(bytes);
-  return free + spec_.latency;
+  return free + latency(id);
 }
 
 }  // namespace fedge::sim

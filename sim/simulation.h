@@ -17,6 +17,7 @@
 #include "core/parallel.h"
 #include "core/result.h"
 #include "server/engine/make_engine.h"
+#include "server/node_directory.h"
 #include "server/run_state.h"
 #include "sim/adversary.h"
 #include "sim/availability/availability.h"
@@ -59,6 +60,10 @@ class Simulation {
     TaskId task;
     std::uint32_t session;
   };
+  struct Published {
+    protocol::PublishRecord record;
+    std::uint32_t session;
+  };
   struct ClientInput {
     client::ClientEngine::Input input;
     std::uint32_t session;
@@ -67,7 +72,7 @@ class Simulation {
     server::RunEngine::Input input;
     std::uint32_t session;
   };
-  using Payload = std::variant<Expired, Cut, Change, Arrive, Uploaded, ClientInput, ServerInput>;
+  using Payload = std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ServerInput>;
   struct Scheduled {
     std::optional<ClientId> client;  // nobody: the coordinator's own timer
     Payload payload;
@@ -103,6 +108,7 @@ class Simulation {
   void prepare(ClientId id, RunId run);
   void fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
   void train(ClientId id, const client::ClientEngine::Train& train);
+  void publish(ClientId id, const client::ClientEngine::Publish& publish);
   void client_sends(ClientId id, const protocol::Message& message);
 
   void perform(const server::RunEngine::Effect& effect);
@@ -119,6 +125,9 @@ class Simulation {
   void end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
+  // One way between this client and the coordinator.
+  Duration latency(ClientId id) const;
+  void record_arrived(ClientId id, const protocol::PublishRecord& record);
   VirtualClient& at(ClientId id) { return clients_[id.value()]; }
   // When bytes sent now have passed the client's link downwards / upwards.
   Time down_arrival(ClientId id, Bytes bytes);
@@ -135,6 +144,7 @@ class Simulation {
   std::unique_ptr<server::RunEngine> engine_;
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
+  std::optional<server::NodeDirectory> nodes_;  // in a run whose clients publish records
   Adversary adversary_;
   std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;

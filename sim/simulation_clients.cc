@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/node_status.h"
+#include "dht/node_record.h"
 #include "protocol/codec.h"
 #include "sim/simulation.h"
 
@@ -26,6 +28,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                         [&](const Client::PrepareRun& run) { prepare(id, run.description.run); },
                         [&](const Client::FetchModel& fetch) { fetch_model(id, fetch); },
                         [&](const Client::Train& start) { train(id, start); },
+                        [&](const Client::Publish& record) { publish(id, record); },
                         [&](const Client::Abandon& abandoned) {
                           pool_.drop(id);
                           at(id).models.erase(abandoned.task);
@@ -38,7 +41,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
 void Simulation::connect(ClientId id) {
   VirtualClient& client = at(id);
   if (now_ < client.offline_until) {
-    schedule(now_ + spec_.latency, id,
+    schedule(now_ + latency(id), id,
              ClientInput{client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, "no network"}},
                          client.session});
     return;
@@ -46,16 +49,16 @@ void Simulation::connect(ClientId id) {
   // TCP, TLS 1.3 and Hello/Welcome: two and a half round trips before the coordinator knows the client.
   client.online = true;
   ++client.session;
-  schedule(now_ + 5 * spec_.latency, id, Arrive{client.session});
+  schedule(now_ + 5 * latency(id), id, Arrive{client.session});
   schedule(
-      now_ + 6 * spec_.latency, id,
+      now_ + 6 * latency(id), id,
       ClientInput{client::ClientEngine::Connected{{.software = "fedge-sim", .client = id}}, client.session});
 }
 
 void Simulation::prepare(ClientId id, RunId run) {
   const SampleCount samples(task_.samples_of(id).size());
   client::ClientEngine::Input outcome =
-      client::ClientEngine::RunPrepared{run, samples, device(id).capability()};
+      client::ClientEngine::RunPrepared{run, samples, device(id).capability(), state_.config().status.every};
   if (samples.value() == 0)
     outcome = client::ClientEngine::RunRejected{run, invalid("this client has no training samples")};
   schedule(now_, id, ClientInput{std::move(outcome), at(id).session});
@@ -63,8 +66,26 @@ void Simulation::prepare(ClientId id, RunId run) {
 
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
   const Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
-  schedule(down_arrival(id, size) + spec_.latency, id,
+  schedule(down_arrival(id, size) + latency(id), id,
            ClientInput{client::ClientEngine::ModelFetched{fetch.task}, at(id).session});
+}
+
+void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publish) {
+  NodeRecord record{.round = publish.round.value(),
+                    .sequence = static_cast<std::uint64_t>(now_.time_since_epoch().count()),
+                    .latency_ms = 2000 * to_seconds(latency(id)),
+                    .labels = client::published_labels(task_, id, state_.config().status,
+                                                       root_.fork("label noise", id.value()))};
+  auto value = dht::encode_node_record(record);
+  if (!value) return fail(value.error());
+  protocol::PublishRecord message{publish.run, publish.round, record.sequence, std::move(*value)};
+  schedule(up_arrival(id, Bytes(protocol::frame_size(message))), id,
+           Published{std::move(message), at(id).session});
+}
+
+void Simulation::record_arrived(ClientId id, const protocol::PublishRecord& record) {
+  const auto kept = nodes_->publish(id, record, now_);
+  if (!kept && kept.error().code != ErrorCode::kStale) fail(kept.error());
 }
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {

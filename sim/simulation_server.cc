@@ -83,7 +83,7 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   const SampleCount samples(task_.samples_of(work.client).size());
   const Duration expected =
       device(work.client).task_time(samples, task_.spec().training, Bytes(manifest.payload_size));
-  const Duration after = seconds(draws.uniform() * to_seconds(expected + 4 * spec_.latency));
+  const Duration after = seconds(draws.uniform() * to_seconds(expected + 4 * latency(work.client)));
   schedule(now_ + after, work.client, Cut{at(work.client).session});
 }
 
@@ -95,7 +95,7 @@ void Simulation::server_sends(ClientId id, const protocol::Message& message) {
 
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   // The request travels down, the payload up.
-  schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + spec_.latency, fetch.client,
+  schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + latency(fetch.client), fetch.client,
            Uploaded{fetch.offer.task(), at(fetch.client).session});
 }
 

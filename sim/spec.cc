@@ -18,7 +18,10 @@ SimulationSpec read_section(config::Reader& section) {
   if (spec.capabilities.empty()) device.fail("capabilities", "is empty");
   section.adopt(device);
   config::Reader network = section.section("network");
-  spec.latency = seconds(network.number("latency", 0.02, {0.0, 3600.0}, "One-way delay, seconds."));
+  spec.latency = seconds(network.number("latency", 0.02, {0.0, 3600.0}, "Median one-way delay, seconds."));
+  spec.latency_sigma = network.number("latency_sigma", 0.0, {0.0, 10.0},
+                                      "Log-normal spread of the delay over sites: a device's own, or its "
+                                      "group's where groups fail together.");
   spec.down_mbps = network.number("down_mbps", 50.0, {1e-6, 1e9}, "Median rate to a client, 10^6 bit/s.");
   spec.up_mbps = network.number("up_mbps", 10.0, {1e-6, 1e9}, "Median rate from a client, 10^6 bit/s.");
   spec.bandwidth_sigma =

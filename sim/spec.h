@@ -19,7 +19,8 @@ struct SimulationSpec {
   // Share of a model that a device can train, in (0, 1]: one of these, evenly drawn.
   std::vector<double> capabilities = {1.0};
   // Links: the coordinator's side is never the bottleneck.
-  Duration latency{};       // one way
+  Duration latency{};  // one way, the median
+  double latency_sigma = 0.0;
   double down_mbps = 50.0;  // 10^6 bit/s
   double up_mbps = 10.0;
   double bandwidth_sigma = 0.0;

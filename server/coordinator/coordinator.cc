@@ -9,6 +9,17 @@
 
 namespace fedge::server {
 
+Result<void> Coordinator::Impl::open_directory() {
+  const RunConfig& config = state_.config();
+  if (config.status.every == Duration::zero()) return {};
+  FEDGE_TRY(nodes, NodeDirectory::open(config.task.data.partition.clients, config.status.lifetime(),
+                                       [this](ClientId client, const NodeRecord& record) {
+                                         step(RunEngine::Described{client, record});
+                                       }));
+  nodes_.emplace(std::move(nodes));
+  return {};
+}
+
 Result<void> Coordinator::Impl::take_policy() {
   const RunConfig& config = state_.config();
   FEDGE_TRY(policy, policy_.open(config.id, config.tracks.policy));
@@ -115,6 +126,7 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
     stop_serving(client, failed->task());
     return step(RunEngine::Failed{client, *failed});
   }
+  if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
   const auto peer = peers_.find(client);
@@ -126,6 +138,16 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
   const std::string reason = std::string("unexpected message ") + protocol::name_of(message);
   peer->second->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
   peer->second->close(reason);
+}
+
+// One that cannot be kept costs nobody anything: the next one comes soon.
+void Coordinator::Impl::published(ClientId client, const protocol::PublishRecord& record) {
+  if (!nodes_ || record.run != state_.config().id) return;
+  const auto kept = nodes_->publish(client, record, now());
+  if (kept || kept.error().code == ErrorCode::kStale) return;
+  report(Event{Severity::kWarning, "record.refused", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason", kept.error().message));
 }
 
 void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& answer) {
@@ -201,6 +223,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   FEDGE_TRY(parts, open_coordinator(options, run));
   FEDGE_TRY(identity, protocol::make_tls_identity(parts.key));
   const auto impl = std::make_shared<Impl>(io, options, std::move(parts));
+  FEDGE_TRY_VOID(impl->open_directory());
   FEDGE_TRY_VOID(impl->take_policy());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(write_file_atomic(options.data_directory / "address",

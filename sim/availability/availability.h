@@ -39,6 +39,8 @@ class Availability {
   virtual Phase first(ClientId client) const = 0;
   // What follows `phase`, one of this client's that has an end.
   virtual Phase next(ClientId client, const Phase& phase) const = 0;
+  // Devices of one site fail together and are about equally far away; most are a site of their own.
+  virtual std::uint32_t site(ClientId client) const { return client.value(); }
   // The phase that the device is in at `time` >= 0. Walks there from the beginning.
   Phase at(ClientId client, Time time) const;
 };

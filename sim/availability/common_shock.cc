@@ -19,6 +19,7 @@ class CommonShock final : public Availability {
 
   Phase first(ClientId client) const override { return from_slot(client, 0); }
   Phase next(ClientId client, const Phase& phase) const override { return from_slot(client, phase.index); }
+  std::uint32_t site(ClientId client) const override { return group_of_[client.value()]; }
 
  private:
   bool up(ClientId client, std::uint64_t slot) const {

@@ -19,6 +19,7 @@
 #include "server/coordinator/coordinator_parts.h"
 #include "server/coordinator/gatekeeper.h"
 #include "server/coordinator/uploads.h"
+#include "server/node_directory.h"
 #include "server/policy_file.h"
 #include "server/run_state.h"
 
@@ -42,6 +43,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         uploads_(std::make_shared<Uploads>(io, worker_, *parts_.updates, state_)),
         policy_(options.data_directory) {}
 
+  // Before listen().
+  Result<void> open_directory();
   // Before listen(): what an operator has written down for this run holds.
   Result<void> take_policy();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
@@ -54,6 +57,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
  private:
   void admit(ClientId client, std::shared_ptr<protocol::Link> link);
   void received(ClientId client, const protocol::Message& message);
+  void published(ClientId client, const protocol::PublishRecord& record);
   void answered(ClientId client, const protocol::RunAnswer& answer);
   void stop_serving(ClientId client, TaskId task);
   void departed(ClientId client, const protocol::Link* link);
@@ -98,6 +102,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
   std::shared_ptr<Uploads> uploads_;
   PolicyFile policy_;
+  std::optional<NodeDirectory> nodes_;  // in a run whose clients publish records
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round
   std::optional<Error> failure_;

@@ -260,3 +260,36 @@ TEST_CASE("client: training is told when its task came and how long it is waited
   CHECK(train->asked == Time(seconds(100)));
   CHECK(train->time_left == seconds(60));
 }
+
+TEST_CASE(
+    "status: a record is published when the run is answered, then in every period, and only while online") {
+  Harness h;
+  h.go_online();
+  h.feed(ClientEngine::Received{
+      protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
+  CHECK(h.effect<ClientEngine::Publish>() == nullptr);
+  h.feed(ClientEngine::RunPrepared{.run = kRun, .status_every = seconds(10)});
+  REQUIRE(h.effect<ClientEngine::Publish>() != nullptr);
+  CHECK(h.effect<ClientEngine::Publish>()->round == RoundNumber(0));
+  CHECK(h.engine.next_deadline() == h.now + seconds(10));
+  h.request(4);
+  h.now += seconds(10);
+  h.feed(Expired{});
+  REQUIRE(h.effect<ClientEngine::Publish>() != nullptr);
+  CHECK(h.effect<ClientEngine::Publish>()->round == RoundNumber(4));
+  h.now += seconds(3);
+  h.feed(Expired{});  // not yet
+  CHECK(h.effect<ClientEngine::Publish>() == nullptr);
+  h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+  h.now += seconds(8);
+  h.feed(Expired{});
+  CHECK(h.effect<ClientEngine::Publish>() == nullptr);
+}
+
+TEST_CASE("status: a run that does not ask is told nothing") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  CHECK(h.effect<ClientEngine::Publish>() == nullptr);
+  CHECK_FALSE(h.engine.next_deadline());
+}

@@ -50,6 +50,9 @@ bool same(const RunAnswer& a, const RunAnswer& b) {
   return a.run == b.run && a.ready == b.ready && a.samples == b.samples && a.code == b.code &&
          a.reason == b.reason && a.capability == b.capability;
 }
+bool same(const PublishRecord& a, const PublishRecord& b) {
+  return a.run == b.run && a.round == b.round && a.sequence == b.sequence && a.value == b.value;
+}
 bool same(const RunEnded& a, const RunEnded& b) { return a.run == b.run && a.reason == b.reason; }
 
 bool same(const Message& a, const Message& b) {
@@ -206,6 +209,13 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(samples(0) == "update_offer: samples is not between 1 and 2^40");
   CHECK(samples(kMaxSamples) == "accepted");
   CHECK(samples(std::uint64_t{1} << 60) == "update_offer: samples is not between 1 and 2^40");
+  const auto record = [](std::size_t size) {
+    return refusal(PublishRecord{RunId(1), RoundNumber(1), 1, std::vector<std::byte>(size)});
+  };
+  CHECK(record(1) == "accepted");
+  CHECK(record(kMaxRecordBytes) == "accepted");
+  CHECK(record(0) == "publish_record: value is not 1 to 4096 bytes");
+  CHECK(record(kMaxRecordBytes + 1) == "publish_record: value is not 1 to 4096 bytes");
   const auto share = [](double value) {
     return refusal(changed(train_request(), [&](TrainRequest& m) { m.data_share = value; }));
   };

@@ -53,6 +53,7 @@ inline std::vector<Message> example_messages() {
       RunEnded{RunId(5), "all rounds done"},
       RunAnswer{RunId(5), true, SampleCount(60), {}, "", 0.2},
       RunAnswer{RunId(5), false, SampleCount(0), ErrorCode::kNotFound, "no data set here"},
+      PublishRecord{RunId(5), RoundNumber(3), 17, {std::byte{1}, std::byte{0}, std::byte{0xff}}},
       UpdateOffer{RunId(5), RoundNumber(3), example_compressed_manifest(), SampleCount(60), 12, 0.125},
   };
 }

@@ -1,0 +1,32 @@
+#include "client/node_status.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fedge::client {
+namespace {
+
+// Laplace noise of scale 1.
+double laplace(Rng& rng) {
+  const double u = rng.uniform() - 0.5;  // in [-0.5, 0.5)
+  const double magnitude = -std::log1p(-2 * std::min(std::abs(u), 0.5 - 0x1p-54));
+  return u < 0 ? -magnitude : magnitude;
+}
+
+}  // namespace
+
+std::vector<double> published_labels(const learn::Task& task, ClientId client,
+                                     const protocol::StatusSpec& spec, Rng noise) {
+  if (spec.labels == protocol::LabelReport::kNone) return {};
+  std::vector<double> counts(task.data().classes, 0);
+  for (const std::uint32_t sample : task.samples_of(client)) ++counts[task.data().labels[sample]];
+  for (double& count : counts) {
+    if (spec.labels == protocol::LabelReport::kSets)
+      count = count > 0 ? 1 : 0;
+    else
+      count += laplace(noise) / spec.epsilon;
+  }
+  return counts;
+}
+
+}  // namespace fedge::client

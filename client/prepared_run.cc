@@ -1,0 +1,105 @@
+#include "client/prepared_run.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "client/client_memory.h"
+#include "client/node_status.h"
+#include "core/crypto/random.h"
+#include "core/platform/files.h"
+
+namespace fedge::client {
+namespace {
+
+// Noise is drawn once for a run, also if this program begins again: of several draws the mean would tell.
+Result<std::vector<double>> labels_of(const learn::Task& task, ClientId client,
+                                      const protocol::StatusSpec& status,
+                                      const std::filesystem::path& directory) {
+  if (status.labels != protocol::LabelReport::kDpHistogram)
+    return published_labels(task, client, status, Rng(0));
+  const auto file = directory / "published-labels";
+  std::uint64_t seed = random_seed();
+  const auto kept = read_file(file, sizeof seed);
+  if (kept && kept->size() == sizeof seed) {
+    std::memcpy(&seed, kept->data(), sizeof seed);
+  } else {
+    FEDGE_TRY_VOID(make_directory(directory, 0700));
+    FEDGE_TRY_VOID(
+        write_file_atomic(file, std::string(reinterpret_cast<const char*>(&seed), sizeof seed), 0600));
+  }
+  return published_labels(task, client, status, Rng(seed));
+}
+
+}  // namespace
+
+std::uint64_t random_seed() {
+  std::array<std::uint8_t, 8> bytes;
+  fill_random(bytes);
+  std::uint64_t seed = 0;
+  for (const std::uint8_t byte : bytes) seed = (seed << 8) | byte;
+  return seed;
+}
+
+Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
+                                                 const std::filesystem::path& state_directory) {
+  FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
+  config::Reader root(document.root, "", document.name);
+  const WorkSpec spec = read_work(root);
+  FEDGE_TRY_VOID(root.finish());
+  FEDGE_TRY(task, learn::Task::build_for(spec.task, description.seed, client));
+  if (task->model().layout()->hash() != description.layout)
+    return Error{ErrorCode::kUnsupported,
+                 "this client builds another model from the run's description than the "
+                 "coordinator; update the older of the two"};
+  if (task->samples_of(client).empty()) return invalid("this client has no training samples");
+  const auto memory = state_directory / "runs" / std::to_string(description.run.value());
+  FEDGE_TRY(labels, labels_of(*task, client, spec.status, memory));
+  return std::make_shared<PreparedRun>(PreparedRun{task, LocalWork(*task, spec.compression, description.seed),
+                                                   memory, spec.status, std::move(labels)});
+}
+
+Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
+  ClientMemory memory;
+  FileMemory store(run.memory, task.request.track);
+  if (run.work.remembers()) {
+    FEDGE_TRY(kept, store.load(task.request.last_round));
+    if (!kept && task.control != nullptr)
+      return Error{ErrorCode::kNotFound, "this client has lost what its task " +
+                                             std::to_string(task.request.last_round.value()) +
+                                             " left, its control variate"};
+    if (kept) memory = std::move(*kept);
+  }
+  const WorkOrder order{
+      .client = task.client,
+      .round = task.request.round,
+      .data_share = task.request.data_share,
+      .coverage = task.request.coverage,
+      .control = task.control != nullptr ? task.control->values() : std::span<const float>(),
+      .max_steps = 0,
+      .flip_labels = false,
+      .stop = task.stop,
+      .finish = task.finish};
+  FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
+  if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));
+  return result;
+}
+
+protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task) {
+  protocol::Manifest manifest = update.shape(task.model.layout, task.coverage, task.model.chunk_size);
+  manifest.chunks =
+      protocol::make_manifest(manifest.layout, manifest.coverage, update.payload(), manifest.chunk_size)
+          .chunks;
+  return {.run = task.run,
+          .round = task.round,
+          .update = std::move(manifest),
+          .samples = update.training.samples,
+          .steps = update.training.steps,
+          .train_loss = update.training.mean_loss,
+          .norm = update.norm,
+          .loss_rms = update.training.rms_loss,
+          .track = task.track};
+}
+
+}  // namespace fedge::client

@@ -1,0 +1,52 @@
+// What a client daemon does for a run on its worker thread: build data, model and trainer from the run's
+// description, then each task's work, going on from what the last one left in the state directory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "client/local_work.h"
+#include "core/parameters.h"
+#include "core/result.h"
+#include "learn/task.h"
+#include "protocol/messages.h"
+#include "protocol/status_spec.h"
+
+namespace fedge::client {
+
+// Unpredictable on purpose: back-off jitter must differ between clients of one image.
+std::uint64_t random_seed();
+
+// What a run needs, once it is prepared; used on the worker thread only.
+struct PreparedRun {
+  std::shared_ptr<const learn::Task> task;
+  LocalWork work;
+  std::filesystem::path memory;  // where FileMemory is
+  protocol::StatusSpec status;
+  std::vector<double> labels;  // as they are published
+};
+
+// Errors say what this client lacks, or what it builds otherwise than the coordinator.
+Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
+                                                 const std::filesystem::path& state_directory);
+
+struct TaskInHand {
+  ClientId client;
+  const protocol::TrainRequest& request;
+  const ParameterVector& model;
+  const ParameterVector* control = nullptr;
+  std::stop_token stop;    // give up
+  std::stop_token finish;  // that is enough training
+};
+
+// The task's work, going on from what the last accepted one left. Who has lost that can begin anew if all it
+// forgets is what compressed updates had left out; a control variate is part of the coordinator's sum.
+Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task);
+
+// What the coordinator is told of an update, with the hashes of its chunks.
+protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task);
+
+}  // namespace fedge::client

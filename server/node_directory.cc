@@ -1,0 +1,54 @@
+#include "server/node_directory.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "dht/memory_directory.h"
+#include "dht/node_record.h"
+
+namespace fedge::server {
+namespace {
+
+struct FirstBytes {
+  std::size_t operator()(const dht::Key& key) const noexcept {
+    std::size_t value = 0;
+    for (std::size_t i = 0; i < sizeof value; ++i) value = value << 8 | key[i];
+    return value;
+  }
+};
+
+}  // namespace
+
+Result<NodeDirectory> NodeDirectory::open(std::size_t clients, Duration lifetime, OnRecord on_record) {
+  const std::size_t most = std::max<std::size_t>(clients, 1);
+  NodeDirectory nodes(std::make_unique<dht::MemoryDirectory>(dht::MemoryDirectoryOptions{
+                          .max_records = most, .max_bytes = most * dht::kMaxValueBytes, .max_watched = most}),
+                      lifetime);
+  std::vector<dht::Key> keys;
+  auto owners = std::make_shared<std::unordered_map<dht::Key, ClientId, FirstBytes>>();
+  for (std::uint32_t client = 0; client < clients; ++client) {
+    keys.push_back(dht::node_key(ClientId(client)));
+    owners->emplace(keys.back(), ClientId(client));
+  }
+  FEDGE_TRY(subscription, nodes.directory_->watch(std::move(keys), [owners, on_record = std::move(on_record)](
+                                                                       const dht::Change& change) {
+    if (change.record == nullptr) return;  // who is gone is seen by its link
+    const auto record = dht::decode_node_record(change.record->value);
+    if (record) on_record(owners->at(change.key), *record);
+  }));
+  nodes.subscription_ = std::move(subscription);
+  return nodes;
+}
+
+Result<void> NodeDirectory::publish(ClientId client, const protocol::PublishRecord& message, Time now) {
+  if (const auto record = dht::decode_node_record(message.value); !record) return record.error();
+  directory_->expire(now);
+  return directory_->publish({.key = dht::node_key(client),
+                              .round = message.round.value(),
+                              .sequence = message.sequence,
+                              .expires = now + lifetime_,
+                              .value = message.value});
+}
+
+}  // namespace fedge::server
