@@ -35,7 +35,9 @@ constexpr const char* kWithdrawn = R"({ kind = "full", clients = ["1"] })";
 struct Method {
   const char* name;
   std::vector<std::array<History, 3>> runs = {};
-  std::vector<History> without = {};  // by seed: the same computation in a federation without client 1
+  // By seed, computed in the same way:
+  std::vector<History> without = {};  // a federation without client 1
+  std::vector<History> plain = {};    // one without the disagreement
 };
 using Methods = std::array<Method, 4>;
 
@@ -87,12 +89,16 @@ Result<void> run_methods(Laboratory& laboratory, const Settings& settings, std::
   FEDGE_TRY(ours_strict, simulate(laboratory, task, strictly, kExcludes));
   strict.runs.back()[poison] = ours_strict;
   if (kPoisons[poison] != Poison::kNone) return {};
-  const History plain = plain_federation(setup, others);
-  FEDGE_TRY(simulated, simulate(laboratory, task, settings, kWithdrawn));
-  fedavg.without.push_back(plain);
-  naive.without.push_back(plain);
-  tracks.without.push_back(simulated);
-  strict.without.push_back(simulated);
+  fedavg.without.push_back(plain_federation(setup, others));
+  fedavg.plain.push_back(fedavg.runs.back()[poison]);
+  naive.without.push_back(fedavg.without.back());
+  naive.plain.push_back(fedavg.plain.back());
+  FEDGE_TRY(without, simulate(laboratory, task, settings, kWithdrawn));
+  FEDGE_TRY(plain, simulate(laboratory, task, settings, ""));
+  for (Method* method : {&tracks, &strict}) {
+    method->without.push_back(without);
+    method->plain.push_back(plain);
+  }
   return {};
 }
 
@@ -183,7 +189,7 @@ void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods&
     for (std::size_t s = 0; s < seeds; ++s)
       for (std::size_t poison = 1; poison < 3; ++poison)
         for (std::size_t r = 0; r < method.without[s].size(); ++r, ++rounds)
-          same += same_bits(method.runs[s][poison][r].owner, method.without[s][r].owner) ? 1 : 0;
+          same += same_bits(method.runs[s][poison][r].owner, method.without[s][r].owner) ? 1U : 0U;
     std::printf("| %s | %s | %s | %s | %s | %s | %zu of %zu |\n", method.name, apart(1).c_str(),
                 accuracy(1, *laboratory.test).c_str(), apart(2).c_str(),
                 accuracy(2, *laboratory.test).c_str(), accuracy(2, laboratory.triggers).c_str(), same,
@@ -196,9 +202,13 @@ void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods&
   };
   std::printf("| a federation without it | | %s | | %s | %s | |\n", clean(*laboratory.test).c_str(),
               clean(*laboratory.test).c_str(), clean(laboratory.triggers).c_str());
-  std::printf("\nThe reference without client 1 and the simulator's are apart by %s.\n",
-              std::to_string(distance(methods[0].without[0].back().owner, methods[2].without[0].back().owner))
-                  .c_str());
+  std::printf("\nDistance of the reference without client 1 from the simulator's, after each round:\n\n");
+  for (std::size_t seed = 0; seed < seeds; ++seed) {
+    std::printf("seed %zu:", seed + 1);
+    for (std::size_t r = 0; r < methods[0].without[seed].size(); ++r)
+      std::printf(" %.1e", distance(methods[0].without[seed][r].owner, methods[2].without[seed][r].owner));
+    std::printf("\n");
+  }
 }
 
 // After the last round, client 1 honest: what the disagreement costs.
@@ -208,19 +218,24 @@ void print_fairness(Laboratory& laboratory, const learn::Model& kind, const Meth
     return laboratory.accuracy(model, kind, *laboratory.test);
   };
   std::printf(
-      "| | others' accuracy, %% | minus FedAvg's | distance from FedAvg's | client 0's accuracy, %% |\n"
-      "| --- | --- | --- | --- | --- |\n");
+      "| | others' accuracy, %% | minus that of one model for all | distance from it | rounds as with one "
+      "model "
+      "for all | client 0's accuracy, %% |\n| --- | --- | --- | --- | --- | --- |\n");
   for (const Method& method : methods) {
-    const auto last = [&](const Method& of, std::size_t s) -> const Models& { return of.runs[s][0].back(); };
-    const auto others = each(seeds, [&](std::size_t s) { return accuracy(last(method, s).others); });
+    const auto last = [&](std::size_t s) -> const Models& { return method.runs[s][0].back(); };
+    const auto others = each(seeds, [&](std::size_t s) { return accuracy(last(s).others); });
     const auto minus =
-        each(seeds, [&](std::size_t s) { return others[s] - accuracy(last(methods[0], s).others); });
-    const auto apart = each(
-        seeds, [&](std::size_t s) { return distance(last(method, s).others, last(methods[0], s).others); });
-    const auto owners = each(seeds, [&](std::size_t s) { return accuracy(last(method, s).owner); });
-    std::printf("| %s | %s | %s | %.2g | %s |\n", method.name, spread(others).c_str(), spread(minus).c_str(),
-                std::accumulate(apart.begin(), apart.end(), 0.0) / static_cast<double>(seeds),
-                spread(owners).c_str());
+        each(seeds, [&](std::size_t s) { return others[s] - accuracy(method.plain[s].back().others); });
+    const auto apart =
+        each(seeds, [&](std::size_t s) { return distance(last(s).others, method.plain[s].back().others); });
+    const auto owners = each(seeds, [&](std::size_t s) { return accuracy(last(s).owner); });
+    std::size_t same = 0;
+    std::size_t rounds = 0;
+    for (std::size_t s = 0; s < seeds; ++s)
+      for (std::size_t r = 0; r < method.plain[s].size(); ++r, ++rounds)
+        same += same_bits(method.runs[s][0][r].others, method.plain[s][r].others) ? 1U : 0U;
+    std::printf("| %s | %s | %s | %s | %zu of %zu | %s |\n", method.name, spread(others).c_str(),
+                spread(minus).c_str(), spread(apart).c_str(), same, rounds, spread(owners).c_str());
   }
 }
 
