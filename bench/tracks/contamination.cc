@@ -1,5 +1,6 @@
 // What a hostile client's data does to the model of a client that excludes it: under FedAvg, under naive
-// resolution and with tracks; and what the disagreement costs the others. Client 0 excludes client 1.
+// resolution and with tracks; and what the disagreement costs the others. Client 0 excludes client 1, at the
+// end clients 2 and 3 do so as well.
 //   bench_contamination RUN.toml [SEEDS]      prints the tables of docs/experiments/tracks.md
 #include <unistd.h>
 
@@ -25,10 +26,8 @@ namespace {
 using namespace fedge;
 using namespace fedge::bench;
 
-const ClientId kOwner(0);
 const ClientId kHostile(1);
 constexpr std::array kPoisons = {Poison::kNone, Poison::kLabelFlip, Poison::kBackdoor};
-constexpr const char* kExcludes = R"({ kind = "inbound", clients = ["0"], against = ["1"] })";
 constexpr const char* kWithdrawn = R"({ kind = "full", clients = ["1"] })";
 
 // One way of treating the disagreement, by seed and by what client 1 does.
@@ -41,6 +40,14 @@ struct Method {
 };
 using Methods = std::array<Method, 4>;
 
+using Settings = std::vector<std::string>;
+
+struct Study {
+  std::vector<ClientId> owners;  // who exclude client 1
+  Settings settings;
+  Methods methods = {Method{"FedAvg"}, Method{"naive"}, Method{"tracks"}, Method{"tracks, strict"}};
+};
+
 struct Laboratory {
   config::Document run;
   std::filesystem::path scratch;
@@ -52,8 +59,6 @@ struct Laboratory {
     return 100 * learn::evaluate(kind, model, data, pool).accuracy;
   }
 };
-
-using Settings = std::vector<std::string>;
 
 Result<server::RunConfig> configure(const Laboratory& laboratory, const Settings& settings) {
   config::Document document = laboratory.run;
@@ -68,33 +73,45 @@ Result<History> simulate(Laboratory& laboratory, const learn::Task& task, Settin
   return simulated_federation({config, task, *laboratory.test}, laboratory.pool);
 }
 
-// Every method, with client 1 as it is with this poison.
-Result<void> run_methods(Laboratory& laboratory, const Settings& settings, std::size_t poison,
-                         const learn::Task& task, Methods& methods) {
-  FEDGE_TRY(config, configure(laboratory, settings));
-  const Setup setup{task, config.seed, config.rounds};
+std::string disagreement_of(std::span<const ClientId> owners) {
+  std::string clients;
+  for (const ClientId owner : owners)
+    clients += (clients.empty() ? "\"" : ", \"") + std::to_string(owner.value()) + "\"";
+  return R"({ kind = "inbound", against = ["1"], clients = [)" + clients + "] }";
+}
+
+// One seed, with client 1 as it is with one poison.
+struct Case {
+  Settings settings;
+  std::size_t poison;
+  const learn::Task& task;
+};
+
+Result<void> run_methods(Laboratory& laboratory, Study& study, const Case& run) {
+  FEDGE_TRY(config, configure(laboratory, run.settings));
+  const Setup setup{run.task, config.seed, config.rounds};
   std::vector<ClientId> all;
   std::vector<ClientId> others;
-  for (std::uint32_t c = 0; c < task.clients(); ++c) {
+  for (std::uint32_t c = 0; c < run.task.clients(); ++c) {
     all.emplace_back(c);
     if (ClientId(c) != kHostile) others.emplace_back(c);
   }
-  auto& [fedavg, naive, tracks, strict] = methods;
-  fedavg.runs.back()[poison] = plain_federation(setup, all);
-  naive.runs.back()[poison] = naive_federation(setup, kOwner, kHostile);
-  FEDGE_TRY(ours, simulate(laboratory, task, settings, kExcludes));
-  tracks.runs.back()[poison] = ours;
-  Settings strictly = settings;
+  auto& [fedavg, naive, tracks, strict] = study.methods;
+  fedavg.runs.back()[run.poison] = plain_federation(setup, all);
+  naive.runs.back()[run.poison] = naive_federation(setup, study.owners, kHostile);
+  FEDGE_TRY(ours, simulate(laboratory, run.task, run.settings, disagreement_of(study.owners)));
+  tracks.runs.back()[run.poison] = ours;
+  Settings strictly = run.settings;
   strictly.emplace_back("tracks.strict=true");
-  FEDGE_TRY(ours_strict, simulate(laboratory, task, strictly, kExcludes));
-  strict.runs.back()[poison] = ours_strict;
-  if (kPoisons[poison] != Poison::kNone) return {};
+  FEDGE_TRY(ours_strict, simulate(laboratory, run.task, strictly, disagreement_of(study.owners)));
+  strict.runs.back()[run.poison] = ours_strict;
+  if (kPoisons[run.poison] != Poison::kNone) return {};
   fedavg.without.push_back(plain_federation(setup, others));
-  fedavg.plain.push_back(fedavg.runs.back()[poison]);
+  fedavg.plain.push_back(fedavg.runs.back()[run.poison]);
   naive.without.push_back(fedavg.without.back());
   naive.plain.push_back(fedavg.plain.back());
-  FEDGE_TRY(without, simulate(laboratory, task, settings, kWithdrawn));
-  FEDGE_TRY(plain, simulate(laboratory, task, settings, ""));
+  FEDGE_TRY(without, simulate(laboratory, run.task, run.settings, kWithdrawn));
+  FEDGE_TRY(plain, simulate(laboratory, run.task, run.settings, ""));
   for (Method* method : {&tracks, &strict}) {
     method->without.push_back(without);
     method->plain.push_back(plain);
@@ -102,18 +119,20 @@ Result<void> run_methods(Laboratory& laboratory, const Settings& settings, std::
   return {};
 }
 
-// One more seed.
-Result<void> run_seed(Laboratory& laboratory, Settings settings, std::size_t poisons, Methods& methods) {
-  for (Method& method : methods) method.runs.emplace_back();
+// One more seed, with the first so many poisons.
+Result<void> run_seed(Laboratory& laboratory, Study& study, std::uint64_t seed, std::size_t poisons) {
+  Settings settings = study.settings;
+  settings.push_back("run.seed=" + std::to_string(seed));
+  for (Method& method : study.methods) method.runs.emplace_back();
   FEDGE_TRY(config, configure(laboratory, settings));
   FEDGE_TRY(honest, learn::Task::build(config.task, config.seed));
-  FEDGE_TRY_VOID(run_methods(laboratory, settings, 0, *honest, methods));
+  FEDGE_TRY_VOID(run_methods(laboratory, study, {settings, 0, *honest}));
   settings.push_back("data.directory=" + laboratory.scratch.string());
   for (std::size_t poison = 1; poison < poisons; ++poison) {
     FEDGE_TRY_VOID(write_training_set(kPoisons[poison], honest->samples_of(kHostile), laboratory.scratch));
     FEDGE_TRY(poisoned_config, configure(laboratory, settings));
     FEDGE_TRY(task, learn::Task::build(poisoned_config.task, poisoned_config.seed));
-    FEDGE_TRY_VOID(run_methods(laboratory, settings, poison, *task, methods));
+    FEDGE_TRY_VOID(run_methods(laboratory, study, {settings, poison, *task}));
   }
   return {};
 }
@@ -149,10 +168,10 @@ void print_rounds(Laboratory& laboratory, const learn::Model& kind, const Method
   for (std::size_t round = 0; round < methods[0].without[0].size(); ++round) {
     std::printf("| %zu |", round + 1);
     for (std::size_t m = 0; m < 3; ++m) {
-      const Model& hostile = methods[m].runs[0][poison][round].owner;
+      const Model& hostile = methods[m].runs[0][poison][round].owners;
       std::printf(" %s | %.4g | %.2f |",
-                  same_bits(hostile, methods[m].without[0][round].owner) ? "yes" : "no",
-                  distance(hostile, methods[m].runs[0][0][round].owner),
+                  same_bits(hostile, methods[m].without[0][round].owners) ? "yes" : "no",
+                  distance(hostile, methods[m].runs[0][0][round].owners),
                   laboratory.accuracy(hostile, kind, *laboratory.test));
     }
     std::printf("\n");
@@ -176,12 +195,12 @@ void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods&
   for (const Method& method : methods) {
     const auto apart = [&](std::size_t poison) {
       return spread(each(seeds, [&](std::size_t s) {
-        return distance(method.runs[s][poison].back().owner, method.runs[s][0].back().owner);
+        return distance(method.runs[s][poison].back().owners, method.runs[s][0].back().owners);
       }));
     };
     const auto accuracy = [&](std::size_t poison, const learn::Dataset& data) {
       return spread(each(seeds, [&](std::size_t s) {
-        return laboratory.accuracy(method.runs[s][poison].back().owner, kind, data);
+        return laboratory.accuracy(method.runs[s][poison].back().owners, kind, data);
       }));
     };
     std::size_t same = 0;
@@ -189,7 +208,7 @@ void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods&
     for (std::size_t s = 0; s < seeds; ++s)
       for (std::size_t poison = 1; poison < 3; ++poison)
         for (std::size_t r = 0; r < method.without[s].size(); ++r, ++rounds)
-          same += same_bits(method.runs[s][poison][r].owner, method.without[s][r].owner) ? 1U : 0U;
+          same += same_bits(method.runs[s][poison][r].owners, method.without[s][r].owners) ? 1U : 0U;
     std::printf("| %s | %s | %s | %s | %s | %s | %zu of %zu |\n", method.name, apart(1).c_str(),
                 accuracy(1, *laboratory.test).c_str(), apart(2).c_str(),
                 accuracy(2, *laboratory.test).c_str(), accuracy(2, laboratory.triggers).c_str(), same,
@@ -197,7 +216,7 @@ void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods&
   }
   const auto clean = [&](const learn::Dataset& data) {
     return spread(each(seeds, [&](std::size_t s) {
-      return laboratory.accuracy(methods[2].without[s].back().owner, kind, data);
+      return laboratory.accuracy(methods[2].without[s].back().owners, kind, data);
     }));
   };
   std::printf("| a federation without it | | %s | | %s | %s | |\n", clean(*laboratory.test).c_str(),
@@ -206,7 +225,7 @@ void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods&
   for (std::size_t seed = 0; seed < seeds; ++seed) {
     std::printf("seed %zu:", seed + 1);
     for (std::size_t r = 0; r < methods[0].without[seed].size(); ++r)
-      std::printf(" %.1e", distance(methods[0].without[seed][r].owner, methods[2].without[seed][r].owner));
+      std::printf(" %.1e", distance(methods[0].without[seed][r].owners, methods[2].without[seed][r].owners));
     std::printf("\n");
   }
 }
@@ -220,7 +239,7 @@ void print_fairness(Laboratory& laboratory, const learn::Model& kind, const Meth
   std::printf(
       "| | others' accuracy, %% | minus that of one model for all | distance from it | rounds as with one "
       "model "
-      "for all | client 0's accuracy, %% |\n| --- | --- | --- | --- | --- | --- |\n");
+      "for all | owners' accuracy, %% |\n| --- | --- | --- | --- | --- | --- |\n");
   for (const Method& method : methods) {
     const auto last = [&](std::size_t s) -> const Models& { return method.runs[s][0].back(); };
     const auto others = each(seeds, [&](std::size_t s) { return accuracy(last(s).others); });
@@ -228,7 +247,7 @@ void print_fairness(Laboratory& laboratory, const learn::Model& kind, const Meth
         each(seeds, [&](std::size_t s) { return others[s] - accuracy(method.plain[s].back().others); });
     const auto apart =
         each(seeds, [&](std::size_t s) { return distance(last(s).others, method.plain[s].back().others); });
-    const auto owners = each(seeds, [&](std::size_t s) { return accuracy(last(s).owner); });
+    const auto owners = each(seeds, [&](std::size_t s) { return accuracy(last(s).owners); });
     std::size_t same = 0;
     std::size_t rounds = 0;
     for (std::size_t s = 0; s < seeds; ++s)
@@ -240,30 +259,27 @@ void print_fairness(Laboratory& laboratory, const learn::Model& kind, const Meth
 }
 
 Result<void> run(Laboratory& laboratory, std::uint64_t seeds) {
-  const auto make_methods = [] {
-    return Methods{Method{"FedAvg"}, Method{"naive"}, Method{"tracks"}, Method{"tracks, strict"}};
-  };
-  Methods alike = make_methods();
-  Methods skewed = make_methods();
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    const Settings settings = {"run.seed=" + std::to_string(seed)};
-    FEDGE_TRY_VOID(run_seed(laboratory, settings, 3, alike));
-    Settings dirichlet = settings;
-    dirichlet.insert(dirichlet.end(), {"data.partition.kind=dirichlet", "data.partition.alpha=0.1"});
-    FEDGE_TRY_VOID(run_seed(laboratory, dirichlet, 1, skewed));
-  }
+  const Settings skewed = {"data.partition.kind=dirichlet", "data.partition.alpha=0.1"};
+  const std::vector<ClientId> one = {ClientId(0)};
+  const std::vector<ClientId> three = {ClientId(0), ClientId(2), ClientId(3)};
+  std::array studies = {Study{one, {}}, Study{one, skewed}, Study{three, {}}, Study{three, skewed}};
+  Study& first = studies.front();
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+    for (Study& study : studies)
+      FEDGE_TRY_VOID(run_seed(laboratory, study, seed, &study == &first ? kPoisons.size() : 1));
   FEDGE_TRY(config, configure(laboratory, {}));
   FEDGE_TRY(kind, learn::make_model(config.task.model, laboratory.test->shape, laboratory.test->classes));
   std::printf("## Label flip, seed 1: client 0's model\n\n");
-  print_rounds(laboratory, *kind, alike, 1);
+  print_rounds(laboratory, *kind, first.methods, 1);
   std::printf("\n## Backdoor, seed 1: client 0's model\n\n");
-  print_rounds(laboratory, *kind, alike, 2);
+  print_rounds(laboratory, *kind, first.methods, 2);
   std::printf("\n## After the last round, %d seeds: client 0's model\n\n", static_cast<int>(seeds));
-  print_ends(laboratory, *kind, alike);
-  std::printf("\n## Client 1 honest, labels alike\n\n");
-  print_fairness(laboratory, *kind, alike);
-  std::printf("\n## Client 1 honest, Dirichlet 0.1\n\n");
-  print_fairness(laboratory, *kind, skewed);
+  print_ends(laboratory, *kind, first.methods);
+  for (const Study& study : studies) {
+    std::printf("\n## Client 1 honest, excluded by %zu, %s\n\n", study.owners.size(),
+                study.settings.empty() ? "labels alike" : "Dirichlet 0.1");
+    print_fairness(laboratory, *kind, study.methods);
+  }
   return {};
 }
 

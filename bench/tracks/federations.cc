@@ -1,5 +1,6 @@
 #include "bench/tracks/federations.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -47,15 +48,15 @@ Model mean(std::span<const Trained> updates, std::optional<ClientId> without = s
   return result;
 }
 
-// Which of the models that a run ends a round with are the owner's and the others'.
+// Which of the models that a run ends a round with are the owners' and the others'.
 Models pick(const std::vector<server::FinalModel>& models) {
   Models picked;
   for (const server::FinalModel& model : models) {
     const auto values = model.values.values();
     const bool excludes = model.track != nullptr && !model.track->exclude.empty();
-    (excludes ? picked.owner : picked.others).assign(values.begin(), values.end());
+    (excludes ? picked.owners : picked.others).assign(values.begin(), values.end());
   }
-  if (picked.owner.empty()) picked.owner = picked.others;
+  if (picked.owners.empty()) picked.owners = picked.others;
   return picked;
 }
 
@@ -73,14 +74,15 @@ History plain_federation(const Setup& setup, std::span<const ClientId> clients) 
   return history;
 }
 
-History naive_federation(const Setup& setup, ClientId owner, ClientId excluded) {
+History naive_federation(const Setup& setup, std::span<const ClientId> owners, ClientId excluded) {
   History history;
   Models models{initial_model(setup), initial_model(setup)};
   for (std::uint32_t round = 1; round <= setup.rounds; ++round) {
     std::vector<Trained> updates;
-    for (std::uint32_t c = 0; c < setup.task.clients(); ++c)
-      updates.push_back(
-          train(setup, ClientId(c), round, ClientId(c) == owner ? models.owner : models.others));
+    for (std::uint32_t c = 0; c < setup.task.clients(); ++c) {
+      const bool owns = std::find(owners.begin(), owners.end(), ClientId(c)) != owners.end();
+      updates.push_back(train(setup, ClientId(c), round, owns ? models.owners : models.others));
+    }
     models = {mean(updates, excluded), mean(updates)};
     history.push_back(models);
   }

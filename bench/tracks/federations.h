@@ -22,9 +22,9 @@ namespace fedge::bench {
 
 using Model = std::vector<float>;
 
-// What a round ends with: the model of the client that disagrees, and that of the others.
+// What a round ends with: the model of those who exclude a client, and that of the others.
 struct Models {
-  Model owner;
+  Model owners;
   Model others;
 };
 using History = std::vector<Models>;  // one for each round
@@ -39,17 +39,17 @@ struct Setup {
 // FedAvg (McMahan et al., AISTATS 2017): one model for all who take part.
 History plain_federation(const Setup& setup, std::span<const ClientId> clients);
 
-// Naive resolution of "excluded must not influence owner": two aggregates, and every client trains only its
-// own model. The owner's is the mean of what all but the excluded client have trained, the others' the mean
+// Naive resolution of "excluded must not influence owners": two aggregates, and every client trains only its
+// own model. The owners' is the mean of what all but the excluded client have trained, the others' the mean
 // of all.
-History naive_federation(const Setup& setup, ClientId owner, ClientId excluded);
+History naive_federation(const Setup& setup, std::span<const ClientId> owners, ClientId excluded);
 
 struct Run {
   const server::RunConfig& config;
   const learn::Task& task;
   const learn::Dataset& test;
 };
-// The run through the simulator. The owner's model is that of the track that excludes somebody, the others'
+// The run through the simulator. The owners' model is that of the track that excludes somebody, the others'
 // that of the track that excludes nobody; where there is one model it is both.
 Result<History> simulated_federation(const Run& run, Parallel& parallel);
 
