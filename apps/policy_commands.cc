@@ -1,7 +1,5 @@
 #include "apps/policy_commands.h"
 
-#include <cstdio>
-
 #include "server/policy_file.h"
 
 namespace fedge::apps {
@@ -29,6 +27,17 @@ std::string listed(const aggregation::Policy& policy, const std::vector<ClientId
   return text.empty() ? "-" : text;
 }
 
+std::string row(const std::string& number, const std::vector<std::string>& cells) {
+  std::string line(number.size() < 4 ? 4 - number.size() : 0, ' ');
+  line += number;
+  constexpr std::size_t kWidths[] = {13, 24, 24, 12, 0};
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += "  " + cells[i];
+    if (cells[i].size() < kWidths[i]) line.append(kWidths[i] - cells[i].size(), ' ');
+  }
+  return line + "\n";
+}
+
 }  // namespace
 
 Result<std::string> add_disagreement(const PolicyOptions& options) {
@@ -53,22 +62,15 @@ Result<std::string> lift_disagreement(const PolicyOptions& options) {
 
 Result<std::string> list_disagreements(const PolicyOptions& options) {
   FEDGE_TRY(policy, server::PolicyFile(options.data_directory).read());
-  char line[512];
-  std::snprintf(line, sizeof line, "%4s  %-13s  %-24s  %-24s  %-12s  %s\n", "", "kind", "clients", "against",
-                "rounds", "past");
-  std::string text = line;
+  std::string text = row("", {"kind", "clients", "against", "rounds", "past"});
   for (std::size_t i = 0; i < policy.disagreements.size(); ++i) {
     const aggregation::Disagreement& entry = policy.disagreements[i];
     const std::string rounds = std::to_string(entry.from_round.value()) + " to " +
                                (entry.until_round ? std::to_string(entry.until_round->value()) : "ever");
     const bool data = entry.kind == aggregation::DisagreementKind::kPartialData;
-    std::snprintf(line, sizeof line, "%4zu  %-13s  %-24s  %-24s  %-12s  %s\n", i + 1, name_of(entry.kind),
-                  listed(policy, entry.clients).c_str(), listed(policy, entry.against).c_str(),
-                  rounds.c_str(),
-                  data         ? "-"
-                  : entry.deep ? "removed"
-                               : "stays");
-    text += line;
+    const char* past = data ? "-" : entry.deep || policy.strict ? "removed" : "stays";
+    text += row(std::to_string(i + 1), {name_of(entry.kind), listed(policy, entry.clients),
+                                        listed(policy, entry.against), rounds, past});
   }
   return text;
 }

@@ -18,5 +18,9 @@ done
 echo "== robust rules in NumPy, on 1 and on 2 threads of BLAS"
 OMP_NUM_THREADS=1 /usr/bin/python3 bench/aggregation/robust_numpy.py
 OMP_NUM_THREADS=2 /usr/bin/python3 bench/aggregation/robust_numpy.py
+echo "== disagreements: contamination, load, time"
+"$bin/bench_contamination" bench/tracks/tracks.toml
+bench/tracks/scenarios.py loads
+bench/tracks/scenarios.py times
 echo "== training against PyTorch"
 bench/training/run.sh

@@ -45,6 +45,7 @@ Result<aggregation::Policy> PolicyFile::open(RunId run, const aggregation::Polic
   if (!text && text.error().code != ErrorCode::kNotFound) return text.error();
   known_ = own;
   if (!text || first_line(*text) != first_line_of(run)) {
+    if (text) FEDGE_TRY_VOID(write_file_atomic(directory_ / "policy-before.toml", *text));
     FEDGE_TRY_VOID(replace(first_line_of(run), own));
     FEDGE_TRY(written, read_file(file_, kMaxFile));
     seen_ = std::move(written);
@@ -56,6 +57,12 @@ Result<aggregation::Policy> PolicyFile::open(RunId run, const aggregation::Polic
     return invalid(file_.string() + " speaks of other clients than the run; remove it");
   known_ = std::move(policy);
   return known_;
+}
+
+Result<void> PolicyFile::remove() const {
+  std::error_code error;
+  std::filesystem::remove(file_, error);
+  return error ? Result<void>(system_error("cannot remove", file_, error.value())) : Result<void>();
 }
 
 Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
@@ -74,7 +81,8 @@ Result<aggregation::Policy> PolicyFile::read() const {
   auto text = read_file(file_, kMaxFile);
   if (!text && text.error().code == ErrorCode::kNotFound)
     return Error{ErrorCode::kNotFound,
-                 "there is no " + file_.string() + "; a coordinator makes it when it begins a run"};
+                 "there is no " + file_.string() +
+                     "; a coordinator makes it when it begins a run of synchronous rounds"};
   if (!text) return text.error();
   return parse(*text, file_);
 }

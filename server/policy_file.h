@@ -21,6 +21,8 @@ class PolicyFile {
   // ---- the coordinator's ----
   // The policy that stands there for this run; otherwise the run's own is put there.
   Result<aggregation::Policy> open(RunId run, const aggregation::Policy& own);
+  // No policy can be had: no file either, so that nobody writes down what nobody reads.
+  Result<void> remove() const;
   // The policy, if the file is not as it was last read. The error says what is wrong with it; what held
   // before holds on.
   Result<std::optional<aggregation::Policy>> changed();

@@ -17,13 +17,16 @@ constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;
 // Values of an update in memory at a time while it is looked at.
 constexpr std::size_t kPiece = std::size_t{1} << 16;
 
+// Of a track that has not had its turn yet: after all others.
+constexpr std::size_t kNoTurn = SIZE_MAX;
+
 }  // namespace
 
 Result<RunState> RunState::create(const RunConfig& config, const learn::Model& model,
                                   const learn::Dataset& test, protocol::ChunkStore& store,
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
-  FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt}));
+  FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt, nullptr}));
   return state;
 }
 
@@ -31,8 +34,21 @@ Result<void> RunState::start(const RunEngine::StartTrack& start) {
   auto made = start.source ? track(*start.source).branch()
                            : TrackModel::create(config_, *model_, *store_, *parallel_);
   if (!made) return made.error();
-  tracks_.insert_or_assign(start.track, TrackEntry{std::move(*made), nullptr, 0});
+  tracks_.insert_or_assign(start.track, TrackEntry{std::move(*made), start.description, kNoTurn});
   return {};
+}
+
+void RunState::retire(TrackId track) {
+  const auto retired = tracks_.extract(track);
+  if (retired.empty()) return;
+  const auto forget = [&](const std::shared_ptr<protocol::StoredObject>& object) {
+    const bool shared = object && std::ranges::any_of(tracks_, [&](const auto& other) {
+                          return other.second.model.object() == object;
+                        });
+    if (object && !shared) store_->remove(object->manifest().id());
+  };
+  forget(retired.mapped().model.object());
+  forget(retired.mapped().model.control_object());
 }
 
 RoundRules RunState::rules() const {

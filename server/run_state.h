@@ -45,7 +45,7 @@ class RunState {
   Result<std::vector<FinalModel>> load_models() const;
 
   Result<void> start(const RunEngine::StartTrack& start);
-  void retire(TrackId track) { tracks_.erase(track); }
+  void retire(TrackId track);
 
   // Reads an update that has arrived once: the Euclidean norm of its values. The error names the first
   // value that may not be there, or the file that could not be read.

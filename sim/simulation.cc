@@ -152,10 +152,19 @@ void Simulation::arm_client_timer(ClientId id) {
   schedule(*deadline, id, Expired{});
 }
 
+// An effect that has an outcome at once gives it here while others are still being carried out: it waits its
+// turn.
 void Simulation::step_server(const server::RunEngine::Input& input) {
-  std::vector<server::RunEngine::Effect> effects;
-  engine_->step(input, {now_, root_}, effects);
-  for (const auto& effect : effects) perform(effect);
+  inputs_.push_back(input);
+  if (inputs_.size() > 1) return;
+  for (; !inputs_.empty(); inputs_.pop_front()) {
+    std::vector<server::RunEngine::Effect> effects;
+    engine_->step(inputs_.front(), {now_, root_}, effects);
+    for (const auto& effect : effects) {
+      if (failure_) return;
+      perform(effect);
+    }
+  }
   arm_server_timer();
 }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -152,7 +153,8 @@ class Simulation {
   std::map<ClientId, double> norms_;          // of updates that have arrived
   std::vector<aggregation::Update> waiting_;  // accepted, not folded yet, all for the track in turn
   TrackId turn_;
-  Bytes model_size_;  // on its way to a client
+  std::deque<server::RunEngine::Input> inputs_;  // the first is being carried out
+  Bytes model_size_;                             // on its way to a client
   Time now_{};
   Time round_closed_{};  // the last one
   std::optional<Time> server_timer_;

@@ -18,7 +18,10 @@ void Simulation::perform(const server::RunEngine::Effect& effect) {
   using Server = server::RunEngine;
   std::visit(
       Overloaded{[&](const Server::StartTrack& start) { start_track(start); },
-                 [&](const Server::RetireTrack& retired) { state_.retire(retired.track); },
+                 [&](const Server::RetireTrack& retired) {
+                   state_.retire(retired.track);
+                   pool_.forget(retired.track);
+                 },
                  [&](const Server::Assign& work) { assign(work); },
                  [&](const Server::Send& send) { server_sends(send.client, send.message); },
                  [&](const Server::Fetch& fetch) { fetch_update(fetch); },

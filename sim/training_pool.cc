@@ -177,4 +177,8 @@ void TrainingPool::drop(ClientId client) {
   computed_.erase(client);
 }
 
+void TrainingPool::forget(TrackId track) {
+  std::erase_if(memories_, [&](const auto& entry) { return entry.first.second == track; });
+}
+
 }  // namespace fedge::sim

@@ -87,6 +87,8 @@ class TrainingPool {
   // Hands a computed update over; without one its values are null.
   TrainedUpdate take(ClientId client);
   void drop(ClientId client);
+  // What clients remember of this track's tasks is of no use any more.
+  void forget(TrackId track);
   // Replaces the values of a computed update. The error is the spool's or that of `edit`.
   Result<void> change(ClientId client, const std::function<Result<void>(std::span<float>)>& edit);
 

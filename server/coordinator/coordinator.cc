@@ -22,8 +22,12 @@ Result<void> Coordinator::Impl::open_directory() {
 
 Result<void> Coordinator::Impl::take_policy() {
   const RunConfig& config = state_.config();
-  FEDGE_TRY(policy, policy_.open(config.id, config.tracks.policy));
+  PolicyFile file(options_.data_directory);
+  if (config.strategy.schedule.buffered) return file.remove();
+  FEDGE_TRY(policy, file.open(config.id, config.tracks.policy));
+  policy_.emplace(std::move(file));
   if (policy != config.tracks.policy) step(RunEngine::PolicyChanged{std::move(policy)});
+  watch_policy();
   return {};
 }
 
@@ -154,8 +158,10 @@ void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& ans
   if (answer.run != state_.config().id) return;  // an earlier run's
   const std::size_t clients = state_.config().task.data.partition.clients;
   const bool has_part = client.value() < clients;
-  if (answer.ready && has_part)
+  if (answer.ready && has_part) {
+    read_policy();  // a round may begin with it
     return step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
+  }
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
              .with("reason", has_part ? answer.reason
@@ -196,6 +202,7 @@ void Coordinator::Impl::fail(const Error& error) {
 void Coordinator::Impl::finish() {
   if (std::exchange(finished_, true)) return;
   timer_.cancel();
+  policy_timer_.cancel();
   if (listener_) listener_->stop();
   gate_.close("the run has ended");
   for (auto& [client, link] : peers_) link->close("the run has ended");

@@ -100,34 +100,50 @@ void Coordinator::Impl::start_track(const RunEngine::StartTrack& start) {
   if (const auto started = state_.start(start); !started) fail(started.error());
 }
 
+// The round's figures are taken where the next one's are begun: the worker may fold and close again before
+// this is heard of here.
 void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
-  boost::asio::post(worker_, [self = shared_from_this(), close] {
+  const protocol::Traffic traffic = close.ends_round ? traffic_since_last_round() : protocol::Traffic{};
+  boost::asio::post(worker_, [self = shared_from_this(), close, traffic] {
     const auto closed = self->state_.close(close);
-    boost::asio::post(self->io_, [self, close, closed] {
+    std::optional<Error> not_aggregated;
+    std::optional<RoundMetrics> metrics;
+    if (closed) {
+      not_aggregated = self->state_.track(close.track).not_aggregated();
+      const double elapsed = to_seconds(self->now());
+      if (close.ends_round)
+        metrics = self->state_.end_round({traffic.received, traffic.sent, elapsed, elapsed});
+    }
+    boost::asio::post(self->io_, [self, close, closed, not_aggregated, metrics = std::move(metrics)] {
       if (!closed) return self->fail(closed.error());
-      if (const auto& reason = self->state_.track(close.track).not_aggregated())
+      if (not_aggregated)
         self->report(Event{Severity::kWarning, "round.not_aggregated", {}}
                          .with("round", std::int64_t{close.round.value()})
-                         .with("reason", reason->message));
-      if (close.ends_round) self->end_round();
+                         .with("reason", not_aggregated->message));
+      if (metrics && self->options_.on_round) self->options_.on_round(*metrics);
+      self->read_policy();
       self->step(RunEngine::Committed{close.round, close.track});
     });
   });
 }
 
-void Coordinator::Impl::end_round() {
-  const protocol::Traffic traffic = traffic_since_last_round();
-  const double elapsed = to_seconds(now());
-  const RoundMetrics metrics = state_.end_round({traffic.received, traffic.sent, elapsed, elapsed});
-  if (options_.on_round) options_.on_round(metrics);
-  read_policy();
-}
-
 void Coordinator::Impl::read_policy() {
-  const auto policy = policy_.changed();
+  if (finished_ || !policy_) return;
+  const auto policy = policy_->changed();
   if (!policy)
     return report(Event{Severity::kError, "policy.refused", {}}.with("reason", policy.error().message));
   if (*policy) step(RunEngine::PolicyChanged{**policy});
+}
+
+// A round that waits for clients may wait for an operator, too.
+void Coordinator::Impl::watch_policy() {
+  policy_timer_.expires_after(std::chrono::seconds(1));
+  policy_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    const auto alive = self.lock();
+    if (!alive || error || alive->finished_) return;
+    alive->read_policy();
+    alive->watch_policy();
+  });
 }
 
 }  // namespace fedge::server

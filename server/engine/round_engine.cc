@@ -175,10 +175,11 @@ void RoundEngine::on(const Committed& committed, const StepContext& context, std
   start_round_if_possible(context, effects);
 }
 
-void RoundEngine::on(const PolicyChanged& changed, const StepContext&, std::vector<Effect>& effects) {
+void RoundEngine::on(const PolicyChanged& changed, const StepContext& context, std::vector<Effect>& effects) {
   effects.push_back(event(Severity::kInfo, "policy.changed", next(round_))
                         .with("disagreements", number(changed.policy.disagreements.size())));
   tracks_.adopt(changed.policy);
+  start_round_if_possible(context, effects);
 }
 
 void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {

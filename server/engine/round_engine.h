@@ -18,8 +18,8 @@ namespace fedge::server {
 class RoundEngine final : public RunEngine {
  public:
   // The samplers' draws come from rng.fork("sample", round), the planners' from
-  // rng.fork("plan", round, client), whatever the track: a track is what a run without the excluded clients
-  // would be.
+  // rng.fork("plan", round, client), whatever the track: while everybody is there, a track is what a run
+  // without the excluded clients would be.
   RoundEngine(const RoundRules& rules, TrackBook tracks);
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
@@ -70,7 +70,6 @@ class RoundEngine final : public RunEngine {
   // Marks a task lost or failed and asks somebody else, if there is anybody.
   void lose(ClientId client, TaskState state, const std::string& reason, const StepContext& context,
             std::vector<Effect>& effects);
-  std::size_t clients_needed() const;
   // Whether a place that has become free is given to another client: a draw is not repeated.
   bool refills() const {
     return traits().substitutes && !(drawn_ && traits().draw != aggregation::Draw::kNever);

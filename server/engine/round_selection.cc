@@ -1,6 +1,7 @@
 // RoundEngine: who is in a round, and with which weight.
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "aggregation/accumulator.h"
@@ -18,22 +19,17 @@ std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) c
   return result;
 }
 
-std::size_t RoundEngine::clients_needed() const {
-  return round_ == RoundNumber(0) ? std::max(rules_.first_round_clients, rules_.min_available)
-                                  : rules_.min_available;
-}
-
 void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kWaiting) return;
-  const auto available =
-      static_cast<std::size_t>(std::count_if(present_.begin(), present_.end(), [&](const auto& entry) {
-        return !tracks_.is_withdrawn(entry.first);
-      }));
-  if (available < clients_needed()) {
+  const std::size_t needed = round_ == RoundNumber(0) ? rules_.first_round_clients : 0;
+  const std::set<ClientId> withdrawn = tracks_.withdrawn_in(next(round_));
+  const auto available = static_cast<std::size_t>(std::count_if(
+      present_.begin(), present_.end(), [&](const auto& entry) { return !withdrawn.contains(entry.first); }));
+  if (present_.size() < needed || available < rules_.min_available) {
     if (!announced_waiting_)
       effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
                             .with("clients", number(available))
-                            .with("needed", number(clients_needed())));
+                            .with("needed", number(std::max(needed, rules_.min_available))));
     announced_waiting_ = true;
     return;
   }
@@ -41,7 +37,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   round_ = next(round_);
   const TrackBook::Changes changes = tracks_.begin_round(round_);
   for (const auto& start : changes.started) {
-    effects.push_back(StartTrack{start.track, start.source});
+    effects.push_back(StartTrack{start.track, start.source, start.description});
     effects.push_back(event(Severity::kInfo, "track.started", round_)
                           .with("track", std::int64_t{start.track.value()})
                           .with("from", start.source ? "track " + std::to_string(start.source->value())
@@ -105,7 +101,11 @@ void RoundEngine::weigh(std::span<const aggregation::Selected> selected) {
 RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
   Task& task = tasks_[client] = Task{};
   const ClientArrived& arrived = present_.at(client);
+  const double share = tracks_.data_share(client);
   task.samples = std::min(arrived.samples, rules_.max_samples);
+  if (share < 1)
+    task.samples =
+        SampleCount(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(task.samples.value()))));
   track().deciders.planner->admit(client, arrived.capability);
   task.coverage = track().deciders.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});

@@ -97,6 +97,7 @@ class RunEngine {
   struct StartTrack {
     TrackId track;
     std::optional<TrackId> source;
+    std::shared_ptr<const TrackDescription> description;
   };
   // Nobody trains or uses this track's model any more.
   struct RetireTrack {

@@ -157,11 +157,16 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   const bool one_for_all = tracks_.size() == 1 && tracks_.front().id == TrackId() && !resolution_;
   if (policy_.disagreements.empty() && one_for_all) return {};
 
+  strict_ = policy_.strict;
   exclusions_ = exclusions(round);
   const std::vector<ClientId> kept = remembered(exclusions_.withdrawn);
-  auto resolution = aggregation::resolve(
-      exclusions_,
-      {.strict = policy_.strict, .keep_orphan_global = policy_.keep_orphan_global, .remembered = kept});
+  aggregation::ResolveOptions how{
+      .strict = strict_, .keep_orphan_global = policy_.keep_orphan_global, .remembered = kept};
+  auto resolution = aggregation::resolve(exclusions_, how);
+  if (resolution.tracks() == 0) {  // all have withdrawn: their model waits for them
+    how.keep_orphan_global = true;
+    resolution = aggregation::resolve(exclusions_, how);
+  }
   Changes changes;
   std::vector<Track> tracks;
   std::vector<std::optional<std::size_t>> former;  // where each of `tracks` was before
@@ -176,7 +181,7 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
     }
     const TrackId id = pattern.empty() && !known ? TrackId() : TrackId(++counted_);
     const auto source = choose_source(resolution.owners(i), demand);
-    changes.started.push_back({id, source});
+    changes.started.push_back({id, source, describe(policy_, resolution, i)});
     former.push_back(std::nullopt);
     tracks.push_back(new_track(id, {pattern.begin(), pattern.end()}));
     for (const Track& track : tracks_)
@@ -222,7 +227,13 @@ bool TrackBook::is_member(std::size_t turn, ClientId client) const {
   return !resolution_ || resolution_->is_member(turn, client);
 }
 
-bool TrackBook::is_withdrawn(ClientId client) const { return resolution_ && !resolution_->primary(client); }
+std::set<ClientId> TrackBook::withdrawn_in(RoundNumber round) const {
+  std::set<ClientId> withdrawn;
+  for (const Disagreement& disagreement : policy_.disagreements)
+    if (disagreement.kind == aggregation::DisagreementKind::kFull && disagreement.is_active(round))
+      withdrawn.insert(disagreement.clients.begin(), disagreement.clients.end());
+  return withdrawn;
+}
 
 bool TrackBook::is_clean(std::size_t turn, ClientId client) const {
   return !resolution_ || permits(tracks_[turn].id, exclusions_.of(client));
@@ -232,7 +243,7 @@ bool TrackBook::may_receive(std::size_t turn, ClientId client) const {
   if (!resolution_) return true;
   if (!is_member(turn, client)) return false;
   const bool background = resolution_->primary(client) != turn;
-  return (background && !policy_.strict) || is_clean(turn, client);
+  return (background && !strict_) || is_clean(turn, client);
 }
 
 double TrackBook::data_share(ClientId client) const {

@@ -1,11 +1,12 @@
 // TrackBook: which models a run trains side by side, because some clients must not influence others, and who
-// may have a part in which. Each track has a model, a sampler and a planner of its own, so that nothing about
-// an excluded client, neither its values nor its losses or its speed, can steer a track that excludes it.
-// The tracks of a round follow from the policy (aggregation/tracks/resolution.h); what each model has been
-// touched by, from the ledger (aggregation/tracks/taint_ledger.h). One rule decides where a new track's model
-// comes from: the furthest trained model that the ledger permits, its owners' former one before others, else
-// the initial model. Rosendal and Oprescu, arXiv:2604.23386; docs/algorithms/tracks.md. Pure, deterministic.
-// Cost of a round: O(clients) without disagreements, else that of resolve() and O(members) more.
+// may have a part in which. Each track has a model, a sampler and a planner of its own, so that nothing that
+// an excluded client sends or says can steer a track that excludes it. (Tracks share clients and time: by
+// being slow it can delay them, and where clients come and go, that may change who is there.) The tracks of a
+// round follow from the policy (aggregation/tracks/resolution.h); what each model has been touched by, from
+// the ledger (aggregation/tracks/taint_ledger.h). One rule decides where a new track's model comes from: the
+// furthest trained model that the ledger permits, its owners' former one before others, else the initial
+// model. Rosendal and Oprescu, arXiv:2604.23386; docs/algorithms/tracks.md. Pure, deterministic. Cost of a
+// round: O(clients) without disagreements, else that of resolve() and O(members) more.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,6 +65,7 @@ class TrackBook {
   struct Start {
     TrackId track;
     std::optional<TrackId> source;  // whose model it begins as; none: the initial one
+    std::shared_ptr<const TrackDescription> description;
   };
   struct Changes {
     std::vector<Start> started;  // to be carried out in this order, before
@@ -76,8 +79,8 @@ class TrackBook {
   Track& turn(std::size_t index) { return tracks_[index]; }
   const Track& turn(std::size_t index) const { return tracks_[index]; }
   bool is_member(std::size_t turn, ClientId client) const;
-  // Whether the client takes no part in the round at all.
-  bool is_withdrawn(ClientId client) const;
+  // Who takes no part in this round at all, be it the one to come.
+  std::set<ClientId> withdrawn_in(RoundNumber round) const;
   // Whether nobody whom the client excludes has touched the model of this track since; always so of its own.
   bool is_clean(std::size_t turn, ClientId client) const;
   // Whether the client may be sent this track's model.
@@ -114,6 +117,7 @@ class TrackBook {
   std::vector<Track> tracks_;  // sorted by pattern
   aggregation::TaintLedger ledger_;
   aggregation::Exclusions exclusions_;
+  bool strict_ = false;                                // in round_: the policy may have changed meanwhile
   std::optional<aggregation::Resolution> resolution_;  // of round_; its tracks are tracks_. None: one for all
   std::map<ClientId, double> withheld_;                // shares of samples
 };

@@ -89,7 +89,8 @@ Result<void> RunOutput::finish(std::span<const FinalModel> models) {
     auto path = directory_ / "model.safetensors";
     if (&model != &models.front()) {
       FEDGE_TRY_VOID(make_directory(directory_ / "tracks"));
-      path = directory_ / "tracks" / (file_name(*model.track) + ".safetensors");
+      path = directory_ / "tracks" /
+             (file_name(model.track ? *model.track : TrackDescription{}) + ".safetensors");
     }
     FEDGE_TRY_VOID(write_safetensors(path, model.values, metadata));
   }

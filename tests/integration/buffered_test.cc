@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/platform/files.h"
+#include "server/policy_file.h"
 #include "tests/integration/federation.h"
 
 using namespace fedge;
@@ -157,4 +158,23 @@ TEST_CASE("fedbuff: a client process killed in the middle is not missed") {
   f.io.run_for(std::chrono::seconds(20));
   CHECK(f.io.stopped());
   CHECK_MESSAGE(survivor.wait() == 0, survivor.log());
+}
+
+TEST_CASE("an asynchronous run: however fast its buffers fill, every move has figures of its own") {
+  Federation f(4, {"run.rounds=60", "strategy.kind=fedbuff", "strategy.schedule.buffer_size=1"});
+  for (int i = 0; i < 4; ++i) f.add_client();
+  f.run_to_the_end();
+  REQUIRE(f.rounds.size() == 60);
+  for (std::size_t i = 0; i < 60; ++i) {
+    CHECK(f.rounds[i].round == i + 1);
+    CHECK(f.rounds[i].model_hash.size() == 64);
+    CHECK(f.rounds[i].clients_completed == 1);
+  }
+}
+
+TEST_CASE("an asynchronous run has one model for all, and so no policy to add a disagreement to") {
+  Federation f(2, {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=2"});
+  const auto refused = server::PolicyFile(f.directory.path() / "coordinator").read();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("synchronous rounds") != std::string::npos);
 }

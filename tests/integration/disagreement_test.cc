@@ -135,6 +135,32 @@ TEST_CASE("a disagreement added and lifted while the run goes on holds from the 
   CHECK(standing->disagreements.empty());
 }
 
+TEST_CASE("a disagreement added while the coordinator waits for clients holds from the first round") {
+  Federation federation(3, {"run.rounds=2"});
+  const auto where = "the test";
+  REQUIRE(server::PolicyFile(federation.directory.path() / "coordinator")
+              .add({{"kind", {std::string("inbound"), where}},
+                    {"clients", {config::Array{{std::string("0"), where}}, where}},
+                    {"against", {config::Array{{std::string("2"), where}}, where}}}));
+  for (int i = 0; i < 3; ++i) federation.add_client();
+  federation.run_to_the_end();
+  CHECK(federation.rounds[0].tracks.size() == 2);
+}
+
+TEST_CASE("a run that is stopped before a track has had its turn ends with that track's model, too") {
+  Federation federation(4, kApart);
+  for (int i = 0; i < 3; ++i) federation.add_client();
+  HostilePeer peer(federation);
+  peer.join(federation.token());
+  peer.wait_for_task(1);
+  federation.coordinator->stop("the test");
+  federation.run_to_the_end();
+  const auto& models = **federation.final_models;
+  REQUIRE(models.size() == 2);
+  REQUIRE(models[1].track != nullptr);
+  CHECK(models[1].track->exclude == std::vector<std::string>{"3"});
+}
+
 TEST_CASE("what an operator has written down holds when the coordinator begins the same run again") {
   Federation federation(2, {});
   const auto directory = federation.directory.path() / "coordinator";

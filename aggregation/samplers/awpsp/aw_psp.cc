@@ -163,22 +163,25 @@ void AwPspSampler::find_correlations() {
   if (options_.risk == AwPspOptions::Risk::kNone && !options_.diversity) return;
   if (order_is_old_) sort_by_latency();
   if (by_latency_.empty()) return;
-  std::vector<Trace> traces(by_latency_.size());
-  constexpr std::size_t kAhead = 16;  // neighbours in latency lie anywhere in memory
-  for (std::size_t k = 0; k < traces.size(); ++k) {
-    if (k + kAhead < traces.size()) __builtin_prefetch(&clients_[by_latency_[k + kAhead]]);
+  std::vector<Trace> traces;
+  traces.reserve(by_latency_.size());
+  constexpr std::size_t kAhead = 32;  // neighbours in latency lie anywhere in memory
+  for (std::size_t k = 0; k < by_latency_.size(); ++k) {
+    if (k + kAhead < by_latency_.size()) __builtin_prefetch(&clients_[by_latency_[k + kAhead]]);
     const Client& state = clients_[by_latency_[k]];
-    traces[k] = {state.past.down, state.past.failed, by_latency_[k],
-                 state.latency,   state.past.rounds, failed_now(state.past)};
+    traces.push_back({state.past.down, state.past.failed, by_latency_[k], state.latency, state.past.rounds,
+                      failed_now(state.past)});
   }
   CorrelationOptions options = options_.correlation;
   options.stream = stream_;
   const Correlations found = correlate(traces, options, options_.diversity);
   largest_cluster_ = found.largest;
   shared_.assign(clients_.size(), {});
-  for (std::size_t k = 0; k < traces.size(); ++k)
+  for (std::size_t k = 0; k < traces.size(); ++k) {
+    if (k + kAhead < traces.size()) __builtin_prefetch(&shared_[by_latency_[k + kAhead]], 1);
     shared_[by_latency_[k]] = {static_cast<float>(found.risk[k]),
                                options_.diversity ? found.cluster[k] : Correlations::kAlone};
+  }
 }
 
 double AwPspSampler::weighted_score(std::uint32_t client) const {

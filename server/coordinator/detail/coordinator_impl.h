@@ -41,7 +41,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         unfinished_(io.get_executor()),
         worker_(1),
         uploads_(std::make_shared<Uploads>(io, worker_, *parts_.updates, state_)),
-        policy_(options.data_directory) {}
+        policy_timer_(io) {}
 
   // Before listen().
   Result<void> open_directory();
@@ -70,9 +70,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void fold(TrackId track, aggregation::Update update, std::shared_ptr<protocol::StoredObject> object);
   void start_track(const RunEngine::StartTrack& start);
   void close_round(const RunEngine::CloseRound& close);
-  void end_round();
   // Tells the engine what an operator has changed meanwhile.
   void read_policy();
+  void watch_policy();
   void fail(const Error& error);
   void finish();
   void arm_timer();
@@ -101,7 +101,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   };
   std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
   std::shared_ptr<Uploads> uploads_;
-  PolicyFile policy_;
+  std::optional<PolicyFile> policy_;  // none in an asynchronous run, which has one model for all
+  boost::asio::steady_timer policy_timer_;
   std::optional<NodeDirectory> nodes_;  // in a run whose clients publish records
   protocol::Traffic departed_traffic_;  // of links that are gone
   protocol::Traffic counted_traffic_;   // already reported with a round

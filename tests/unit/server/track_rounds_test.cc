@@ -1,6 +1,7 @@
 // Rounds of several tracks: RoundEngine's turns.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -121,10 +122,79 @@ TEST_CASE(
       {.kind = DisagreementKind::kFull, .clients = {ClientId(1)}, .until_round = {}});
   h.rules.min_available = 3;
   h.arrive({0, 1, 2});
-  CHECK(asked(h) == std::vector<std::uint32_t>{0, 2});  // before the first round nobody has withdrawn yet
+  CHECK(asked(h).empty());
+  h.feed(RunEngine::ClientArrived{ClientId(3), SampleCount(60)});
+  CHECK(asked(h) == std::vector<std::uint32_t>{0, 2, 3});
+}
+
+TEST_CASE("turns: whether enough are available goes by the round to come, not by the last one") {
+  Harness h;
+  h.policy.disagreements.push_back(
+      {.kind = DisagreementKind::kFull, .clients = {ClientId(1)}, .until_round = RoundNumber(1)});
+  h.rules.min_available = 2;
+  h.rules.clients_per_round = 2;
+  h.arrive({0, 1, 2});
+  CHECK(asked(h) == std::vector<std::uint32_t>{0, 2});
   for (const std::uint32_t client : {0U, 2U}) h.deliver(client, 1);
+  h.feed(RunEngine::ClientLeft{ClientId(0)});
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  CHECK(asked(h) == std::vector<std::uint32_t>{1, 2});  // client 1 is back in round 2
+}
+
+TEST_CASE("turns: when all have withdrawn the run waits, and goes on when somebody is back") {
+  Harness h;
+  aggregation::Policy policy = h.policy;
+  h.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 1);
+  policy.disagreements.push_back({.kind = DisagreementKind::kFull,
+                                  .clients = {ClientId(0), ClientId(1), ClientId(2)},
+                                  .until_round = {}});
+  h.feed(RunEngine::PolicyChanged{policy});
   h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
   CHECK(h.event("round.waiting"));
+  CHECK(asked(h).empty());
+  policy.disagreements.clear();
+  h.feed(RunEngine::PolicyChanged{policy});
+  CHECK(asked(h).size() == 3);
+}
+
+TEST_CASE("turns: a policy that turns strict in mid-round leaves the round as it is") {
+  Harness h = disagreeing();
+  h.arrive({0, 1, 2});
+  h.feed(RunEngine::PolicyChanged{disagreeing(/*strict=*/true).policy});
+  h.feed(RunEngine::ClientLeft{ClientId(0)});
+  h.feed(RunEngine::ClientArrived{ClientId(0), SampleCount(60)});
+  CHECK(asked(h) == std::vector<std::uint32_t>{0});
+}
+
+TEST_CASE("turns: an excluded client's records, capability and feedback are not heard of in the track") {
+  struct Listener final : aggregation::Sampler {
+    explicit Listener(std::vector<std::uint32_t>& to) : heard(to) {}
+    std::vector<aggregation::Selected> select(const aggregation::SelectionRequest& request) override {
+      for (const auto& candidate : request.candidates) heard.push_back(candidate.client.value());
+      return aggregation::UniformSampler().select(request);
+    }
+    void remember(const aggregation::Feedback& feedback) override {
+      heard.push_back(feedback.client.value());
+    }
+    void describe(ClientId client, const NodeRecord&) override { heard.push_back(client.value()); }
+    std::vector<std::uint32_t>& heard;
+  };
+  std::vector<std::vector<std::uint32_t>> heard(2);
+  std::size_t made = 0;
+  Harness h = disagreeing();
+  h.sampler = [&] { return std::make_unique<Listener>(heard.at(made++)); };
+  h.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) {
+    h.feed(RunEngine::Described{ClientId(client), {}});
+  }
+  for (const std::uint32_t client : {0U, 1U, 2U}) deliver(h, client, 1, 0);
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  h.feed(RunEngine::Described{ClientId(1), {}});
+  for (const std::uint32_t client : {0U, 2U}) deliver(h, client, 1, 1);
+  CHECK(std::count(heard[0].begin(), heard[0].end(), 1U) == 4);  // candidate, two records, feedback
+  CHECK(std::count(heard[1].begin(), heard[1].end(), 1U) == 0);
+  CHECK(std::count(heard[1].begin(), heard[1].end(), 2U) == 3);
 }
 
 TEST_CASE("turns: a track without anybody there has its turn, and its model stays") {

@@ -209,6 +209,28 @@ TEST_CASE("tracks: threads do not show, and dropouts neither stop a turn nor the
   CHECK(flaky.rounds.size() == 4);
 }
 
+TEST_CASE("tracks: models of tracks that have ended take no room") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  std::string list;
+  for (int round = 1; round <= 29; round += 2) {
+    const std::string when = std::to_string(round);
+    list += (list.empty() ? "" : ", ") +
+            disagreement("inbound", 0, 1, ", from_round = " + when + ", until_round = " + when);
+  }
+  SimulatedRun run(data.path(), disagreements(list) + Settings{"run.rounds=30"});
+  run.store = protocol::make_memory_chunk_store(6 * run.task->model().layout()->size_bytes());
+  const Outcome outcome = run.run();
+  CHECK(outcome.rounds.size() == 30);
+  CHECK(outcome.count("track.started") == 15);
+}
+
+TEST_CASE("tracks: thousands of rounds without anybody to train do not pile up") {
+  const Outcome outcome = simulate(Settings{"run.rounds=30000", "run.evaluate_every=30000",
+                                            "sampling.kind=poisson", "sampling.rate=1e-9"});
+  CHECK(outcome.rounds.size() == 30000);
+}
+
 TEST_CASE("participation: with everybody in every round it is even, with few it is not") {
   const Outcome all = simulate(kAll);
   CHECK(all.rounds.back().participation.gini == 0);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "aggregation/samplers/awpsp/correlation.h"
+#include "aggregation/samplers/awpsp/correlation_variants.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -202,6 +203,68 @@ TEST_CASE("aw_psp correlation: clusters are the connected components of flagged 
     }
   }
 }
+
+TEST_CASE("aw_psp correlation: all at once, risks and clusters are to the bit those of pair after pair") {
+  Rng rng(8);
+  for (int trial = 0; trial < 200; ++trial) {
+    auto traces = random_traces(1 + rng.below(60), rng);
+    if (trial % 4 == 0)
+      for (Trace& one : traces) one.latency = std::floor(one.latency / 16);  // many are equally near
+    const CorrelationOptions options{.threshold = 0.05 + 0.9 * rng.uniform(),
+                                     .neighbours = 1 + rng.below(trial % 2 == 0 ? 6 : 70),
+                                     .noise = trial % 3 == 0 ? 0.3 : 0.0,
+                                     .stream = Rng(9)};
+    const Correlations found = correlate(traces, options, true);
+    std::vector<std::size_t> name(traces.size());
+    for (std::size_t i = 0; i < name.size(); ++i) name[i] = i;
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+      double safe = 1;
+      for (const std::size_t j : neighbours_of(traces, i, options.neighbours)) {
+        const double score = pair_score(traces[i], traces[j], options);
+        if (traces[j].failed_now && (traces[i].down & 1) == 0) safe *= 1 - score;
+        if (score >= options.threshold)
+          std::replace(name.begin(), name.end(), std::size_t{name[i]}, std::size_t{name[j]});
+      }
+      CHECK(found.risk[i] == 1 - safe);
+    }
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+      // A cluster is called after the first of its members.
+      const auto first = std::find(name.begin(), name.end(), name[i]) - name.begin();
+      const bool alone = std::count(name.begin(), name.end(), name[i]) == 1;
+      CHECK(found.cluster[i] == (alone ? Correlations::kAlone : static_cast<std::uint32_t>(first)));
+    }
+  }
+}
+
+#if defined(__x86_64__)
+TEST_CASE("aw_psp correlation: bits counted by an instruction give the same bits as without it") {
+  if (!__builtin_cpu_supports("popcnt")) return;
+  struct Found {
+    std::vector<double> risk;
+    std::vector<std::uint32_t> parent;
+  };
+  Rng rng(10);
+  for (int trial = 0; trial < 100; ++trial) {
+    const auto traces = random_traces(2 + rng.below(200), rng);
+    std::vector<Place> places(traces.size());
+    const auto run = [&](const auto& walk_pairs) {
+      Found found{std::vector<double>(traces.size()), std::vector<std::uint32_t>(traces.size())};
+      walk_pairs({.traces = traces.data(),
+                  .count = traces.size(),
+                  .neighbours = std::min<std::size_t>(4, traces.size() - 1),
+                  .places = places.data(),
+                  .risk = found.risk.data(),
+                  .parent = found.parent.data()},
+                 0.35);
+      return found;
+    };
+    const Found counted = run(walk_pairs_popcnt);
+    const Found portable = run(walk_pairs_portable);
+    CHECK(counted.risk == portable.risk);
+    CHECK(counted.parent == portable.parent);
+  }
+}
+#endif
 
 TEST_CASE("aw_psp correlation: a higher threshold flags nobody that a lower one does not") {
   Rng rng(6);
