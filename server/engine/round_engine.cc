@@ -234,6 +234,11 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
   close_if_complete(context, effects);
 }
 
+Event RoundEngine::turn_event(Severity severity, const char* name) const {
+  Event result = event(severity, name, round_);
+  return track().description ? result.with("track", std::int64_t{track().id.value()}) : result;
+}
+
 // The weight of an update that does not come has its part in the mean, too.
 void RoundEngine::count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects) {
   tracks_.contributed(turn_, client);
@@ -277,8 +282,11 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       effects.push_back(
           Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason, track().id}});
   }
-  const bool short_of_answers = completed + count(TaskState::kUnsent) < rules_.clients_per_round;
-  effects.push_back(event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed", round_)
+  // A track has but its members.
+  const std::size_t expected =
+      track().description ? std::min(rules_.clients_per_round, wanted_) : rules_.clients_per_round;
+  const bool short_of_answers = completed + count(TaskState::kUnsent) < expected;
+  effects.push_back(turn_event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed")
                         .with("reason", reason)
                         .with("selected", number(tasks_.size()))
                         .with("completed", number(completed)));

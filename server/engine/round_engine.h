@@ -94,6 +94,8 @@ class RoundEngine final : public RunEngine {
   const aggregation::SamplerTraits& traits() const { return track().traits; }
   // What is in hand: the track's turn in the round.
   TaskId current() const { return {round_, track().id}; }
+  // An event of the turn in progress; says which, where there are several.
+  Event turn_event(Severity severity, const char* name) const;
   void count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects);
   std::vector<aggregation::Candidate> candidates(bool without_task) const;
   std::size_t count(TaskState state) const;

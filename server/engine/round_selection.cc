@@ -69,7 +69,7 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
                                                   .candidates = pool,
                                                   .count = wanted,
                                                   .rng = context.rng.fork("sample", round_.value())});
-  effects.push_back(event(Severity::kInfo, "round.started", round_)
+  effects.push_back(turn_event(Severity::kInfo, "round.started")
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));
   wanted_ = selected.size();

@@ -59,12 +59,14 @@ std::vector<const Lives::value_type*> largest(const Lives& lives) {
   return order;
 }
 
-std::string accuracy_chart(std::span<const RoundMetrics> rounds, const Lives& lives) {
+// One figure of the largest tracks, round by round.
+std::string chart_of(std::span<const RoundMetrics> rounds, const Lives& lives, const std::string& title,
+                     Unit unit, double TrackMetrics::*figure_of) {
   Chart chart;
-  chart.title = lives.size() > kLines ? "Test accuracy of the three tracks with the most owners"
-                                      : "Test accuracy of each track";
+  chart.title =
+      title + (lives.size() > kLines ? " of the three tracks with the most owners" : " of each track");
   chart.x_title = "round";
-  chart.y_unit = Unit::kPercent;
+  chart.y_unit = unit;
   for (const RoundMetrics& round : rounds) {
     chart.x.push_back(static_cast<double>(round.round));
     chart.rounds.push_back(round.round);
@@ -75,7 +77,7 @@ std::string accuracy_chart(std::span<const RoundMetrics> rounds, const Lives& li
     for (const RoundMetrics& round : rounds) {
       const auto track = std::ranges::find_if(
           round.tracks, [&](const TrackMetrics& metrics) { return metrics.track.exclude == life->first; });
-      series.y.push_back(track == round.tracks.end() ? kNotMeasured : track->test_accuracy);
+      series.y.push_back(track == round.tracks.end() ? kNotMeasured : (*track).*figure_of);
     }
     chart.series.push_back(std::move(series));
   }
@@ -90,7 +92,9 @@ std::string track_section(std::span<const RoundMetrics> rounds) {
   std::string out =
       "<h2>Tracks</h2><p>Where clients disagree about sharing a model, each group has one that those it "
       "excludes have no part in. Members train it, owners use it.</p><div class=\"charts\">\n" +
-      accuracy_chart(rounds, lives) + "</div>\n<div class=\"card scroll\"><table><thead><tr>";
+      chart_of(rounds, lives, "Test accuracy", Unit::kPercent, &TrackMetrics::test_accuracy) +
+      chart_of(rounds, lives, "Test loss", Unit::kNone, &TrackMetrics::test_loss) +
+      "</div>\n<div class=\"card scroll\"><table><thead><tr>";
   for (const char* name : {"track", "owners", "members", "rounds", "test accuracy", "test loss", "model"})
     out += "<th>" + std::string(name) + "</th>";
   out += "</tr></thead><tbody>\n";
