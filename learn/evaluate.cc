@@ -15,7 +15,9 @@ constexpr std::size_t kBlock = 100;  // samples evaluated at a time
 // Sums over one block; blocks are added up in order, so that threads cannot be seen in the result.
 struct BlockSums {
   double loss = 0;
-  std::vector<std::uint64_t> right;  // by class
+  std::vector<std::uint64_t> right;  // by class, as the rest
+  std::vector<double> losses;
+  std::vector<double> squares;  // of the losses
 };
 
 // What one thread needs for a block.
@@ -38,7 +40,8 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
   const auto logits = space.logits.span().first(count * classes);
   data.read_inputs(first, inputs);
   model.forward(parameters, inputs, logits, *space.workspace);
-  BlockSums sums{0, std::vector<std::uint64_t>(classes)};
+  BlockSums sums{0, std::vector<std::uint64_t>(classes), std::vector<double>(classes),
+                 std::vector<double>(classes)};
   for (std::size_t i = 0; i < count; ++i) {
     const auto row = logits.subspan(i * classes, classes);
     const std::size_t label = data.labels[first + i];
@@ -46,10 +49,35 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
     double total = 0;
     for (const float score : row)
       total += std::exp(static_cast<double>(score) - static_cast<double>(*largest));
-    sums.loss += std::log(total) - (static_cast<double>(row[label]) - static_cast<double>(*largest));
+    const double loss = std::log(total) - (static_cast<double>(row[label]) - static_cast<double>(*largest));
+    sums.loss += loss;
+    sums.losses[label] += loss;
+    sums.squares[label] += loss * loss;
     if (static_cast<std::size_t>(largest - row.begin()) == label) ++sums.right[label];
   }
   return sums;
+}
+
+// The spread of losses over classes and within them, from sums over each class's samples.
+void add_spread(std::span<const std::uint64_t> total, std::span<const double> losses,
+                std::span<const double> squares, Evaluation& result) {
+  double classes = 0;
+  double means = 0;
+  double squared_means = 0;
+  double within = 0;
+  for (std::size_t c = 0; c < total.size(); ++c) {
+    if (total[c] < 2) continue;
+    const auto n = static_cast<double>(total[c]);
+    const double mean = losses[c] / n;
+    classes += 1;
+    means += mean;
+    squared_means += mean * mean;
+    within += std::max(0.0, squares[c] - n * mean * mean) / (n - 1);
+  }
+  if (classes == 0) return;
+  means /= classes;
+  result.between_class_variance = std::max(0.0, squared_means / classes - means * means);
+  result.within_class_variance = within / classes;
 }
 
 }  // namespace
@@ -69,10 +97,17 @@ Evaluation evaluate(const Model& model, std::span<const float> parameters, const
   std::vector<std::uint64_t> right(model.classes());
   std::vector<std::uint64_t> total(model.classes());
   for (const std::uint8_t label : data.labels) ++total[label];
+  std::vector<double> losses(model.classes());
+  std::vector<double> squares(model.classes());
   for (const BlockSums& block : sums) {
     result.loss += block.loss;
-    for (std::size_t c = 0; c < right.size(); ++c) right[c] += block.right[c];
+    for (std::size_t c = 0; c < right.size(); ++c) {
+      right[c] += block.right[c];
+      losses[c] += block.losses[c];
+      squares[c] += block.squares[c];
+    }
   }
+  add_spread(total, losses, squares, result);
   std::uint64_t all_right = 0;
   for (std::size_t c = 0; c < right.size(); ++c) {
     all_right += right[c];

@@ -16,6 +16,10 @@ struct Evaluation {
   double loss = 0;                         // mean cross-entropy
   double accuracy = 0;                     // fraction right, ties to the lower class
   std::vector<double> per_class_accuracy;  // classes; 0 for a class without samples
+  // Over classes with at least two samples; 0 if there are none. The population variance of the classes' mean
+  // losses, and the mean of the variances (of the sample: n - 1) of the losses within each class.
+  double between_class_variance = 0;
+  double within_class_variance = 0;
 };
 
 // The same numbers whatever parallel.width() is.

@@ -113,8 +113,8 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn) {
   FEDGE_TRY_VOID(entry.model.close());
   entry.description = turn.description;
   entry.turn = turns_++;
-  std::vector<double> per_class_accuracy;
-  FEDGE_TRY(measured, measure(turn, entry.model, per_class_accuracy));
+  std::optional<learn::Evaluation> evaluation;
+  FEDGE_TRY(measured, measure(turn, entry.model, evaluation));
   metrics_.clients_selected += measured.clients_selected;
   metrics_.clients_completed += measured.clients_completed;
   if (entry.turn == 0) {
@@ -122,7 +122,11 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn) {
     metrics_.model_hash = measured.model_hash;
     metrics_.test_accuracy = measured.test_accuracy;
     metrics_.test_loss = measured.test_loss;
-    metrics_.per_class_accuracy = std::move(per_class_accuracy);
+    if (evaluation) {
+      metrics_.per_class_accuracy = std::move(evaluation->per_class_accuracy);
+      metrics_.between_class_variance = evaluation->between_class_variance;
+      metrics_.within_class_variance = evaluation->within_class_variance;
+    }
     metrics_.train_loss = measured.train_loss;
   }
   if (turn.description) metrics_.tracks.push_back(std::move(measured));
@@ -130,7 +134,7 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn) {
 }
 
 Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const TrackModel& model,
-                                       std::vector<double>& per_class_accuracy) const {
+                                       std::optional<learn::Evaluation>& evaluation) const {
   TrackMetrics metrics;
   if (turn.description) metrics.track = *turn.description;
   metrics.model_hash = to_hex(model.hash());
@@ -140,14 +144,26 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   const std::uint32_t round = turn.round.value();
   if (round % config_->evaluate_every != 0 && round != config_->rounds) return metrics;
   FEDGE_TRY(values, model.load());
-  learn::Evaluation evaluation = learn::evaluate(*model_, values.values(), *test_, *parallel_);
-  metrics.test_accuracy = evaluation.accuracy;
-  metrics.test_loss = evaluation.loss;
-  per_class_accuracy = std::move(evaluation.per_class_accuracy);
+  evaluation = learn::evaluate(*model_, values.values(), *test_, *parallel_);
+  metrics.test_accuracy = evaluation->accuracy;
+  metrics.test_loss = evaluation->loss;
   return metrics;
 }
 
+LabelFigures RunState::coverage() const {
+  if (!labels_of_) return {};
+  std::vector<std::uint64_t> counts(test_->classes, 0);
+  std::vector<std::uint64_t> tests(test_->classes, 0);
+  for (const ClientId client : contributors_) {
+    const std::vector<std::uint64_t> held = labels_of_(client);
+    for (std::size_t l = 0; l < counts.size(); ++l) counts[l] += held[l];
+  }
+  for (const std::uint8_t label : test_->labels) ++tests[label];
+  return label_figures(counts, metrics_.per_class_accuracy, tests);
+}
+
 RoundMetrics RunState::end_round(const Circumstances& circumstances) {
+  metrics_.labels = coverage();
   for (const ClientId client : std::exchange(contributors_, {})) participation_.add(client);
   turns_ = 0;
   RoundMetrics metrics = std::exchange(metrics_, {});

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "core/parallel.h"
 #include "core/result.h"
 #include "learn/dataset.h"
+#include "learn/evaluate.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
 #include "server/engine/run_engine.h"
@@ -53,6 +55,11 @@ class RunState {
   // Gives inspected updates to the track's aggregator, all that wait at once.
   Result<void> fold(TrackId track, std::span<const aggregation::Update> updates);
 
+  // Where it is known how many samples of each label a client trains on (a simulation): for the figures of
+  // coverage.
+  using LabelCounts = std::function<std::vector<std::uint64_t>(ClientId)>;
+  void know_labels(LabelCounts labels_of) { labels_of_ = std::move(labels_of); }
+
   // What a shell knows about a round that the engine does not.
   struct Circumstances {
     Bytes up;
@@ -79,8 +86,9 @@ class RunState {
         store_(&store),
         parallel_(&parallel),
         participation_(config.task.data.partition.clients) {}
+  // `evaluation` is filled if the round is one to be evaluated.
   Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const TrackModel& model,
-                               std::vector<double>& per_class_accuracy) const;
+                               std::optional<learn::Evaluation>& evaluation) const;
 
   std::shared_ptr<const RunConfig> config_;
   const learn::Model* model_;
@@ -88,11 +96,14 @@ class RunState {
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
+  LabelFigures coverage() const;
+
   // Of the round in progress: the figures of the turns that are over, and whose updates have come.
   RoundMetrics metrics_;
   std::size_t turns_ = 0;
   std::set<ClientId> contributors_;
   Participation participation_;
+  LabelCounts labels_of_;  // null if it is not known
 };
 
 }  // namespace fedge::server

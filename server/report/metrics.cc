@@ -127,6 +127,16 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.participation.jain = fields.real("participation_jain");
     metrics.participation.gap = fields.count("participation_gap");
   }
+  if (fields.has("between_class_variance")) {
+    metrics.between_class_variance = fields.real("between_class_variance");
+    metrics.within_class_variance = fields.real("within_class_variance");
+  }
+  if (fields.has("covered_labels")) {
+    metrics.labels.covered = fields.real("covered_labels");
+    metrics.labels.accuracy = fields.real("covered_accuracy");
+    metrics.labels.divergence = fields.real("label_divergence");
+    metrics.labels.variance = fields.real("label_variance");
+  }
   if (!fields.has("tracks")) return {};
   const ordered_json& tracks = object.at("tracks");
   if (!tracks.is_array() || tracks.size() > kMaxListed) return invalid("tracks is not a list");
@@ -160,6 +170,14 @@ std::string to_json(const RoundMetrics& metrics) {
   line["participation_gini"] = number(metrics.participation.gini);
   line["participation_jain"] = number(metrics.participation.jain);
   line["participation_gap"] = metrics.participation.gap;
+  line["between_class_variance"] = number(metrics.between_class_variance);
+  line["within_class_variance"] = number(metrics.within_class_variance);
+  if (!std::isnan(metrics.labels.covered)) {
+    line["covered_labels"] = number(metrics.labels.covered);
+    line["covered_accuracy"] = number(metrics.labels.accuracy);
+    line["label_divergence"] = number(metrics.labels.divergence);
+    line["label_variance"] = number(metrics.labels.variance);
+  }
   for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -15,6 +15,7 @@
 
 #include "core/result.h"
 #include "server/engine/track_description.h"
+#include "server/report/label_figures.h"
 #include "server/report/participation.h"
 
 namespace fedge::server {
@@ -43,10 +44,13 @@ struct RoundMetrics {
   double train_loss = kNotMeasured;        // of the clients that completed, by their samples
   std::uint64_t clients_selected = 0;
   std::uint64_t clients_completed = 0;
-  std::uint64_t bytes_up = 0;          // clients to server, in this round
-  std::uint64_t bytes_down = 0;        // server to clients, in this round
-  double virtual_seconds = 0;          // since the run began, on the clock that drove it
-  double wall_seconds = 0;             // since the run began, as one waits for it
+  std::uint64_t bytes_up = 0;                    // clients to server, in this round
+  std::uint64_t bytes_down = 0;                  // server to clients, in this round
+  double virtual_seconds = 0;                    // since the run began, on the clock that drove it
+  double wall_seconds = 0;                       // since the run began, as one waits for it
+  double between_class_variance = kNotMeasured;  // learn/evaluate.h
+  double within_class_variance = kNotMeasured;
+  LabelFigures labels;                 // of this round's contributors
   ParticipationFigures participation;  // from the first round to this one
   std::vector<TrackMetrics> tracks;    // empty in a run without disagreements
 };

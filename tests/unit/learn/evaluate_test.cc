@@ -89,6 +89,26 @@ TEST_CASE("evaluate: loss and accuracies of a case computed by hand") {
   CHECK(result.per_class_accuracy[1] == doctest::Approx(2.0 / 3.0));
 }
 
+TEST_CASE("evaluate: the spread of losses over and within classes, computed by hand") {
+  // Scores {0, s} have the loss ln(1 + e^s) for label 0 and ln(1 + e^-s) for label 1.
+  const auto loss = [](float score) { return std::log(1 + std::exp(static_cast<double>(score))); };
+  const Evaluation result = evaluate_scores({0, 0, 0, 1, 0, 2, 0, -1, 0, -3}, {0, 0, 0, 1, 1});
+  const double zero[] = {loss(0), loss(1), loss(2)};
+  const double one[] = {loss(1), loss(3)};
+  const double mean0 = (zero[0] + zero[1] + zero[2]) / 3;
+  const double mean1 = (one[0] + one[1]) / 2;
+  const double middle = (mean0 + mean1) / 2;
+  double within0 = 0;
+  for (const double value : zero) within0 += (value - mean0) * (value - mean0) / 2;
+  double within1 = 0;
+  for (const double value : one) within1 += (value - mean1) * (value - mean1);
+  CHECK(result.between_class_variance ==
+        doctest::Approx(((mean0 - middle) * (mean0 - middle) + (mean1 - middle) * (mean1 - middle)) / 2));
+  CHECK(result.within_class_variance == doctest::Approx((within0 + within1) / 2));
+  // A class with one sample has no spread, and is left out.
+  CHECK(evaluate_scores({0, 0, 0, 1}, {0, 1}).within_class_variance == 0);
+}
+
 TEST_CASE("evaluate: a tie goes to the lower class") {
   const std::vector<float> tie = {-1, 2, 2};
   CHECK(evaluate_scores(tie, {1}).accuracy == 1.0);

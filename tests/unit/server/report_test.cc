@@ -31,6 +31,9 @@ RoundMetrics one_round(std::uint64_t round) {
   metrics.virtual_seconds = 12.5 * static_cast<double>(round);
   metrics.wall_seconds = 0.25 * static_cast<double>(round);
   metrics.participation = {.gini = 0.25, .jain = 0.5, .gap = 2};
+  metrics.between_class_variance = 0.0625;
+  metrics.within_class_variance = 1.5;
+  metrics.labels = {.covered = 4, .divergence = 0.125, .variance = 9, .accuracy = 0.875};
   return metrics;
 }
 
@@ -39,7 +42,9 @@ const std::string kLine =
     R"(","test_accuracy":0.8125,"test_loss":0.5,"per_class_accuracy":[0.75,0.875],)"
     R"("train_loss":0.1,"clients_selected":12,"clients_completed":10,"bytes_up":7968400,)"
     R"("bytes_down":9562080,"virtual_seconds":37.5,"wall_seconds":0.75,)"
-    R"("participation_gini":0.25,"participation_jain":0.5,"participation_gap":2})";
+    R"("participation_gini":0.25,"participation_jain":0.5,"participation_gap":2,)"
+    R"("between_class_variance":0.0625,"within_class_variance":1.5,"covered_labels":4.0,"covered_accuracy":0.875,)"
+    R"("label_divergence":0.125,"label_variance":9.0})";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const auto at = text.find(from);
