@@ -105,18 +105,24 @@ ordered_json to_object(const TrackMetrics& metrics) {
   return object;
 }
 
-TrackMetrics read_track(Fields& fields) {
-  TrackMetrics metrics;
-  metrics.track.exclude = fields.texts("exclude");
-  metrics.track.owners = fields.texts("owners");
-  metrics.track.owner_count = fields.count("owner_count");
-  metrics.track.members = fields.count("members");
+// What a round says of its model and a track of its own.
+template <class Metrics>
+void read_model(Fields& fields, Metrics& metrics) {
   metrics.model_hash = fields.text("model_hash");
   metrics.test_accuracy = fields.real("test_accuracy");
   metrics.test_loss = fields.real("test_loss");
   metrics.train_loss = fields.real("train_loss");
   metrics.clients_selected = fields.count("clients_selected");
   metrics.clients_completed = fields.count("clients_completed");
+}
+
+TrackMetrics read_track(Fields& fields) {
+  TrackMetrics metrics;
+  metrics.track.exclude = fields.texts("exclude");
+  metrics.track.owners = fields.texts("owners");
+  metrics.track.owner_count = fields.count("owner_count");
+  metrics.track.members = fields.count("members");
+  read_model(fields, metrics);
   return metrics;
 }
 
@@ -199,13 +205,8 @@ Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& whe
   Fields fields(object);
   RoundMetrics metrics;
   metrics.round = fields.count("round");
-  metrics.model_hash = fields.text("model_hash");
-  metrics.test_accuracy = fields.real("test_accuracy");
-  metrics.test_loss = fields.real("test_loss");
+  read_model(fields, metrics);
   metrics.per_class_accuracy = fields.reals("per_class_accuracy");
-  metrics.train_loss = fields.real("train_loss");
-  metrics.clients_selected = fields.count("clients_selected");
-  metrics.clients_completed = fields.count("clients_completed");
   metrics.bytes_up = fields.count("bytes_up");
   metrics.bytes_down = fields.count("bytes_down");
   metrics.virtual_seconds = fields.real("virtual_seconds");

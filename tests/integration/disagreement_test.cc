@@ -7,7 +7,7 @@
 
 #include "core/platform/files.h"
 #include "server/policy_file.h"
-#include "tests/integration/federation.h"
+#include "tests/integration/hostile_peer.h"
 
 namespace fedge::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/integration/federation.h"
+#include "tests/integration/hostile_peer.h"
 
 #include <filesystem>
 #include <fstream>

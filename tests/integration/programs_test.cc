@@ -198,6 +198,31 @@ TEST_CASE("errors: devices that come and go are refused where processes are real
         "fedge-sim: simulation.availability needs --mode abstract: real processes do not come and go\n");
 }
 
+TEST_CASE("examples: every run file goes through, on a data set small enough for a test") {
+  const TemporaryDirectory data;
+  const TemporaryDirectory out;
+  test::write_tiny_dataset(data);
+  const std::string folder = FEDGE_SOURCE_DIR "/examples/";
+  const auto simulate = [&](const std::string& file, const std::string& smaller) {
+    const Outcome outcome =
+        run("fedge-sim run " + folder + file + " --set data.directory=" + data.path().string() + " --out " +
+            (out.path() / "out").string() + smaller);
+    CHECK_MESSAGE(outcome.code == 0, outcome.output);
+    const auto report = read_file(out.path() / "out" / "report.html", std::size_t{1} << 24);
+    REQUIRE(report);
+    return *report;
+  };
+  CHECK(simulate("tracks.toml", "").find("without utrecht") != std::string::npos);
+  simulate("aw-psp.toml",
+           " --set data.partition.clients=10 --set simulation.availability.groups=5 --set run.rounds=3"
+           " --set run.wait_for_clients=3 --set sampling.clients_per_round=2");
+  simulate("availability/run.toml",
+           " --set simulation.availability.file=" + folder + "availability/two_days.csv --set run.rounds=2");
+  const Outcome resolved = run("fedge tracks resolve " + folder + "tracks.toml --round 4");
+  CHECK(resolved.code == 0);
+  CHECK(resolved.output.starts_with("round 4: 4 tracks, 20 trainings by 6 clients\n"));
+}
+
 TEST_CASE("errors: missing data and a missing run file are named, with what to do") {
   const TemporaryDirectory directory;
   const Outcome data =

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/federation.h"
+#include "tests/integration/hostile_peer.h"
 
 namespace fedge::test {
 

@@ -155,3 +155,36 @@ TEST_CASE("tracks: a full disk is an error, not half a result") {
   CHECK(outcome.code == 1);
   CHECK(outcome.output == "fedge: cannot write the result: No space left on device\n");
 }
+
+TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordinator's run") {
+  const TemporaryDirectory data;
+  const std::string where = " --data-dir " + data.path().string();
+  const Outcome none = run("fedge tracks ls" + where);
+  CHECK(none.code == 1);
+  CHECK(none.output.find("a coordinator makes it when it begins a run of synchronous rounds") !=
+        std::string::npos);
+  // As a coordinator leaves it.
+  REQUIRE(
+      write_file_atomic(data.path() / "policy.toml",
+                        "# The disagreements of run 0000000000000001.\nclients = [\"a\", \"b\", \"c\"]\n"));
+  CHECK(run("fedge tracks add --kind inbound --clients a --against b,c --until 9" + where).output ==
+        "disagreement 1 holds from the next round on\n");
+  CHECK(run("fedge tracks add --kind full --clients c --from 4 --deep" + where).code == 0);
+  const Outcome unknown = run("fedge tracks add --kind inbound --clients a --against d" + where);
+  CHECK(unknown.code == 1);
+  CHECK(unknown.output.find("\"d\" is not a client") != std::string::npos);
+  const Outcome listed = run("fedge tracks ls" + where);
+  CHECK(listed.output.find(
+            "   1  inbound        a                         b,c                       1 to 9        "
+            "stays\n") != std::string::npos);
+  CHECK(listed.output.find(
+            "   2  full           c                         -                         4 to ever     "
+            "removed\n") != std::string::npos);
+  CHECK(run("fedge tracks lift 3" + where).code == 1);
+  CHECK(run("fedge tracks lift 1" + where).code == 0);
+  CHECK(run("fedge tracks ls" + where).output.find("inbound") == std::string::npos);
+  // The run that the file is of is still named.
+  const auto text = read_file(data.path() / "policy.toml", 10000);
+  REQUIRE(text);
+  CHECK(text->starts_with("# The disagreements of run 0000000000000001."));
+}

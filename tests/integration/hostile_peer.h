@@ -1,0 +1,122 @@
+// A peer of a federation that does whatever the test tells it to.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/handshake.h"
+#include "protocol/chunks/chunk_store.h"
+#include "tests/integration/federation.h"
+
+namespace fedge::test {
+
+// What a hostile peer sends as its update, honest or not.
+class VectorSource final : public protocol::ChunkSource {
+ public:
+  VectorSource(std::shared_ptr<const ParameterVector> vector, std::size_t chunk_size)
+      : vector_(std::move(vector)), chunk_size_(chunk_size) {}
+  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
+    std::memcpy(out.data(), vector_->bytes().data() + chunk * chunk_size_, out.size());
+    return {};
+  }
+
+ private:
+  std::shared_ptr<const ParameterVector> vector_;
+  std::size_t chunk_size_;
+};
+
+// A peer under the test's control: it joins like a client and then does whatever it is told to.
+class HostilePeer {
+ public:
+  explicit HostilePeer(Federation& federation) : federation_(federation), key_(SecretKey::generate()) {
+    auto made = protocol::make_tls_identity(key_);
+    REQUIRE(made);
+    identity_ = *made;
+  }
+
+  // Redeems this secret and connects as the client it made; `answer` holds the last that came back.
+  void join(const std::string& secret) {
+    greet(secret);
+    if (!*answer) return;
+    federation_.run_until([&] { return closed; });
+    greet("");
+  }
+  // Connects and says hello with this secret, or with none as a client that has joined before.
+  void greet(const std::string& secret) {
+    answer.reset();
+    closed = false;
+    protocol::connect(federation_.io, identity_, federation_.coordinator->address(),
+                      federation_.coordinator_key,
+                      [this, secret](Result<std::shared_ptr<protocol::Link>> connected) {
+                        REQUIRE(connected);
+                        link = *connected;
+                        client::greet(link, "hostile", secret, [this](Result<protocol::Welcome> welcome) {
+                          answer = std::move(welcome);
+                          if (*answer) listen();
+                        });
+                      });
+    federation_.run_until([&] { return answer.has_value(); });
+  }
+  void listen() {
+    link->set_callbacks({.on_message =
+                             [this](const protocol::Message& message) {
+                               if (const auto* run = std::get_if<protocol::RunDescription>(&message))
+                                 link->send(protocol::RunAnswer{run->run, true, SampleCount(4), {}, {}});
+                               if (const auto* request = std::get_if<protocol::TrainRequest>(&message))
+                                 task = *request;
+                               if (const auto* word = std::get_if<protocol::UpdateVerdict>(&message))
+                                 verdict = *word;
+                               if (const auto* word = std::get_if<protocol::Goodbye>(&message))
+                                 goodbye = *word;
+                               if (std::holds_alternative<protocol::RunEnded>(message)) ended = true;
+                             },
+                         .on_closed = [this](const Error&) { closed = true; }});
+  }
+  void wait_for_task(std::uint32_t round) {
+    federation_.run_until([&] { return task && task->round == RoundNumber(round); });
+  }
+
+  // An honest offer of these values for the task in hand.
+  protocol::UpdateOffer offer(const std::shared_ptr<ParameterVector>& update) const {
+    protocol::UpdateOffer result;
+    result.run = task->run;
+    result.round = task->round;
+    result.update =
+        protocol::make_manifest(task->model.layout, task->coverage, update->bytes(), task->model.chunk_size);
+    result.samples = SampleCount(4);
+    result.steps = 1;
+    result.train_loss = 1;
+    result.track = task->track;
+    return result;
+  }
+  void send_update(const protocol::UpdateOffer& offered, const std::shared_ptr<ParameterVector>& served) {
+    verdict.reset();
+    link->serve(offered.update, std::make_shared<VectorSource>(served, offered.update.chunk_size));
+    link->send(offered);
+    federation_.run_until([&] { return verdict.has_value(); });
+  }
+  std::shared_ptr<ParameterVector> zero_update() const {
+    auto layout = std::make_shared<ParameterLayout>();
+    layout->add("all", {task->coverage.count()});
+    return std::make_shared<ParameterVector>(layout);
+  }
+
+  std::optional<Result<protocol::Welcome>> answer;
+  std::shared_ptr<protocol::Link> link;
+  std::optional<protocol::TrainRequest> task;
+  std::optional<protocol::UpdateVerdict> verdict;
+  std::optional<protocol::Goodbye> goodbye;
+  bool closed = false;
+  bool ended = false;  // the run, as the coordinator says
+
+ private:
+  Federation& federation_;
+  SecretKey key_;
+  std::shared_ptr<protocol::TlsIdentity> identity_;
+};
+
+}  // namespace fedge::test
