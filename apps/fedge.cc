@@ -188,7 +188,7 @@ void add_policy_options(CLI::App& add, fedge::apps::PolicyOptions& policy) {
   add.add_option("--against", policy.against, "With whom")->delimiter(',');
   add.add_option("--from", policy.from_round, "First round [the next one]");
   add.add_option("--until", policy.until_round, "Last round [for ever]");
-  add.add_option("--withheld", policy.withheld, "partial_data: share of the samples kept out");
+  add.add_option("--withheld", policy.withheld, "partial_data: share of the samples kept out [0.5]");
   add.add_flag("--deep", policy.deep, "What they have contributed before is to be gone too");
 }
 

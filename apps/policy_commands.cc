@@ -7,11 +7,6 @@ namespace {
 
 constexpr const char* kWhere = "the command line";
 
-const char* name_of(aggregation::DisagreementKind kind) {
-  constexpr const char* kNames[] = {"full", "partial_data", "inbound", "outbound", "bidirectional"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 config::Value texts(const std::vector<std::string>& list) {
   config::Array array;
   for (const std::string& text : list) array.push_back({text, kWhere});
@@ -52,7 +47,8 @@ Result<std::string> add_disagreement(const PolicyOptions& options) {
   if (options.withheld) table.emplace("withheld", config::Value{*options.withheld, kWhere});
   if (options.deep) table.emplace("deep", config::Value{true, kWhere});
   FEDGE_TRY(place, server::PolicyFile(options.data_directory).add(table));
-  return "disagreement " + std::to_string(place) + " holds from the next round on\n";
+  return "disagreement " + std::to_string(place) +
+         " holds from the next round on, or from its own first round\n";
 }
 
 Result<std::string> lift_disagreement(const PolicyOptions& options) {
@@ -69,7 +65,7 @@ Result<std::string> list_disagreements(const PolicyOptions& options) {
                                (entry.until_round ? std::to_string(entry.until_round->value()) : "ever");
     const bool data = entry.kind == aggregation::DisagreementKind::kPartialData;
     const char* past = data ? "-" : entry.deep || policy.strict ? "removed" : "stays";
-    text += row(std::to_string(i + 1), {name_of(entry.kind), listed(policy, entry.clients),
+    text += row(std::to_string(i + 1), {aggregation::name_of(entry.kind), listed(policy, entry.clients),
                                         listed(policy, entry.against), rounds, past});
   }
   return text;

@@ -53,9 +53,6 @@ using TrackId = StrongId<struct TrackIdTag, std::uint32_t>;
 // Rounds count from 1; round 0 is the initial model.
 using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
 
-// A track's number within a run, counted; 0 is the track that excludes nobody.
-using TrackId = StrongId<struct TrackIdTag, std::uint32_t>;
-
 // A client's piece of work in a run: in this round, on the model of this track.
 struct TaskId {
   RoundNumber round;

@@ -66,10 +66,13 @@ Result<void> PolicyFile::remove() const {
 }
 
 Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
-  FEDGE_TRY(text, read_file(file_, kMaxFile));
-  if (text == seen_) return std::optional<aggregation::Policy>();
-  seen_ = text;
-  FEDGE_TRY(policy, parse(text, file_));
+  const auto text = read_file(file_, kMaxFile);
+  // What is wrong is said once, not each time that somebody looks.
+  const std::string& now = text ? *text : text.error().message;
+  if (now == seen_) return std::optional<aggregation::Policy>();
+  seen_ = now;
+  if (!text) return text.error();
+  FEDGE_TRY(policy, parse(*text, file_));
   if (policy.clients != known_.clients || policy.names != known_.names)
     return invalid(file_.string() + " speaks of other clients than the run");
   if (policy == known_) return std::optional<aggregation::Policy>();

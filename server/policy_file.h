@@ -1,6 +1,6 @@
 // PolicyFile: who disagrees with whom while a run goes on, in `policy.toml` of the coordinator's data
 // directory: the run file's [tracks] at first, then what an operator adds and lifts. The command-line tool
-// changes the file, under a lock and whole; the coordinator reads it at the end of each round. It belongs to
+// changes the file, under a lock and whole; the coordinator looks at it every second. It belongs to
 // one run: another run's is replaced, the same run's stays when the coordinator begins again.
 #pragma once
 

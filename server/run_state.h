@@ -1,7 +1,7 @@
 // RunState: everything about a run that is not a decision: its models, evaluation and metrics. The
 // coordinator and the simulator carry out RunEngine's effects on the same class. Externally synchronised.
 // Memory: that of a TrackModel whose round is open, then one model (4 bytes a parameter) while it is
-// evaluated, never both; besides, what the server optimizers remember, and 8 bytes a client for the figures
+// evaluated, never both; besides, what the server optimizers remember, and 4 bytes a client for the figures
 // of participation.
 #pragma once
 

@@ -264,6 +264,8 @@ std::string to_toml(const Policy& policy) {
   return config::canonical_toml(table);
 }
 
+const std::string& name_of(DisagreementKind kind) { return kKinds.at(static_cast<std::size_t>(kind)); }
+
 double withheld_share(const Policy& policy, ClientId client, RoundNumber round) {
   double share = 0;
   for (const Disagreement& each : policy.disagreements)

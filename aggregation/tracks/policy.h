@@ -42,6 +42,9 @@ enum class DisagreementKind : std::uint8_t {
   kBidirectional,  // both
 };
 
+// As a policy file has it: "inbound".
+const std::string& name_of(DisagreementKind kind);
+
 struct Disagreement {
   DisagreementKind kind = DisagreementKind::kFull;
   std::vector<ClientId> clients;  // ascending, each once, at least one

@@ -6,7 +6,8 @@
 // the ledger (aggregation/tracks/taint_ledger.h). One rule decides where a new track's model comes from: the
 // furthest trained model that the ledger permits, its owners' former one before others, else the initial
 // model. Rosendal and Oprescu, arXiv:2604.23386; docs/algorithms/tracks.md. Pure, deterministic. Cost of a
-// round: O(clients) without disagreements, else that of resolve() and O(members) more.
+// round: O(1) without disagreements, else that of resolve() and O(tracks * pattern) more; for each track that
+// begins and may not go on from its owners' former model, another O(tracks * pattern).
 #pragma once
 
 #include <cstdint>
@@ -55,8 +56,6 @@ class TrackBook {
   };
   // `make` is asked for the deciders of each track.
   TrackBook(aggregation::Policy policy, std::function<Deciders()> make, const Options& options);
-  TrackBook(aggregation::Policy policy, std::function<Deciders()> make)
-      : TrackBook(std::move(policy), std::move(make), Options{}) {}
 
   // From the next round on. A disagreement that was not there before begins with that round at the earliest,
   // unless it is deep.

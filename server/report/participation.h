@@ -1,4 +1,4 @@
-// Participation: in how many rounds each client has had a part, and how evenly. Two counts a client.
+// Participation: in how many rounds each client has had a part, and how evenly. A count a client.
 #pragma once
 
 #include <cstdint>

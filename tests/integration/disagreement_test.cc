@@ -161,7 +161,7 @@ TEST_CASE("a run that is stopped before a track has had its turn ends with that 
   CHECK(models[1].track->exclude == std::vector<std::string>{"3"});
 }
 
-TEST_CASE("what an operator has written down holds when the coordinator begins the same run again") {
+TEST_CASE("policy file: what an operator has written down for this run stays, another run's does not") {
   Federation federation(2, {});
   const auto directory = federation.directory.path() / "coordinator";
   const auto where = "the test";

@@ -28,7 +28,7 @@ TEST_CASE(
   federation.run_to_the_end();
   CHECK(federation.rounds.size() == 3);
   CHECK(federation.count("record.refused") == 1);
-  CHECK(federation.reported("client=2"));
+  CHECK(federation.reported("record.refused client=2"));
   // The noise that a client puts on its labels is the same when it begins again.
   CHECK(std::filesystem::exists(federation.state_of(0) / "runs" / std::to_string(federation.run.id.value()) /
                                 "published-labels"));

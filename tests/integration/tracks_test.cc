@@ -168,7 +168,7 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
       write_file_atomic(data.path() / "policy.toml",
                         "# The disagreements of run 0000000000000001.\nclients = [\"a\", \"b\", \"c\"]\n"));
   CHECK(run("fedge tracks add --kind inbound --clients a --against b,c --until 9" + where).output ==
-        "disagreement 1 holds from the next round on\n");
+        "disagreement 1 holds from the next round on, or from its own first round\n");
   CHECK(run("fedge tracks add --kind full --clients c --from 4 --deep" + where).code == 0);
   const Outcome unknown = run("fedge tracks add --kind inbound --clients a --against d" + where);
   CHECK(unknown.code == 1);
