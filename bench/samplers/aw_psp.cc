@@ -2,10 +2,12 @@
 // groups, on one thread, in processor time and as a ratio to uniform sampling of the same candidates: a whole
 // round's first selection (predictor, correlated failures, clusters, weights, probabilities and the draw),
 // with latencies as they were and with every latency new, which sorts them again.
+//   bench_aw_psp [name of the only row]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <string>
 #include <vector>
 
 #include "aggregation/samplers/awpsp/aw_psp.h"
@@ -82,7 +84,7 @@ void run(const Row& row, std::uint32_t clients) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   const std::vector<Row> rows = {
       {"aw_psp weighted", {}},
       {"aw_psp weighted, latencies new", {}, true},
@@ -96,6 +98,8 @@ int main() {
       "a client.\n\n",
       kSelected, kRounds - kWarmUp);
   std::printf("| sampler | known | ms | least | ratio | bytes |\n| --- | --- | --- | --- | --- | --- |\n");
+  const std::string only = argc > 1 ? argv[1] : "";
   for (const Row& row : rows)
-    for (const std::uint32_t clients : {10'000U, 100'000U, 1'000'000U}) run(row, clients);
+    if (only.empty() || only == row.name)
+      for (const std::uint32_t clients : {10'000U, 100'000U, 1'000'000U}) run(row, clients);
 }

@@ -155,7 +155,13 @@ void AwPspSampler::sort_by_latency() {
     for (const Keyed& item : from) to[start[item.key >> shift & (kDigits - 1)]++] = item;
     from.swap(to);
   }
-  for (std::size_t k = 0; k < from.size(); ++k) by_latency_[k] = from[k].client;
+  std::vector<float> latencies;
+  latencies.reserve(from.size());
+  for (std::size_t k = 0; k < from.size(); ++k) {
+    by_latency_[k] = from[k].client;
+    latencies.push_back(std::bit_cast<float>(from[k].key));
+  }
+  neighbourhood_ = find_neighbours(latencies, options_.correlation.neighbours);
   order_is_old_ = false;
 }
 
@@ -163,24 +169,23 @@ void AwPspSampler::find_correlations() {
   if (options_.risk == AwPspOptions::Risk::kNone && !options_.diversity) return;
   if (order_is_old_) sort_by_latency();
   if (by_latency_.empty()) return;
-  std::vector<Trace> traces;
-  traces.reserve(by_latency_.size());
   constexpr std::size_t kAhead = 32;  // neighbours in latency lie anywhere in memory
-  for (std::size_t k = 0; k < by_latency_.size(); ++k) {
-    if (k + kAhead < by_latency_.size()) __builtin_prefetch(&clients_[by_latency_[k + kAhead]]);
-    const Client& state = clients_[by_latency_[k]];
-    traces.push_back({state.past.down, state.past.failed, by_latency_[k], state.latency, state.past.rounds,
-                      failed_now(state.past)});
-  }
+  const std::size_t count = by_latency_.size();
+  const auto traces_from = [&](std::size_t first, std::span<Trace> traces) {
+    for (std::size_t k = first; k < first + traces.size(); ++k) {
+      if (k + kAhead < count) __builtin_prefetch(&clients_[by_latency_[k + kAhead]]);
+      const Availability& past = clients_[by_latency_[k]].past;
+      traces[k - first] = {past.down, past.failed, by_latency_[k], past.rounds, failed_now(past)};
+    }
+  };
   CorrelationOptions options = options_.correlation;
   options.stream = stream_;
-  const Correlations found = correlate(traces, options, options_.diversity);
+  const Correlations found = correlate(neighbourhood_, traces_from, options, options_.diversity);
   largest_cluster_ = found.largest;
   shared_.assign(clients_.size(), {});
-  for (std::size_t k = 0; k < traces.size(); ++k) {
-    if (k + kAhead < traces.size()) __builtin_prefetch(&shared_[by_latency_[k + kAhead]], 1);
-    shared_[by_latency_[k]] = {static_cast<float>(found.risk[k]),
-                               options_.diversity ? found.cluster[k] : Correlations::kAlone};
+  for (std::size_t k = 0; k < count; ++k) {
+    if (k + kAhead < count) __builtin_prefetch(&shared_[by_latency_[k + kAhead]], 1);
+    shared_[by_latency_[k]] = {found.risk[k], options_.diversity ? found.cluster[k] : Correlations::kAlone};
   }
 }
 
@@ -272,7 +277,8 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
 
 std::size_t AwPspSampler::state_bytes() const {
   return clients_.size() * sizeof(Client) + labels_.size() * sizeof(LabelSet) +
-         by_latency_.size() * sizeof(std::uint32_t) + shared_.size() * sizeof(Shared);
+         by_latency_.size() * sizeof(std::uint32_t) + neighbourhood_.before.size() +
+         shared_.size() * sizeof(Shared);
 }
 
 }  // namespace fedge::aggregation

@@ -18,7 +18,7 @@
 // mean over all known clients if A_i is what it stands for. So A_i must not know that i is there now, or
 // those who are seldom there would count too little. `arrival` is its second factor alone.
 //
-// Pure; single-threaded. 64 bytes a known client, 12 more with correlation and 16 with labels. A selection is
+// Pure; single-threaded. 64 bytes a known client, 13 more with correlation and 16 with labels. A selection is
 // O(known clients). Clients are numbers from 0 on; those from kMaxClients on do not take part.
 #pragma once
 
@@ -108,6 +108,7 @@ class AwPspSampler final : public Sampler {
   std::vector<Client> clients_;  // by number
   std::vector<LabelSet> labels_;
   std::vector<std::uint32_t> by_latency_;  // those who have said theirs
+  Neighbourhood neighbourhood_;            // among these
   bool order_is_old_ = false;
   std::vector<Shared> shared_;
   std::size_t largest_cluster_ = 0;

@@ -1,64 +1,183 @@
 #include "aggregation/samplers/awpsp/correlation.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
-#include "aggregation/samplers/awpsp/correlation_body.h"
+#include "aggregation/samplers/awpsp/pair_kernels.h"
 #include "core/check.h"
 
 namespace fedge::aggregation {
 namespace {
+
+// Of the rounds that both were known in: all, those with a down, with b down, with both down, with both
+// failed.
+struct Counts {
+  int n = 0;
+  int x = 0;
+  int y = 0;
+  int both_down = 0;
+  int both_failed = 0;
+
+  // n^2 times the covariance, and n^4 times the product of the variances. Being down correlates as being up.
+  int covariance() const { return n * both_down - x * y; }
+  int variances() const { return (n * x - x * x) * (n * y - y * y); }
+  double correlation() const {
+    return variances() == 0 ? 0.0 : covariance() / std::sqrt(static_cast<double>(variances()));
+  }
+  double co_failure() const { return n == 0 ? 0.0 : static_cast<double>(both_failed) / n; }
+  // max(c, f, 0). Who never failed together was never down together either: then neither is above 0.
+  double score() const {
+    return both_failed == 0 ? 0.0 : std::clamp(std::max(correlation(), co_failure()), 0.0, 1.0);
+  }
+};
+
+Counts count(const Trace& a, const Trace& b) {
+  const int n = std::min(a.rounds, b.rounds);
+  const std::uint64_t rounds = n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
+  return {n, std::popcount(a.down & rounds), std::popcount(b.down & rounds),
+          std::popcount(a.down & b.down & rounds), std::popcount(a.failed & b.failed & rounds)};
+}
 
 bool is_flipped(const Trace& a, const Trace& b, const CorrelationOptions& options) {
   const auto [first, second] = std::minmax(a.client, b.client);
   return options.stream->fork("flip", first, second).uniform() < options.noise;
 }
 
-struct NoisyPairs {
-  const Trace* traces;
-  const CorrelationOptions& options;
+// Trees of places that are joined, each below the first of its own.
+class Forest {
+ public:
+  explicit Forest(std::size_t places) : parent_(places) {}
 
-  double score(std::size_t i, std::size_t j) const { return pair_score(traces[i], traces[j], options); }
-  bool reaches(std::size_t i, std::size_t j) const { return score(i, j) >= options.threshold; }
+  void add(std::size_t place) { parent_[place] = static_cast<std::uint32_t>(place); }
+
+  // The smaller root stays one, so that names do not depend on the order of the pairs.
+  void join(std::size_t a, std::size_t b) {
+    if (parent_[a] == parent_[b]) return;
+    const std::uint32_t x = root_of(static_cast<std::uint32_t>(a));
+    const std::uint32_t y = root_of(static_cast<std::uint32_t>(b));
+    parent_[std::max(x, y)] = std::min(x, y);
+  }
+
+  // Fills in clusters and the size of the largest. Parents come before their children.
+  void name_clusters(Correlations& result) && {
+    std::vector<std::uint32_t> sizes(parent_.size());
+    std::uint32_t largest = 0;
+    for (std::uint32_t& up : parent_) {
+      up = parent_[up];
+      largest = std::max(largest, ++sizes[up]);
+    }
+    for (std::uint32_t& root : parent_) root = sizes[root] == 1 ? Correlations::kAlone : root;
+    result.largest = largest;
+    result.cluster = std::move(parent_);
+  }
+
+ private:
+  std::uint32_t root_of(std::uint32_t place) {
+    while (parent_[place] != place) place = parent_[place] = parent_[parent_[place]];
+    return place;
+  }
+
+  std::vector<std::uint32_t> parent_;
 };
 
-void walk_all(const PairWalk& walk, const CorrelationOptions& options) {
-  if (options.noise > 0) {
-    walk_pairs(walk, NoisyPairs{walk.traces, options});
-    return;
+// Goes through all places in blocks that the caches hold: each with as many places before and behind it as a
+// client has neighbours.
+class PairWalk {
+ public:
+  PairWalk(const Neighbourhood& neighbourhood, const CorrelationOptions& options)
+      : neighbourhood_(neighbourhood),
+        options_(options),
+        margin_(neighbourhood.neighbours),
+        places_(neighbourhood.before.size()),
+        traces_(std::min(places_, kBlock + 2 * margin_)),
+        scores_(traces_.size() * margin_),
+        safe_(traces_.size()),
+        downs_(traces_.size()) {
+    for (auto* part : {&down_, &failed_, &rounds_, &failed_now_, &before_, &links_})
+      part->resize(traces_.size());
   }
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("popcnt")) {
-    walk_pairs_popcnt(walk, options.threshold);
-    return;
-  }
-#endif
-  walk_pairs_portable(walk, options.threshold);
-}
 
-// Fills in clusters and the size of the largest. Parents come before their children.
-void name_clusters(std::vector<std::uint32_t> parent, Correlations& result) {
-  std::vector<std::uint32_t> sizes(parent.size());
-  for (std::uint32_t& up : parent) {
-    up = parent[up];
-    ++sizes[up];
+  template <class Visit>
+  void each_block(const TraceSource& source, const Visit& visit) {
+    for (std::size_t begin = 0; begin < places_; begin += kBlock) {
+      const std::size_t end = std::min(begin + kBlock, places_);
+      loaded_ = begin - std::min(begin, margin_);
+      count_ = std::min(end + margin_, places_) - loaded_;
+      source(loaded_, std::span(traces_).first(count_));
+      compare();
+      visit(begin, end);
+    }
   }
-  for (std::uint32_t& root : parent) {
-    result.largest = std::max<std::size_t>(result.largest, sizes[root]);
-    if (sizes[root] == 1) root = Correlations::kAlone;
-  }
-  result.cluster = std::move(parent);
-}
 
-// Neighbours that a client can have.
-std::size_t available(std::span<const Trace> traces, std::size_t neighbours) {
-  return std::min(neighbours, std::max<std::size_t>(traces.size(), 1) - 1);
-}
+  // 1 - product over the neighbours j of a client that have failed of (1 - rho_ij).
+  double risk(std::size_t place) const {
+    return (down_[place - loaded_] & 1) != 0 ? 0.0 : 1 - safe_[place - loaded_];
+  }
+
+  // Joins each of the block to those of the earlier ones that it is linked to.
+  void join_links(std::size_t begin, std::size_t end, Forest& forest) const {
+    std::uint64_t of_last_one = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      forest.add(i);
+      const std::uint64_t links = links_[i - loaded_];
+      // Who is linked to the last one is joined to those that this is linked to by that.
+      const std::uint64_t joined = (links & 1) != 0 ? of_last_one << 1 : 0;
+      for (std::uint64_t left = links & ~joined; left != 0; left &= left - 1)
+        forest.join(i, i - 1 - static_cast<std::size_t>(std::countr_zero(left)));
+      of_last_one = links;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 1024;
+
+  void compare() {
+    bool alike = options_.noise == 0;  // all can be compared by the kernel
+    for (std::size_t k = 0; k < count_; ++k) {
+      down_[k] = traces_[k].down;
+      failed_[k] = traces_[k].failed;
+      rounds_[k] = traces_[k].rounds;
+      failed_now_[k] = traces_[k].failed_now ? 1 : 0;
+      before_[k] = neighbourhood_.before[loaded_ + k];
+      alike = alike && rounds_[k] == rounds_[0];
+    }
+    const TraceArrays arrays{count_,         down_.data(),       failed_.data(),
+                             rounds_.data(), failed_now_.data(), before_.data()};
+    const PairScores result{margin_,       scores_.data(), options_.threshold,
+                            links_.data(), safe_.data(),   downs_.data()};
+    kernels_.score(arrays, result);
+    if (!alike) compare_the_unlike();
+    kernels_.judge(arrays, result);
+  }
+
+  void compare_the_unlike() {
+    for (std::size_t d = 1; d <= margin_; ++d)
+      for (std::size_t k = d; k < count_; ++k)
+        if (options_.noise > 0 || rounds_[k] != rounds_[k - d])
+          scores_[(d - 1) * count_ + k] = pair_score(traces_[k], traces_[k - d], options_);
+  }
+
+  const Neighbourhood& neighbourhood_;
+  const CorrelationOptions& options_;
+  PairKernels kernels_ = best_pair_kernels();
+  std::size_t margin_;
+  std::size_t places_;
+  std::size_t loaded_ = 0;  // the place of the first trace
+  std::size_t count_ = 0;   // traces
+  std::vector<Trace> traces_;
+  std::vector<std::uint64_t> down_;
+  std::vector<std::uint64_t> failed_;
+  std::vector<std::uint64_t> rounds_;
+  std::vector<std::uint64_t> failed_now_;
+  std::vector<std::uint64_t> before_;
+  std::vector<std::uint64_t> links_;
+  std::vector<double> scores_;
+  std::vector<double> safe_;
+  std::vector<double> downs_;
+};
 
 }  // namespace
-
-void walk_pairs_portable(const PairWalk& walk, double threshold) {
-  walk_pairs(walk, PlainPairs{walk, threshold});
-}
 
 double availability_correlation(const Trace& a, const Trace& b) { return count(a, b).correlation(); }
 
@@ -69,31 +188,42 @@ double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& opti
   return options.noise > 0 && is_flipped(a, b, options) ? 1 - score : score;
 }
 
-std::vector<std::size_t> neighbours_of(std::span<const Trace> traces, std::size_t place, std::size_t count) {
-  const std::size_t neighbours = available(traces, count);
-  const std::size_t begin =
-      window_begin({.traces = traces.data(), .count = traces.size(), .neighbours = neighbours}, place);
-  std::vector<std::size_t> result;
-  for (std::size_t j = begin; j <= begin + neighbours; ++j)
-    if (j != place) result.push_back(j);
-  return result;
+// Of the window that begins `count` places before a client's own, the first one is as often dropped as it is
+// farther away than the one behind the window then.
+Neighbourhood find_neighbours(std::span<const float> latencies, std::size_t count) {
+  FEDGE_CHECK(count <= kMaxNeighbours, "a link is a bit");
+  Neighbourhood found;
+  if (latencies.empty()) return found;
+  found.neighbours = std::min(count, latencies.size() - 1);
+  found.before.resize(latencies.size());
+  const std::size_t width = found.neighbours + 1;
+  const std::size_t end = latencies.size() - width;  // where the last window begins
+  for (std::size_t place = 0; place < latencies.size(); ++place) {
+    const double here{latencies[place]};
+    const auto is_farther = [&](std::size_t k) {
+      return here - double{latencies[k]} > double{latencies[k + width]} - here;
+    };
+    std::size_t begin = place - std::min(place, found.neighbours);
+    while (begin < std::min(place, end) && is_farther(begin)) ++begin;
+    found.before[place] = static_cast<std::uint8_t>(place - begin);
+  }
+  return found;
 }
 
-Correlations correlate(std::span<const Trace> traces, const CorrelationOptions& options, bool clusters) {
+Correlations correlate(const Neighbourhood& neighbourhood, const TraceSource& source,
+                       const CorrelationOptions& options, bool clusters) {
   FEDGE_CHECK(options.noise == 0 || options.stream, "noise needs a stream");
   FEDGE_CHECK(options.threshold > 0, "whoever has nothing in common is flagged with nobody");
+  const std::size_t places = neighbourhood.before.size();
   Correlations result;
-  result.risk.assign(traces.size(), 0.0);
-  std::vector<std::uint32_t> parent(clusters ? traces.size() : 0);
-  std::vector<Place> places(traces.size());
-  walk_all({.traces = traces.data(),
-            .count = traces.size(),
-            .neighbours = available(traces, options.neighbours),
-            .places = places.data(),
-            .risk = result.risk.data(),
-            .parent = clusters ? parent.data() : nullptr},
-           options);
-  if (clusters) name_clusters(std::move(parent), result);
+  result.risk.resize(places);
+  Forest forest(clusters ? places : 0);
+  PairWalk walk(neighbourhood, options);
+  walk.each_block(source, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) result.risk[i] = static_cast<float>(walk.risk(i));
+    if (clusters) walk.join_links(begin, end, forest);
+  });
+  if (clusters) std::move(forest).name_clusters(result);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -35,19 +36,25 @@ std::pair<Places, Places> split(std::span<const Unit> units, const Places& place
   return parts;
 }
 
-// Where no weight reaches 1, and that is the rule, one pass does it.
-std::vector<double> water_filled(std::span<const double> weights, std::size_t m) {
+// p in proportion to the weights, where none reaches 1, and that is the rule; false where one does.
+template <class Weight>
+bool fill_in_proportion(std::span<double> p, std::size_t m, const Weight& weight) {
   double sum = 0;
   double largest = 0;
-  for (const double weight : weights) {
-    sum += weight;
-    largest = std::max(largest, weight);
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    sum += weight(i);
+    largest = std::max(largest, weight(i));
   }
-  if (!(static_cast<double>(m) * largest < sum)) return capped_proportional(weights, m);
-  std::vector<double> p(weights.begin(), weights.end());
+  if (!(static_cast<double>(m) * largest < sum)) return false;
   const double tau = static_cast<double>(m) / sum;
-  for (double& value : p) value *= tau;
-  return p;
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = weight(i) * tau;
+  return true;
+}
+
+std::vector<double> water_filled(const std::vector<double>& weights, std::size_t m) {
+  std::vector<double> p(weights.size());
+  const bool filled = fill_in_proportion(p, m, [&](std::size_t i) { return weights[i]; });
+  return filled ? p : capped_proportional(weights, m);
 }
 
 void fill(std::span<const Unit> units, const Places& places, std::size_t m, std::span<double> p) {
@@ -149,15 +156,19 @@ void make_sums_whole(Walk& walk) {
     others.units += sums[b].units;
   }
   others.correction = correction(others.value, others.units);
-  for (std::size_t i = 0; i < walk.p.size(); ++i) {
+  std::int64_t left = 0;
+  for (const Sum& sum : sums) left += std::abs(sum.correction);
+  for (std::size_t i = 0; i < walk.p.size() && left > 0; ++i) {
     const std::uint32_t b = walk.block_of(i);
     Sum& sum = b != kNoBlock && sums[b].whole ? sums[b] : others;
     if (sum.correction < 0 && walk.p[i] > 1) {
       --walk.p[i];
       ++sum.correction;
+      --left;
     } else if (sum.correction > 0 && walk.p[i] > 0 && walk.p[i] < kOne) {
       ++walk.p[i];
       --sum.correction;
+      --left;
     }
   }
 }
@@ -294,13 +305,13 @@ int LabelSet::count_without(const LabelSet& covered) const {
 
 std::vector<double> inclusion_probabilities(std::span<const Unit> units, std::size_t m, bool guard) {
   std::vector<double> p(units.size(), 0.0);
-  const Places places = all_places(units);
-  fill(units, places, m, p);
+  if (!fill_in_proportion(std::span(p), m, [&](std::size_t i) { return units[i].weight; }))
+    fill(units, all_places(units), m, p);
   if (!guard || units.empty()) return p;
   const std::size_t limit = half_of(m);
   const std::uint32_t cluster = crowded(units, p, limit);
   if (cluster == kAlone) return p;
-  const auto [inside, outside] = split(units, places, cluster);
+  const auto [inside, outside] = split(units, all_places(units), cluster);
   const std::size_t share = std::max(limit, m - std::min(m, outside.size()));
   fill(units, inside, share, p);
   fill(units, outside, m - share, p);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "aggregation/samplers/awpsp/correlation.h"
-#include "aggregation/samplers/awpsp/correlation_variants.h"
+#include "aggregation/samplers/awpsp/pair_kernels.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -15,16 +17,42 @@ Trace trace(std::uint64_t down, std::uint8_t rounds) {
   return {.down = down, .failed = down, .rounds = rounds};
 }
 
+// Clients in the order of latency.
+struct Clients {
+  std::vector<Trace> traces;
+  std::vector<float> latencies;
+
+  std::size_t size() const { return traces.size(); }
+  Trace& operator[](std::size_t place) { return traces[place]; }
+  const Trace& operator[](std::size_t place) const { return traces[place]; }
+};
+
 // Traces of clients 0, 1, ... one millisecond apart.
-std::vector<Trace> in_a_row(std::vector<Trace> traces) {
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    traces[i].client = static_cast<std::uint32_t>(i);
-    traces[i].latency = static_cast<float>(i);
+Clients in_a_row(std::vector<Trace> traces) {
+  Clients clients{std::move(traces), {}};
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    clients[i].client = static_cast<std::uint32_t>(i);
+    clients.latencies.push_back(static_cast<float>(i));
   }
-  return traces;
+  return clients;
 }
 
-std::vector<Trace> random_traces(std::size_t count, Rng& rng) {
+Correlations correlated(const Clients& clients, const CorrelationOptions& options, bool clusters) {
+  const auto source = [&](std::size_t first, std::span<Trace> traces) {
+    std::copy_n(clients.traces.begin() + static_cast<std::ptrdiff_t>(first), traces.size(), traces.begin());
+  };
+  return correlate(find_neighbours(clients.latencies, options.neighbours), source, options, clusters);
+}
+
+std::vector<std::size_t> neighbours_of(const Clients& clients, std::size_t place, std::size_t count) {
+  const Neighbourhood found = find_neighbours(clients.latencies, count);
+  std::vector<std::size_t> places;
+  for (std::size_t j = place - found.before[place]; places.size() < found.neighbours; ++j)
+    if (j != place) places.push_back(j);
+  return places;
+}
+
+Clients random_clients(std::size_t count, Rng& rng) {
   std::vector<Trace> traces(count);
   const std::uint64_t shared = rng.next_u64() & rng.next_u64();
   for (Trace& one : traces) {
@@ -38,12 +66,11 @@ std::vector<Trace> random_traces(std::size_t count, Rng& rng) {
     one.failed &= known;
     one.failed_now = rng.below(2) == 0;
   }
-  traces = in_a_row(traces);
-  for (Trace& one : traces) one.latency = static_cast<float>(rng.below(2 * count));
-  std::sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) {
-    return a.latency != b.latency ? a.latency < b.latency : a.client < b.client;
-  });
-  return traces;
+  Clients clients = in_a_row(std::move(traces));
+  rng.shuffle(std::span(clients.traces));
+  for (float& latency : clients.latencies) latency = static_cast<float>(rng.below(2 * count));
+  std::sort(clients.latencies.begin(), clients.latencies.end());
+  return clients;
 }
 
 struct Scores {
@@ -77,24 +104,23 @@ double slow_score(const Trace& a, const Trace& b) {
   return std::max({scores.correlation, scores.co_failure, 0.0});
 }
 
-std::vector<std::size_t> slow_neighbours(const std::vector<Trace>& traces, std::size_t place,
-                                         std::size_t count) {
+std::vector<std::size_t> slow_neighbours(const Clients& clients, std::size_t place, std::size_t count) {
   std::vector<std::size_t> others;
-  for (std::size_t i = 0; i < traces.size(); ++i)
+  for (std::size_t i = 0; i < clients.size(); ++i)
     if (i != place) others.push_back(i);
   std::stable_sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) {
-    const float x = std::abs(traces[a].latency - traces[place].latency);
-    const float y = std::abs(traces[b].latency - traces[place].latency);
-    return x != y ? x < y : traces[a].latency < traces[b].latency;
+    const float x = std::abs(clients.latencies[a] - clients.latencies[place]);
+    const float y = std::abs(clients.latencies[b] - clients.latencies[place]);
+    return x != y ? x < y : clients.latencies[a] < clients.latencies[b];
   });
   others.resize(std::min(others.size(), count));
   return others;
 }
 
 // The latencies of the neighbours: where several are equally near, which of them are taken is our choice.
-std::multiset<float> latencies(const std::vector<Trace>& traces, const std::vector<std::size_t>& places) {
+std::multiset<float> latencies(const Clients& clients, const std::vector<std::size_t>& places) {
   std::multiset<float> result;
-  for (const std::size_t place : places) result.insert(traces[place].latency);
+  for (const std::size_t place : places) result.insert(clients.latencies[place]);
   return result;
 }
 
@@ -107,7 +133,7 @@ bool together(const Correlations& found, std::size_t i, std::size_t j) {
 TEST_CASE("aw_psp correlation: scores are the textbook's, over the rounds that both were known in") {
   Rng rng(1);
   for (int trial = 0; trial < 500; ++trial) {
-    const std::vector<Trace> pair = random_traces(2, rng);
+    const Clients pair = random_clients(2, rng);
     const Scores expected = slow_scores(pair[0], pair[1]);
     CHECK(availability_correlation(pair[0], pair[1]) == doctest::Approx(expected.correlation).epsilon(1e-9));
     CHECK(co_failure(pair[0], pair[1]) == doctest::Approx(expected.co_failure).epsilon(1e-9));
@@ -129,9 +155,9 @@ TEST_CASE("aw_psp correlation: a negative correlation counts as none, so that no
   const Trace b = trace(0b1010, 4);
   CHECK(availability_correlation(a, b) == -1.0);
   CHECK(pair_score(a, b, {}) == 0.0);
-  std::vector<Trace> traces = in_a_row({a, b});
+  Clients traces = in_a_row({a, b});
   traces[1].failed_now = true;
-  CHECK(correlate(traces, {}, false).risk == std::vector<double>{0.0, 0.0});
+  CHECK(correlated(traces, {}, false).risk == std::vector<float>{0.0F, 0.0F});
 }
 
 TEST_CASE("aw_psp correlation: the same comings and goings are a correlation of exactly 1") {
@@ -142,7 +168,7 @@ TEST_CASE("aw_psp correlation: the same comings and goings are a correlation of 
 TEST_CASE("aw_psp correlation: neighbours are the nearest in latency") {
   Rng rng(3);
   for (int trial = 0; trial < 50; ++trial) {
-    const auto traces = random_traces(1 + rng.below(12), rng);
+    const auto traces = random_clients(1 + rng.below(12), rng);
     for (std::size_t place = 0; place < traces.size(); ++place) {
       const auto found = neighbours_of(traces, place, 4);
       CHECK(found.size() == std::min<std::size_t>(4, traces.size() - 1));
@@ -155,21 +181,21 @@ TEST_CASE("aw_psp correlation: neighbours are the nearest in latency") {
 
 TEST_CASE("aw_psp correlation: risk is what is left of 1 over all neighbours that have failed") {
   // Client 1 between two that have failed: 1 with the left, 1/2 of the rounds failed with the right.
-  std::vector<Trace> three = in_a_row({trace(0b0110, 4), trace(0b0110, 4), trace(0b1111, 4)});
+  Clients three = in_a_row({trace(0b0110, 4), trace(0b0110, 4), trace(0b1111, 4)});
   three[2].failed_now = true;
-  CHECK(correlate(three, {.neighbours = 2}, false).risk[1] == doctest::Approx(0.5));
+  CHECK(correlated(three, {.neighbours = 2}, false).risk[1] == doctest::Approx(0.5));
   three[0].failed_now = true;
-  CHECK(correlate(three, {.neighbours = 2}, false).risk[1] == 1.0);
+  CHECK(correlated(three, {.neighbours = 2}, false).risk[1] == 1.0);
   Rng rng(4);
   for (int trial = 0; trial < 50; ++trial) {
-    const auto traces = random_traces(20, rng);
-    const auto risk = correlate(traces, {}, false).risk;
-    CHECK(risk == correlate(traces, {}, true).risk);
+    const auto traces = random_clients(20, rng);
+    const auto risk = correlated(traces, {}, false).risk;
+    CHECK(risk == correlated(traces, {}, true).risk);
     for (std::size_t i = 0; i < traces.size(); ++i) {
       double safe = 1;
       for (const std::size_t j : neighbours_of(traces, i, 4))
         if (traces[j].failed_now && (traces[i].down & 1) == 0) safe *= 1 - slow_score(traces[i], traces[j]);
-      CHECK(risk[i] == doctest::Approx(1 - safe).epsilon(1e-9));
+      CHECK(risk[i] == doctest::Approx(1 - safe).epsilon(1e-6));
       CHECK((risk[i] >= 0 && risk[i] <= 1));
     }
   }
@@ -178,8 +204,8 @@ TEST_CASE("aw_psp correlation: risk is what is left of 1 over all neighbours tha
 TEST_CASE("aw_psp correlation: clusters are the connected components of flagged pairs") {
   Rng rng(5);
   for (int trial = 0; trial < 50; ++trial) {
-    const auto traces = random_traces(24, rng);
-    const auto found = correlate(traces, {}, true);
+    const auto traces = random_clients(24, rng);
+    const auto found = correlated(traces, {}, true);
     // Labels spread along flagged pairs until nothing changes.
     std::vector<std::size_t> name(traces.size());
     for (std::size_t i = 0; i < name.size(); ++i) name[i] = i;
@@ -207,14 +233,14 @@ TEST_CASE("aw_psp correlation: clusters are the connected components of flagged 
 TEST_CASE("aw_psp correlation: all at once, risks and clusters are to the bit those of pair after pair") {
   Rng rng(8);
   for (int trial = 0; trial < 200; ++trial) {
-    auto traces = random_traces(1 + rng.below(60), rng);
+    auto traces = random_clients(1 + rng.below(60), rng);
     if (trial % 4 == 0)
-      for (Trace& one : traces) one.latency = std::floor(one.latency / 16);  // many are equally near
+      for (float& latency : traces.latencies) latency = std::floor(latency / 16);  // many are equally near
     const CorrelationOptions options{.threshold = 0.05 + 0.9 * rng.uniform(),
-                                     .neighbours = 1 + rng.below(trial % 2 == 0 ? 6 : 70),
+                                     .neighbours = 1 + rng.below(trial % 2 == 0 ? 6 : 64),
                                      .noise = trial % 3 == 0 ? 0.3 : 0.0,
                                      .stream = Rng(9)};
-    const Correlations found = correlate(traces, options, true);
+    const Correlations found = correlated(traces, options, true);
     std::vector<std::size_t> name(traces.size());
     for (std::size_t i = 0; i < name.size(); ++i) name[i] = i;
     for (std::size_t i = 0; i < traces.size(); ++i) {
@@ -225,7 +251,7 @@ TEST_CASE("aw_psp correlation: all at once, risks and clusters are to the bit th
         if (score >= options.threshold)
           std::replace(name.begin(), name.end(), std::size_t{name[i]}, std::size_t{name[j]});
       }
-      CHECK(found.risk[i] == 1 - safe);
+      CHECK(found.risk[i] == static_cast<float>(1 - safe));
     }
     for (std::size_t i = 0; i < traces.size(); ++i) {
       // A cluster is called after the first of its members.
@@ -236,32 +262,67 @@ TEST_CASE("aw_psp correlation: all at once, risks and clusters are to the bit th
   }
 }
 
+TEST_CASE(
+    "aw_psp correlation: of more clients than a block holds, each is compared with all its neighbours") {
+  Rng rng(11);
+  const Clients clients = random_clients(2500, rng);
+  const CorrelationOptions options{.neighbours = 6};
+  const Correlations found = correlated(clients, options, true);
+  std::vector<std::size_t> name(clients.size());
+  for (std::size_t i = 0; i < name.size(); ++i) name[i] = i;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    double safe = 1;
+    for (const std::size_t j : neighbours_of(clients, i, 6)) {
+      const double score = pair_score(clients[i], clients[j], options);
+      if (clients[j].failed_now && (clients[i].down & 1) == 0) safe *= 1 - score;
+      if (score >= options.threshold && name[i] != name[j])
+        std::replace(name.begin(), name.end(), std::size_t{name[i]}, std::size_t{name[j]});
+    }
+    CHECK(found.risk[i] == static_cast<float>(1 - safe));
+  }
+  for (std::size_t i = 1; i < clients.size(); ++i)
+    CHECK(together(found, i - 1, i) == (name[i - 1] == name[i]));
+}
+
 #if defined(__x86_64__)
-TEST_CASE("aw_psp correlation: bits counted by an instruction give the same bits as without it") {
-  if (!__builtin_cpu_supports("popcnt")) return;
+TEST_CASE("aw_psp correlation: kernels for newer processors give the same bits as those for all") {
+  if (best_pair_kernels().name != std::string_view("avx2")) return;
   struct Found {
-    std::vector<double> risk;
-    std::vector<std::uint32_t> parent;
+    std::vector<double> scores;
+    std::vector<std::uint64_t> links;
+    std::vector<double> safe;
   };
   Rng rng(10);
   for (int trial = 0; trial < 100; ++trial) {
-    const auto traces = random_traces(2 + rng.below(200), rng);
-    std::vector<Place> places(traces.size());
-    const auto run = [&](const auto& walk_pairs) {
-      Found found{std::vector<double>(traces.size()), std::vector<std::uint32_t>(traces.size())};
-      walk_pairs({.traces = traces.data(),
-                  .count = traces.size(),
-                  .neighbours = std::min<std::size_t>(4, traces.size() - 1),
-                  .places = places.data(),
-                  .risk = found.risk.data(),
-                  .parent = found.parent.data()},
-                 0.35);
+    const Clients clients = random_clients(2 + rng.below(200), rng);
+    const std::size_t distances = std::min<std::size_t>(1 + rng.below(8), clients.size() - 1);
+    const Neighbourhood neighbourhood = find_neighbours(clients.latencies, distances);
+    std::vector<std::uint64_t> down, failed, rounds, failed_now, before;
+    for (std::size_t k = 0; k < clients.size(); ++k) {
+      down.push_back(clients[k].down);
+      failed.push_back(clients[k].failed);
+      rounds.push_back(clients[k].rounds);
+      failed_now.push_back(clients[k].failed_now ? 1 : 0);
+      before.push_back(neighbourhood.before[k]);
+    }
+    const auto run = [&](const PairKernels& kernels) {
+      const std::size_t count = clients.size();
+      Found found{std::vector<double>(distances * count), std::vector<std::uint64_t>(count),
+                  std::vector<double>(count)};
+      std::vector<double> downs(count);
+      const TraceArrays traces{count,         down.data(),       failed.data(),
+                               rounds.data(), failed_now.data(), before.data()};
+      const PairScores result{distances,          found.scores.data(), 0.35,
+                              found.links.data(), found.safe.data(),   downs.data()};
+      kernels.score(traces, result);
+      kernels.judge(traces, result);
       return found;
     };
-    const Found counted = run(walk_pairs_popcnt);
-    const Found portable = run(walk_pairs_portable);
-    CHECK(counted.risk == portable.risk);
-    CHECK(counted.parent == portable.parent);
+    const Found newer = run(avx2_pair_kernels());
+    const Found portable = run(portable_pair_kernels());
+    CHECK(newer.scores == portable.scores);
+    CHECK(newer.links == portable.links);
+    CHECK(newer.safe == portable.safe);
   }
 }
 #endif
@@ -269,10 +330,10 @@ TEST_CASE("aw_psp correlation: bits counted by an instruction give the same bits
 TEST_CASE("aw_psp correlation: a higher threshold flags nobody that a lower one does not") {
   Rng rng(6);
   for (int trial = 0; trial < 20; ++trial) {
-    const auto traces = random_traces(40, rng);
-    Correlations before = correlate(traces, {.threshold = 0.05}, true);
+    const auto traces = random_clients(40, rng);
+    Correlations before = correlated(traces, {.threshold = 0.05}, true);
     for (const double threshold : {0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0}) {
-      const Correlations now = correlate(traces, {.threshold = threshold}, true);
+      const Correlations now = correlated(traces, {.threshold = threshold}, true);
       for (std::size_t i = 0; i < traces.size(); ++i) {
         CHECK_FALSE((now.cluster[i] != Correlations::kAlone && before.cluster[i] == Correlations::kAlone));
         for (std::size_t j = 0; j < i; ++j) CHECK_FALSE((together(now, i, j) && !together(before, i, j)));
@@ -285,7 +346,7 @@ TEST_CASE("aw_psp correlation: a higher threshold flags nobody that a lower one 
 TEST_CASE(
     "aw_psp correlation: noise turns the scores of its share of pairs round, the same ones every time") {
   Rng rng(7);
-  const auto traces = random_traces(100, rng);
+  const auto traces = random_clients(100, rng);
   const CorrelationOptions some{.noise = 0.4, .stream = Rng(9)};
   const CorrelationOptions all{.noise = 1.0, .stream = Rng(9)};
   int flipped = 0;

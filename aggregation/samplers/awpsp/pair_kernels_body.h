@@ -1,0 +1,110 @@
+// The kernels' code, compiled by each of pair_kernels_*.cc. Calls nothing of the standard library, so that no
+// inline function that was compiled for a newer processor becomes everybody's.
+#pragma once
+
+#include "aggregation/samplers/awpsp/pair_kernels.h"
+
+namespace fedge::aggregation {
+namespace {
+
+// Set bits, in operations that every instruction set has for several numbers at once.
+inline std::uint64_t ones(std::uint64_t x) {
+  x -= x >> 1 & 0x5555555555555555;
+  x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+  x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
+  x += x >> 8;
+  x += x >> 16;
+  x += x >> 32;
+  return x & 0x7f;
+}
+
+// Exact below 2^52: the number becomes the low bits of a mantissa.
+inline double as_double(std::uint64_t small) {
+  constexpr double kUnit = 0x1p52;
+  return __builtin_bit_cast(double, small | __builtin_bit_cast(std::uint64_t, kUnit)) - kUnit;
+}
+
+// max(c, f, 0), at most 1, as pair_score(). All sums and products are whole numbers below 2^24, hence exact.
+void score_row(const TraceArrays& traces, std::size_t distance, const double* downs, double* row) {
+  const std::size_t pairs = traces.count - distance;
+  const std::uint64_t* __restrict down = traces.down;
+  const std::uint64_t* __restrict failed = traces.failed;
+  const std::uint64_t* __restrict rounds = traces.rounds;
+  double* __restrict out = row + distance;
+  for (std::size_t k = 0; k < pairs; ++k) {
+    const double n = as_double(rounds[k]);
+    const double x = downs[k];
+    const double y = downs[k + distance];
+    const double both_down = as_double(ones(down[k] & down[k + distance]));
+    const double both_failed = as_double(ones(failed[k] & failed[k + distance]));
+    const double covariance = n * both_down - x * y;
+    const double variances = (n * x - x * x) * (n * y - y * y);
+    // Without rounds nobody has failed, and without variance nothing covaries: 0 / 1.
+    const double correlation = covariance / __builtin_sqrt(variances == 0 ? 1.0 : variances);
+    const double co_failure = both_failed / (n == 0 ? 1.0 : n);
+    const double larger = correlation > co_failure ? correlation : co_failure;
+    out[k] = larger > 1 ? 1.0 : larger;
+  }
+}
+
+void score(const TraceArrays& traces, const PairScores& result) {
+  const std::uint64_t* __restrict down = traces.down;
+  double* __restrict downs = result.downs;
+  for (std::size_t k = 0; k < traces.count; ++k) downs[k] = as_double(ones(down[k]));
+  for (std::size_t d = 0; d < result.distances; ++d) {
+    double* row = result.scores + d * traces.count;
+    const std::size_t distance = d + 1 < traces.count ? d + 1 : traces.count;
+    for (std::size_t k = 0; k < distance; ++k) row[k] = 0;
+    if (distance < traces.count) score_row(traces, distance, downs, row);
+  }
+}
+
+void find_links(const TraceArrays& traces, const PairScores& result) {
+  const std::size_t count = traces.count;
+  const std::size_t distances = result.distances < count ? result.distances : count - 1;
+  const double threshold = result.threshold;
+  for (std::size_t k = 0; k < count; ++k) result.links[k] = 0;
+  for (std::size_t d = 1; d <= distances; ++d) {
+    const std::uint64_t bit = std::uint64_t{1} << (d - 1);
+    const std::uint64_t last = result.distances - d;
+    const std::uint64_t* __restrict earlier = traces.before;
+    const std::uint64_t* __restrict before = traces.before + d;
+    const double* __restrict row = result.scores + (d - 1) * count + d;
+    std::uint64_t* __restrict links = result.links + d;
+    for (std::size_t k = 0; k < count - d; ++k) {
+      const std::uint64_t mine = before[k] >= d ? bit : 0;
+      const std::uint64_t others = earlier[k] <= last ? bit : 0;
+      const std::uint64_t reached = row[k] >= threshold ? bit : 0;
+      links[k] |= (mine | others) & reached;
+    }
+  }
+}
+
+// In the order of the neighbours' places, so that the product is the same as one after another.
+void judge(const TraceArrays& traces, const PairScores& result) {
+  find_links(traces, result);
+  const std::size_t count = traces.count;
+  const std::size_t distances = result.distances < count ? result.distances : count - 1;
+  const std::uint64_t* __restrict failed_now = traces.failed_now;
+  const std::uint64_t* __restrict before = traces.before;
+  double* __restrict safe = result.safe;
+  for (std::size_t k = 0; k < count; ++k) safe[k] = 1;
+  for (std::size_t d = distances; d > 0; --d) {
+    const double* __restrict row = result.scores + (d - 1) * count;
+    for (std::size_t k = d; k < count; ++k) {
+      const bool counts = (failed_now[k - d] != 0) & (before[k] >= d);
+      safe[k] *= counts ? 1 - row[k] : 1.0;
+    }
+  }
+  for (std::size_t d = 1; d <= distances; ++d) {
+    const double* __restrict row = result.scores + (d - 1) * count + d;
+    const std::uint64_t* __restrict later = failed_now + d;
+    for (std::size_t k = 0; k < count - d; ++k) {
+      const bool counts = (later[k] != 0) & (before[k] + d <= result.distances);
+      safe[k] *= counts ? 1 - row[k] : 1.0;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fedge::aggregation
