@@ -41,7 +41,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
     return;
   }
-  present_[arrived.client] = arrived;
+  present_.set(arrived.client, {arrived.samples, arrived.capability});
   const auto task = tasks_.find(arrived.client);
   const bool open = phase_ == Phase::kCollecting && refills() && tracks_.is_member(turn_, arrived.client);
   if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
@@ -302,8 +302,9 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
   tasks_.clear();
-  for (const auto& [client, arrived] : present_)
+  present_.each([&](ClientId client, const Roster::Entry&) {
     effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
+  });
   effects.push_back(Finished{reason});
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "server/engine/roster.h"
 #include "server/engine/run_engine.h"
 
 namespace fedge::server {
@@ -105,12 +106,12 @@ class RoundEngine final : public RunEngine {
   TrackBook tracks_;
   std::size_t turn_ = 0;  // whose turn it is in the round
   Phase phase_ = Phase::kWaiting;
-  RoundNumber round_;                          // the round in progress, or the last one
-  Time deadline_;                              // of the round in progress
-  std::size_t wanted_ = 0;                     // clients first asked in it
-  bool drawn_ = false;                         // it is decided who contributes
-  std::map<ClientId, ClientArrived> present_;  // and what each says about itself
-  std::map<ClientId, Task> tasks_;             // of the turn in progress
+  RoundNumber round_;       // the round in progress, or the last one
+  Time deadline_;           // of the round in progress
+  std::size_t wanted_ = 0;  // clients first asked in it
+  bool drawn_ = false;      // it is decided who contributes
+  Roster present_;
+  std::map<ClientId, Task> tasks_;  // of the turn in progress
   bool announced_waiting_ = false;
 };
 

@@ -13,18 +13,20 @@ namespace fedge::server {
 
 std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
   std::vector<aggregation::Candidate> result;
-  for (const auto& [client, arrived] : present_)
+  result.reserve(present_.size());
+  present_.each([&](ClientId client, const Roster::Entry& entry) {
     if (tracks_.is_member(turn_, client) && (!without_task || !tasks_.contains(client)))
-      result.push_back({client, std::min(arrived.samples, rules_.max_samples)});
+      result.push_back({client, std::min(entry.samples, rules_.max_samples)});
+  });
   return result;
 }
 
 void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kWaiting) return;
   const std::size_t needed = round_ == RoundNumber(0) ? rules_.first_round_clients : 0;
-  const std::set<ClientId> withdrawn = tracks_.withdrawn_in(next(round_));
-  const auto available = static_cast<std::size_t>(std::count_if(
-      present_.begin(), present_.end(), [&](const auto& entry) { return !withdrawn.contains(entry.first); }));
+  std::size_t available = present_.size();
+  for (const ClientId client : tracks_.withdrawn_in(next(round_)))
+    if (present_.find(client) != nullptr) --available;
   if (present_.size() < needed || available < rules_.min_available) {
     if (!announced_waiting_)
       effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
@@ -62,8 +64,9 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   const auto wanted = static_cast<std::size_t>(
       std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
   // In their order, not in that of their arrival: who came before a round has the same part in every mode.
-  for (const auto& [client, arrived] : present_)
-    if (tracks_.is_member(turn_, client)) deciders.planner->admit(client, arrived.capability);
+  present_.each([&](ClientId client, const Roster::Entry& entry) {
+    if (tracks_.is_member(turn_, client)) deciders.planner->admit(client, entry.capability);
+  });
   const auto pool = candidates(false);
   const auto selected = deciders.sampler->select({.round = round_,
                                                   .candidates = pool,
@@ -100,13 +103,14 @@ void RoundEngine::weigh(std::span<const aggregation::Selected> selected) {
 
 RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
   Task& task = tasks_[client] = Task{};
-  const ClientArrived& arrived = present_.at(client);
+  const Roster::Entry* entry = present_.find(client);
+  FEDGE_CHECK(entry != nullptr, "who is selected is there");
   const double share = tracks_.data_share(client);
-  task.samples = std::min(arrived.samples, rules_.max_samples);
+  task.samples = std::min(entry->samples, rules_.max_samples);
   if (share < 1)
     task.samples =
         SampleCount(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(task.samples.value()))));
-  track().deciders.planner->admit(client, arrived.capability);
+  track().deciders.planner->admit(client, entry->capability);
   task.coverage = track().deciders.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
   return task;
