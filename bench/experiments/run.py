@@ -8,6 +8,7 @@ Runs that are there already (same settings, finished) are not repeated, so that 
 can be taken up again. Standard library alone.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import statistics
@@ -41,7 +42,7 @@ def run(options, experiment, parts, seed):
     if not (finished and os.path.exists(stamp) and open(stamp, encoding="utf-8").read() == wanted):
         os.makedirs(out, exist_ok=True)
         command = [os.path.join(options.programs, "fedge-sim"), "run", os.path.join(HERE, experiment["run_file"]),
-                   "--out", out, "--log-level", "error"]
+                   "--out", out, "--log-level", "error", "--threads", str(max(1, os.cpu_count() // options.jobs))]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -57,6 +58,11 @@ def final(rounds):
     """Mean accuracy of the last three evaluated rounds: one round alone swings by points under label skew."""
     values = [r["test_accuracy"] for r in rounds if r.get("test_accuracy") is not None]
     return statistics.fmean(values[-3:])
+
+
+def settled(rounds, key="test_accuracy"):
+    """The mean over the last ten rounds that have the figure: who is there changes from round to round."""
+    return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-10:])
 
 
 def megabytes(rounds):
@@ -119,6 +125,13 @@ COLUMNS = {
     "updates": ("updates to {target} %", lambda runs, e: spread(
         [updates_to(r, e["target"] / 100) for r in runs], 1, 0)),
     "ratio": ("of float32's upload, %", lambda runs, e: spread([100 * megabytes(r) / e["whole"] for r in runs], 1, 1)),
+    "settled": ("accuracy, %", lambda runs, _: spread([settled(r) for r in runs], 100)),
+    "covered": ("on covered labels, %", lambda runs, _: spread([settled(r, "covered_accuracy") for r in runs], 100)),
+    "labels": ("covered labels of 10", lambda runs, _: spread(
+        [statistics.fmean(x["covered_labels"] for x in r if x.get("covered_labels") is not None) for r in runs])),
+    "gini": ("participation Gini", lambda runs, _: spread([r[-1]["participation_gini"] for r in runs], 1, 3)),
+    "interclass": ("variance between classes", lambda runs, _: spread(
+        [settled(r, "between_class_variance") for r in runs], 1, 3)),
     "uploads": ("uploads a round", lambda runs, _: spread(
         [statistics.fmean(x["clients_completed"] for x in r) for r in runs], 1, 1)),
 }
@@ -128,21 +141,28 @@ def print_row(cells):
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def print_list(options, experiment):
-    """A row for each run, a column for each figure."""
+def runs_of(options, experiment, parts):
+    """One cell's runs, a seed each, so many at a time."""
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        return list(pool.map(lambda seed: run(options, experiment, parts, seed), range(1, options.seeds + 1)))
+
+
+def print_lists(options, experiment):
+    """A row for each run, a column for each figure; in each table, if there are several."""
     columns = experiment["columns"]
-    seeds = range(1, options.seeds + 1)
-    print_row(["run"] + [COLUMNS[c][0].format(**experiment) for c in columns])
-    print_row(["---"] * (len(columns) + 1))
-    for row in experiment["rows"]:
-        runs = [run(options, experiment, [row], seed) for seed in seeds]
-        experiment.setdefault("whole", statistics.fmean(megabytes(r) for r in runs))
-        print_row([row["name"]] + [COLUMNS[c][1](runs, experiment) for c in columns])
+    for table in experiment.get("tables", [None]):
+        if table:
+            print(f"\n{table['name']}:\n")
+        print_row(["run"] + [COLUMNS[c][0].format(**experiment) for c in columns])
+        print_row(["---"] * (len(columns) + 1))
+        for row in experiment["rows"]:
+            runs = runs_of(options, experiment, [table, row] if table else [row])
+            experiment.setdefault("whole", statistics.fmean(megabytes(r) for r in runs))
+            print_row([row["name"]] + [COLUMNS[c][1](runs, experiment) for c in columns])
 
 
 def print_grid(options, experiment):
     """For each table, a row and a column for each setting, one figure in each cell."""
-    seeds = range(1, options.seeds + 1)
     title, figure = COLUMNS[experiment["cell"]]
     for table in experiment["tables"]:
         print(f"\n{table['name']}: {title}\n")
@@ -150,7 +170,7 @@ def print_grid(options, experiment):
         print_row(["---"] * (len(experiment["across"]) + 1))
         for row in experiment["rows"]:
             print_row([row["name"]] + [
-                figure([run(options, experiment, [table, row, column], seed) for seed in seeds], experiment)
+                figure(runs_of(options, experiment, [table, row, column]), experiment)
                 for column in experiment["across"]])
 
 
@@ -160,10 +180,11 @@ def main():
     parser.add_argument("--programs", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--out", required=True, help="directory for the runs' outputs")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the processors")
     parser.add_argument("--quick", action="store_true", help="three rounds each: does it run at all?")
     options = parser.parse_args()
     experiment = load(options.experiment)
-    (print_grid if "across" in experiment else print_list)(options, experiment)
+    (print_grid if "across" in experiment else print_lists)(options, experiment)
 
 
 main()

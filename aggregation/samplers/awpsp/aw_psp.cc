@@ -136,30 +136,32 @@ void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candi
 void AwPspSampler::sort_by_latency() {
   constexpr std::uint32_t kDigitBits = 11;
   constexpr std::uint32_t kDigits = 1U << kDigitBits;
-  by_latency_.clear();
-  for (std::uint32_t i = 0; i < clients_.size(); ++i)
-    if (clients_[i].latency >= 0) by_latency_.push_back(i);
+  constexpr std::size_t kPasses = 3;
   struct Keyed {
     std::uint32_t key;
     std::uint32_t client;
+    std::uint32_t digit(std::size_t pass) const { return key >> pass * kDigitBits & (kDigits - 1); }
   };
-  std::vector<Keyed> from(by_latency_.size());
-  std::vector<Keyed> to(by_latency_.size());
-  for (std::size_t k = 0; k < from.size(); ++k)
-    from[k] = {std::bit_cast<std::uint32_t>(clients_[by_latency_[k]].latency + 0.0F), by_latency_[k]};
-  for (std::uint32_t shift = 0; shift < 32; shift += kDigitBits) {
-    std::array<std::uint32_t, kDigits> start{};
-    for (const Keyed& item : from) ++start[item.key >> shift & (kDigits - 1)];
+  std::vector<Keyed> from;
+  from.reserve(clients_.size());
+  std::array<std::array<std::uint32_t, kDigits>, kPasses> starts{};
+  for (std::uint32_t i = 0; i < clients_.size(); ++i) {
+    if (clients_[i].latency < 0) continue;
+    from.push_back({std::bit_cast<std::uint32_t>(clients_[i].latency + 0.0F), i});
+    for (std::size_t pass = 0; pass < kPasses; ++pass) ++starts[pass][from.back().digit(pass)];
+  }
+  std::vector<Keyed> to(from.size());
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
     std::uint32_t sum = 0;
-    for (std::uint32_t& digit : start) digit = std::exchange(sum, sum + digit);
-    for (const Keyed& item : from) to[start[item.key >> shift & (kDigits - 1)]++] = item;
+    for (std::uint32_t& start : starts[pass]) start = std::exchange(sum, sum + start);
+    for (const Keyed& item : from) to[starts[pass][item.digit(pass)]++] = item;
     from.swap(to);
   }
-  std::vector<float> latencies;
-  latencies.reserve(from.size());
+  by_latency_.resize(from.size());
+  std::vector<float> latencies(from.size());
   for (std::size_t k = 0; k < from.size(); ++k) {
     by_latency_[k] = from[k].client;
-    latencies.push_back(std::bit_cast<float>(from[k].key));
+    latencies[k] = std::bit_cast<float>(from[k].key);
   }
   neighbourhood_ = find_neighbours(latencies, options_.correlation.neighbours);
   order_is_old_ = false;

@@ -188,8 +188,9 @@ double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& opti
   return options.noise > 0 && is_flipped(a, b, options) ? 1 - score : score;
 }
 
-// Of the window that begins `count` places before a client's own, the first one is as often dropped as it is
-// farther away than the one behind the window then.
+// The window begins `count` places before the client's own, and one later for each of those that is farther
+// away than the one behind the window then. These are the first ones, so that they can be counted without a
+// branch.
 Neighbourhood find_neighbours(std::span<const float> latencies, std::size_t count) {
   FEDGE_CHECK(count <= kMaxNeighbours, "a link is a bit");
   Neighbourhood found;
@@ -203,9 +204,10 @@ Neighbourhood find_neighbours(std::span<const float> latencies, std::size_t coun
     const auto is_farther = [&](std::size_t k) {
       return here - double{latencies[k]} > double{latencies[k + width]} - here;
     };
-    std::size_t begin = place - std::min(place, found.neighbours);
-    while (begin < std::min(place, end) && is_farther(begin)) ++begin;
-    found.before[place] = static_cast<std::uint8_t>(place - begin);
+    const std::size_t first = place - std::min(place, found.neighbours);
+    std::size_t before = place - first;
+    for (std::size_t k = first; k < std::min(place, end); ++k) before -= is_farther(k) ? std::size_t{1} : 0;
+    found.before[place] = static_cast<std::uint8_t>(before);
   }
   return found;
 }
