@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "server/engine/offer_check.h"
 
@@ -28,15 +29,11 @@ std::optional<Time> BufferedEngine::next_deadline() const {
   if (filling()) earliest = fill_by_;
   for (const auto& [client, task] : tasks_)
     if (!earliest || task.deadline < *earliest) earliest = task.deadline;
-  for (const auto& [client, member] : members_)
-    if (member.present && member.resting && (!earliest || *member.resting < *earliest))
-      earliest = member.resting;
+  for (const ClientId client : resting_) {
+    const Member& member = members_.at(client);
+    if (member.present && (!earliest || *member.resting < *earliest)) earliest = member.resting;
+  }
   return earliest;
-}
-
-std::size_t BufferedEngine::present() const {
-  return static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(),
-                                                [](const auto& member) { return member.second.present; }));
 }
 
 void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context,
@@ -47,6 +44,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
   }
   Member& member = members_[arrived.client];
   catch_up(member);
+  present_ += member.present ? 0 : 1;
   member.present = true;
   member.samples = arrived.samples;
   member.capability = arrived.capability;
@@ -55,7 +53,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
 
 void BufferedEngine::on(const ClientLeft& left, const StepContext& context, std::vector<Effect>& effects) {
   const auto member = members_.find(left.client);
-  if (member != members_.end()) member->second.present = false;
+  if (member != members_.end() && std::exchange(member->second.present, false)) --present_;
   if (const auto task = tasks_.find(left.client); task != tasks_.end())
     end_task(task, "connection lost", effects);
   assign(context, effects);
@@ -73,14 +71,17 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
         Send{late->first, protocol::CancelTask{rules_.run, late->second.number, "deadline", {}}});
     end_task(late, "deadline", effects);
   }
-  for (auto& [client, member] : members_)
-    if (member.resting && context.now >= *member.resting) {
-      catch_up(member);
-      member.resting.reset();
-    }
+  for (auto next = resting_.begin(); next != resting_.end();) {
+    const auto resting = next++;
+    Member& member = members_.at(*resting);
+    if (context.now < *member.resting) continue;
+    catch_up(member);
+    member.resting.reset();
+    resting_.erase(resting);
+  }
   if (filling() && context.now >= fill_by_) {
     // As a round ends at its deadline with those who answered; nobody connected is no reason to count on.
-    if (buffered_ > 0 || present() > 0)
+    if (buffered_ > 0 || present_ > 0)
       close("deadline", effects);
     else
       fill_by_ = context.now + rules_.deadline;
@@ -90,7 +91,7 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
 
 void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kWaiting) {
-    if (present() < std::max(rules_.first_round_clients, rules_.min_available)) return;
+    if (present_ < std::max(rules_.first_round_clients, rules_.min_available)) return;
     phase_ = Phase::kRunning;
     fill_by_ = context.now + rules_.deadline;
     // In their order, not in that of their arrival.
@@ -169,6 +170,7 @@ void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, s
 // The client's next task may fail the same way, and at once.
 void BufferedEngine::rest(ClientId client, const StepContext& context) {
   members_.at(client).resting = context.now + rules_.deadline;
+  resting_.insert(client);
 }
 
 void BufferedEngine::refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,

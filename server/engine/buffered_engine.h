@@ -81,7 +81,6 @@ class BufferedEngine final : public RunEngine {
   // Moves the model by what is in the buffer.
   void close(const std::string& reason, std::vector<Effect>& effects);
   void finish(const std::string& reason, std::vector<Effect>& effects);
-  std::size_t present() const;
   bool filling() const { return phase_ == Phase::kRunning && !all_moves_made() && committed_ == moves_; }
   bool all_moves_made() const { return moves_ >= rules_.rounds; }
   std::uint32_t staleness(const Task& task) const { return moves_ - task.model; }
@@ -91,7 +90,9 @@ class BufferedEngine final : public RunEngine {
   aggregation::Barrier barrier_;
   Deciders deciders_;
   Phase phase_ = Phase::kWaiting;
-  std::map<ClientId, Member> members_;  // everybody seen so far
+  std::map<ClientId, Member> members_;  // everybody seen so far; of them
+  std::size_t present_ = 0;             // so many are there
+  std::set<ClientId> resting_;          // and these have a rest
   Tasks tasks_;
   std::uint64_t assigned_ = 0;         // tasks so far
   std::uint64_t ended_ = 0;            // tasks that are no more
