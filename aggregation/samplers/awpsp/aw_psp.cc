@@ -79,6 +79,7 @@ void AwPspSampler::remember(const Feedback& feedback) {
   if (feedback.client.value() >= clients_.size()) return;
   Client& state = clients_[feedback.client.value()];
   observe_task(state.past, feedback.delivered, options_.predictor);
+  if (feedback.delivered && !labels_.empty()) delivered_ |= labels_[feedback.client.value()];
   if (!feedback.delivered || !(feedback.loss_rms >= 0)) return;
   const double utility = static_cast<double>(feedback.samples.value()) * feedback.loss_rms;
   state.utility = static_cast<float>(std::min<double>(utility, kMaxUtility));
@@ -102,8 +103,8 @@ void AwPspSampler::observe(std::uint32_t client, bool there) {
 void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candidates) {
   if (!stream_) stream_ = request.rng;
   round_ = request.round;
-  covered_before_ = covered_;
-  covered_ = {};
+  delivered_before_ = std::exchange(delivered_, {});
+  chosen_.clear();
   samples_ = 0;
   double utilities = 0;
   double useful = 0;
@@ -195,7 +196,7 @@ double AwPspSampler::weighted_score(std::uint32_t client) const {
   const Client& state = clients_[client];
   double score = power(std::max(double{state.past.chance}, options_.epsilon), options_.a) *
                  power(1 + freshness(round_, state.last_selected), options_.b);
-  if (!labels_.empty()) score *= power(1 + labels_[client].count_without(covered_before_), options_.c);
+  if (!labels_.empty()) score *= power(1 + labels_[client].count_without(delivered_before_), options_.c);
   if (options_.d > 0 && state.utility > 0)
     score *= power(std::clamp(double{state.utility} / mean_utility_, 1 / kUtilityRange, kUtilityRange),
                    options_.d);
@@ -248,7 +249,14 @@ std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<c
     fresh.push_back(freshness(round_, clients_[candidate.client.value()].last_selected));
     if (!labels_.empty()) labels.push_back(labels_[candidate.client.value()]);
   }
-  return most_covering_units({units, labels, fresh, m, guard});
+  return most_covering_units({units, labels, fresh, m, guard, covered()});
+}
+
+LabelSet AwPspSampler::covered() const {
+  LabelSet covered = delivered_;
+  for (const std::uint32_t client : chosen_)
+    if (clients_[client].past.asked) covered |= labels_[client];
+  return covered;
 }
 
 std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
@@ -271,7 +279,7 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
           std::min(1 / (choice.inclusion * double{state.past.chance}), options_.max_coefficient);
     state.last_selected = request.round;
     state.past.asked = 1;
-    if (!labels_.empty()) covered_ |= labels_[client.value()];
+    if (!labels_.empty()) chosen_.push_back(client.value());
     chosen.push_back(choice);
   }
   return chosen;

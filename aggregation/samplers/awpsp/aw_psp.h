@@ -98,6 +98,8 @@ class AwPspSampler final : public Sampler {
   void sort_by_latency();
   std::vector<Unit> units_of(Candidates candidates) const;
   double weighted_score(std::uint32_t client) const;
+  // By this round's deliveries and by those who may still deliver.
+  LabelSet covered() const;
   // The places of the chosen candidates, and the inclusion probability of every candidate.
   std::vector<std::size_t> choose(Candidates candidates, std::span<const Unit> units,
                                   const SelectionRequest& request, std::vector<double>& p) const;
@@ -114,8 +116,11 @@ class AwPspSampler final : public Sampler {
   std::size_t largest_cluster_ = 0;
   double samples_ = 0;       // of all known clients
   double mean_utility_ = 0;  // of those who have one
-  LabelSet covered_;         // by those selected in this round, and
-  LabelSet covered_before_;  // in the one before
+  // Where labels are known: who was selected in this round, and what those cover that have delivered in it
+  // and in the one before.
+  std::vector<std::uint32_t> chosen_;
+  LabelSet delivered_;
+  LabelSet delivered_before_;
 };
 
 SamplerFactory read_aw_psp(config::Reader& section);

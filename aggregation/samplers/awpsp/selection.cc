@@ -354,7 +354,7 @@ std::vector<std::size_t> most_covering_units(const CoverageRequest& request) {
   Places left = all_places(units);
   Places chosen;
   Counts counts;
-  LabelSet covered;
+  LabelSet covered = request.covered;
   const auto fresher = [&](std::uint32_t a, std::uint32_t b) {
     if ((units[a].weight > 0) != (units[b].weight > 0)) return units[a].weight > 0;
     if (request.freshness[a] != request.freshness[b]) return request.freshness[a] > request.freshness[b];

@@ -55,7 +55,7 @@ std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng);
 // O(N + m log m).
 std::vector<std::size_t> best_units(std::span<const Unit> units, std::size_t m, bool guard);
 
-// The authors' large mode: m times the one with the most labels that nobody chosen before it has, of those
+// The authors' large mode: m times the one with the most labels that are not covered by then, of those
 // the one that was not selected for longest (`freshness`), of those the last. Weights only say who is in
 // which tier. O(N) for each choice that adds labels, and for all others together.
 struct CoverageRequest {
@@ -64,6 +64,7 @@ struct CoverageRequest {
   std::span<const double> freshness;
   std::size_t m = 0;
   bool guard = false;
+  LabelSet covered = {};  // before the first choice
 };
 std::vector<std::size_t> most_covering_units(const CoverageRequest& request);
 

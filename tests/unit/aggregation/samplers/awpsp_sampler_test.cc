@@ -432,7 +432,7 @@ TEST_CASE(
     sampler.describe(ClientId(0), {.labels = {50, 50, 0, 0}});
     sampler.describe(ClientId(1), {.labels = {50, 50, 0, 0}});
     sampler.describe(ClientId(2), {.labels = {2, -3, 40, 60}});
-    select(sampler, 1, {0}, 1);
+    finish(sampler, select(sampler, 1, {0}, 1), 1);
     // The last round had labels 0 and 1. Client 2 adds two, its count of 2 being noise in a histogram.
     const double lacking = labels == Labels::kNone ? 1.0 : 3.0;
     for (const auto& [client, choice] : stated(sampler, 2, {1, 2}, 1))
@@ -448,6 +448,37 @@ TEST_CASE(
     for (const auto& [client, choice] : stated(sampler, 1, {1, 2}, 1))
       CHECK(choice.inclusion == doctest::Approx((client == 2 ? 1.0 + held : 1.0) / (2.0 + held)));
   }
+}
+
+TEST_CASE("aw_psp: labels of clients that did not deliver are as good as missing in the next round") {
+  AwPspOptions options = plain_psp();
+  options.c = 1;
+  options.labels = Labels::kSets;
+  AwPspSampler sampler(options);
+  sampler.describe(ClientId(0), {.labels = {1, 0}});
+  sampler.describe(ClientId(1), {.labels = {1, 0}});
+  sampler.describe(ClientId(2), {.labels = {0, 1}});
+  finish(sampler, select(sampler, 1, {0}, 1), 1, false);
+  for (const auto& [client, choice] : stated(sampler, 2, {1, 2}, 1)) CHECK(choice.inclusion == 0.5);
+}
+
+TEST_CASE("aw_psp: who takes a failed client's place brings the labels that the others lack") {
+  AwPspSampler sampler(AwPspOptions{.selector = Selector::kGreedyCoverage, .labels = Labels::kSets});
+  for (const unsigned client : {0U, 3U, 4U}) sampler.describe(ClientId(client), {.labels = {1, 1, 0, 0}});
+  for (const unsigned client : {1U, 2U}) sampler.describe(ClientId(client), {.labels = {0, 0, 1, 1}});
+  const auto chosen = select(sampler, 1, everybody(5), 2);
+  REQUIRE(holds(chosen, 4));
+  REQUIRE(holds(chosen, 2));
+  AwPspSampler delivered = sampler;
+  // Client 2 fails, while 4 is at work, or has delivered.
+  for (AwPspSampler* one : {&sampler, &delivered}) {
+    if (one == &delivered) one->remember({.client = ClientId(4), .round = RoundNumber(1), .delivered = true});
+    one->remember({.client = ClientId(2), .round = RoundNumber(1), .delivered = false});
+    CHECK(holds(select(*one, 1, {0, 1, 3}, 1), 1));
+  }
+  // If 4 fails too, labels 0 and 1 are as rare, and the last of those who hold any is chosen.
+  sampler.remember({.client = ClientId(4), .round = RoundNumber(1), .delivered = false});
+  CHECK(holds(select(sampler, 1, {0, 3}, 1), 3));
 }
 
 TEST_CASE("aw_psp: with risk hard, who shares the failures of a failed neighbour waits") {
