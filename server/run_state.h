@@ -56,7 +56,7 @@ class RunState {
   Result<void> fold(TrackId track, std::span<const aggregation::Update> updates);
 
   // Where it is known how many samples of each label a client trains on (a simulation): for the figures of
-  // coverage.
+  // coverage. Asked at the end of a round about those whose updates have come.
   using LabelCounts = std::function<std::vector<std::uint64_t>(ClientId)>;
   void know_labels(LabelCounts labels_of) { labels_of_ = std::move(labels_of); }
 
