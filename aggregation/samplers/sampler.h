@@ -39,7 +39,6 @@ struct SelectionRequest {
 struct Selected {
   ClientId client;
   double inclusion = 1;  // probability with which a choice among these candidates holds it, in (0, 1]
-  double arrival = 1;    // probability, as the sampler believes, that its update comes then, in (0, 1]
   // What its update is multiplied by in the sum that moves the model; such coefficients add up to about 1.
   // 0: as the aggregator weighs it.
   double coefficient = 0;

@@ -257,7 +257,7 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
   for (const std::size_t place : places) {
     const ClientId client = candidates[place].client;
     Client& state = clients_[client.value()];
-    Selected choice{client, p[place], arrival_chance(state.past, options_.predictor)};
+    Selected choice{client, p[place]};
     if (options_.inverse_probability && samples_ > 0)
       choice.coefficient =
           state.samples / samples_ *

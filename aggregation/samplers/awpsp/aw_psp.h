@@ -16,7 +16,7 @@
 // begins AND delivers if asked. With candidates C and a draw S of them, E sum_{i in S, delivered} (n_i / n)
 // U_i / (p_i A_i) = sum_i (n_i / n) U_i P(i in C) P(delivers | in S) / A_i, since p_i is given C: that is the
 // mean over all known clients if A_i is what it stands for. So A_i must not know that i is there now, or
-// those who are seldom there would count too little. `arrival` is its second factor alone.
+// those who are seldom there would count too little.
 //
 // Pure; single-threaded. 64 bytes a known client, 12 more with correlation and 16 with labels. A selection is
 // O(known clients). Clients are numbers from 0 on; those from kMaxClients on do not take part.
