@@ -15,6 +15,7 @@
 #include "core/node_record.h"
 #include "core/rng.h"
 #include "core/time.h"
+#include "protocol/status_spec.h"
 
 namespace fedge::aggregation {
 
@@ -72,6 +73,8 @@ struct SamplerTraits {
   bool substitutes = true;
   // Whether it gives coefficients: the aggregator must be a mean.
   bool weighs = false;
+  // What it goes by of the labels in clients' records.
+  protocol::LabelReport labels = protocol::LabelReport::kNone;
 };
 
 // How a selected client's task ended.

@@ -57,7 +57,7 @@ double freshness(RoundNumber now, RoundNumber last) {
 void AwPspSampler::grow(std::size_t clients) {
   if (clients <= clients_.size()) return;
   clients_.resize(clients);
-  if (options_.labels != AwPspOptions::Labels::kNone) labels_.resize(clients);
+  if (options_.labels != protocol::LabelReport::kNone) labels_.resize(clients);
 }
 
 void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
@@ -72,7 +72,7 @@ void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
   }
   if (!labels_.empty())
     labels_[client.value()] =
-        read_labels(record.labels, options_.labels == AwPspOptions::Labels::kDpHistogram);
+        read_labels(record.labels, options_.labels == protocol::LabelReport::kDpHistogram);
 }
 
 void AwPspSampler::remember(const Feedback& feedback) {

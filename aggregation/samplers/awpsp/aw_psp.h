@@ -36,7 +36,6 @@ namespace fedge::aggregation {
 struct AwPspOptions {
   enum class Selector { kWeighted, kGreedy, kGreedyCoverage };
   enum class Risk { kSoft, kHard, kNone };
-  enum class Labels { kNone, kSets, kDpHistogram };
   Selector selector = Selector::kWeighted;
   // w = max(A, epsilon)^a (1 + F)^b (1 + cov)^c util^d (1 - rho)
   double a = 1;
@@ -49,7 +48,7 @@ struct AwPspOptions {
   Risk risk = Risk::kSoft;
   CorrelationOptions correlation;
   bool diversity = true;
-  Labels labels = Labels::kNone;
+  protocol::LabelReport labels = protocol::LabelReport::kNone;
   int probation = 3;  // rounds after a failure in which the greedy selectors pass over a client
   bool inverse_probability = false;
   double max_coefficient = 10;  // c_max
@@ -65,7 +64,9 @@ class AwPspSampler final : public Sampler {
   explicit AwPspSampler(const AwPspOptions& options) : options_(options) {}
 
   SamplerTraits traits() const override {
-    return {.substitutes = !options_.inverse_probability, .weighs = options_.inverse_probability};
+    return {.substitutes = !options_.inverse_probability,
+            .weighs = options_.inverse_probability,
+            .labels = options_.labels};
   }
   // The first call with a round's number takes its candidates for those who are there; later ones (for
   // substitutes) do not.

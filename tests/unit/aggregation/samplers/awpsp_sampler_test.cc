@@ -16,7 +16,7 @@ namespace {
 
 using Selector = AwPspOptions::Selector;
 using Risk = AwPspOptions::Risk;
-using Labels = AwPspOptions::Labels;
+using Labels = protocol::LabelReport;
 
 constexpr double kNever = std::numeric_limits<double>::quiet_NaN();
 
