@@ -8,25 +8,15 @@
 #include "dht/node_record.h"
 
 namespace fedge::server {
-namespace {
-
-struct FirstBytes {
-  std::size_t operator()(const dht::Key& key) const noexcept {
-    std::size_t value = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i) value = value << 8 | key[i];
-    return value;
-  }
-};
-
-}  // namespace
 
 Result<NodeDirectory> NodeDirectory::open(std::size_t clients, Duration lifetime, OnRecord on_record) {
   const std::size_t most = std::max<std::size_t>(clients, 1);
   NodeDirectory nodes(std::make_unique<dht::MemoryDirectory>(dht::MemoryDirectoryOptions{
+  const std::size_t bytes = most * protocol::kMaxRecordBytes;
                           .max_records = most, .max_bytes = most * dht::kMaxValueBytes, .max_watched = most}),
                       lifetime);
   std::vector<dht::Key> keys;
-  auto owners = std::make_shared<std::unordered_map<dht::Key, ClientId, FirstBytes>>();
+  auto owners = std::make_shared<std::unordered_map<dht::Key, ClientId, dht::KeyHash>>();
   for (std::uint32_t client = 0; client < clients; ++client) {
     keys.push_back(dht::node_key(ClientId(client)));
     owners->emplace(keys.back(), ClientId(client));

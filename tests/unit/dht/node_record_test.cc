@@ -76,7 +76,7 @@ TEST_CASE("node record: any valid record comes back as it was") {
   }
   const auto most = encode_node_record({.labels = std::vector<double>(kMaxLabels, 1.0)});
   REQUIRE(most);
-  CHECK(most->size() <= kMaxValueBytes);
+  CHECK(most->size() <= protocol::kMaxRecordBytes);
 }
 
 TEST_CASE("node record: what no record may hold is refused, with the field") {
