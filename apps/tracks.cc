@@ -8,6 +8,7 @@
 
 #include "aggregation/tracks/resolution.h"
 #include "apps/common.h"
+#include "core/json_text.h"
 #include "learn/spec.h"
 
 namespace fedge::apps {
@@ -80,16 +81,6 @@ class Names {
   std::vector<std::string> names_;
   std::vector<std::uint32_t> rank_;  // by client: its name's place among all names
 };
-
-// A policy's names hold no control characters, so nothing else needs an escape.
-std::string json_text(const std::string& name) {
-  std::string text = "\"";
-  for (const char c : name) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
-  }
-  return text + '"';
-}
 
 std::string json_list(const Names& names, std::span<const ClientId> clients) {
   std::string text = "[";

@@ -18,15 +18,15 @@ double laplace(Rng& rng) {
 std::vector<double> published_labels(const learn::Task& task, ClientId client,
                                      const protocol::StatusSpec& spec, Rng noise) {
   if (spec.labels == protocol::LabelReport::kNone) return {};
-  std::vector<double> counts(task.data().classes, 0);
-  for (const std::uint32_t sample : task.samples_of(client)) ++counts[task.data().labels[sample]];
-  for (double& count : counts) {
+  const std::vector<std::uint64_t> counts = task.label_counts(client);
+  std::vector<double> labels(counts.begin(), counts.end());
+  for (double& count : labels) {
     if (spec.labels == protocol::LabelReport::kSets)
       count = count > 0 ? 1 : 0;
     else
       count += laplace(noise) / spec.epsilon;
   }
-  return counts;
+  return labels;
 }
 
 }  // namespace fedge::client

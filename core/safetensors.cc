@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json_text.h"
 #include "core/platform/files.h"
 
 namespace fedge {
@@ -23,10 +24,6 @@ constexpr std::size_t kMaxDimensions = 64;
 
 Error corrupt(const std::string& name, const std::string& what) {
   return {ErrorCode::kCorrupt, name + ": " + what};
-}
-
-std::string json_text(const std::string& text) {
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 // For messages: a hostile name may have megabytes.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,12 +16,20 @@
 #include "core/crypto/sha256.h"
 #include "core/result.h"
 #include "core/time.h"
+#include "protocol/limits.h"
 
 namespace fedge::dht {
 
 using Key = Digest;
 
-inline constexpr std::size_t kMaxValueBytes = 4096;
+// Of tables in memory. Keys are hashes already: which of their bytes are taken is as good as any.
+struct KeyHash {
+  std::size_t operator()(const Key& key) const noexcept {
+    std::size_t hash = 0;
+    std::memcpy(&hash, key.data(), sizeof hash);
+    return hash;
+  }
+};
 
 struct Record {
   Key key{};
@@ -63,8 +72,8 @@ class Directory {
   using OnChange = std::function<void(const Change&)>;
 
   virtual ~Directory() = default;
-  // kInvalid: a value of more than kMaxValueBytes. kStale: there is a later record or the same one, or it
-  // has expired. kResource: the directory is full.
+  // kInvalid: a value of more than protocol::kMaxRecordBytes. kStale: there is a later record or the same
+  // one, or it has expired. kResource: the directory is full.
   virtual Result<void> publish(Record record) = 0;
   // Calls `found` once, with nothing if there is no record; possibly before lookup() returns.
   virtual void lookup(const Key& key, Found found) = 0;

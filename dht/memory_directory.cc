@@ -1,7 +1,6 @@
 #include "dht/memory_directory.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 namespace fedge::dht {
@@ -40,12 +39,6 @@ struct MemoryDirectory::Watches {
   }
 };
 
-std::size_t MemoryDirectory::KeyHash::operator()(const Key& key) const noexcept {
-  std::size_t hash = 0;
-  std::memcpy(&hash, key.data(), sizeof hash);
-  return hash;
-}
-
 MemoryDirectory::MemoryDirectory(const MemoryDirectoryOptions& options)
     : options_(options), watches_(std::make_shared<Watches>()) {}
 
@@ -66,9 +59,9 @@ void MemoryDirectory::add_end(const End& end) {
 }
 
 Result<void> MemoryDirectory::publish(Record record) {
-  if (record.value.size() > kMaxValueBytes)
+  if (record.value.size() > protocol::kMaxRecordBytes)
     return invalid("a directory record of " + std::to_string(record.value.size()) + " bytes; at most " +
-                   std::to_string(kMaxValueBytes) + " are allowed");
+                   std::to_string(protocol::kMaxRecordBytes) + " are allowed");
   if (record.expires <= now_)
     return Error{ErrorCode::kStale, "the directory record of " + name_of(record) + " has expired already"};
   const auto known = records_.find(record.key);

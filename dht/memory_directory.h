@@ -32,10 +32,6 @@ class MemoryDirectory final : public Directory {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  // Keys are hashes already; which of their bytes are taken is as good as any.
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const noexcept;
-  };
   struct End {
     Time when;
     Key key;

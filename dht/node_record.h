@@ -17,7 +17,7 @@ namespace fedge::dht {
 
 inline constexpr std::uint8_t kNodeRecordVersion = 1;
 inline constexpr std::size_t kMaxLabels = 1000;
-static_assert(1 + 4 + 8 + 8 + 8 + 2 + 4 * kMaxLabels <= kMaxValueBytes);
+static_assert(1 + 4 + 8 + 8 + 8 + 2 + 4 * kMaxLabels <= protocol::kMaxRecordBytes);
 
 // Where a client's record lies: the SHA-256 of its number as four little-endian bytes.
 Key node_key(ClientId client);

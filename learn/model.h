@@ -22,6 +22,13 @@ struct Batch {
   std::span<const std::uint8_t> labels;
 };
 
+// Cross-entropy of a batch.
+struct BatchLoss {
+  float mean = 0;
+  double squares = 0;  // the sum of the squares of its samples' losses
+  bool operator==(const BatchLoss&) const = default;
+};
+
 // Multiply-adds that backward passes have issued, counted where they are. A convolution issues none for
 // gradients that are zero.
 struct Products {
@@ -42,8 +49,7 @@ class Workspace {
   // What a backward pass computes; every row of the model at first. Rows that are left out cost nothing:
   // no weight gradient, and no input gradient below the lowest layer of which something is trained.
   TrainedRows trained;
-  Products products;          // of all backward passes so far
-  double squared_losses = 0;  // of the last batch: the sum of the squares of its samples' losses
+  Products products;  // of all backward passes so far
 };
 
 class Model {
@@ -61,14 +67,14 @@ class Model {
   virtual void initialise(std::span<float> parameters, const Rng& rng) const = 0;
   virtual std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const = 0;
 
-  // Mean cross-entropy of the batch; overwrites `gradient` (layout().size() floats) with its derivative,
+  // The batch's loss; overwrites `gradient` (layout().size() floats) with the derivative of its mean,
   // in the rows that the workspace says are trained and nowhere else.
-  virtual float loss_and_gradient(std::span<const float> parameters, const Batch& batch,
-                                  std::span<float> gradient, Workspace& workspace) const = 0;
+  virtual BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
+                                      std::span<float> gradient, Workspace& workspace) const = 0;
   // One plain SGD step in place, w <- (1 - learning_rate * weight_decay) w - learning_rate * gradient,
   // without storing the gradient; returns the loss before the step. Moves the trained rows alone.
-  virtual float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate,
-                         float weight_decay, Workspace& workspace) const = 0;
+  virtual BatchLoss sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate,
+                             float weight_decay, Workspace& workspace) const = 0;
   // Class scores before softmax: inputs is rows x input_size(), logits is rows x classes().
   virtual void forward(std::span<const float> parameters, std::span<const float> inputs,
                        std::span<float> logits, Workspace& workspace) const = 0;

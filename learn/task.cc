@@ -30,6 +30,12 @@ std::vector<Widths> nested_widths(const Model& whole, std::span<const double> sh
 
 }  // namespace
 
+SampleCount trained_samples(SampleCount count, double share) {
+  FEDGE_CHECK(share > 0 && share <= 1, "a share of the samples");
+  if (share == 1) return count;
+  return SampleCount(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count.value()))));
+}
+
 Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint64_t seed) {
   FEDGE_TRY(data, load_train(spec.data));
   FEDGE_TRY(parts, learn::partition(spec.data.partition, data->labels, data->classes, Rng(seed)));
@@ -57,6 +63,21 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
 std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
   FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
   return partition_.of(only_ ? 0 : client.value());
+}
+
+std::vector<std::uint32_t> Task::trained_on(ClientId client, double data_share) const {
+  const std::span<const std::uint32_t> all = samples_of(client);
+  std::vector<std::uint32_t> samples(all.begin(), all.end());
+  if (data_share >= 1) return samples;
+  rng_.fork("withheld", client.value()).shuffle(std::span(samples));
+  samples.resize(trained_samples(SampleCount(samples.size()), data_share).value());
+  return samples;
+}
+
+std::vector<std::uint64_t> Task::label_counts(ClientId client, double data_share) const {
+  std::vector<std::uint64_t> counts(data_->classes, 0);
+  for (const std::uint32_t sample : trained_on(client, data_share)) ++counts[data_->labels[sample]];
+  return counts;
 }
 
 Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const float> global,
@@ -135,13 +156,8 @@ TrainingResult Task::run(const Assignment& assignment, std::span<float> paramete
   options.stop = assignment.stop;
   options.finish = assignment.finish;
   const Rng rng = rng_.fork("train", assignment.round.value(), assignment.client.value());
-  const std::span<const std::uint32_t> samples = samples_of(assignment.client);
-  if (assignment.data_share >= 1) return trainer.train(parameters, *data_, samples, rng, options);
-  std::vector<std::uint32_t> shared(samples.begin(), samples.end());
-  rng_.fork("withheld", assignment.client.value()).shuffle(std::span(shared));
-  const double count = std::ceil(assignment.data_share * static_cast<double>(shared.size()));
-  shared.resize(std::min(shared.size(), static_cast<std::size_t>(count)));
-  return trainer.train(parameters, *data_, shared, rng, options);
+  return trainer.train(parameters, *data_, trained_on(assignment.client, assignment.data_share), rng,
+                       options);
 }
 
 }  // namespace fedge::learn

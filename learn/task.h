@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "core/ids.h"
 #include "core/local_model.h"
@@ -35,12 +36,14 @@ struct Assignment {
   std::span<const float> correction;
   // Trains towards classes - 1 - label: what a poisoned client of a simulation does.
   bool flip_labels = false;
-  // Of the client's samples, those trained on: the same ones in every round, at least one. In (0, 1].
-  double data_share = 1;
+  double data_share = 1;        // of the client's samples, what is trained on, in (0, 1]: trained_samples()
   std::uint64_t max_steps = 0;  // optimizer steps after which training ends; 0: no limit but the epochs
   std::stop_token stop;         // give up: the update is of no use
   std::stop_token finish;       // end after the step in hand: the update counts
 };
+
+// How many of so many samples a share in (0, 1] of them is: at least one, if there is one.
+SampleCount trained_samples(SampleCount count, double share);
 
 class Task {
  public:
@@ -57,6 +60,8 @@ class Task {
   // The numbers in data() of this client's samples; the client must be one of clients(), and the
   // one that the task was built for.
   std::span<const std::uint32_t> samples_of(ClientId client) const;
+  // For each class, how many of this client's samples are of it; of those that this share of them trains on.
+  std::vector<std::uint64_t> label_counts(ClientId client, double data_share = 1) const;
 
   // Local training of one client in one round, starting at `global` (model size): writes update = trained -
   // global, packed over the coverage (coverage.count() floats). The result depends on the arguments and
@@ -74,6 +79,8 @@ class Task {
   Result<TrainingResult> train_slice(const Assignment& assignment, std::span<const float> global,
                                      std::span<float> update, Trainer& trainer) const;
   Result<void> check(const Assignment& assignment) const;
+  // The same ones in every round.
+  std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;
   // Trains `parameters` on the assigned ones of the client's samples with its stream of random numbers.
   TrainingResult run(const Assignment& assignment, std::span<float> parameters, TrainingOptions options,
                      Trainer& trainer) const;

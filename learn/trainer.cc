@@ -44,7 +44,7 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
     for (std::size_t first = 0; first < order_.size() && !ended(); first += spec_.batch_size) {
       const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
       const Batch batch = read_batch(data, std::span(order_).subspan(first, count), options.flip_labels);
-      const StepLoss before = step(parameters, batch, options.correction, plan);
+      const BatchLoss before = step(parameters, batch, options.correction, plan);
       loss += static_cast<double>(before.mean);
       squares += before.squares;
       seen += count;
@@ -110,40 +110,37 @@ Batch Trainer::read_batch(const Dataset& data, std::span<const std::uint32_t> sa
   return {batch_inputs_.span().first(samples.size() * width), std::span(batch_labels_).first(samples.size())};
 }
 
-Trainer::StepLoss Trainer::step(std::span<float> parameters, const Batch& batch,
-                                std::span<const float> correction, Plan& plan) {
+BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                        Plan& plan) {
   if (!plan.nested.empty()) return nested_step(parameters, batch, correction, plan);
-  if (plan.in_place) {
-    const float loss =
-        plan.model->sgd_step(parameters, batch, spec_.learning_rate, spec_.weight_decay, *plan.workspace);
-    return {loss, plan.workspace->squared_losses};
-  }
-  const float loss = plan.model->loss_and_gradient(
+  if (plan.in_place)
+    return plan.model->sgd_step(parameters, batch, spec_.learning_rate, spec_.weight_decay, *plan.workspace);
+  const BatchLoss loss = plan.model->loss_and_gradient(
       parameters, batch, gradient_.span().first(parameters.size()), *plan.workspace);
   for (const Range& range : plan.moved.ranges())
     descend(range, gradient_.data() + range.begin, parameters, correction, plan.pulled);
-  return {loss, plan.workspace->squared_losses};
+  return loss;
 }
 
-Trainer::StepLoss Trainer::nested_step(std::span<float> parameters, const Batch& batch,
-                                       std::span<const float> correction, Plan& plan) {
+BatchLoss Trainer::nested_step(std::span<float> parameters, const Batch& batch,
+                               std::span<const float> correction, Plan& plan) {
   const Nested& drawn = plan.nested[plan.widths.below(plan.nested.size())];
   const Model& model = *drawn.network->model;
   Workspace& workspace = *drawn.network->workspace;
   const std::span<float> thin = thin_.span().first(drawn.size);
   gather(parameters, drawn.slice, thin);
   if (plan.in_place) {
-    const float loss = model.sgd_step(thin, batch, spec_.learning_rate, spec_.weight_decay, workspace);
+    const BatchLoss loss = model.sgd_step(thin, batch, spec_.learning_rate, spec_.weight_decay, workspace);
     scatter(thin, drawn.slice, parameters);
-    return {loss, workspace.squared_losses};
+    return loss;
   }
-  const float loss = model.loss_and_gradient(thin, batch, gradient_.span().first(drawn.size), workspace);
+  const BatchLoss loss = model.loss_and_gradient(thin, batch, gradient_.span().first(drawn.size), workspace);
   float* gradient = gradient_.data();
   for (const Range& range : drawn.slice.ranges()) {
     descend(range, gradient, parameters, correction, plan.pulled);
     gradient += range.size();
   }
-  return {loss, workspace.squared_losses};
+  return loss;
 }
 
 void Trainer::descend(const Range& range, float* gradient, std::span<float> parameters,

@@ -88,16 +88,11 @@ class Trainer {
 
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
   Batch read_batch(const Dataset& data, std::span<const std::uint32_t> samples, bool flip_labels);
-  // What a step found before it moved anything.
-  struct StepLoss {
-    float mean;
-    double squares;  // sum over the batch
-  };
-  // One optimizer step.
-  StepLoss step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
-                Plan& plan);
-  StepLoss nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
-                       Plan& plan);
+  // One optimizer step; the loss before it.
+  BatchLoss step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                 Plan& plan);
+  BatchLoss nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
+                        Plan& plan);
   // Moves these parameters along their gradients.
   void descend(const Range& range, float* gradient, std::span<float> parameters,
                std::span<const float> correction, bool pulled);

@@ -32,6 +32,7 @@ inline constexpr std::size_t kMaxTaskText = 64 << 10;
 inline constexpr std::size_t kMaxText = 1 << 10;  // names, reasons, messages
 inline constexpr std::size_t kMaxFeatures = 16;
 inline constexpr std::size_t kMaxFeatureText = 64;
+inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;
 inline constexpr std::chrono::hours kMaxTimeLeft{366 * 24};
 // Chunk bytes asked for and not yet received on one link: the credit a receiver grants.

@@ -17,7 +17,6 @@
 namespace fedge::protocol {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
-inline constexpr std::size_t kMaxRecordBytes = 4096;
 
 // First message of the connecting side.
 struct Hello {

@@ -1,6 +1,7 @@
 #include "server/node_directory.h"
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -8,25 +9,15 @@
 #include "dht/node_record.h"
 
 namespace fedge::server {
-namespace {
-
-struct FirstBytes {
-  std::size_t operator()(const dht::Key& key) const noexcept {
-    std::size_t value = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i) value = value << 8 | key[i];
-    return value;
-  }
-};
-
-}  // namespace
 
 Result<NodeDirectory> NodeDirectory::open(std::size_t clients, Duration lifetime, OnRecord on_record) {
   const std::size_t most = std::max<std::size_t>(clients, 1);
+  const std::size_t bytes = most * protocol::kMaxRecordBytes;
   NodeDirectory nodes(std::make_unique<dht::MemoryDirectory>(dht::MemoryDirectoryOptions{
-                          .max_records = most, .max_bytes = most * dht::kMaxValueBytes, .max_watched = most}),
-                      lifetime);
+                          .max_records = most, .max_bytes = bytes, .max_watched = most}),
+                      clients, lifetime);
   std::vector<dht::Key> keys;
-  auto owners = std::make_shared<std::unordered_map<dht::Key, ClientId, FirstBytes>>();
+  auto owners = std::make_shared<std::unordered_map<dht::Key, ClientId, dht::KeyHash>>();
   for (std::uint32_t client = 0; client < clients; ++client) {
     keys.push_back(dht::node_key(ClientId(client)));
     owners->emplace(keys.back(), ClientId(client));
@@ -42,7 +33,14 @@ Result<NodeDirectory> NodeDirectory::open(std::size_t clients, Duration lifetime
 }
 
 Result<void> NodeDirectory::publish(ClientId client, const protocol::PublishRecord& message, Time now) {
-  if (const auto record = dht::decode_node_record(message.value); !record) return record.error();
+  if (client.value() >= clients_)
+    return invalid("a node record of client " + std::to_string(client.value()) + " in a run of " +
+                   std::to_string(clients_) + " clients");
+  FEDGE_TRY(record, dht::decode_node_record(message.value));
+  if (record.round != message.round.value() || record.sequence != message.sequence)
+    return invalid("node record: it is of round " + std::to_string(record.round) + ", sequence " +
+                   std::to_string(record.sequence) + ", its message of round " +
+                   std::to_string(message.round.value()) + ", sequence " + std::to_string(message.sequence));
   directory_->expire(now);
   return directory_->publish({.key = dht::node_key(client),
                               .round = message.round.value(),

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "core/ids.h"
 #include "core/node_record.h"
@@ -24,15 +24,19 @@ class NodeDirectory {
   // `on_record` is called within publish().
   static Result<NodeDirectory> open(std::size_t clients, Duration lifetime, OnRecord on_record);
 
-  // From the authenticated client. kInvalid: no node record; kStale: an earlier one than is there.
+  // From the authenticated client; of its records the later one by round, then sequence, is kept.
+  // kUnsupported: a node record of another version. kInvalid: none at all, of a client that is none of the
+  // run's, or with another round or sequence than its message. kStale: no later one than is there. Never
+  // kResource: there is room for a record of each client.
   Result<void> publish(ClientId client, const protocol::PublishRecord& message, Time now);
 
  private:
-  NodeDirectory(std::unique_ptr<dht::Directory> directory, Duration lifetime)
-      : directory_(std::move(directory)), lifetime_(lifetime) {}
+  NodeDirectory(std::unique_ptr<dht::Directory> directory, std::size_t clients, Duration lifetime)
+      : directory_(std::move(directory)), clients_(clients), lifetime_(lifetime) {}
 
   std::unique_ptr<dht::Directory> directory_;
   dht::Subscription subscription_;
+  std::size_t clients_;
   Duration lifetime_;
 };
 

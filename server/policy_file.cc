@@ -80,21 +80,24 @@ Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
   return std::optional(std::move(policy));
 }
 
-Result<aggregation::Policy> PolicyFile::read() const {
+Result<std::string> PolicyFile::read_text() const {
   auto text = read_file(file_, kMaxFile);
   if (!text && text.error().code == ErrorCode::kNotFound)
     return Error{ErrorCode::kNotFound,
                  "there is no " + file_.string() +
                      "; a coordinator makes it when it begins a run of synchronous rounds"};
-  if (!text) return text.error();
-  return parse(*text, file_);
+  return text;
+}
+
+Result<aggregation::Policy> PolicyFile::read() const {
+  FEDGE_TRY(text, read_text());
+  return parse(text, file_);
 }
 
 Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
   const FileLock lock(directory_ / "policy.lock");
   if (!lock.held()) return system_error("cannot lock the policy in", directory_, errno);
-  if (const auto there = read(); !there) return there.error();
-  FEDGE_TRY(text, read_file(file_, kMaxFile));
+  FEDGE_TRY(text, read_text());
   FEDGE_TRY(document, config::parse_toml(text, file_.string()));
   config::Value& list =
       document.root.try_emplace("disagreement", config::Value{config::Array{}, file_.string()}).first->second;
@@ -109,8 +112,8 @@ Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
 Result<void> PolicyFile::lift(std::size_t place) {
   const FileLock lock(directory_ / "policy.lock");
   if (!lock.held()) return system_error("cannot lock the policy in", directory_, errno);
-  FEDGE_TRY(policy, read());
-  FEDGE_TRY(text, read_file(file_, kMaxFile));
+  FEDGE_TRY(text, read_text());
+  FEDGE_TRY(policy, parse(text, file_));
   auto& all = policy.disagreements;
   if (place == 0 || place > all.size())
     return Error{ErrorCode::kNotFound, "there is no disagreement " + std::to_string(place) + " in " +

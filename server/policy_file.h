@@ -35,6 +35,8 @@ class PolicyFile {
   Result<void> lift(std::size_t place);
 
  private:
+  // kNotFound says who makes the file.
+  Result<std::string> read_text() const;
   Result<void> replace(const std::string& first_line, const aggregation::Policy& policy) const;
 
   std::filesystem::path directory_;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array kLocalModels = {"whole", "slice", "nested"};
 constexpr std::array kObjectives = {"plain", "proximal", "scaffold"};
+constexpr std::array kLabels = {"none", "sets", "dp_histogram"};
 
 // The sub-table of this name, made if it is not there; null if something else stands in its place.
 config::Table* table_in(config::Table& parent, const std::string& name,
@@ -89,6 +90,21 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
                   std::to_string(needed) + " updates, and " +
                   (schedule.buffered ? "strategy.schedule.buffer_size" : "sampling.clients_per_round") +
                   " is " + std::to_string(updates));
+}
+
+// Where both keys are given.
+void check_status(const RunConfig& run, config::Reader& root) {
+  if (run.sampling.kind != "aw_psp") return;
+  const protocol::LabelReport wanted = run.sampling.make()->traits().labels;
+  const std::string sampling =
+      std::string("sampling.labels is \"") + kLabels[static_cast<std::size_t>(wanted)];
+  if (wanted != run.status.labels)
+    root.fail("status", std::string("status.labels is \"") +
+                            kLabels[static_cast<std::size_t>(run.status.labels)] + "\", and " + sampling +
+                            "\": clients publish what the sampler goes by; leave status.labels out");
+  else if (wanted != protocol::LabelReport::kNone && run.status.every == Duration::zero())
+    root.fail("status",
+              "status.every_seconds is 0, so that nobody publishes anything, and " + sampling + "\"");
 }
 
 void check_tracks(const RunConfig& run, config::Reader& root) {
@@ -172,6 +188,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                               "\" weighs updates for a mean, which the aggregator " +
                               run.strategy.aggregator_kind + " is not");
   check_schedule(run, root);
+  check_status(run, root);
   check_tracks(run, root);
 }
 

@@ -56,7 +56,7 @@ class RunState {
   Result<void> fold(TrackId track, std::span<const aggregation::Update> updates);
 
   // Where it is known how many samples of each label a client trains on (a simulation): for the figures of
-  // coverage.
+  // coverage. Asked at the end of a round about those whose updates have come.
   using LabelCounts = std::function<std::vector<std::uint64_t>(ClientId)>;
   void know_labels(LabelCounts labels_of) { labels_of_ = std::move(labels_of); }
 
@@ -89,6 +89,8 @@ class RunState {
   // `evaluation` is filled if the round is one to be evaluated.
   Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const TrackModel& model,
                                std::optional<learn::Evaluation>& evaluation) const;
+  // What the samples of those whose updates have come cover.
+  LabelFigures coverage() const;
 
   std::shared_ptr<const RunConfig> config_;
   const learn::Model* model_;
@@ -96,7 +98,6 @@ class RunState {
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
-  LabelFigures coverage() const;
 
   // Of the round in progress: the figures of the turns that are over, and whose updates have come.
   RoundMetrics metrics_;

@@ -41,11 +41,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
   availability_ = std::move(availability);
   hooks_ = &hooks;
-  state_.know_labels([this](ClientId client) {
-    std::vector<std::uint64_t> counts(task_.data().classes, 0);
-    for (const std::uint32_t sample : task_.samples_of(client)) ++counts[task_.data().labels[sample]];
-    return counts;
-  });
+  state_.know_labels([this](ClientId client) { return task_.label_counts(client, at(client).data_share); });
   const server::RunConfig& config = state_.config();
   if (config.status.every > Duration::zero()) {
     FEDGE_TRY(nodes, server::NodeDirectory::open(clients_.size(), config.status.lifetime(),

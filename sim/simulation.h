@@ -89,6 +89,7 @@ class Simulation {
     Phase phase;           // is the device itself there
     Time training_ends{};  // of the training last begun
     std::optional<Time> timer;
+    double data_share = 1;  // that it was last asked to train on
     // The models of its task in hand and of one on its way to it.
     std::map<TaskId, GlobalState> models;
   };

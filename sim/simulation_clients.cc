@@ -1,6 +1,5 @@
 // The effects of the virtual clients' engines.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "client/node_status.h"
@@ -92,8 +91,8 @@ void Simulation::record_arrived(ClientId id, const protocol::PublishRecord& reco
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   const learn::TrainingSpec& spec = task_.spec().training;
   const protocol::TrainRequest& request = *at(id).engine.task();
-  const SampleCount samples(static_cast<std::uint64_t>(
-      std::ceil(request.data_share * static_cast<double>(task_.samples_of(id).size()))));
+  const SampleCount samples =
+      learn::trained_samples(SampleCount(task_.samples_of(id).size()), request.data_share);
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
   const Device::Training training = device(id).training(samples, spec, ends ? *ends - now_ : Duration::max());
   const Time finish = now_ + training.time;

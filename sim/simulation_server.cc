@@ -62,6 +62,7 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   const auto& in_hand = client.engine.task();
   std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->task() != entry.first; });
   client.models[work.task] = global_;
+  client.data_share = work.data_share;
   adversary_.assigned(work.client, {.task = work.task,
                                     .data_share = work.data_share,
                                     .coverage = work.coverage,
@@ -83,7 +84,8 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   Rng draws = root_.fork("dropout", work.task.round.value(), work.client.value())
                   .fork("session", at(work.client).session, work.task.track.value());
   if (draws.uniform() >= spec_.dropout_probability) return;
-  const SampleCount samples(task_.samples_of(work.client).size());
+  const SampleCount samples =
+      learn::trained_samples(SampleCount(task_.samples_of(work.client).size()), work.data_share);
   const Duration expected =
       device(work.client).task_time(samples, task_.spec().training, Bytes(manifest.payload_size));
   const Duration after = seconds(draws.uniform() * to_seconds(expected + 4 * latency(work.client)));

@@ -15,6 +15,7 @@
 #include "core/node_record.h"
 #include "core/rng.h"
 #include "core/time.h"
+#include "protocol/status_spec.h"
 
 namespace fedge::aggregation {
 
@@ -39,7 +40,6 @@ struct SelectionRequest {
 struct Selected {
   ClientId client;
   double inclusion = 1;  // probability with which a choice among these candidates holds it, in (0, 1]
-  double arrival = 1;    // probability, as the sampler believes, that its update comes then, in (0, 1]
   // What its update is multiplied by in the sum that moves the model; such coefficients add up to about 1.
   // 0: as the aggregator weighs it.
   double coefficient = 0;
@@ -73,6 +73,8 @@ struct SamplerTraits {
   bool substitutes = true;
   // Whether it gives coefficients: the aggregator must be a mean.
   bool weighs = false;
+  // What it goes by of the labels in clients' records.
+  protocol::LabelReport labels = protocol::LabelReport::kNone;
 };
 
 // How a selected client's task ended.

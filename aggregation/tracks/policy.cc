@@ -266,12 +266,4 @@ std::string to_toml(const Policy& policy) {
 
 const std::string& name_of(DisagreementKind kind) { return kKinds.at(static_cast<std::size_t>(kind)); }
 
-double withheld_share(const Policy& policy, ClientId client, RoundNumber round) {
-  double share = 0;
-  for (const Disagreement& each : policy.disagreements)
-    if (each.is_active(round) && std::binary_search(each.clients.begin(), each.clients.end(), client))
-      share = std::max(share, each.withheld);
-  return share;
-}
-
 }  // namespace fedge::aggregation

@@ -81,8 +81,4 @@ Policy read_policy(config::Reader& section, std::size_t clients);
 // configuration file may be.
 std::string to_toml(const Policy& policy);
 
-// The share of its samples that a client keeps out of training in a round: the largest that one of its
-// disagreements states, 0 if none does. O(disagreements).
-double withheld_share(const Policy& policy, ClientId client, RoundNumber round);
-
 }  // namespace fedge::aggregation

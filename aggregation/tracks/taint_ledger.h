@@ -38,7 +38,6 @@ class TaintLedger {
   bool permits(TrackId track, ClientId excluded, RoundNumber since) const;
   // Forgets the track.
   void retire(TrackId track);
-  bool is_live(TrackId track) const { return last_.contains(track); }
 
  private:
   const std::vector<RoundNumber>& of(TrackId track) const;

@@ -28,9 +28,12 @@ std::vector<std::vector<ClientId>> select_clients(const WorkloadOptions& options
     candidates.push_back({ClientId(client), SampleCount(kSamplesPerClient)});
   aggregation::UniformSampler sampler;
   std::vector<std::vector<ClientId>> rounds;
-  for (std::uint32_t round = 1; round <= options.rounds; ++round)
-    rounds.push_back(sampler.select(
-        {RoundNumber(round), candidates, options.clients_per_round, rng.fork("bench select", round)}));
+  for (std::uint32_t round = 1; round <= options.rounds; ++round) {
+    rounds.emplace_back();
+    for (const auto& choice : sampler.select(
+             {RoundNumber(round), candidates, options.clients_per_round, rng.fork("bench select", round)}))
+      rounds.back().push_back(choice.client);
+  }
   return rounds;
 }
 

@@ -94,8 +94,8 @@ class Cnn final : public LayeredModel {
     layer_forward(kernels(), output_, parameters, rows, space.dense.data(), space.logits.data());
   }
 
-  float backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
-                      const Destination& destination, Workspace& workspace) const override {
+  BatchLoss backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
+                          const Destination& destination, Workspace& workspace) const override {
     auto& s = static_cast<CnnWorkspace&>(workspace);
     const std::size_t rows = batch.labels.size();
     run_forward(parameters, batch.inputs.data(), rows, s);
@@ -103,8 +103,7 @@ class Cnn final : public LayeredModel {
         cross_entropy(kernels(), s.logits.span().first(rows * classes_), batch.labels, classes_, scale);
     backward_dense(parameters.data(), rows, destination, s);
     backward_convolutions(parameters.data(), {batch.inputs.data(), rows}, destination, s);
-    s.squared_losses = loss.squares;
-    return loss.mean;
+    return loss;
   }
 
   // From the logits' gradient to that of what conv2 gives, as far down as something is trained.

@@ -68,8 +68,8 @@ class DenseModel final : public LayeredModel {
     }
   }
 
-  float backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
-                      const Destination& destination, Workspace& workspace) const override {
+  BatchLoss backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
+                          const Destination& destination, Workspace& workspace) const override {
     auto& space = static_cast<DenseWorkspace&>(workspace);
     const std::size_t rows = batch.labels.size();
     run_forward(parameters, batch.inputs.data(), rows, space);
@@ -85,8 +85,7 @@ class DenseModel final : public LayeredModel {
       if (dx != nullptr) kernels().relu_backward(x, dx, rows * layers_[i].in);
       dy = dx;
     }
-    space.squared_losses = loss.squares;
-    return loss.mean;
+    return loss;
   }
 
   std::vector<Layer> layers_;

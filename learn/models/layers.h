@@ -39,20 +39,20 @@ struct Destination {
 // A model whose gradient and whose SGD step are one backward pass with different destinations.
 class LayeredModel : public Model {
  public:
-  float loss_and_gradient(std::span<const float> parameters, const Batch& batch, std::span<float> gradient,
-                          Workspace& workspace) const final {
+  BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
+                              std::span<float> gradient, Workspace& workspace) const final {
     return backpropagate(parameters, batch, 1.0F, {gradient.data(), 0.0F}, workspace);
   }
-  float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate, float weight_decay,
-                 Workspace& workspace) const final {
+  BatchLoss sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate, float weight_decay,
+                     Workspace& workspace) const final {
     return backpropagate(parameters, batch, -learning_rate,
                          {parameters.data(), 1.0F - learning_rate * weight_decay}, workspace);
   }
 
  private:
   // Returns the loss; its gradient, times `scale`, goes to the destination.
-  virtual float backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
-                              const Destination& destination, Workspace& workspace) const = 0;
+  virtual BatchLoss backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
+                                  const Destination& destination, Workspace& workspace) const = 0;
 };
 
 inline DenseShape shape_of(const Layer& layer, std::size_t rows) { return {rows, layer.in, layer.out}; }

@@ -5,13 +5,9 @@
 #include <span>
 
 #include "learn/kernels/kernels.h"
+#include "learn/model.h"
 
 namespace fedge::learn {
-
-struct BatchLoss {
-  float mean = 0;
-  double squares = 0;  // sum of the squares of the rows' losses
-};
 
 // Turns logits (rows x classes) in place into scale * d(mean loss)/d(logits) and returns the loss.
 // Each label must be below classes.

@@ -5,8 +5,10 @@
 // 1 / (1 + s)^exponent. A client has one task at a time; a task is named by their count for this client,
 // so that a client may train twice on one model. A buffer that is not full after rules.deadline moves the
 // model by what it has: a run ends, whoever fails. A barrier may keep clients that are ahead of others from
-// their next task (aggregation/barrier.h). Cost: one step is O(clients) where it assigns work, O(log clients)
-// elsewhere.
+// their next task (aggregation/barrier.h). Cost: one step is O(clients) where there is work to assign or time
+// is up, O(log clients) elsewhere. With a barrier that looks at beta others there is work to assign whenever
+// it keeps somebody waiting, it takes O(clients * beta log beta), and O(clients) for each client that comes
+// or has rested.
 #pragma once
 
 #include <map>

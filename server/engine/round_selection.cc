@@ -6,6 +6,7 @@
 
 #include "aggregation/accumulator.h"
 #include "core/check.h"
+#include "learn/task.h"
 #include "server/engine/round_engine.h"
 #include "server/engine/round_events.h"
 
@@ -105,11 +106,8 @@ RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context
   Task& task = tasks_[client] = Task{};
   const Roster::Entry* entry = present_.find(client);
   FEDGE_CHECK(entry != nullptr, "who is selected is there");
-  const double share = tracks_.data_share(client);
-  task.samples = std::min(entry->samples, rules_.max_samples);
-  if (share < 1)
-    task.samples =
-        SampleCount(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(task.samples.value()))));
+  task.samples =
+      learn::trained_samples(std::min(entry->samples, rules_.max_samples), tracks_.data_share(client));
   track().deciders.planner->admit(client, entry->capability);
   task.coverage = track().deciders.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});

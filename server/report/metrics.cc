@@ -245,7 +245,8 @@ std::string csv_header(std::size_t classes) {
   std::string line =
       "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
       "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
-      "participation_gap";
+      "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
+      "label_divergence,label_variance";
   for (std::size_t k = 0; k < classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
   return line + "\r\n";
 }
@@ -262,6 +263,10 @@ std::string to_csv(const RoundMetrics& metrics, std::size_t classes) {
                              metrics.participation.jain})
     line += "," + csv_number(value);
   line += "," + std::to_string(metrics.participation.gap);
+  for (const double value :
+       {metrics.between_class_variance, metrics.within_class_variance, metrics.labels.covered,
+        metrics.labels.accuracy, metrics.labels.divergence, metrics.labels.variance})
+    line += "," + csv_number(value);
   for (std::size_t k = 0; k < classes; ++k) {
     line += "," +
             csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);

@@ -1,7 +1,8 @@
 // RoundMetrics: what a run reports about each round, written by simulator and coordinator alike as
 // one JSON object a line (metrics.jsonl) and as a table (metrics.csv, RFC 4180), and read back for
-// reports. A figure that was not taken is NaN here, null in JSON and an empty field in the table;
-// JSON has no infinities, so those become null too.
+// reports. Both hold the same figures, tracks apart, which have a table of their own; for users they are
+// explained in docs/reference/metrics.md. A figure that was not taken is NaN here, null in JSON and an empty
+// field in the table; JSON has no infinities, so those become null too.
 #pragma once
 
 #include <cstddef>

@@ -17,12 +17,6 @@ class Always final : public Availability {
 
 }  // namespace
 
-Phase Availability::at(ClientId client, Time time) const {
-  Phase phase = first(client);
-  while (phase.until && *phase.until <= time) phase = next(client, phase);
-  return phase;
-}
-
 Result<std::unique_ptr<Availability>> make_availability(const AvailabilitySpec& spec, Population population,
                                                         const Rng& rng) {
   switch (spec.kind) {

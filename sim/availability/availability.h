@@ -41,8 +41,6 @@ class Availability {
   virtual Phase next(ClientId client, const Phase& phase) const = 0;
   // Devices of one site fail together and are about equally far away; most are a site of their own.
   virtual std::uint32_t site(ClientId client) const { return client.value(); }
-  // The phase that the device is in at `time` >= 0. Walks there from the beginning.
-  Phase at(ClientId client, Time time) const;
 };
 
 // Who there is.

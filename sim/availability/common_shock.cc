@@ -46,13 +46,11 @@ class CommonShock final : public Availability {
 
 // The labels of which a client holds more than an even share of its samples, ascending.
 std::vector<std::uint8_t> favoured_labels(const learn::Task& task, ClientId client) {
-  const learn::Dataset& data = task.data();
-  const auto samples = task.samples_of(client);
-  std::vector<std::size_t> held(data.classes);
-  for (const std::uint32_t sample : samples) ++held[data.labels[sample]];
+  const std::vector<std::uint64_t> held = task.label_counts(client);
   std::vector<std::uint8_t> favoured;
   for (std::size_t label = 0; label < held.size(); ++label)
-    if (held[label] * data.classes > samples.size()) favoured.push_back(static_cast<std::uint8_t>(label));
+    if (held[label] * held.size() > task.samples_of(client).size())
+      favoured.push_back(static_cast<std::uint8_t>(label));
   return favoured;
 }
 

@@ -57,7 +57,7 @@ double freshness(RoundNumber now, RoundNumber last) {
 void AwPspSampler::grow(std::size_t clients) {
   if (clients <= clients_.size()) return;
   clients_.resize(clients);
-  if (options_.labels != AwPspOptions::Labels::kNone) labels_.resize(clients);
+  if (options_.labels != protocol::LabelReport::kNone) labels_.resize(clients);
 }
 
 void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
@@ -72,7 +72,7 @@ void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
   }
   if (!labels_.empty())
     labels_[client.value()] =
-        read_labels(record.labels, options_.labels == AwPspOptions::Labels::kDpHistogram);
+        read_labels(record.labels, options_.labels == protocol::LabelReport::kDpHistogram);
 }
 
 void AwPspSampler::remember(const Feedback& feedback) {
@@ -272,7 +272,7 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
   for (const std::size_t place : places) {
     const ClientId client = candidates[place].client;
     Client& state = clients_[client.value()];
-    Selected choice{client, p[place], arrival_chance(state.past, options_.predictor)};
+    Selected choice{client, p[place]};
     if (options_.inverse_probability && samples_ > 0)
       choice.coefficient =
           state.samples / samples_ *

@@ -16,7 +16,7 @@
 // begins AND delivers if asked. With candidates C and a draw S of them, E sum_{i in S, delivered} (n_i / n)
 // U_i / (p_i A_i) = sum_i (n_i / n) U_i P(i in C) P(delivers | in S) / A_i, since p_i is given C: that is the
 // mean over all known clients if A_i is what it stands for. So A_i must not know that i is there now, or
-// those who are seldom there would count too little. `arrival` is its second factor alone.
+// those who are seldom there would count too little.
 //
 // Pure; single-threaded. 64 bytes a known client, 13 more with correlation and 16 with labels. A selection is
 // O(known clients). Clients are numbers from 0 on; those from kMaxClients on do not take part.
@@ -36,7 +36,6 @@ namespace fedge::aggregation {
 struct AwPspOptions {
   enum class Selector { kWeighted, kGreedy, kGreedyCoverage };
   enum class Risk { kSoft, kHard, kNone };
-  enum class Labels { kNone, kSets, kDpHistogram };
   Selector selector = Selector::kWeighted;
   // w = max(A, epsilon)^a (1 + F)^b (1 + cov)^c util^d (1 - rho)
   double a = 1;
@@ -49,7 +48,7 @@ struct AwPspOptions {
   Risk risk = Risk::kSoft;
   CorrelationOptions correlation;
   bool diversity = true;
-  Labels labels = Labels::kNone;
+  protocol::LabelReport labels = protocol::LabelReport::kNone;
   int probation = 3;  // rounds after a failure in which the greedy selectors pass over a client
   bool inverse_probability = false;
   double max_coefficient = 10;  // c_max
@@ -65,7 +64,9 @@ class AwPspSampler final : public Sampler {
   explicit AwPspSampler(const AwPspOptions& options) : options_(options) {}
 
   SamplerTraits traits() const override {
-    return {.substitutes = !options_.inverse_probability, .weighs = options_.inverse_probability};
+    return {.substitutes = !options_.inverse_probability,
+            .weighs = options_.inverse_probability,
+            .labels = options_.labels};
   }
   // The first call with a round's number takes its candidates for those who are there; later ones (for
   // substitutes) do not.

@@ -81,7 +81,7 @@ SamplerFactory read_aw_psp(config::Reader& section) {
   read_exponents(section, options);
   read_predictor(section, options);
   read_correlation(section, options);
-  options.labels = static_cast<AwPspOptions::Labels>(section.choice(
+  options.labels = static_cast<protocol::LabelReport>(section.choice(
       "labels", {"none", "sets", "dp_histogram"}, 0,
       "What clients publish of their labels, the first 128 of them. none: nothing, and nothing "
       "is used; sets: which they have; dp_histogram: noisy counts."));

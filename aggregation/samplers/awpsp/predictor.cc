@@ -90,12 +90,9 @@ double predicted_chance(const Availability& state, const PredictorOptions& optio
   const double live = options.horizon == 1 ? (there ? chance_to_stay(state) : chance_to_return(state))
                                            : steps_ahead(chance_to_stay(state), chance_to_return(state),
                                                          there ? 1.0 : 0.0, options.horizon);
-  return live * arrival_chance(state, options);
-}
-
-double arrival_chance(const Availability& state, const PredictorOptions& options) {
-  if (options.kind == PredictorOptions::Kind::kWindow) return window_prediction(results_mean(state), 1);
-  return (double{state.delivered} + 1) / (double{state.delivered} + double{state.undelivered} + 1);
+  const double delivers =
+      (double{state.delivered} + 1) / (double{state.delivered} + double{state.undelivered} + 1);
+  return live * delivers;
 }
 
 bool is_gone(const Availability& state) {

@@ -65,9 +65,6 @@ double window_prediction(double computing, double communicating);
 // who delivers. kWindow: window_prediction() of the last five results and rounds; without any result, of the
 // rounds alone; of nothing at all 1/2.
 double predicted_chance(const Availability& state, const PredictorOptions& options);
-// The chance that it delivers if it is there and asked: the second factor. kWindow: its last five results as
-// if it had always been there.
-double arrival_chance(const Availability& state, const PredictorOptions& options);
 
 // Whether a client that is down is so for longer than chance explains: down for H = 5 rounds or more with
 // P(back within H) = 1 - (1 - p_DU)^H < 0.2, or for more than the 95 % quantile ln 0.05 / ln(1 - p_DU) of its

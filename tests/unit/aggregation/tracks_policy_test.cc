@@ -98,17 +98,6 @@ TEST_CASE("policy: its text is short, has one form and reads back") {
   CHECK(to_toml(policy("strict = false\nclients = 3\n")) == "clients = 3\n");
 }
 
-TEST_CASE("policy: the share that is withheld is the largest of the disagreements that hold in the round") {
-  const std::string partial = "[[disagreement]]\nkind = \"partial_data\"\nclients = [\"1\", \"2\"]\n";
-  const Policy read = policy("clients = 3\n" + partial + "withheld = 0.3\n" + partial +
-                             "withheld = 0.6\nfrom_round = 2\nuntil_round = 3\n");
-  std::vector<double> shares;
-  for (std::uint32_t round = 1; round <= 4; ++round)
-    shares.push_back(withheld_share(read, ClientId(2), RoundNumber(round)));
-  CHECK(shares == std::vector<double>{0.3, 0.6, 0.6, 0.3});
-  CHECK(withheld_share(read, ClientId(0), RoundNumber(2)) == 0);
-}
-
 TEST_CASE("policy: what is wrong with the clients is said with file, line and key") {
   CHECK(contains(error_of("strict = true\n"), "p.toml: clients is missing: How many clients there are"));
   CHECK(error_of("\nclients = 0\n") == "p.toml:2: clients: 0 is out of range, expected 1 to 1000000");

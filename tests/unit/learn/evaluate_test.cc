@@ -27,10 +27,11 @@ class EchoModel final : public Model {
   std::unique_ptr<Workspace> make_workspace(std::size_t) const override {
     return std::make_unique<Workspace>();
   }
-  float loss_and_gradient(std::span<const float>, const Batch&, std::span<float>, Workspace&) const override {
-    return 0;
+  BatchLoss loss_and_gradient(std::span<const float>, const Batch&, std::span<float>,
+                              Workspace&) const override {
+    return {};
   }
-  float sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const override { return 0; }
+  BatchLoss sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const override { return {}; }
   void forward(std::span<const float>, std::span<const float> inputs, std::span<float> logits,
                Workspace&) const override {
     REQUIRE(logits.size() == inputs.size());

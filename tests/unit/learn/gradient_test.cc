@@ -168,7 +168,7 @@ TEST_CASE("models: loss and gradient are those of central differences in double 
     const auto workspace = s.model->make_workspace(s.labels.size());
     // NaN: every element must be written.
     std::vector<float> gradient(s.parameters.size(), std::nanf(""));
-    const float loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace);
+    const float loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace).mean;
     const test::Values parameters(s.parameters.begin(), s.parameters.end());
     CHECK(static_cast<double>(loss) == doctest::Approx(reference_loss(s, parameters)).epsilon(3e-6));
     CHECK(std::none_of(gradient.begin(), gradient.end(), [](float g) { return std::isnan(g); }));
@@ -191,7 +191,7 @@ TEST_CASE("models: a step is w - learning_rate * (gradient + weight_decay * w)")
       CAPTURE(decay);
       const auto workspace = s.model->make_workspace(s.labels.size());
       std::vector<float> gradient(s.parameters.size());
-      const float loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace);
+      const BatchLoss loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace);
       test::Values exact;
       for (std::size_t i = 0; i < gradient.size(); ++i) {
         const double w = static_cast<double>(s.parameters[i]);
@@ -199,7 +199,7 @@ TEST_CASE("models: a step is w - learning_rate * (gradient + weight_decay * w)")
                                 (static_cast<double>(gradient[i]) + static_cast<double>(decay) * w));
       }
       std::vector<float> stepped = s.parameters;
-      const float same = s.model->sgd_step(stepped, s.batch(), kRate, decay, *workspace);
+      const BatchLoss same = s.model->sgd_step(stepped, s.batch(), kRate, decay, *workspace);
       CHECK(same == loss);
       CHECK(worst_difference(stepped, exact) <= tolerance(exact) / 10.0);
     });
@@ -214,9 +214,9 @@ TEST_CASE("models: a used workspace gives the same bits as a fresh one, also aft
     std::vector<float> gradient(large.parameters.size());
     std::vector<float> again(large.parameters.size());
     large.model->loss_and_gradient(large.parameters, large.batch(), gradient, *used);
-    const float loss = small.model->loss_and_gradient(small.parameters, small.batch(), gradient, *used);
-    const float fresh = small.model->loss_and_gradient(small.parameters, small.batch(), again,
-                                                       *small.model->make_workspace(3));
+    const BatchLoss loss = small.model->loss_and_gradient(small.parameters, small.batch(), gradient, *used);
+    const BatchLoss fresh = small.model->loss_and_gradient(small.parameters, small.batch(), again,
+                                                           *small.model->make_workspace(3));
     CHECK(loss == fresh);
     CHECK(gradient == again);
   }

@@ -119,6 +119,48 @@ TEST_CASE("task: clients hold disjoint samples of the training set") {
   CHECK(*seen.rbegin() < 60000);
 }
 
+TEST_CASE("task: a share of some samples is rounded up, and is nothing of nothing alone") {
+  const auto trained = [](std::uint64_t count, double share) {
+    return trained_samples(SampleCount(count), share).value();
+  };
+  CHECK(trained(60, 0.25) == 15);
+  CHECK(trained(61, 0.25) == 16);
+  CHECK(trained(61, 1) == 61);
+  CHECK(trained(3, 1e-9) == 1);
+  CHECK(trained(0, 0.5) == 0);
+}
+
+TEST_CASE("task: a share of the data is the first of the client's samples in an order of its own") {
+  const auto task = build(small_spec(), 42);
+  if (!task) return;
+  Trainer trainer = task->make_trainer();
+  const auto global = initial_model(*task);
+  std::vector<float> update(global.size());
+  for (const std::uint32_t client : {0U, 49U}) {
+    const auto samples = task->samples_of(ClientId(client));
+    std::vector<std::uint64_t> held(10);
+    for (const std::uint32_t sample : samples) ++held[task->data().labels[sample]];
+    CHECK(task->label_counts(ClientId(client)) == held);
+    std::vector<std::uint32_t> order(samples.begin(), samples.end());
+    Rng(42).fork("withheld", client).shuffle(std::span(order));
+    order.resize(20);  // a third of 60
+    std::vector<std::uint64_t> kept(10);
+    for (const std::uint32_t sample : order) ++kept[task->data().labels[sample]];
+    CHECK(task->label_counts(ClientId(client), 1.0 / 3) == kept);
+    for (const std::uint32_t round : {1U, 2U}) {
+      std::vector<float> trained = global;
+      trainer.train(trained, task->data(), order, Rng(42).fork("train", round, client));
+      const auto result =
+          task->train({.client = ClientId(client), .round = RoundNumber(round), .data_share = 1.0 / 3},
+                      global, update, trainer);
+      REQUIRE(result);
+      CHECK(result->samples == SampleCount(20));
+      for (std::size_t i = 0; i < trained.size(); ++i) trained[i] -= global[i];
+      CHECK(update == trained);
+    }
+  }
+}
+
 TEST_CASE("task: a client outside the partition is refused by its number") {
   const auto task = Task::build_for(small_spec(), 42, ClientId(50));
   REQUIRE_FALSE(task.has_value());

@@ -66,7 +66,7 @@ struct Gradient {
     products = workspace->products;
   }
   std::vector<float> values;
-  float loss;
+  BatchLoss loss;
   Products products;
 };
 
@@ -123,7 +123,7 @@ TEST_CASE("models: a step moves trained rows to the bits of a whole step, and no
     std::vector<float> whole = problem.initial;
     std::vector<float> part = problem.initial;
     const auto workspace = problem.model->make_workspace(7);
-    const float loss = problem.model->sgd_step(whole, problem.batch(7), 0.1F, 0.01F, *workspace);
+    const BatchLoss loss = problem.model->sgd_step(whole, problem.batch(7), 0.1F, 0.01F, *workspace);
     workspace->trained = trained_rows(problem.layout(), coverage);
     CHECK(problem.model->sgd_step(part, problem.batch(7), 0.1F, 0.01F, *workspace) == loss);
     const auto expected = touched(problem.layout(), coverage);

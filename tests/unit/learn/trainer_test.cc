@@ -50,18 +50,18 @@ class RecordingModel final : public Model {
     workspace_batch = max_batch;
     return std::make_unique<Workspace>();
   }
-  float loss_and_gradient(std::span<const float> parameters, const Batch& batch, std::span<float> gradient,
-                          Workspace&) const override {
+  BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
+                              std::span<float> gradient, Workspace&) const override {
     record(batch);
     const float mean = std::accumulate(batch.inputs.begin(), batch.inputs.end(), 0.0F) /
                        static_cast<float>(batch.inputs.size());
     for (std::size_t i = 0; i < 2; ++i) gradient[i] = static_cast<float>(i + 1) * parameters[i] + mean;
-    return static_cast<float>(batches.size());
+    return {.mean = static_cast<float>(batches.size())};
   }
-  float sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate, float weight_decay,
-                 Workspace& workspace) const override {
+  BatchLoss sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate, float weight_decay,
+                     Workspace& workspace) const override {
     float gradient[2];
-    const float loss = loss_and_gradient(parameters, batch, gradient, workspace);
+    const BatchLoss loss = loss_and_gradient(parameters, batch, gradient, workspace);
     for (std::size_t i = 0; i < 2; ++i)
       parameters[i] -= learning_rate * (gradient[i] + weight_decay * parameters[i]);
     return loss;

@@ -42,10 +42,34 @@ TEST_CASE(
   REQUIRE(nodes);
   const protocol::PublishRecord garbage{RunId(1), RoundNumber(1), 1,
                                         std::vector<std::byte>(40, std::byte{9})};
-  CHECK_FALSE(nodes->publish(ClientId(0), garbage, Time(seconds(1))));
+  CHECK(nodes->publish(ClientId(0), garbage, Time(seconds(1))).error().code == ErrorCode::kUnsupported);
+  // They take no room either: each client of the run has its place.
+  for (const std::uint32_t stranger : {2U, 7U, 8U}) {
+    const auto refused = nodes->publish(ClientId(stranger), message({}), Time(seconds(1)));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kInvalid);
+  }
   REQUIRE(nodes->publish(ClientId(0), message({}), Time(seconds(1))));
-  (void)nodes->publish(ClientId(7), message({}), Time(seconds(1)));
-  CHECK(told == 1);
+  REQUIRE(nodes->publish(ClientId(1), message({}), Time(seconds(1))));
+  CHECK(told == 2);
+}
+
+TEST_CASE("node directory: a message that says another round or sequence than its record is refused") {
+  int told = 0;
+  auto nodes = NodeDirectory::open(1, seconds(30), [&](ClientId, const NodeRecord&) { ++told; });
+  REQUIRE(nodes);
+  protocol::PublishRecord replayed = message({.round = 3, .sequence = 5});
+  replayed.sequence = 6;
+  const auto refused = nodes->publish(ClientId(0), replayed, Time(seconds(1)));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kInvalid);
+  CHECK(refused.error().message ==
+        "node record: it is of round 3, sequence 5, its message of round 3, sequence 6");
+  replayed = message({.round = 3, .sequence = 5});
+  replayed.round = RoundNumber(4);
+  CHECK_FALSE(nodes->publish(ClientId(0), replayed, Time(seconds(1))));
+  CHECK(told == 0);
+  CHECK(nodes->publish(ClientId(0), message({.round = 3, .sequence = 5}), Time(seconds(1))));
 }
 
 }  // namespace fedge::server

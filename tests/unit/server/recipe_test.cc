@@ -100,6 +100,28 @@ TEST_CASE("recipe: samplers that weigh updates or wait for all they drew go with
                     "\"\n") == "accepted");
 }
 
+TEST_CASE("recipe: clients publish the labels that the sampler goes by, and no run asks for others") {
+  const std::string sets = "[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n";
+  const auto derived = read(sets);
+  REQUIRE(derived);
+  CHECK(derived->status.labels == protocol::LabelReport::kSets);
+  CHECK(derived->status.every == seconds(10));
+  CHECK(contains(derived->task_text, "labels = \"sets\""));
+  CHECK(refusal(sets + "[status]\nlabels = \"sets\"\n") == "accepted");
+  CHECK(
+      refusal(sets + "[status]\nlabels = \"none\"\n") ==
+      "run.toml:4: status: status.labels is \"none\", and sampling.labels is \"sets\": clients publish what "
+      "the sampler goes by; leave status.labels out");
+  CHECK(contains(refusal("[sampling]\nkind = \"aw_psp\"\n[status]\nlabels = \"dp_histogram\"\n"),
+                 "status.labels is \"dp_histogram\", and sampling.labels is \"none\""));
+  CHECK(
+      refusal(sets + "[status]\nevery_seconds = 0\n") ==
+      "run.toml:4: status: status.every_seconds is 0, so that nobody publishes anything, and sampling.labels "
+      "is \"sets\"");
+  CHECK(refusal("[sampling]\nkind = \"aw_psp\"\n[status]\nevery_seconds = 0\n") == "accepted");
+  CHECK(refusal("[status]\nevery_seconds = 5\nlabels = \"sets\"\n") == "accepted");
+}
+
 TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are refused") {
   const auto buffered = [](const std::string& barrier) {
     return refusal("[strategy]\nkind = \"fedbuff\"\nschedule = { " + barrier + " }\n");

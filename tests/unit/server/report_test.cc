@@ -4,7 +4,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
+#include <set>
 
 #include "core/crypto/sha256.h"
 #include "server/report/chart.h"
@@ -86,6 +88,8 @@ TEST_CASE("metrics: what was not measured, or has diverged, is null and an empty
   metrics.test_accuracy = kNotMeasured;
   metrics.per_class_accuracy = {};
   metrics.train_loss = std::numeric_limits<double>::infinity();
+  metrics.between_class_variance = metrics.within_class_variance = kNotMeasured;
+  metrics.labels = {};
   const std::string line = to_json(metrics);
   CHECK(contains(line, "\"test_accuracy\":null"));
   CHECK(contains(line, "\"per_class_accuracy\":[]"));
@@ -94,7 +98,7 @@ TEST_CASE("metrics: what was not measured, or has diverged, is null and an empty
   REQUIRE(back.has_value());
   CHECK(std::isnan(back->test_accuracy));
   CHECK(to_csv(metrics, 1) ==
-        "1,00ff" + std::string(60, 'a') + ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,\r\n");
+        "1,00ff" + std::string(60, 'a') + ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,,,,,,,\r\n");
 }
 
 TEST_CASE("metrics: a line that is no round is refused by what is wrong with it") {
@@ -170,10 +174,11 @@ TEST_CASE("metrics: the table is RFC 4180") {
   CHECK(csv_header(2) ==
         "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
         "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
-        "participation_gap,class_0_accuracy,class_1_accuracy\r\n");
-  CHECK(to_csv(one_round(3), 2) ==
-        "3,00ff" + std::string(60, 'a') +
-            ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.25,0.5,2,0.75,0.875\r\n");
+        "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
+        "label_divergence,label_variance,class_0_accuracy,class_1_accuracy\r\n");
+  CHECK(to_csv(one_round(3), 2) == "3,00ff" + std::string(60, 'a') +
+                                       ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.25,0.5,2,0.0625,1."
+                                       "5,4,0.875,0.125,9,0.75,0.875\r\n");
   CHECK(csv_field("plain text") == "plain text");
   CHECK(csv_field("a,b") == "\"a,b\"");
   CHECK(csv_field("say \"hi\"") == "\"say \"\"hi\"\"\"");
@@ -181,6 +186,28 @@ TEST_CASE("metrics: the table is RFC 4180") {
   RoundMetrics odd = one_round(1);
   odd.model_hash = "x,\"y\"";
   CHECK(to_csv(odd, 0).starts_with("1,\"x,\"\"y\"\"\",0.8125,"));
+}
+
+TEST_CASE("metrics: every figure, in JSON and in the tables, is explained in the reference") {
+  std::ifstream file(FEDGE_SOURCE_DIR "/docs/reference/metrics.md");
+  const std::string reference{std::istreambuf_iterator<char>(file), {}};
+  RoundMetrics metrics = one_round(1);
+  metrics.tracks.push_back({});
+  const std::string line = to_json(metrics);
+  std::set<std::string> names;
+  for (std::size_t at = line.find("\":"); at != std::string::npos; at = line.find("\":", at + 1)) {
+    const std::size_t begin = line.rfind('"', at - 1) + 1;
+    names.insert(line.substr(begin, at - begin));
+  }
+  for (std::string table : {csv_header(1), tracks_csv(std::vector<RoundMetrics>{})}) {
+    table.resize(table.size() - 2);
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = table.find(',', begin);
+      names.insert(table.substr(begin, end == std::string::npos ? end : end - begin));
+    }
+  }
+  CHECK(names.size() == 27);
+  for (const std::string& name : names) CHECK_MESSAGE(contains(reference, "`" + name + "`"), name);
 }
 
 TEST_CASE("chart: ticks stand at round numbers inside the range") {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/availability/normal.h"
+#include "tests/unit/sim/phase_at.h"
 #include "tests/unit/sim/simulated_run.h"
 
 using namespace fedge;
@@ -247,20 +248,20 @@ TEST_CASE(
     std::map<std::pair<std::uint32_t, int>, Phase> forwards;
     for (std::uint32_t c = 0; c < 50; ++c)
       for (int hour = 0; hour < 100; hour += 7)
-        forwards[{c, hour}] = one->at(ClientId(c), Time(seconds(3600.0 * hour)));
+        forwards[{c, hour}] = test::phase_at(*one, ClientId(c), Time(seconds(3600.0 * hour)));
     std::size_t differing = 0;
     std::set<std::int64_t> ends;
     for (int hour = 98; hour >= 0; hour -= 7)
       for (std::uint32_t c = 50; c-- > 0;) {
         const Time time(seconds(3600.0 * hour));
-        const Phase again = other->at(ClientId(c), time);
+        const Phase again = test::phase_at(*other, ClientId(c), time);
         const Phase& before = forwards.at({c, hour});
         CHECK(again.up == before.up);
         CHECK(again.until == before.until);
         CHECK(again.index == before.index);
         CHECK((!again.until || *again.until > time));
         if (again.until) ends.insert(again.until->time_since_epoch().count());
-        if (seeded->at(ClientId(c), time).until != before.until) ++differing;
+        if (test::phase_at(*seeded, ClientId(c), time).until != before.until) ++differing;
       }
     CHECK(differing > 300);
     CHECK(ends.size() > 50);

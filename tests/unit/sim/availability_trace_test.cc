@@ -6,6 +6,7 @@
 #include "sim/availability/availability.h"
 #include "sim/availability/trace.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/unit/sim/phase_at.h"
 
 using namespace fedge;
 using sim::Availability;
@@ -28,7 +29,7 @@ struct TraceFile {
 };
 
 bool up_at(const Availability& availability, std::uint32_t client, Time time) {
-  return availability.at(ClientId(client), time).up;
+  return test::phase_at(availability, ClientId(client), time).up;
 }
 
 constexpr Duration kTick{1};
@@ -50,7 +51,7 @@ TEST_CASE("trace: a device is up from the first moment of an interval to the las
   CHECK(!up(2, Time{}));
   CHECK(up(2, Time(seconds(7))));
   // Nothing comes after the last interval, and a client without a line is never up.
-  CHECK(!(*availability)->at(ClientId(0), Time(seconds(21))).until);
+  CHECK(!test::phase_at(**availability, ClientId(0), Time(seconds(21))).until);
   CHECK(!(*availability)->first(ClientId(1)).up);
   CHECK(!(*availability)->first(ClientId(1)).until);
 }
@@ -71,7 +72,7 @@ TEST_CASE("trace: it repeats with its period, as time modulo period does") {
       const double within = std::fmod(time, 10.0);
       bool expected = false;
       for (const auto& [from, to] : intervals[c]) expected = expected || (from <= within && within < to);
-      const sim::Phase phase = (*availability)->at(ClientId(c), Time(seconds(time)));
+      const sim::Phase phase = test::phase_at(**availability, ClientId(c), Time(seconds(time)));
       REQUIRE(phase.up == expected);
       // One phase ends where the next of the other kind begins, also from one period to the next.
       if (phase.until != last.until && tick > 0) REQUIRE(phase.up != last.up);
@@ -83,7 +84,7 @@ TEST_CASE("trace: it repeats with its period, as time modulo period does") {
 TEST_CASE("trace: intervals that touch are one, and one that fills the period never ends") {
   const auto touching = TraceFile(kHeader + "0,1,2\n0,2,3\n").load();
   REQUIRE(touching);
-  CHECK((*touching)->at(ClientId(0), Time(seconds(1))).until == Time(seconds(3)));
+  CHECK(test::phase_at(**touching, ClientId(0), Time(seconds(1))).until == Time(seconds(3)));
   const auto filling = TraceFile(kHeader + "0,0,4\n0,4,10\n").load(10);
   REQUIRE(filling);
   CHECK((*filling)->first(ClientId(0)).up);

@@ -98,6 +98,21 @@ TEST_CASE("simulation: partial work lets slow clients send what they have before
   CHECK(simulate({"training.partial_work=0.8"}).hashes() == simulate({}).hashes());
 }
 
+TEST_CASE("simulation: figures of labels count the samples that clients train on, not those they withhold") {
+  // Each client has the four samples of one label.
+  const Outcome outcome =
+      simulate({"data.partition.kind=pathological", "data.partition.classes_per_client=1",
+                "sampling.clients_per_round=10",
+                "tracks.disagreement=[{ kind = \"partial_data\", clients = [\"3\"], withheld = 0.75, "
+                "from_round = 2, until_round = 2 }]"});
+  REQUIRE(outcome.rounds.size() == 3);
+  CHECK(outcome.rounds[0].labels.variance == doctest::Approx(0));
+  // Nine labels with 4 samples and one with 1, the mean being 3.7: (9 * 0.3^2 + 2.7^2) / 10.
+  CHECK(outcome.rounds[1].labels.variance == doctest::Approx(0.81));
+  CHECK(outcome.rounds[1].labels.covered == 10);
+  CHECK(outcome.rounds[2].labels.variance == doctest::Approx(0));
+}
+
 TEST_CASE("simulation: an interruption ends it after the event in hand") {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);

@@ -105,9 +105,8 @@ TEST_CASE("aw_psp predictor: who delivers seldom is predicted less, who was neve
   const PredictorOptions keeps{.forgetting = 1.0};
   const Availability idle = after({true, true}, {}, keeps);
   const Availability failing = after({true, true}, {true, false, false}, keeps);
-  CHECK(arrival_chance(idle, keeps) == 1.0);
-  CHECK(arrival_chance(failing, keeps) == doctest::Approx(0.5));  // (1 + 1) / (3 + 1)
-  CHECK(predicted_chance(failing, keeps) == doctest::Approx(0.5 * 2.0 / 3));
+  CHECK(predicted_chance(idle, keeps) == doctest::Approx(2.0 / 3));  // of staying up: (1 + 1) / (1 + 2)
+  CHECK(predicted_chance(failing, keeps) == doctest::Approx(0.5 * 2.0 / 3));  // (1 + 1) / (3 + 1) besides
   CHECK((failing.failed & 1) == 1);
   CHECK((failing.down & 1) == 0);
 }

@@ -30,7 +30,6 @@ class SlowAwPsp {
 
   struct Expected {
     std::map<unsigned, double> inclusion;  // of each candidate
-    std::map<unsigned, double> arrival;
     std::map<unsigned, double> coefficient;
   };
 
@@ -58,11 +57,9 @@ class SlowAwPsp {
     expected.inclusion = probabilities(weight, spare, m);
     double all = 0;
     for (const RememberedClient& client : clients_) all += client.samples;
-    for (const auto& [i, p] : expected.inclusion) {
-      expected.arrival[i] = arrival(clients_[i]);
+    for (const auto& [i, p] : expected.inclusion)
       expected.coefficient[i] =
           clients_[i].samples / all * std::min(1 / (p * chance[i]), options_.max_coefficient);
-    }
     return expected;
   }
 

@@ -16,7 +16,7 @@ namespace {
 
 using Selector = AwPspOptions::Selector;
 using Risk = AwPspOptions::Risk;
-using Labels = AwPspOptions::Labels;
+using Labels = protocol::LabelReport;
 
 constexpr double kNever = std::numeric_limits<double>::quiet_NaN();
 
@@ -115,7 +115,6 @@ TEST_CASE("aw_psp: what it states and draws is the slow reference's, whatever ri
         for (const Selected& choice : chosen) {
           const unsigned i = choice.client.value();
           CHECK(choice.inclusion == doctest::Approx(expected.inclusion.at(i)).epsilon(1e-4));
-          CHECK(choice.arrival == doctest::Approx(expected.arrival.at(i)).epsilon(1e-5));
           CHECK(choice.coefficient == doctest::Approx(expected.coefficient.at(i)).epsilon(1e-4));
           test::RememberedClient& client = slow.clients()[i];
           client.last_selected = round;
@@ -392,7 +391,6 @@ TEST_CASE("aw_psp: nothing that a hostile client says spoils a selection or take
     for (const Selected& choice : chosen) {
       CHECK(choice.client.value() < 5);
       CHECK((choice.inclusion > 0 && choice.inclusion <= 1));
-      CHECK((choice.arrival > 0 && choice.arrival <= 1));
       CHECK((choice.coefficient >= 0 && choice.coefficient <= 10));
       const double loss = round % 3 == 0 ? kNever : round % 3 == 1 ? kInfinity : -1;
       sampler.remember({.client = choice.client,

@@ -1,0 +1,44 @@
+#include "client/prepared_run.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/config/document.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::client {
+namespace {
+
+// What client 3 publishes of its labels when it begins in this state directory.
+std::vector<double> published(const test::TemporaryDirectory& data, const test::TemporaryDirectory& state,
+                              std::uint64_t run) {
+  const std::string text = "[data]\ndirectory = \"" + data.path().string() +
+                           "\"\n[status]\nevery_seconds = 1\nlabels = \"dp_histogram\"\n";
+  auto document = config::parse_toml(text, "run");
+  REQUIRE(document);
+  config::Reader root(document->root, "", "run");
+  const auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(3));
+  REQUIRE_MESSAGE(task, task.error().message);
+  const protocol::RunDescription description{
+      .run = RunId(run), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
+  const auto prepared = prepare_run(description, ClientId(3), state.path());
+  REQUIRE_MESSAGE(prepared, prepared.error().message);
+  return (*prepared)->labels;
+}
+
+}  // namespace
+
+TEST_CASE("prepared run: a client that begins again publishes the same noisy counts, in another run others") {
+  const test::TemporaryDirectory data, state, elsewhere;
+  test::write_tiny_dataset(data);
+  const std::vector<double> first = published(data, state, 1);
+  REQUIRE(first.size() == 10);
+  CHECK(published(data, state, 1) == first);
+  // The noise is no function of what others know of the run: its description and the client's number.
+  CHECK(published(data, state, 2) != first);
+  CHECK(published(data, elsewhere, 1) != first);
+}
+
+}  // namespace fedge::client
