@@ -60,6 +60,16 @@ void AwPspSampler::grow(std::size_t clients) {
   if (options_.labels != AwPspOptions::Labels::kNone) labels_.resize(clients);
 }
 
+void AwPspSampler::forget(std::span<const ClientId> left) {
+  for (const ClientId client : left) {
+    if (client.value() >= clients_.size()) break;
+    Client& state = clients_[client.value()];
+    order_is_old_ = order_is_old_ || state.latency >= 0;
+    state = {};
+    if (!labels_.empty()) labels_[client.value()] = {};
+  }
+}
+
 void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
   if (client.value() >= kMaxClients) return;
   grow(std::size_t{client.value()} + 1);
@@ -162,7 +172,11 @@ void AwPspSampler::sort_by_latency() {
 void AwPspSampler::find_correlations() {
   if (options_.risk == AwPspOptions::Risk::kNone && !options_.diversity) return;
   if (order_is_old_) sort_by_latency();
-  if (by_latency_.empty()) return;
+  if (by_latency_.empty()) {
+    shared_.clear();
+    largest_cluster_ = 0;
+    return;
+  }
   std::vector<Trace> traces;
   traces.reserve(by_latency_.size());
   constexpr std::size_t kAhead = 32;  // neighbours in latency lie anywhere in memory
@@ -245,6 +259,7 @@ std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<c
 }
 
 std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
+  forget(request.left);
   const auto end = std::partition_point(request.candidates.begin(), request.candidates.end(),
                                         [](const Candidate& c) { return c.client.value() < kMaxClients; });
   const Candidates candidates(request.candidates.begin(), end);

@@ -4,9 +4,10 @@
 // docs/algorithms/aw-psp.md says what is the paper's, the authors' code's, and ours.
 //
 // Its state is a view of what comes in. Who is a candidate when a round begins is there, who is known and is
-// not is down, and a task without an update has failed. A client whose task is not over is not judged by its
-// absence. One that has been down for longer than chance explains is presumed gone: it is not selected, and
-// when it is there again it is probed with probability 1 / L a round, L the rounds that it was down.
+// not is down, and a task without an update has failed. Who has left (SelectionRequest::left) is not known. A
+// client whose task is not over is not judged by its absence. One that has been down for longer than chance
+// explains is presumed gone: it is not selected, and when it is there again it is probed with probability 1 /
+// L a round, L the rounds that it was down.
 //
 // Inclusion probabilities are exact (selection.h), those of the greedy selector 1. They are given the
 // candidates and everything that came in before.
@@ -92,6 +93,7 @@ class AwPspSampler final : public Sampler {
   using Candidates = std::span<const Candidate>;
 
   void grow(std::size_t clients);
+  void forget(std::span<const ClientId> left);
   void begin_round(const SelectionRequest& request, Candidates candidates);
   void observe(std::uint32_t client, bool there);
   void find_correlations();
