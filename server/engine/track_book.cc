@@ -54,6 +54,7 @@ Track TrackBook::new_track(TrackId id, std::vector<ClientId> pattern) const {
               .pattern = std::move(pattern),
               .last_rounds = {},
               .returned = {},
+              .left = {},
               .description = nullptr};
   track.traits = track.deciders.sampler->traits();
   return track;
@@ -157,7 +158,7 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   const bool one_for_all = tracks_.size() == 1 && tracks_.front().id == TrackId() && !resolution_;
   if (policy_.disagreements.empty() && one_for_all) return {};
 
-  strict_ = policy_.strict;
+  const bool was_strict = std::exchange(strict_, policy_.strict);
   exclusions_ = exclusions(round);
   const std::vector<ClientId> kept = remembered(exclusions_.withdrawn);
   aggregation::ResolveOptions how{
@@ -200,10 +201,13 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     if (former[i]) {
       tracks[i] = std::move(tracks_[*former[i]]);
+      tracks[i].left = leavers(resolution, i, *former[i]);
       note_returns(tracks[i], resolution, i, *former[i]);
     }
     tracks[i].description = describe(policy_, resolution, i);
   }
+  changes.joined = !changes.started.empty() || strict_ || was_strict || !resolution_ ||
+                   !std::ranges::equal(resolution_->withdrawn(), resolution.withdrawn());
   tracks_ = std::move(tracks);
   resolution_ = std::move(resolution);
   return changes;
@@ -221,6 +225,21 @@ void TrackBook::note_returns(Track& track, const aggregation::Resolution& resolu
     const bool comes_home = resolution.primary(client) == now && resolution_->primary(client) != before;
     if (joins || comes_home) track.returned[client] = round_;
   }
+}
+
+std::vector<ClientId> TrackBook::leavers(const aggregation::Resolution& resolution, std::size_t now,
+                                         std::size_t before) const {
+  std::vector<ClientId> left;
+  const auto consider = [&](ClientId client) {
+    const bool was = !resolution_ || resolution_->is_member(before, client);
+    if (was && !resolution.is_member(now, client)) left.push_back(client);
+  };
+  // Of a pattern that stays as it is, only those that withdraw are no members any more, if not strict.
+  if (strict_)
+    for (std::uint32_t client = 0; client < resolution.clients(); ++client) consider(ClientId(client));
+  else
+    for (const ClientId client : resolution.withdrawn()) consider(client);
+  return left;
 }
 
 bool TrackBook::is_member(std::size_t turn, ClientId client) const {

@@ -305,6 +305,34 @@ TEST_CASE("a client that withdraws is dropped from patterns only if it has never
   CHECK(later.turn(1).description->owners == std::vector<std::string>{"0"});
 }
 
+TEST_CASE("who was a member and is none is said once, of each track that it leaves") {
+  using Clients = std::vector<ClientId>;
+  TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "0", "1") +
+                          disagreement("full", "2", "", "from_round = 2\nuntil_round = 3\n") +
+                          disagreement("full", "5", ""));
+  CHECK(play(tracks, 1).joined);
+  CHECK(tracks.turn(0).left == Clients{ClientId(5)});  // may have been heard of before the first round
+  CHECK(tracks.turn(1).left.empty());                  // begins without it
+  play(tracks, 2);
+  for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left == Clients{ClientId(2)});
+  CHECK_FALSE(play(tracks, 3).joined);
+  for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left.empty());
+  CHECK(play(tracks, 4).joined);
+  for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left.empty());
+
+  // Strict from round 2 on: client 0 trains for the others no more. Then not: it does again.
+  const std::string inbound = "clients = 6\n" + disagreement("inbound", "0", "1");
+  TrackBook strict = book(inbound);
+  play(strict, 1);
+  strict.adopt(policy("strict = true\n" + inbound));
+  play(strict, 2);
+  CHECK(strict.turn(0).left == Clients{ClientId(0)});
+  strict.adopt(policy(inbound));
+  CHECK(play(strict, 3).joined);
+  CHECK(strict.turn(0).left.empty());
+  CHECK_FALSE(play(strict, 4).joined);
+}
+
 TEST_CASE("deep withdrawal: every model that the client has had a part in begins anew") {
   TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "0", "1") +
                           disagreement("full", "1", "", "from_round = 3\ndeep = true\n"));
