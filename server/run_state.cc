@@ -7,6 +7,7 @@
 #include "aggregation/value_check.h"
 #include "core/aligned_buffer.h"
 #include "learn/evaluate.h"
+#include "protocol/limits.h"
 
 namespace fedge::server {
 namespace {
@@ -36,6 +37,14 @@ Result<void> RunState::start(const RunEngine::StartTrack& start) {
   if (!made) return made.error();
   tracks_.insert_or_assign(start.track, TrackEntry{std::move(*made), start.description, kNoTurn});
   return {};
+}
+
+std::vector<TrackId> RunState::tracks_to_remember() const {
+  std::vector<TrackId> live;
+  const bool remembered = config_->control_variates || config_->compression.error_feedback;
+  if (!remembered || tracks_.size() > protocol::kMaxLiveTracks) return live;
+  for (const auto& [id, entry] : tracks_) live.push_back(id);
+  return live;
 }
 
 void RunState::retire(TrackId track) {

@@ -46,6 +46,10 @@ class RunState {
   // All of them, in the order of their turns in the last round.
   Result<std::vector<FinalModel>> load_models() const;
 
+  // What clients that remember something of each track may keep: the live tracks, ascending. Empty where they
+  // remember nothing, or where there are more than can be told.
+  std::vector<TrackId> tracks_to_remember() const;
+
   Result<void> start(const RunEngine::StartTrack& start);
   void retire(TrackId track);
 
