@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "core/node.h"
+#include "core/text.h"
 #include "proto/fedge.pb.h"
 #include "protocol/detail/wire_values.h"
-#include "protocol/text.h"
 
 namespace fedge::protocol {
 namespace {

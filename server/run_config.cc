@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "core/crypto/sha256.h"
+#include "core/text.h"
 #include "protocol/limits.h"
-#include "protocol/text.h"
 #include "server/recipe.h"
 
 namespace fedge::server {
@@ -27,8 +27,7 @@ RunConfig read_sections(config::Reader& root) {
   RunConfig run;
   config::Reader section = root.section("run");
   run.name = section.text("name", "run", "Name of the run, for people: in logs and reports.");
-  if (const auto fit = protocol::check_text(run.name, protocol::kMaxText, "the name");
-      run.name.empty() || !fit)
+  if (const auto fit = check_text(run.name, protocol::kMaxText, "the name"); run.name.empty() || !fit)
     section.fail("name", run.name.empty() ? "is empty" : "cannot be sent to clients: " + fit.error().message);
   run.rounds = static_cast<std::uint32_t>(section.integer("rounds", 10, {1, 1'000'000}, "Rounds to train."));
   run.seed = static_cast<std::uint64_t>(

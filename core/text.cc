@@ -1,8 +1,8 @@
-#include "protocol/text.h"
+#include "core/text.h"
 
 #include <cstdint>
 
-namespace fedge::protocol {
+namespace fedge {
 namespace {
 
 // Length in bytes of the well-formed UTF-8 character the text begins with (Unicode 15, table 3-7);
@@ -67,4 +67,4 @@ std::string clean_text(std::string_view text, std::size_t max_bytes) {
   return clean;
 }
 
-}  // namespace fedge::protocol
+}  // namespace fedge

@@ -1,9 +1,8 @@
-#include "protocol/text.h"
+#include "core/text.h"
 
 #include <doctest/doctest.h>
 
 using namespace fedge;
-using namespace fedge::protocol;
 
 TEST_CASE("text: UTF-8 of every length passes") {
   CHECK(check_text("", 0, "t"));
