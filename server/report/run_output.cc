@@ -15,8 +15,6 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kMaxRunFile = 1 << 20;
-
 // The first 128 bits of the hash of whom the track excludes: of one length, whatever their names.
 std::string file_name(const TrackDescription& track) {
   std::string text;
@@ -110,7 +108,7 @@ std::string RunOutput::summary() const {
 
 Result<void> rewrite_report(const std::filesystem::path& directory) {
   const auto path = directory / "run.toml";
-  FEDGE_TRY(text, read_file(path, kMaxRunFile));
+  FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
   FEDGE_TRY(document, config::parse_toml(text, path.string()));
   FEDGE_TRY(config, read_run_config(document));
   FEDGE_TRY(rounds, read_metrics(directory / "metrics.jsonl"));
