@@ -112,12 +112,17 @@ bool TrackBook::permits(TrackId model, std::span<const Exclusion> demand) const 
 std::vector<Exclusion> TrackBook::demand_of(const aggregation::Resolution& resolution,
                                             std::size_t track) const {
   std::vector<Exclusion> demand;
-  for (const ClientId client : resolution.pattern(track)) demand.push_back({client, RoundNumber(UINT32_MAX)});
+  const auto pattern = resolution.pattern(track);
+  for (const ClientId client : pattern) demand.push_back({client, RoundNumber(UINT32_MAX)});
   // Who withdraws with all that it ever gave is excluded from everybody's past.
-  for (const Exclusion& withdrawn : exclusions_.withdrawn)
-    if (withdrawn.since == RoundNumber(1) &&
-        !std::ranges::binary_search(resolution.pattern(track), withdrawn.client))
+  for (const Exclusion& withdrawn : exclusions_.withdrawn) {
+    if (withdrawn.since != RoundNumber(1)) continue;
+    const auto place = std::ranges::lower_bound(pattern, withdrawn.client);
+    if (place != pattern.end() && *place == withdrawn.client)
+      demand[static_cast<std::size_t>(place - pattern.begin())].since = withdrawn.since;
+    else
       demand.push_back(withdrawn);
+  }
   std::ranges::sort(demand, {}, &Exclusion::client);
   for (const ClientId owner : resolution.owners(track)) {
     auto wanted = demand.begin();

@@ -354,6 +354,17 @@ TEST_CASE("deep withdrawal: every model that the client has had a part in begins
   CHECK(alone.turns() == 1);
 }
 
+TEST_CASE("deep withdrawal: what had forgiven the client its past begins anew as well") {
+  // The model of client 0 has kept client 1 out since round 3, and began as one that it had a part in.
+  TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "0", "1", "from_round = 3\n") +
+                          disagreement("full", "1", "", "from_round = 5\ndeep = true\n"));
+  for (std::uint32_t round = 1; round <= 4; ++round) play(tracks, round);
+  const auto changes = play(tracks, 5);
+  CHECK(changes.started.size() == tracks.turns());
+  for (const auto& start : changes.started) CHECK_FALSE(start.source);
+  CHECK(changes.retired.size() == 2);
+}
+
 TEST_CASE(
     "a disagreement that comes while the run goes on holds from the next round, and forgives the past") {
   const std::string none = "clients = 6\n";
