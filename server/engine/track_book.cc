@@ -135,19 +135,31 @@ std::vector<Exclusion> TrackBook::demand_of(const aggregation::Resolution& resol
   return demand;
 }
 
-std::optional<TrackId> TrackBook::choose_source(std::span<const ClientId> owners,
-                                                std::span<const Exclusion> demand) const {
+std::vector<std::size_t> TrackBook::sources() const {
+  std::vector<Exclusion> gone;
+  for (const Exclusion& withdrawn : exclusions_.withdrawn)
+    if (withdrawn.since == RoundNumber(1)) gone.push_back(withdrawn);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < tracks_.size(); ++i)
+    if (permits(tracks_[i].id, gone)) places.push_back(i);
+  std::ranges::sort(places, [&](std::size_t a, std::size_t b) {
+    if (tracks_[a].age != tracks_[b].age) return tracks_[a].age > tracks_[b].age;
+    return tracks_[a].id < tracks_[b].id;
+  });
+  return places;
+}
+
+std::optional<std::size_t> TrackBook::choose_source(std::span<const ClientId> owners,
+                                                    std::span<const Exclusion> demand,
+                                                    std::span<const std::size_t> sources) const {
+  const auto permitted = [&](std::size_t place) { return permits(tracks_[place].id, demand); };
   if (!owners.empty()) {
     const auto former =
         resolution_ ? resolution_->primary(owners.front()) : std::optional<std::size_t>(std::size_t{0});
-    if (former && permits(tracks_[*former].id, demand)) return tracks_[*former].id;
+    if (former && permitted(*former)) return former;
   }
-  const Track* best = nullptr;
-  for (const Track& track : tracks_)
-    if (permits(track.id, demand) &&
-        (best == nullptr || track.age > best->age || (track.age == best->age && track.id < best->id)))
-      best = &track;
-  return best == nullptr ? std::nullopt : std::optional(best->id);
+  const auto best = std::ranges::find_if(sources, permitted);
+  return best == sources.end() ? std::nullopt : std::optional(*best);
 }
 
 TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
@@ -175,7 +187,8 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   }
   Changes changes;
   std::vector<Track> tracks;
-  std::vector<std::optional<std::size_t>> former;  // where each of `tracks` was before
+  std::vector<std::optional<std::size_t>> former;   // where each of `tracks` was before
+  std::optional<std::vector<std::size_t>> sources;  // once one is needed
   for (std::size_t i = 0; i < resolution.tracks(); ++i) {
     const std::vector<Exclusion> demand = demand_of(resolution, i);
     const auto pattern = resolution.pattern(i);
@@ -186,12 +199,13 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
       continue;
     }
     const TrackId id = pattern.empty() && !known ? TrackId() : TrackId(++counted_);
-    const auto source = choose_source(resolution.owners(i), demand);
-    changes.started.push_back({id, source, describe(policy_, resolution, i)});
+    if (!sources) sources = this->sources();
+    const auto source = choose_source(resolution.owners(i), demand, *sources);
+    changes.started.push_back(
+        {id, source ? std::optional(tracks_[*source].id) : std::nullopt, describe(policy_, resolution, i)});
     former.push_back(std::nullopt);
     tracks.push_back(new_track(id, {pattern.begin(), pattern.end()}));
-    for (const Track& track : tracks_)
-      if (track.id == source) tracks.back().age = track.age;
+    if (source) tracks.back().age = tracks_[*source].age;
   }
   for (const Start& start : changes.started)
     start.source ? ledger_.start(start.track, *start.source) : ledger_.start(start.track);

@@ -103,8 +103,12 @@ class TrackBook {
   // on it must have had no part.
   std::vector<aggregation::Exclusion> demand_of(const aggregation::Resolution& resolution,
                                                 std::size_t track) const;
-  std::optional<TrackId> choose_source(std::span<const ClientId> owners,
-                                       std::span<const aggregation::Exclusion> demand) const;
+  // Places of the tracks whose models may be gone on from, the best first: those that have been left alone by
+  // all who have withdrawn with everything that they gave.
+  std::vector<std::size_t> sources() const;
+  std::optional<std::size_t> choose_source(std::span<const ClientId> owners,
+                                           std::span<const aggregation::Exclusion> demand,
+                                           std::span<const std::size_t> sources) const;
   void note_returns(Track& track, const aggregation::Resolution& resolution, std::size_t now,
                     std::size_t before) const;
   // Members of a track in the round before, as whose number `before` it then was, that are none now.
