@@ -32,9 +32,13 @@ Result<RunState> RunState::create(const RunConfig& config, const learn::Model& m
 }
 
 Result<void> RunState::start(const RunEngine::StartTrack& start) {
-  auto made = start.source ? track(*start.source).branch()
-                           : TrackModel::create(config_, *model_, *store_, *parallel_);
+  const bool first = tracks_.empty();
+  const bool build = !start.source && !initial_;
+  auto made = build ? TrackModel::create(config_, *model_, *store_, *parallel_)
+                    : tracks_.begin()->second.model.branch(start.source ? track(*start.source).beginning()
+                                                                        : *initial_);
   if (!made) return made.error();
+  if (build && !first) initial_ = made->beginning();
   tracks_.insert_or_assign(start.track, TrackEntry{std::move(*made), start.description, kNoTurn});
   return {};
 }

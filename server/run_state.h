@@ -100,6 +100,7 @@ class RunState {
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
+  std::optional<TrackModel::Beginning> initial_;  // kept once a track has begun anew: more may
   LabelFigures coverage() const;
 
   // Of the round in progress: the figures of the turns that are over, and whose updates have come.
