@@ -46,8 +46,7 @@ int run_safely(const std::string& program, const std::function<int()>& command) 
 }
 
 Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments) {
-  constexpr std::size_t kMaxFile = 1 << 20;
-  FEDGE_TRY(text, read_file(path, kMaxFile));
+  FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
   FEDGE_TRY(document, config::parse_toml(text, path));
   for (const std::string& assignment : assignments) FEDGE_TRY_VOID(config::set(document, assignment));
   return document;

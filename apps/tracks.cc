@@ -8,7 +8,7 @@
 
 #include "aggregation/tracks/resolution.h"
 #include "apps/common.h"
-#include "core/json_text.h"
+#include "core/text.h"
 #include "learn/spec.h"
 
 namespace fedge::apps {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -16,10 +17,36 @@ namespace {
 // SHA-256 of all that. Numbers little-endian, as the machines are that Fedge runs on.
 constexpr std::string_view kTag = "fedge client memory 1\n";
 constexpr const char* kPrefix = "task-";
+constexpr const char* kTrackPrefix = "track-";
 constexpr std::size_t kMaxFile = std::size_t{1} << 37;
 
 std::filesystem::path file_of(const std::filesystem::path& directory, RoundNumber round) {
   return directory / (kPrefix + std::to_string(round.value()));
+}
+
+std::filesystem::path directory_of(const std::filesystem::path& directory, TrackId track) {
+  return track == TrackId() ? directory : directory / (kTrackPrefix + std::to_string(track.value()));
+}
+
+// All but this one; one too many is no harm.
+void remove_tasks(const std::filesystem::path& directory, const std::filesystem::path& kept) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path() != kept && entry->path().filename().string().starts_with(kPrefix)) {
+      std::error_code ignored;
+      std::filesystem::remove(entry->path(), ignored);
+    }
+}
+
+// The track whose directory has this name.
+std::optional<TrackId> track_named(std::string_view name) {
+  if (!name.starts_with(kTrackPrefix)) return std::nullopt;
+  name.remove_prefix(std::string_view(kTrackPrefix).size());
+  std::uint32_t number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (read.ec != std::errc() || read.ptr != name.data() + name.size()) return std::nullopt;
+  return TrackId(number);
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -65,15 +92,29 @@ Result<void> VolatileMemory::save(ClientMemory memory) {
   return {};
 }
 
+FileMemory::FileMemory(const std::filesystem::path& directory, TrackId track)
+    : directory_(directory_of(directory, track)) {}
+
+void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live) {
+  std::vector<TrackId> gone;
+  if (!std::ranges::binary_search(live, TrackId())) gone.emplace_back();
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto track = track_named(entry->path().filename().string());
+    if (track && !std::ranges::binary_search(live, *track)) gone.push_back(*track);
+  }
+  for (const TrackId track : gone) {
+    const auto place = directory_of(directory, track);
+    remove_tasks(place, "");
+    std::error_code ignored;
+    if (track != TrackId()) std::filesystem::remove(place, ignored);
+  }
+}
+
 Result<std::optional<ClientMemory>> FileMemory::load(RoundNumber round) {
   const auto wanted = file_of(directory_, round);
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(directory_, error), end; !error && entry != end;
-       entry.increment(error))
-    if (entry->path() != wanted && entry->path().filename().string().starts_with(kPrefix)) {
-      std::error_code ignored;  // one too many is no harm
-      std::filesystem::remove(entry->path(), ignored);
-    }
+  remove_tasks(directory_, wanted);
   if (round == RoundNumber(0)) return std::optional<ClientMemory>(ClientMemory{});
   const auto text = read_file(wanted, kMaxFile);
   if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<ClientMemory>();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,14 @@ class VolatileMemory final : public MemoryStore {
   std::vector<ClientMemory> memories_;
 };
 
+// Forgets the tracks under this directory (below) that are not among these, ascending.
+void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live);
+
 // One file for each task of a track under this directory, made on first use; written whole or not at all,
 // with a checksum. A damaged file is kCorrupt and named.
 class FileMemory final : public MemoryStore {
  public:
-  explicit FileMemory(const std::filesystem::path& directory, TrackId track = {})
-      : directory_(track == TrackId() ? directory : directory / ("track-" + std::to_string(track.value()))) {}
+  explicit FileMemory(const std::filesystem::path& directory, TrackId track = {});
   Result<std::optional<ClientMemory>> load(RoundNumber round) override;
   Result<void> save(ClientMemory memory) override;
 

@@ -64,6 +64,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   ClientMemory memory;
   FileMemory store(run.memory, task.request.track);
   if (run.work.remembers()) {
+    if (!task.request.live_tracks.empty()) keep_only(run.memory, task.request.live_tracks);
     FEDGE_TRY(kept, store.load(task.request.last_round));
     if (!kept && task.control != nullptr)
       return Error{ErrorCode::kNotFound, "this client has lost what its task " +

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json_text.h"
 #include "core/platform/files.h"
+#include "core/text.h"
 
 namespace fedge {
 namespace {

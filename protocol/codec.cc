@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "core/node.h"
+#include "core/text.h"
 #include "proto/fedge.pb.h"
 #include "protocol/detail/wire_values.h"
-#include "protocol/text.h"
 
 namespace fedge::protocol {
 namespace {
@@ -67,6 +68,7 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   wire.set_last_round(message.last_round.value());
   if (message.control) *wire.mutable_control() = to_wire(*message.control);
   if (message.data_share < 1) wire.set_data_share(message.data_share);
+  for (const TrackId track : message.live_tracks) wire.add_live_tracks(track.value());
   return wire;
 }
 
@@ -222,6 +224,11 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                        .track = TrackId(wire.track()),
                        .data_share = wire.data_share() > 0 ? wire.data_share() : 1.0};
   reader.require(wire.data_share() >= 0 && wire.data_share() <= 1, "data_share is not between 0 and 1");
+  const auto& live = wire.live_tracks();
+  reader.require(static_cast<std::size_t>(live.size()) <= kMaxLiveTracks &&
+                     std::ranges::adjacent_find(live, std::ranges::greater_equal()) == live.end(),
+                 "live_tracks are not at most 16384 in ascending order");
+  for (const std::uint32_t track : live) message.live_tracks.emplace_back(track);
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),

@@ -71,6 +71,9 @@ struct TrainRequest {
   std::optional<Manifest> control;  // SCAFFOLD: the server's control variate, to be fetched as well
   TrackId track;                    // whose model it is; what the client remembers is kept apart for each
   double data_share = 1;            // of its samples, to be trained on, in (0, 1]
+  // All that the run has, ascending, at most kMaxLiveTracks; what is remembered of others is of no use.
+  // Empty: not said.
+  std::vector<TrackId> live_tracks = {};
 
   TaskId task() const { return {round, track}; }
 };

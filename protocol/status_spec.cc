@@ -10,7 +10,7 @@ StatusSpec read_status(config::Reader& root) {
       "How often a client publishes a record of itself (latency, and what labels says), for the samplers "
       "that go by it; 0: never. With sampling.kind = \"aw_psp\" 10 if left out."));
   spec.labels = static_cast<LabelReport>(section.choice(
-      "labels", {"none", "sets", "dp_histogram"}, 0,
+      "labels", label_reports(), 0,
       "What the record says of the client's labels. none: nothing; sets: which it has; "
       "dp_histogram: how many samples of each, with noise. sampling.labels sets it where it is left out, and "
       "must say the same."));

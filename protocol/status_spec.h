@@ -2,12 +2,17 @@
 // that chooses among them by it.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/config/reader.h"
 #include "core/time.h"
 
 namespace fedge::protocol {
 
 enum class LabelReport { kNone, kSets, kDpHistogram };
+// As run files call them, in their order.
+inline std::vector<std::string> label_reports() { return {"none", "sets", "dp_histogram"}; }
 
 struct StatusSpec {
   Duration every{};  // between two records; 0: nothing is published

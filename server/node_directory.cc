@@ -34,8 +34,8 @@ Result<NodeDirectory> NodeDirectory::open(std::size_t clients, Duration lifetime
 
 Result<void> NodeDirectory::publish(ClientId client, const protocol::PublishRecord& message, Time now) {
   if (client.value() >= clients_)
-    return invalid("a node record of client " + std::to_string(client.value()) + " in a run of " +
-                   std::to_string(clients_) + " clients");
+    return invalid("a node record of client " + std::to_string(client.value()) +
+                   "; this run's clients are 0 to " + std::to_string(clients_ - 1));
   FEDGE_TRY(record, dht::decode_node_record(message.value));
   if (record.round != message.round.value() || record.sequence != message.sequence)
     return invalid("node record: it is of round " + std::to_string(record.round) + ", sequence " +

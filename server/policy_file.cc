@@ -9,7 +9,7 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kMaxFile = std::size_t{1} << 20;  // what the configuration reader takes
+constexpr std::size_t kMaxFile = config::kMaxDocumentBytes;
 
 std::string first_line_of(RunId run) {
   char id[17];

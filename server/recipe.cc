@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::array kLocalModels = {"whole", "slice", "nested"};
 constexpr std::array kObjectives = {"plain", "proximal", "scaffold"};
-constexpr std::array kLabels = {"none", "sets", "dp_histogram"};
 
 // The sub-table of this name, made if it is not there; null if something else stands in its place.
 config::Table* table_in(config::Table& parent, const std::string& name,
@@ -82,6 +81,10 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
     root.fail("sampling", "kind = \"" + run.sampling.kind +
                               "\" waits for exactly those it has drawn, and an asynchronous schedule for "
                               "nobody");
+  if (schedule.buffered && !aggregation::Barrier(schedule.barrier).never_waits() &&
+      (run.sampling.kind == "aw_psp" || run.sampling.kind == "availability"))
+    root.fail("sampling", "kind = \"" + run.sampling.kind +
+                              "\" takes who waits at strategy.schedule.barrier for somebody who has gone");
   const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
   const std::size_t needed = run.strategy.aggregator.min_updates;
   if (updates < needed)
@@ -94,13 +97,14 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
 
 // Where both keys are given.
 void check_status(const RunConfig& run, config::Reader& root) {
-  if (run.sampling.kind != "aw_psp") return;
   const protocol::LabelReport wanted = run.sampling.make()->traits().labels;
-  const std::string sampling =
-      std::string("sampling.labels is \"") + kLabels[static_cast<std::size_t>(wanted)];
+  if (run.sampling.kind != "aw_psp" && wanted == protocol::LabelReport::kNone) return;
+  const auto name_of = [](protocol::LabelReport labels) {
+    return protocol::label_reports().at(static_cast<std::size_t>(labels));
+  };
+  const std::string sampling = "sampling.labels is \"" + name_of(wanted);
   if (wanted != run.status.labels)
-    root.fail("status", std::string("status.labels is \"") +
-                            kLabels[static_cast<std::size_t>(run.status.labels)] + "\", and " + sampling +
+    root.fail("status", "status.labels is \"" + name_of(run.status.labels) + "\", and " + sampling +
                             "\": clients publish what the sampler goes by; leave status.labels out");
   else if (wanted != protocol::LabelReport::kNone && run.status.every == Duration::zero())
     root.fail("status",

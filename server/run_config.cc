@@ -1,10 +1,11 @@
 #include "server/run_config.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "core/crypto/sha256.h"
+#include "core/text.h"
 #include "protocol/limits.h"
-#include "protocol/text.h"
 #include "server/recipe.h"
 
 namespace fedge::server {
@@ -27,8 +28,7 @@ RunConfig read_sections(config::Reader& root) {
   RunConfig run;
   config::Reader section = root.section("run");
   run.name = section.text("name", "run", "Name of the run, for people: in logs and reports.");
-  if (const auto fit = protocol::check_text(run.name, protocol::kMaxText, "the name");
-      run.name.empty() || !fit)
+  if (const auto fit = check_text(run.name, protocol::kMaxText, "the name"); run.name.empty() || !fit)
     section.fail("name", run.name.empty() ? "is empty" : "cannot be sent to clients: " + fit.error().message);
   run.rounds = static_cast<std::uint32_t>(section.integer("rounds", 10, {1, 1'000'000}, "Rounds to train."));
   run.seed = static_cast<std::uint64_t>(
@@ -62,6 +62,17 @@ RunConfig read_sections(config::Reader& root) {
   return run;
 }
 
+// What a run's results and its coordinator keep of it must be short enough to be read again.
+Result<void> check_length(const RunConfig& run, const std::string& name) {
+  constexpr std::size_t kComment = 256;  // in front of a coordinator's policy, at most
+  const std::size_t longest =
+      std::max(run.canonical.size(), aggregation::to_toml(run.tracks.policy).size() + kComment);
+  if (longest <= config::kMaxDocumentBytes) return {};
+  return invalid(name + ": with a line for each key, as results and policies are kept, it is " +
+                 std::to_string(longest) + " bytes long; at most " +
+                 std::to_string(config::kMaxDocumentBytes) + " are allowed");
+}
+
 }  // namespace
 
 Result<RunConfig> read_run_config(const config::Document& document) {
@@ -82,6 +93,7 @@ Result<RunConfig> read_run_config(const config::Document& document) {
         ": [data], [model], [training] and [compression] together are longer than clients accept (" +
         std::to_string(protocol::kMaxTaskText) + " bytes)");
   run.canonical = config::canonical_toml(document.root);
+  FEDGE_TRY_VOID(check_length(run, document.name));
   const Digest digest = sha256(run.canonical);
   std::uint64_t id = 0;
   for (std::size_t i = 0; i < 8; ++i) id = (id << 8) | digest[i];

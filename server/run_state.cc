@@ -7,6 +7,7 @@
 #include "aggregation/value_check.h"
 #include "core/aligned_buffer.h"
 #include "learn/evaluate.h"
+#include "protocol/limits.h"
 
 namespace fedge::server {
 namespace {
@@ -31,11 +32,23 @@ Result<RunState> RunState::create(const RunConfig& config, const learn::Model& m
 }
 
 Result<void> RunState::start(const RunEngine::StartTrack& start) {
-  auto made = start.source ? track(*start.source).branch()
-                           : TrackModel::create(config_, *model_, *store_, *parallel_);
+  const bool first = tracks_.empty();
+  const bool build = !start.source && !initial_;
+  auto made = build ? TrackModel::create(config_, *model_, *store_, *parallel_)
+                    : tracks_.begin()->second.model.branch(start.source ? track(*start.source).beginning()
+                                                                        : *initial_);
   if (!made) return made.error();
+  if (build && !first) initial_ = made->beginning();
   tracks_.insert_or_assign(start.track, TrackEntry{std::move(*made), start.description, kNoTurn});
   return {};
+}
+
+std::vector<TrackId> RunState::tracks_to_remember() const {
+  std::vector<TrackId> live;
+  const bool remembered = config_->control_variates || config_->compression.error_feedback;
+  if (!remembered || tracks_.size() > protocol::kMaxLiveTracks) return live;
+  for (const auto& [id, entry] : tracks_) live.push_back(id);
+  return live;
 }
 
 void RunState::retire(TrackId track) {

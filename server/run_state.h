@@ -46,6 +46,10 @@ class RunState {
   // All of them, in the order of their turns in the last round.
   Result<std::vector<FinalModel>> load_models() const;
 
+  // What clients that remember something of each track may keep: the live tracks, ascending. Empty where they
+  // remember nothing, or where there are more than can be told.
+  std::vector<TrackId> tracks_to_remember() const;
+
   Result<void> start(const RunEngine::StartTrack& start);
   void retire(TrackId track);
 
@@ -98,6 +102,7 @@ class RunState {
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
+  std::optional<TrackModel::Beginning> initial_;  // kept once a track has begun anew: more may
 
   // Of the round in progress: the figures of the turns that are over, and whose updates have come.
   RoundMetrics metrics_;

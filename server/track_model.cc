@@ -53,10 +53,10 @@ Result<TrackModel> TrackModel::create(std::shared_ptr<const RunConfig> config, c
   return track;
 }
 
-Result<TrackModel> TrackModel::branch() const {
+Result<TrackModel> TrackModel::branch(const Beginning& beginning) const {
   TrackModel track(config_, *model_, *store_, *parallel_);
-  track.object_ = object_;
-  track.hash_ = hash_;
+  track.object_ = beginning.object;
+  track.hash_ = beginning.hash;
   FEDGE_TRY_VOID(track.start_control());
   return track;
 }

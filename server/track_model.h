@@ -28,8 +28,14 @@ class TrackModel {
   // What is lent must outlive it. The initial model, from the run's seed.
   static Result<TrackModel> create(std::shared_ptr<const RunConfig> config, const learn::Model& model,
                                    protocol::ChunkStore& store, Parallel& parallel);
-  // One that begins as this one is now, with nothing else of it.
-  Result<TrackModel> branch() const;
+  // What another may begin as.
+  struct Beginning {
+    std::shared_ptr<protocol::StoredObject> object;
+    Digest hash{};
+  };
+  Beginning beginning() const { return {object_, hash_}; }
+  // One of the same run that begins as this, with nothing else.
+  Result<TrackModel> branch(const Beginning& beginning) const;
 
   // The current model, to be sent to clients.
   const std::shared_ptr<protocol::StoredObject>& object() const { return object_; }

@@ -34,6 +34,9 @@ struct SelectionRequest {
   std::span<const Candidate> candidates;  // sorted by client, each once
   std::size_t count = 0;                  // clients wanted
   Rng rng;                                // this decision's own stream
+  // Ascending: those that no round may ask any more, until they are candidates again. Other than who is away,
+  // they count in nothing.
+  std::span<const ClientId> left = {};
 };
 
 // A client of a round.

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/text.h"
+
 namespace fedge::aggregation {
 namespace {
 
@@ -14,20 +16,10 @@ using config::Reader;
 const std::vector<std::string> kKinds = {"full", "partial_data", "inbound", "outbound", "bidirectional"};
 constexpr std::int64_t kMaxRound = std::numeric_limits<std::uint32_t>::max();
 
-bool has_control_character(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are 0xc2 0x80 to 0xc2 0x9f in UTF-8.
-    const bool second = byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (byte < 0x20 || byte == 0x7f || second) return true;
-  }
-  return false;
-}
-
 // In quotation marks, fit for a message: the text may be long and hold anything.
 std::string shown(std::string_view text) {
   constexpr std::size_t kLongest = 64;
-  if (has_control_character(text)) return "a text with control characters";
+  if (!check_text(text, text.size(), "")) return "a text with control characters";
   if (text.size() > kLongest) return "a text of " + std::to_string(text.size()) + " bytes";
   return "\"" + std::string(text) + "\"";
 }
@@ -100,10 +92,8 @@ void read_names(Reader& reader, Policy& policy) {
   std::unordered_map<std::string_view, std::size_t> seen;
   for (const std::string& name : policy.names) {
     if (name.empty()) reader.fail("clients", "holds an empty name");
-    if (has_control_character(name)) reader.fail("clients", "holds a name with control characters");
-    if (name.size() > kMaxClientName)
-      reader.fail("clients", "holds a name of " + std::to_string(name.size()) + " bytes, at most " +
-                                 std::to_string(kMaxClientName) + " are allowed");
+    const auto fit = check_text(name, kMaxClientName, "one of the names");
+    if (!fit) reader.fail("clients", fit.error().message);
     if (!seen.emplace(name, seen.size()).second) reader.fail("clients", "names " + shown(name) + " twice");
   }
 }

@@ -62,7 +62,8 @@ struct Disagreement {
 
 struct Policy {
   std::size_t clients = 0;  // ids 0 .. clients - 1
-  // By id: unique, 1 to 1024 bytes, no control characters. Empty: clients are called by their numbers.
+  // By id: unique, 1 to 1024 bytes, as check_text() allows (core/text.h). Empty: clients are called by their
+  // numbers.
   std::vector<std::string> names;
   std::vector<Disagreement> disagreements;
   bool strict = false;              // ResolveOptions::strict

@@ -42,7 +42,7 @@ def run(options, experiment, parts, seed):
     if not (finished and os.path.exists(stamp) and open(stamp, encoding="utf-8").read() == wanted):
         os.makedirs(out, exist_ok=True)
         command = [os.path.join(options.programs, "fedge-sim"), "run", os.path.join(HERE, experiment["run_file"]),
-                   "--out", out, "--log-level", "error", "--threads", str(max(1, os.cpu_count() // options.jobs))]
+                   "--out", out, "--log-level", "error", "--threads", str(max(1, len(os.sched_getaffinity(0)) // options.jobs))]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -10,8 +10,6 @@
 namespace fedge::config {
 namespace {
 
-constexpr std::size_t kMaxText = 1 << 20;
-
 Result<Value> convert(const toml::node& node, const std::string& name);
 
 std::string place(const toml::source_region& region, const std::string& name) {
@@ -126,7 +124,7 @@ const char* type_name(const Value& value) {
 }
 
 Result<Document> parse_toml(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxText) return invalid(name + ": a configuration file may have at most 1 MiB");
+  if (text.size() > kMaxDocumentBytes) return invalid(name + ": a configuration file may have at most 1 MiB");
   try {
     const toml::table parsed = toml::parse(text, name);
     FEDGE_TRY(root, convert_table(parsed, name));

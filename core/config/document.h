@@ -2,6 +2,7 @@
 // Parsed from TOML; the parser's own headers stay in document.cc. Read it through config::Reader.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -25,12 +26,14 @@ struct Value {
 // "a whole number", "a number", "true or false", "a text", "a list", "a table".
 const char* type_name(const Value& value);
 
+inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;
+
 struct Document {
   std::string name;  // file name, for messages
   Table root;
 };
 
-// Parses TOML text (at most 1 MiB); a syntax error names file, line and column.
+// Parses TOML text of at most kMaxDocumentBytes; a syntax error names file, line and column.
 Result<Document> parse_toml(std::string_view text, const std::string& name);
 
 // Applies "section.key=value" as on a command line. The value is read as TOML and, if that fails,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "protocol/detail/wire_values.h"
-#include "protocol/text.h"
 
 namespace fedge::protocol {
 namespace {

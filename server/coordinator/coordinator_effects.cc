@@ -57,7 +57,8 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
                               .last_round = work.last_round,
                               .control = control ? std::optional(control->manifest()) : std::nullopt,
                               .track = work.task.track,
-                              .data_share = work.data_share});
+                              .data_share = work.data_share,
+                              .live_tracks = state_.tracks_to_remember()});
 }
 
 void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {

@@ -65,6 +65,7 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
 
 // A track that excludes the client hears nothing of it.
 void RoundEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
+  records_[described.client] = described.record;
   for (std::size_t turn = 0; turn < tracks_.turns(); ++turn)
     if (tracks_.is_member(turn, described.client))
       tracks_.turn(turn).deciders.sampler->describe(described.client, described.record);

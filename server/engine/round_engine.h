@@ -2,7 +2,8 @@
 // clients that vanish, and closes a round when enough have answered or its deadline is reached. Where
 // clients disagree about sharing a model, a round has a turn for each track (track_book.h), one after the
 // other: a client has one task at a time, and the coordinator one aggregate.
-// Cost: one step is O(log clients), starting a round O(clients).
+// Cost: one step is O(log clients), starting a round O(clients). Memory: some 200 bytes a client that
+// publishes records.
 #pragma once
 
 #include <map>
@@ -63,6 +64,8 @@ class RoundEngine final : public RunEngine {
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
 
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
+  // Gives each track's sampler what its members have said about themselves.
+  void tell_records();
   // The next track's part of the round.
   void begin_turn(const StepContext& context, std::vector<Effect>& effects);
   // The client's task of this round, with its part of the model.
@@ -111,7 +114,8 @@ class RoundEngine final : public RunEngine {
   std::size_t wanted_ = 0;  // clients first asked in it
   bool drawn_ = false;      // it is decided who contributes
   Roster present_;
-  std::map<ClientId, Task> tasks_;  // of the turn in progress
+  std::map<ClientId, Task> tasks_;          // of the turn in progress
+  std::map<ClientId, NodeRecord> records_;  // each client's last: for tracks that it comes to later
   bool announced_waiting_ = false;
 };
 

@@ -51,8 +51,15 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
     effects.push_back(
         event(Severity::kInfo, "track.retired", round_).with("track", std::int64_t{track.value()}));
   }
+  if (changes.joined) tell_records();
   turn_ = 0;
   begin_turn(context, effects);
+}
+
+void RoundEngine::tell_records() {
+  for (std::size_t turn = 0; turn < tracks_.turns(); ++turn)
+    for (const auto& [client, record] : records_)
+      if (tracks_.is_member(turn, client)) tracks_.turn(turn).deciders.sampler->describe(client, record);
 }
 
 void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& effects) {
@@ -72,7 +79,8 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   const auto selected = deciders.sampler->select({.round = round_,
                                                   .candidates = pool,
                                                   .count = wanted,
-                                                  .rng = context.rng.fork("sample", round_.value())});
+                                                  .rng = context.rng.fork("sample", round_.value()),
+                                                  .left = track().left});
   effects.push_back(turn_event(Severity::kInfo, "round.started")
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));

@@ -54,6 +54,7 @@ Track TrackBook::new_track(TrackId id, std::vector<ClientId> pattern) const {
               .pattern = std::move(pattern),
               .last_rounds = {},
               .returned = {},
+              .left = {},
               .description = nullptr};
   track.traits = track.deciders.sampler->traits();
   return track;
@@ -111,12 +112,17 @@ bool TrackBook::permits(TrackId model, std::span<const Exclusion> demand) const 
 std::vector<Exclusion> TrackBook::demand_of(const aggregation::Resolution& resolution,
                                             std::size_t track) const {
   std::vector<Exclusion> demand;
-  for (const ClientId client : resolution.pattern(track)) demand.push_back({client, RoundNumber(UINT32_MAX)});
+  const auto pattern = resolution.pattern(track);
+  for (const ClientId client : pattern) demand.push_back({client, RoundNumber(UINT32_MAX)});
   // Who withdraws with all that it ever gave is excluded from everybody's past.
-  for (const Exclusion& withdrawn : exclusions_.withdrawn)
-    if (withdrawn.since == RoundNumber(1) &&
-        !std::ranges::binary_search(resolution.pattern(track), withdrawn.client))
+  for (const Exclusion& withdrawn : exclusions_.withdrawn) {
+    if (withdrawn.since != RoundNumber(1)) continue;
+    const auto place = std::ranges::lower_bound(pattern, withdrawn.client);
+    if (place != pattern.end() && *place == withdrawn.client)
+      demand[static_cast<std::size_t>(place - pattern.begin())].since = withdrawn.since;
+    else
       demand.push_back(withdrawn);
+  }
   std::ranges::sort(demand, {}, &Exclusion::client);
   for (const ClientId owner : resolution.owners(track)) {
     auto wanted = demand.begin();
@@ -129,19 +135,31 @@ std::vector<Exclusion> TrackBook::demand_of(const aggregation::Resolution& resol
   return demand;
 }
 
-std::optional<TrackId> TrackBook::choose_source(std::span<const ClientId> owners,
-                                                std::span<const Exclusion> demand) const {
+std::vector<std::size_t> TrackBook::sources() const {
+  std::vector<Exclusion> gone;
+  for (const Exclusion& withdrawn : exclusions_.withdrawn)
+    if (withdrawn.since == RoundNumber(1)) gone.push_back(withdrawn);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < tracks_.size(); ++i)
+    if (permits(tracks_[i].id, gone)) places.push_back(i);
+  std::ranges::sort(places, [&](std::size_t a, std::size_t b) {
+    if (tracks_[a].age != tracks_[b].age) return tracks_[a].age > tracks_[b].age;
+    return tracks_[a].id < tracks_[b].id;
+  });
+  return places;
+}
+
+std::optional<std::size_t> TrackBook::choose_source(std::span<const ClientId> owners,
+                                                    std::span<const Exclusion> demand,
+                                                    std::span<const std::size_t> sources) const {
+  const auto permitted = [&](std::size_t place) { return permits(tracks_[place].id, demand); };
   if (!owners.empty()) {
     const auto former =
         resolution_ ? resolution_->primary(owners.front()) : std::optional<std::size_t>(std::size_t{0});
-    if (former && permits(tracks_[*former].id, demand)) return tracks_[*former].id;
+    if (former && permitted(*former)) return former;
   }
-  const Track* best = nullptr;
-  for (const Track& track : tracks_)
-    if (permits(track.id, demand) &&
-        (best == nullptr || track.age > best->age || (track.age == best->age && track.id < best->id)))
-      best = &track;
-  return best == nullptr ? std::nullopt : std::optional(best->id);
+  const auto best = std::ranges::find_if(sources, permitted);
+  return best == sources.end() ? std::nullopt : std::optional(*best);
 }
 
 TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
@@ -157,7 +175,7 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   const bool one_for_all = tracks_.size() == 1 && tracks_.front().id == TrackId() && !resolution_;
   if (policy_.disagreements.empty() && one_for_all) return {};
 
-  strict_ = policy_.strict;
+  const bool was_strict = std::exchange(strict_, policy_.strict);
   exclusions_ = exclusions(round);
   const std::vector<ClientId> kept = remembered(exclusions_.withdrawn);
   aggregation::ResolveOptions how{
@@ -169,7 +187,8 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   }
   Changes changes;
   std::vector<Track> tracks;
-  std::vector<std::optional<std::size_t>> former;  // where each of `tracks` was before
+  std::vector<std::optional<std::size_t>> former;   // where each of `tracks` was before
+  std::optional<std::vector<std::size_t>> sources;  // once one is needed
   for (std::size_t i = 0; i < resolution.tracks(); ++i) {
     const std::vector<Exclusion> demand = demand_of(resolution, i);
     const auto pattern = resolution.pattern(i);
@@ -180,12 +199,13 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
       continue;
     }
     const TrackId id = pattern.empty() && !known ? TrackId() : TrackId(++counted_);
-    const auto source = choose_source(resolution.owners(i), demand);
-    changes.started.push_back({id, source, describe(policy_, resolution, i)});
+    if (!sources) sources = this->sources();
+    const auto source = choose_source(resolution.owners(i), demand, *sources);
+    changes.started.push_back(
+        {id, source ? std::optional(tracks_[*source].id) : std::nullopt, describe(policy_, resolution, i)});
     former.push_back(std::nullopt);
     tracks.push_back(new_track(id, {pattern.begin(), pattern.end()}));
-    for (const Track& track : tracks_)
-      if (track.id == source) tracks.back().age = track.age;
+    if (source) tracks.back().age = tracks_[*source].age;
   }
   for (const Start& start : changes.started)
     start.source ? ledger_.start(start.track, *start.source) : ledger_.start(start.track);
@@ -200,10 +220,13 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     if (former[i]) {
       tracks[i] = std::move(tracks_[*former[i]]);
+      tracks[i].left = leavers(resolution, i, *former[i]);
       note_returns(tracks[i], resolution, i, *former[i]);
     }
     tracks[i].description = describe(policy_, resolution, i);
   }
+  changes.joined = !changes.started.empty() || strict_ || was_strict || !resolution_ ||
+                   !std::ranges::equal(resolution_->withdrawn(), resolution.withdrawn());
   tracks_ = std::move(tracks);
   resolution_ = std::move(resolution);
   return changes;
@@ -221,6 +244,21 @@ void TrackBook::note_returns(Track& track, const aggregation::Resolution& resolu
     const bool comes_home = resolution.primary(client) == now && resolution_->primary(client) != before;
     if (joins || comes_home) track.returned[client] = round_;
   }
+}
+
+std::vector<ClientId> TrackBook::leavers(const aggregation::Resolution& resolution, std::size_t now,
+                                         std::size_t before) const {
+  std::vector<ClientId> left;
+  const auto consider = [&](ClientId client) {
+    const bool was = !resolution_ || resolution_->is_member(before, client);
+    if (was && !resolution.is_member(now, client)) left.push_back(client);
+  };
+  // Of a pattern that stays as it is, only those that withdraw are no members any more, if not strict.
+  if (strict_)
+    for (std::uint32_t client = 0; client < resolution.clients(); ++client) consider(ClientId(client));
+  else
+    for (const ClientId client : resolution.withdrawn()) consider(client);
+  return left;
 }
 
 bool TrackBook::is_member(std::size_t turn, ClientId client) const {

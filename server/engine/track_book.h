@@ -43,6 +43,7 @@ struct Track {
   std::vector<ClientId> pattern;                        // who must not have a part in it, ascending
   std::map<ClientId, RoundNumber> last_rounds;          // of those with an accepted update: the last one
   std::map<ClientId, RoundNumber> returned;             // since when a client has a part in it again
+  std::vector<ClientId> left;                           // members of the round before that are none now
   std::uint32_t age = 0;                                // rounds of training behind its model
   std::shared_ptr<const TrackDescription> description;  // null in a run without disagreements
 };
@@ -69,6 +70,7 @@ class TrackBook {
   struct Changes {
     std::vector<Start> started;  // to be carried out in this order, before
     std::vector<TrackId> retired;
+    bool joined = false;  // some track may have members that it had not before; always so of a new one
   };
   // Round numbers ascend. Before the first there is track 0 alone, with the initial model.
   Changes begin_round(RoundNumber round);
@@ -101,10 +103,17 @@ class TrackBook {
   // on it must have had no part.
   std::vector<aggregation::Exclusion> demand_of(const aggregation::Resolution& resolution,
                                                 std::size_t track) const;
-  std::optional<TrackId> choose_source(std::span<const ClientId> owners,
-                                       std::span<const aggregation::Exclusion> demand) const;
+  // Places of the tracks whose models may be gone on from, the best first: those that have been left alone by
+  // all who have withdrawn with everything that they gave.
+  std::vector<std::size_t> sources() const;
+  std::optional<std::size_t> choose_source(std::span<const ClientId> owners,
+                                           std::span<const aggregation::Exclusion> demand,
+                                           std::span<const std::size_t> sources) const;
   void note_returns(Track& track, const aggregation::Resolution& resolution, std::size_t now,
                     std::size_t before) const;
+  // Members of a track in the round before, as whose number `before` it then was, that are none now.
+  std::vector<ClientId> leavers(const aggregation::Resolution& resolution, std::size_t now,
+                                std::size_t before) const;
   Track new_track(TrackId id, std::vector<ClientId> pattern) const;
 
   aggregation::Policy policy_;

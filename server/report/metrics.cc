@@ -18,6 +18,15 @@ ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
 }
 
+std::string in_quotation_marks(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
 // Reads the keys of one object; the first that is not what it should be is remembered.
 class Fields {
  public:
@@ -178,12 +187,10 @@ std::string to_json(const RoundMetrics& metrics) {
   line["participation_gap"] = metrics.participation.gap;
   line["between_class_variance"] = number(metrics.between_class_variance);
   line["within_class_variance"] = number(metrics.within_class_variance);
-  if (!std::isnan(metrics.labels.covered)) {
-    line["covered_labels"] = number(metrics.labels.covered);
-    line["covered_accuracy"] = number(metrics.labels.accuracy);
-    line["label_divergence"] = number(metrics.labels.divergence);
-    line["label_variance"] = number(metrics.labels.variance);
-  }
+  line["covered_labels"] = number(metrics.labels.covered);
+  line["covered_accuracy"] = number(metrics.labels.accuracy);
+  line["label_divergence"] = number(metrics.labels.divergence);
+  line["label_variance"] = number(metrics.labels.variance);
   for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -232,13 +239,19 @@ Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path
 }
 
 std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
+  return text.find_first_of(",\"\r\n") == std::string_view::npos ? std::string(text)
+                                                                 : in_quotation_marks(text);
+}
+
+std::string joined_names(std::span<const std::string> names, char separator) {
+  std::string text;
+  for (const std::string& name : names) {
+    if (!text.empty()) text += separator;
+    const bool plain =
+        !name.empty() && name.find(separator) == std::string::npos && name.find('"') == std::string::npos;
+    text += plain ? name : in_quotation_marks(name);
   }
-  return out + "\"";
+  return text;
 }
 
 std::string csv_header(std::size_t classes) {
@@ -275,17 +288,12 @@ std::string to_csv(const RoundMetrics& metrics, std::size_t classes) {
 }
 
 std::string tracks_csv(std::span<const RoundMetrics> rounds) {
-  const auto joined = [](const std::vector<std::string>& names) {
-    std::string text;
-    for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-    return csv_field(text);
-  };
   std::string text =
       "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
       "clients_completed\r\n";
   for (const RoundMetrics& round : rounds)
     for (const TrackMetrics& track : round.tracks) {
-      text += std::to_string(round.round) + "," + joined(track.track.exclude) + "," +
+      text += std::to_string(round.round) + "," + csv_field(joined_names(track.track.exclude, ' ')) + "," +
               std::to_string(track.track.owner_count) + "," + std::to_string(track.track.members) + "," +
               track.model_hash;
       for (const double value : {track.test_accuracy, track.test_loss, track.train_loss})

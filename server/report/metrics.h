@@ -69,8 +69,11 @@ Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path
 // for per_class_accuracy.
 std::string csv_header(std::size_t classes);
 std::string to_csv(const RoundMetrics& metrics, std::size_t classes);
-// A line for each track of each round, names apart by spaces, with its header.
+// A line for each track of each round, names as joined_names() puts them, apart by spaces, with its header.
 std::string tracks_csv(std::span<const RoundMetrics> rounds);
+// Names in one text, apart by this character. One that holds it or a quotation mark, or is empty, is put in
+// quotation marks, and those within it are doubled.
+std::string joined_names(std::span<const std::string> names, char separator);
 // One field, in quotation marks if it needs them.
 std::string csv_field(std::string_view text);
 

@@ -15,14 +15,6 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kMaxRunFile = 1 << 20;
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
-  return text;
-}
-
 // The first 128 bits of the hash of whom the track excludes: of one length, whatever their names.
 std::string file_name(const TrackDescription& track) {
   std::string text;
@@ -85,7 +77,7 @@ Result<void> RunOutput::finish(std::span<const FinalModel> models) {
   for (const FinalModel& model : models) {
     std::map<std::string, std::string> metadata = {
         {"run", config_.name}, {"round", rounds}, {"model_hash", to_hex(model_hash(model.values.values()))}};
-    if (model.track) metadata["exclude"] = joined(model.track->exclude);
+    if (model.track) metadata["exclude"] = joined_names(model.track->exclude, ',');
     auto path = directory_ / "model.safetensors";
     if (&model != &models.front()) {
       FEDGE_TRY_VOID(make_directory(directory_ / "tracks"));
@@ -116,7 +108,7 @@ std::string RunOutput::summary() const {
 
 Result<void> rewrite_report(const std::filesystem::path& directory) {
   const auto path = directory / "run.toml";
-  FEDGE_TRY(text, read_file(path, kMaxRunFile));
+  FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
   FEDGE_TRY(document, config::parse_toml(text, path.string()));
   FEDGE_TRY(config, read_run_config(document));
   FEDGE_TRY(rounds, read_metrics(directory / "metrics.jsonl"));

@@ -9,11 +9,11 @@
 
 #include "core/check.h"
 #include "core/coverage.h"
+#include "core/text.h"
 #include "protocol/chunks/chunk_messages.h"
 #include "protocol/codec.h"
 #include "protocol/join_token.h"
 #include "protocol/session/frame_reader.h"
-#include "protocol/text.h"
 
 namespace fedge::fuzz {
 
@@ -95,9 +95,8 @@ inline void feed_values(std::span<const std::byte> bytes) {
       FEDGE_CHECK(protocol::parse_address(protocol::to_string(*address)), "an address has no text");
   }
   if (kind == 4) {
-    (void)protocol::check_text(text, 1000, "text", protocol::LineEnds::kAllowed);
-    FEDGE_CHECK(protocol::check_text(protocol::clean_text(text, 1000), 1000, "text"),
-                "cleaned text is not clean");
+    (void)check_text(text, 1000, "text", LineEnds::kAllowed);
+    FEDGE_CHECK(check_text(clean_text(text, 1000), 1000, "text"), "cleaned text is not clean");
   }
   if (kind == 5) {
     (void)protocol::decode_chunk_request(bytes);

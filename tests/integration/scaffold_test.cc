@@ -1,5 +1,8 @@
 // SCAFFOLD over real links: what a client must remember from one task to the next, and who has lost it.
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "tests/integration/federation.h"
 
@@ -41,6 +44,31 @@ TEST_CASE("scaffold: a client without its control variate refuses by name, and t
   CHECK(f.count("client.lost") == 3);
   CHECK(f.rounds[3].model_hash != f.rounds[0].model_hash);
   CHECK(!std::filesystem::exists(f.memory_of(1)));  // it has not begun again in secret
+}
+
+TEST_CASE("scaffold: what a daemon remembers of a track goes with the track, and that of the others stays") {
+  Federation f(3, {"strategy.kind=scaffold", "run.rounds=4",
+                   R"(tracks.disagreement=[{ kind = "inbound", clients = ["0"], against = ["2"] },)"
+                   R"({ kind = "inbound", clients = ["1"], against = ["0"], until_round = 2 }])"});
+  std::vector<std::vector<std::string>> kept;  // by client 1 and 2, after each round
+  f.after_round = [&] {
+    for (const std::size_t client : {1U, 2U}) {
+      kept.emplace_back();
+      for (const auto& entry : std::filesystem::directory_iterator(f.state_of(client) / "runs" /
+                                                                   std::to_string(f.run.id.value())))
+        kept.back().push_back(entry.path().filename().string());
+      std::ranges::sort(kept.back());
+    }
+  };
+  for (int i = 0; i < 3; ++i) f.add_client();
+  f.run_to_the_end();
+  // Track 0 excludes nobody; 1 excludes client 0 and goes after round 2; 2 excludes client 2.
+  using Names = std::vector<std::string>;
+  REQUIRE(kept.size() == 8);
+  CHECK(kept[2] == Names{"task-1", "task-2", "track-1", "track-2"});
+  CHECK(kept[3] == Names{"task-1", "task-2", "track-1"});
+  CHECK(kept[6] == Names{"task-3", "task-4", "track-2"});
+  CHECK(kept[7] == Names{"task-3", "task-4"});
 }
 
 TEST_CASE("scaffold: a client that was away and has kept its control variate goes on as if it had not been") {

@@ -60,6 +60,16 @@ void AwPspSampler::grow(std::size_t clients) {
   if (options_.labels != protocol::LabelReport::kNone) labels_.resize(clients);
 }
 
+void AwPspSampler::forget(std::span<const ClientId> left) {
+  for (const ClientId client : left) {
+    if (client.value() >= clients_.size()) break;
+    Client& state = clients_[client.value()];
+    order_is_old_ = order_is_old_ || state.latency >= 0;
+    state = {};
+    if (!labels_.empty()) labels_[client.value()] = {};
+  }
+}
+
 void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
   if (client.value() >= kMaxClients) return;
   grow(std::size_t{client.value()} + 1);
@@ -104,7 +114,7 @@ void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candi
   if (!stream_) stream_ = request.rng;
   round_ = request.round;
   delivered_before_ = std::exchange(delivered_, {});
-  chosen_.clear();
+  asked_.clear();
   samples_ = 0;
   double utilities = 0;
   double useful = 0;
@@ -171,7 +181,11 @@ void AwPspSampler::sort_by_latency() {
 void AwPspSampler::find_correlations() {
   if (options_.risk == AwPspOptions::Risk::kNone && !options_.diversity) return;
   if (order_is_old_) sort_by_latency();
-  if (by_latency_.empty()) return;
+  if (by_latency_.empty()) {
+    shared_.clear();
+    largest_cluster_ = 0;
+    return;
+  }
   constexpr std::size_t kAhead = 32;  // neighbours in latency lie anywhere in memory
   const std::size_t count = by_latency_.size();
   const auto traces_from = [&](std::size_t first, std::span<Trace> traces) {
@@ -254,12 +268,13 @@ std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<c
 
 LabelSet AwPspSampler::covered() const {
   LabelSet covered = delivered_;
-  for (const std::uint32_t client : chosen_)
+  for (const std::uint32_t client : asked_)
     if (clients_[client].past.asked) covered |= labels_[client];
   return covered;
 }
 
 std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
+  forget(request.left);
   const auto end = std::partition_point(request.candidates.begin(), request.candidates.end(),
                                         [](const Candidate& c) { return c.client.value() < kMaxClients; });
   const Candidates candidates(request.candidates.begin(), end);
@@ -279,7 +294,8 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
           std::min(1 / (choice.inclusion * double{state.past.chance}), options_.max_coefficient);
     state.last_selected = request.round;
     state.past.asked = 1;
-    if (!labels_.empty()) chosen_.push_back(client.value());
+    if (!labels_.empty() && options_.selector == AwPspOptions::Selector::kGreedyCoverage)
+      asked_.insert(client.value());
     chosen.push_back(choice);
   }
   return chosen;

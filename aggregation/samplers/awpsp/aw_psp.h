@@ -4,9 +4,12 @@
 // docs/algorithms/aw-psp.md says what is the paper's, the authors' code's, and ours.
 //
 // Its state is a view of what comes in. Who is a candidate when a round begins is there, who is known and is
-// not is down, and a task without an update has failed. A client whose task is not over is not judged by its
-// absence. One that has been down for longer than chance explains is presumed gone: it is not selected, and
-// when it is there again it is probed with probability 1 / L a round, L the rounds that it was down.
+// not is down, and a task without an update has failed. Who has left (SelectionRequest::left) is not known. A
+// client whose task is not over is not judged by its absence. One that has been down for longer than chance
+// explains is presumed gone: it is not selected, and when it is there again it is probed with probability 1 /
+// L a round, L the rounds that it was down.
+//
+// In an asynchronous run a round lasts from one move of the model to the next.
 //
 // Inclusion probabilities are exact (selection.h), those of the greedy selector 1. They are given the
 // candidates and everything that came in before.
@@ -24,6 +27,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "aggregation/samplers/awpsp/correlation.h"
@@ -93,13 +97,14 @@ class AwPspSampler final : public Sampler {
   using Candidates = std::span<const Candidate>;
 
   void grow(std::size_t clients);
+  void forget(std::span<const ClientId> left);
   void begin_round(const SelectionRequest& request, Candidates candidates);
   void observe(std::uint32_t client, bool there);
   void find_correlations();
   void sort_by_latency();
   std::vector<Unit> units_of(Candidates candidates) const;
   double weighted_score(std::uint32_t client) const;
-  // By this round's deliveries and by those who may still deliver.
+  // By this round's deliveries and by those asked in it who have not been heard of since.
   LabelSet covered() const;
   // The places of the chosen candidates, and the inclusion probability of every candidate.
   std::vector<std::size_t> choose(Candidates candidates, std::span<const Unit> units,
@@ -117,11 +122,11 @@ class AwPspSampler final : public Sampler {
   std::size_t largest_cluster_ = 0;
   double samples_ = 0;       // of all known clients
   double mean_utility_ = 0;  // of those who have one
-  // Where labels are known: who was selected in this round, and what those cover that have delivered in it
-  // and in the one before.
-  std::vector<std::uint32_t> chosen_;
+  // Where labels are known: what those cover that have delivered in this round, and in the one before; and,
+  // for kGreedyCoverage, who has been asked in this round.
   LabelSet delivered_;
   LabelSet delivered_before_;
+  std::set<std::uint32_t> asked_;
 };
 
 SamplerFactory read_aw_psp(config::Reader& section);

@@ -43,9 +43,9 @@ void read_exponents(config::Reader& section, AwPspOptions& options) {
   options.a = section.number("a", options.a, {0, 10}, "weighted: exponent of the predicted availability.");
   options.b = section.number("b", options.b, {0, 10},
                              "weighted: exponent of 1 + rounds since the client was last selected.");
-  options.c = section.number(
-      "c", options.c, {0, 10},
-      "weighted: exponent of 1 + its labels that nobody selected in the round before has; needs labels.");
+  options.c = section.number("c", options.c, {0, 10},
+                             "weighted: exponent of 1 + its labels that nobody who delivered in the round "
+                             "before has; needs labels.");
   options.d = section.number("d", options.d, {0, 10},
                              "weighted: exponent of its samples times root mean square loss, to the mean.");
 }
@@ -82,7 +82,7 @@ SamplerFactory read_aw_psp(config::Reader& section) {
   read_predictor(section, options);
   read_correlation(section, options);
   options.labels = static_cast<protocol::LabelReport>(section.choice(
-      "labels", {"none", "sets", "dp_histogram"}, 0,
+      "labels", protocol::label_reports(), 0,
       "What clients publish of their labels, the first 128 of them. none: nothing, and nothing "
       "is used; sets: which they have; dp_histogram: noisy counts."));
   options.probation = static_cast<int>(section.integer(

@@ -17,7 +17,8 @@ struct TraceArrays {
   const std::uint64_t* before = nullptr;      // neighbours among the earlier ones
 };
 
-// What is found out, in `distances` <= 64 rows of `count`: scores[d * count + k] is of client k and the one d
+// What is found out, in `distances` <= 64, and fewer than `count`, rows of `count`: scores[d * count + k] is
+// of client k and the one d
 // + 1 places before it.
 struct PairScores {
   std::size_t distances = 0;

@@ -53,20 +53,19 @@ void score(const TraceArrays& traces, const PairScores& result) {
   for (std::size_t k = 0; k < traces.count; ++k) downs[k] = as_double(ones(down[k]));
   for (std::size_t d = 0; d < result.distances; ++d) {
     double* row = result.scores + d * traces.count;
-    const std::size_t distance = d + 1 < traces.count ? d + 1 : traces.count;
-    for (std::size_t k = 0; k < distance; ++k) row[k] = 0;
-    if (distance < traces.count) score_row(traces, distance, downs, row);
+    for (std::size_t k = 0; k <= d; ++k) row[k] = 0;
+    score_row(traces, d + 1, downs, row);
   }
 }
 
 void find_links(const TraceArrays& traces, const PairScores& result) {
   const std::size_t count = traces.count;
-  const std::size_t distances = result.distances < count ? result.distances : count - 1;
+  const std::size_t distances = result.distances;
   const double threshold = result.threshold;
   for (std::size_t k = 0; k < count; ++k) result.links[k] = 0;
   for (std::size_t d = 1; d <= distances; ++d) {
     const std::uint64_t bit = std::uint64_t{1} << (d - 1);
-    const std::uint64_t last = result.distances - d;
+    const std::uint64_t last = distances - d;
     const std::uint64_t* __restrict earlier = traces.before;
     const std::uint64_t* __restrict before = traces.before + d;
     const double* __restrict row = result.scores + (d - 1) * count + d;
@@ -84,7 +83,7 @@ void find_links(const TraceArrays& traces, const PairScores& result) {
 void judge(const TraceArrays& traces, const PairScores& result) {
   find_links(traces, result);
   const std::size_t count = traces.count;
-  const std::size_t distances = result.distances < count ? result.distances : count - 1;
+  const std::size_t distances = result.distances;
   const std::uint64_t* __restrict failed_now = traces.failed_now;
   const std::uint64_t* __restrict before = traces.before;
   double* __restrict safe = result.safe;
@@ -100,7 +99,7 @@ void judge(const TraceArrays& traces, const PairScores& result) {
     const double* __restrict row = result.scores + (d - 1) * count + d;
     const std::uint64_t* __restrict later = failed_now + d;
     for (std::size_t k = 0; k < count - d; ++k) {
-      const bool counts = (later[k] != 0) & (before[k] + d <= result.distances);
+      const bool counts = (later[k] != 0) & (before[k] + d <= distances);
       safe[k] *= counts ? 1 - row[k] : 1.0;
     }
   }

@@ -113,10 +113,12 @@ TEST_CASE("policy: what is wrong with the clients is said with file, line and ke
   const std::string longest(1024, 'x');
   CHECK(error_of("clients = [\"" + longest + "\"]\n").empty());
   CHECK(error_of("clients = [\"" + longest + "y\"]\n") ==
-        "p.toml:1: clients: holds a name of 1025 bytes, at most 1024 are allowed");
-  for (const char* control : {"\\u0000", "\\n", "\\u001B", "\\u007F", "\\u0085"})
+        "p.toml:1: clients: one of the names has 1025 bytes; at most 1024 are allowed");
+  // The last three turn the direction of what follows around, and end a line.
+  for (const char* control :
+       {"\\u0000", "\\n", "\\u001B", "\\u007F", "\\u0085", "\\u202E", "\\u2067", "\\u2028"})
     CHECK(error_of(std::string("clients = [\"a") + control + "\"]\n") ==
-          "p.toml:1: clients: holds a name with control characters");
+          "p.toml:1: clients: one of the names has a control character at byte 1");
   CHECK(error_of("clients = [\"é\", \"\\u00A0\"]\n").empty());
 }
 
@@ -175,6 +177,7 @@ TEST_CASE("policy: a client that there is not is named, whatever is written in i
        {"6", "01", "-1", "+1", " 1", "1 ", "0x1", "1.0", "", "4294967296", "99999999999999999999"})
     CHECK(unknown(name) == "p.toml:4: disagreement[0].clients: \"" + std::string(name) +
                                "\" is not a client (they are \"0\" to \"5\")");
+  CHECK(contains(unknown("\\u202Eabc"), "a text with control characters is not a client"));
   CHECK(contains(unknown("\\u001B[2J"), "a text with control characters is not a client"));
   CHECK(contains(unknown(std::string(1000, '7')), "a text of 1000 bytes is not a client"));
   const std::string named = "clients = [\"north\", \"south\"]\n[[disagreement]]\nkind = \"inbound\"\n";

@@ -61,6 +61,32 @@ TEST_CASE("client memory: survives the process, and a run that begins again forg
   CHECK(std::filesystem::is_empty(directory.path()));
 }
 
+TEST_CASE("client memory: tracks that are there no more are forgotten, and nothing else") {
+  const learn::test::TemporaryDirectory directory;
+  const auto exists = [&](const char* name) { return std::filesystem::exists(directory.path() / name); };
+  for (const std::uint32_t track : {0U, 1U, 2U, 12U})
+    REQUIRE(FileMemory(directory.path(), TrackId(track)).save(memory_of(4)));
+  for (const char* other : {"published-labels", "track-", "track-1x", "track--1", "track-99999999999"})
+    REQUIRE(write_file_atomic(directory.path() / other, "not a memory"));
+  const std::vector<TrackId> without_1 = {TrackId(0), TrackId(2), TrackId(3), TrackId(12)};
+  keep_only(directory.path(), without_1);
+  CHECK_FALSE(exists("track-1"));
+  for (const TrackId track : {TrackId(0), TrackId(2), TrackId(12)}) {
+    const auto kept = FileMemory(directory.path(), track).load(RoundNumber(4));
+    REQUIRE(kept);
+    REQUIRE(*kept);
+    CHECK(same(**kept, memory_of(4)));
+  }
+  const std::vector<TrackId> only_12 = {TrackId(12)};
+  keep_only(directory.path(), only_12);
+  CHECK_FALSE(exists("task-4"));
+  CHECK_FALSE(exists("track-2"));
+  CHECK(exists("track-12/task-4"));
+  for (const char* other : {"published-labels", "track-", "track-1x", "track--1", "track-99999999999"})
+    CHECK(exists(other));
+  keep_only(directory.path() / "never made", only_12);  // there is nothing to forget
+}
+
 TEST_CASE("client memory: a file with any byte changed or missing is refused by name") {
   const learn::test::TemporaryDirectory directory;
   FileMemory store(directory.path());

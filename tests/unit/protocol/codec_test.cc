@@ -29,7 +29,7 @@ bool same(const RunDescription& a, const RunDescription& b) {
 bool same(const TrainRequest& a, const TrainRequest& b) {
   return a.run == b.run && a.round == b.round && a.model == b.model && a.coverage == b.coverage &&
          a.time_left == b.time_left && a.last_round == b.last_round && a.control == b.control &&
-         a.track == b.track && a.data_share == b.data_share;
+         a.track == b.track && a.data_share == b.data_share && a.live_tracks == b.live_tracks;
 }
 bool same(const UpdateOffer& a, const UpdateOffer& b) {
   return a.run == b.run && a.round == b.round && a.update == b.update && a.samples == b.samples &&
@@ -221,6 +221,18 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   };
   CHECK(share(1e-9) == "accepted");
   CHECK(share(-0.5) == "train_request: data_share is not between 0 and 1");
+  const auto tracks = [](const std::vector<TrackId>& live) {
+    return refusal(changed(train_request(), [&](TrainRequest& m) { m.live_tracks = live; }));
+  };
+  std::vector<TrackId> most;
+  for (std::uint32_t i = 0; i < kMaxLiveTracks; ++i) most.emplace_back(2 * i);
+  CHECK(tracks({}) == "accepted");
+  CHECK(tracks(most) == "accepted");
+  most.emplace_back(UINT32_MAX);
+  const char* const bound = "train_request: live_tracks are not at most 16384 in ascending order";
+  CHECK(tracks(most) == bound);
+  CHECK(tracks({TrackId(1), TrackId(1)}) == bound);
+  CHECK(tracks({TrackId(2), TrackId(1)}) == bound);
   const auto capability = [](double value) {
     return refusal(RunAnswer{RunId(1), true, SampleCount(1), {}, {}, value});
   };

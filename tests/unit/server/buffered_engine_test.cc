@@ -58,6 +58,18 @@ TEST_CASE(
   CHECK(h.one<RunEngine::CloseRound>()->completed == 4);
 }
 
+TEST_CASE("buffered: a run begins when so many are there at a time, not when so many have come") {
+  Harness h = buffered(2);
+  h.arrive({0, 0});
+  CHECK(h.all<RunEngine::Assign>().empty());
+  h.feed(RunEngine::ClientLeft{ClientId(0)});
+  h.feed(RunEngine::ClientLeft{ClientId(0)});
+  h.arrive({1});
+  CHECK(h.all<RunEngine::Assign>().empty());
+  h.arrive({0});
+  CHECK(h.all<RunEngine::Assign>().size() == 2);
+}
+
 TEST_CASE("buffered: the model moves with the buffer's last update, and nobody gets work until it has") {
   Harness h = buffered();
   h.arrive({0, 1, 2});

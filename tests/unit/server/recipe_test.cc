@@ -122,6 +122,17 @@ TEST_CASE("recipe: clients publish the labels that the sampler goes by, and no r
   CHECK(refusal("[status]\nevery_seconds = 5\nlabels = \"sets\"\n") == "accepted");
 }
 
+TEST_CASE("recipe: a sampler that goes by who is there is refused where a barrier keeps clients waiting") {
+  const auto run = [](const std::string& sampler, const std::string& barrier) {
+    return refusal("[sampling]\nkind = \"" + sampler +
+                   "\"\n[strategy]\nkind = \"fedbuff\"\nschedule = { barrier = \"" + barrier + "\" }\n");
+  };
+  CHECK(run("uniform", "bsp") == "accepted");
+  CHECK(run("aw_psp", "asp") == "accepted");
+  CHECK(contains(run("aw_psp", "pssp"), "kind = \"aw_psp\" takes who waits at strategy.schedule.barrier"));
+  CHECK(contains(run("availability", "bsp"), "kind = \"availability\" takes who waits"));
+}
+
 TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are refused") {
   const auto buffered = [](const std::string& barrier) {
     return refusal("[strategy]\nkind = \"fedbuff\"\nschedule = { " + barrier + " }\n");

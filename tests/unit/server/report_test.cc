@@ -138,7 +138,7 @@ TEST_CASE("metrics: tracks are part of a round's line, and a table of their own"
   CHECK(back->tracks[0].track == metrics.tracks[0].track);
   CHECK(tracks_csv(std::vector<RoundMetrics>{metrics}) ==
         "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
-        "clients_completed\r\n2,\"b c, d\",1,3,12,0.5,1.5,,3,2\r\n");
+        "clients_completed\r\n2,\"b \"\"c, d\"\"\",1,3,12,0.5,1.5,,3,2\r\n");
   const auto refused = [&](const std::string& from, const std::string& to) {
     const auto result = parse_metrics(replaced(line, from, to), "m");
     REQUIRE_FALSE(result);
@@ -147,6 +147,35 @@ TEST_CASE("metrics: tracks are part of a round's line, and a table of their own"
   CHECK(refused("[\"a\"]", "[1]") == "m: tracks: owners is not a list of texts");
   CHECK(refused("\"members\":3", "\"members\":-3") == "m: tracks: members is not a whole number");
   CHECK(refused("\"exclude\"", "\"x\"") == "m: tracks: exclude is missing");
+}
+
+TEST_CASE("metrics: whoever reads names apart by a character gets back those that were there") {
+  using Names = std::vector<std::string>;
+  // As RFC 4180 has fields of a line.
+  const auto read = [](const std::string& text, char separator) {
+    Names names;
+    for (std::size_t i = 0; i < text.size();) {
+      names.emplace_back();
+      const bool in_marks = text[i] == '"';
+      for (i += in_marks ? 1 : 0; i < text.size(); ++i) {
+        if (in_marks && text[i] == '"' && (++i == text.size() || text[i] != '"')) break;
+        if (!in_marks && text[i] == separator) break;
+        names.back() += text[i];
+      }
+      if (i < text.size() && text[i] == separator && ++i == text.size()) names.emplace_back();
+    }
+    return names;
+  };
+  const Names hostile = {"plain",      "two words", "a,b", "\"",   "\"x\" y",
+                         "say \"hi\"", " ",         ",",   "=1+1", "it's"};
+  for (const char separator : {' ', ','}) {
+    CHECK(read(joined_names(hostile, separator), separator) == hostile);
+    for (const std::string& name : hostile)
+      CHECK(read(joined_names(Names{name}, separator), separator) == Names{name});
+  }
+  CHECK(joined_names(Names{"0", "12"}, ' ') == "0 12");
+  CHECK(joined_names(Names{}, ' ').empty());
+  CHECK(joined_names(Names{"St. John's", "b"}, ' ') == "\"St. John's\" b");
 }
 
 TEST_CASE("metrics: a line of a version that did not know of participation is read") {

@@ -186,6 +186,70 @@ TEST_CASE("deep: who joins a track that is not clean enough makes it begin anew,
   CHECK(changes.retired == std::vector<TrackId>{shallow});
 }
 
+TEST_CASE(
+    "source: the model that the owners had is gone on from, though another has been trained for longer") {
+  // Client 0 begins anew in round 3, and in round 5 it forgives client 1 and leaves client 2.
+  TrackBook tracks = book(
+      "clients = 6\n" + disagreement("inbound", "0", "1", "from_round = 3\nuntil_round = 4\ndeep = true\n") +
+      disagreement("inbound", "0", "2", "from_round = 5\n"));
+  for (std::uint32_t round = 1; round <= 4; ++round) play(tracks, round);
+  const TrackId its_own = tracks.turn(turn_of(tracks, {1})).id;
+  CHECK(tracks.turn(turn_of(tracks, {1})).age == 1);
+  CHECK(tracks.turn(turn_of(tracks, {})).age == 3);
+  const auto changes = play(tracks, 5);
+  REQUIRE(changes.started.size() == 1);
+  CHECK(changes.started[0].source == its_own);
+  CHECK(changes.retired == std::vector<TrackId>{its_own});
+}
+
+// Client 0 shares everybody's model until, in round 5, it wants nothing that client 7 ever had a part in:
+// its former model will not do.
+const std::string kLeaves = disagreement("inbound", "0", "7", "from_round = 5\ndeep = true\n") +
+                            disagreement("inbound", "0", "2", "from_round = 5\n");
+
+TEST_CASE("source: of the others that are permitted, the one with the most rounds of training") {
+  // Two models without client 7: one from round 1 on, one that began anew in round 3.
+  TrackBook tracks =
+      book("clients = 8\n" + kLeaves + disagreement("inbound", "3", "7") + disagreement("inbound", "4", "7") +
+           disagreement("inbound", "4", "6", "from_round = 3\ndeep = true\n"));
+  for (std::uint32_t round = 1; round <= 4; ++round) play(tracks, round, 8);
+  CHECK(patterns(tracks) == std::vector<Ids>{{}, {6, 7}, {7}});
+  const TrackId older = tracks.turn(2).id;
+  const auto changes = play(tracks, 5, 8);
+  REQUIRE(changes.started.size() == 1);
+  CHECK(changes.started[0].source == older);
+}
+
+TEST_CASE("source: a model that began as another has that one's rounds of training, too") {
+  // Clients 3 and 4 leave the same model: 3 in round 2 for the initial one, 4 in round 3 with what it had.
+  TrackBook tracks =
+      book("clients = 8\n" + kLeaves + disagreement("inbound", "3", "7") + disagreement("inbound", "4", "7") +
+           disagreement("inbound", "3", "5", "from_round = 2\ndeep = true\n") +
+           disagreement("inbound", "4", "6", "from_round = 3\n"));
+  for (std::uint32_t round = 1; round <= 4; ++round) play(tracks, round, 8);
+  CHECK(patterns(tracks) == std::vector<Ids>{{}, {5, 7}, {6, 7}});
+  const TrackId inherited = tracks.turn(2).id;
+  const auto changes = play(tracks, 5, 8);
+  REQUIRE(changes.started.size() == 1);
+  CHECK(changes.started[0].source == inherited);
+  CHECK(tracks.turn(turn_of(tracks, {2, 7})).age == 4);
+}
+
+TEST_CASE("source: of those with as many rounds of training, the one that has been there for longer") {
+  // Client 4 leaves the model of client 3 in round 3, and its own goes on from there.
+  TrackBook tracks =
+      book("clients = 8\n" + kLeaves + disagreement("inbound", "3", "7") + disagreement("inbound", "4", "7") +
+           disagreement("inbound", "4", "6", "from_round = 3\n"));
+  for (std::uint32_t round = 1; round <= 4; ++round) play(tracks, round, 8);
+  CHECK(patterns(tracks) == std::vector<Ids>{{}, {6, 7}, {7}});
+  CHECK(tracks.turn(1).age == tracks.turn(2).age);
+  const TrackId first = tracks.turn(2).id;
+  CHECK(first < tracks.turn(1).id);
+  const auto changes = play(tracks, 5, 8);
+  REQUIRE(changes.started.size() == 1);
+  CHECK(changes.started[0].source == first);
+}
+
 TEST_CASE("strict: every exclusion is deep, and nobody is sent a model that it excludes a part of") {
   TrackBook tracks =
       book("clients = 6\nstrict = true\n" + disagreement("inbound", "0", "1", "from_round = 2\n"));
@@ -196,6 +260,24 @@ TEST_CASE("strict: every exclusion is deep, and nobody is sent a model that it e
   CHECK_FALSE(tracks.is_member(0, ClientId(0)));  // not even to train it for the others
   CHECK_FALSE(tracks.may_receive(0, ClientId(0)));
   CHECK(tracks.may_receive(1, ClientId(0)));
+}
+
+TEST_CASE("strict: a member in the background is not sent a model with a part of whom it excludes") {
+  // Client 0 trains the model of client 5, which excludes client 1 as well. That client 1 has a part in it
+  // all the same is what must never be; whether the model goes out does not rest on that.
+  const std::string both = disagreement("inbound", "0", "1") + disagreement("inbound", "5", "1") +
+                           disagreement("inbound", "5", "2");
+  for (const bool strict : {false, true}) {
+    TrackBook tracks = book(std::string("clients = 6\nstrict = ") + (strict ? "true\n" : "false\n") + both);
+    tracks.begin_round(RoundNumber(1));
+    const std::size_t turn = turn_of(tracks, {1, 2});
+    CHECK(tracks.is_member(turn, ClientId(0)));
+    CHECK(tracks.may_receive(turn, ClientId(0)));
+    tracks.contributed(turn, ClientId(1));
+    CHECK(tracks.may_receive(turn, ClientId(0)) == !strict);
+    CHECK(tracks.may_receive(turn, ClientId(3)));        // excludes nobody
+    CHECK_FALSE(tracks.may_receive(turn, ClientId(5)));  // it is its own model
+  }
 }
 
 TEST_CASE("not strict: a client may train for others on a model that it would not use itself") {
@@ -223,6 +305,34 @@ TEST_CASE("a client that withdraws is dropped from patterns only if it has never
   CHECK(later.turn(1).description->owners == std::vector<std::string>{"0"});
 }
 
+TEST_CASE("who was a member and is none is said once, of each track that it leaves") {
+  using Clients = std::vector<ClientId>;
+  TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "0", "1") +
+                          disagreement("full", "2", "", "from_round = 2\nuntil_round = 3\n") +
+                          disagreement("full", "5", ""));
+  CHECK(play(tracks, 1).joined);
+  CHECK(tracks.turn(0).left == Clients{ClientId(5)});  // may have been heard of before the first round
+  CHECK(tracks.turn(1).left.empty());                  // begins without it
+  play(tracks, 2);
+  for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left == Clients{ClientId(2)});
+  CHECK_FALSE(play(tracks, 3).joined);
+  for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left.empty());
+  CHECK(play(tracks, 4).joined);
+  for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left.empty());
+
+  // Strict from round 2 on: client 0 trains for the others no more. Then not: it does again.
+  const std::string inbound = "clients = 6\n" + disagreement("inbound", "0", "1");
+  TrackBook strict = book(inbound);
+  play(strict, 1);
+  strict.adopt(policy("strict = true\n" + inbound));
+  play(strict, 2);
+  CHECK(strict.turn(0).left == Clients{ClientId(0)});
+  strict.adopt(policy(inbound));
+  CHECK(play(strict, 3).joined);
+  CHECK(strict.turn(0).left.empty());
+  CHECK_FALSE(play(strict, 4).joined);
+}
+
 TEST_CASE("deep withdrawal: every model that the client has had a part in begins anew") {
   TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "0", "1") +
                           disagreement("full", "1", "", "from_round = 3\ndeep = true\n"));
@@ -242,6 +352,17 @@ TEST_CASE("deep withdrawal: every model that the client has had a part in begins
   REQUIRE(anew.started.size() == 1);
   CHECK_FALSE(anew.started[0].source);
   CHECK(alone.turns() == 1);
+}
+
+TEST_CASE("deep withdrawal: what had forgiven the client its past begins anew as well") {
+  // The model of client 0 has kept client 1 out since round 3, and began as one that it had a part in.
+  TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "0", "1", "from_round = 3\n") +
+                          disagreement("full", "1", "", "from_round = 5\ndeep = true\n"));
+  for (std::uint32_t round = 1; round <= 4; ++round) play(tracks, round);
+  const auto changes = play(tracks, 5);
+  CHECK(changes.started.size() == tracks.turns());
+  for (const auto& start : changes.started) CHECK_FALSE(start.source);
+  CHECK(changes.retired.size() == 2);
 }
 
 TEST_CASE(

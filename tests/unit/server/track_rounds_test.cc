@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -195,6 +197,68 @@ TEST_CASE("turns: an excluded client's records, capability and feedback are not 
   CHECK(std::count(heard[0].begin(), heard[0].end(), 1U) == 4);  // candidate, two records, feedback
   CHECK(std::count(heard[1].begin(), heard[1].end(), 1U) == 0);
   CHECK(std::count(heard[1].begin(), heard[1].end(), 2U) == 3);
+}
+
+// A sampler that knows of each client what it said last, and nothing of those that have left.
+struct Knowing final : aggregation::Sampler {
+  using Latencies = std::map<std::uint32_t, double>;
+  explicit Knowing(Latencies& to) : known(to) {}
+  std::vector<aggregation::Selected> select(const aggregation::SelectionRequest& request) override {
+    for (const ClientId client : request.left) known.erase(client.value());
+    return aggregation::UniformSampler().select(request);
+  }
+  void describe(ClientId client, const NodeRecord& record) override {
+    known[client.value()] = record.latency_ms;
+  }
+  Latencies& known;
+};
+
+TEST_CASE("turns: a track that begins later knows its members' last records, and no one else's") {
+  std::vector<Knowing::Latencies> known(2);
+  std::size_t made = 0;
+  Harness h = disagreeing();
+  h.policy.disagreements[0].from_round = RoundNumber(2);
+  h.sampler = [&] { return std::make_unique<Knowing>(known.at(made++)); };
+  for (const std::uint32_t client : {0U, 1U, 2U, 7U}) {
+    h.feed(RunEngine::Described{ClientId(client), {.latency_ms = 99, .labels = {}}});
+    h.feed(RunEngine::Described{ClientId(client), {.latency_ms = 10.0 + client, .labels = {}}});
+  }
+  h.arrive({0, 1, 2});
+  CHECK(made == 1);
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 1);
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  REQUIRE(made == 2);
+  CHECK(known[1] == Knowing::Latencies{{0, 10}, {2, 12}, {7, 17}});
+  CHECK(known[0] == Knowing::Latencies{{0, 10}, {1, 11}, {2, 12}, {7, 17}});
+}
+
+TEST_CASE("turns: what a client has said counts while it is a member, and again when it has come back") {
+  Knowing::Latencies known;
+  Harness h;
+  h.rules.rounds = 4;
+  h.rules.first_round_clients = 1;
+  h.rules.clients_per_round = 1;
+  h.policy.disagreements.push_back(
+      {.kind = DisagreementKind::kFull, .clients = {ClientId(1)}, .until_round = RoundNumber(1)});
+  h.policy.disagreements.push_back({.kind = DisagreementKind::kFull,
+                                    .clients = {ClientId(2)},
+                                    .from_round = RoundNumber(2),
+                                    .until_round = RoundNumber(2)});
+  h.sampler = [&] { return std::make_unique<Knowing>(known); };
+  for (const std::uint32_t client : {0U, 1U, 2U})
+    h.feed(RunEngine::Described{ClientId(client), {.latency_ms = 10.0 + client, .labels = {}}});
+  const std::vector<Knowing::Latencies> in_round = {
+      {{0, 10}, {2, 12}}, {{0, 10}, {1, 11}}, {{0, 10}, {1, 11}, {2, 5}}, {{0, 10}, {1, 11}, {2, 5}}};
+  h.arrive({0});
+  for (std::uint32_t round = 1; round <= 4; ++round) {
+    CAPTURE(round);
+    CHECK(known == in_round[round - 1]);
+    // Said while it takes no part: not heard of until it does.
+    if (round == 2) h.feed(RunEngine::Described{ClientId(2), {.latency_ms = 5, .labels = {}}});
+    CHECK(known == in_round[round - 1]);
+    h.deliver(0, round);
+    h.feed(RunEngine::Committed{RoundNumber(round), TrackId(0)});
+  }
 }
 
 TEST_CASE("turns: a track without anybody there has its turn, and its model stays") {

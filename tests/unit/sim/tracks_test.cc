@@ -72,6 +72,22 @@ TEST_CASE("tracks: a track is what a run without the excluded client is") {
 }
 
 TEST_CASE(
+    "tracks: a track is what a run without the excluded client is, also where records decide who is asked") {
+  const Settings by_records = {"run.rounds=8",
+                               "sampling.clients_per_round=3",
+                               "sampling.kind=aw_psp",
+                               "sampling.weights=ipw",
+                               "sampling.labels=sets",
+                               "status.labels=sets",
+                               "status.every_seconds=1000"};
+  const Outcome apart = simulate(by_records + disagreements(disagreement("inbound", 0, 4)));
+  const Outcome without = simulate(by_records + disagreements(disagreement("full", 4, 0)));
+  CHECK(track(apart, {"4"}) == without.hashes());
+  CHECK(track(apart, {}) == simulate(by_records).hashes());
+  CHECK(track(apart, {"4"}) != track(apart, {}));
+}
+
+TEST_CASE(
     "perturbation: garbage from an excluded client leaves the track bit-identical, whatever the strategy") {
   const std::uint32_t x = hostile_client();
   const std::uint32_t owner = x == 0 ? 1 : 0;

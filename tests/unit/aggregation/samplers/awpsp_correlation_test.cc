@@ -262,26 +262,32 @@ TEST_CASE("aw_psp correlation: all at once, risks and clusters are to the bit th
   }
 }
 
-TEST_CASE(
-    "aw_psp correlation: of more clients than a block holds, each is compared with all its neighbours") {
+TEST_CASE("aw_psp correlation: in blocks or in one, each is compared with all its neighbours") {
   Rng rng(11);
-  const Clients clients = random_clients(2500, rng);
-  const CorrelationOptions options{.neighbours = 6};
-  const Correlations found = correlated(clients, options, true);
-  std::vector<std::size_t> name(clients.size());
-  for (std::size_t i = 0; i < name.size(); ++i) name[i] = i;
-  for (std::size_t i = 0; i < clients.size(); ++i) {
-    double safe = 1;
-    for (const std::size_t j : neighbours_of(clients, i, 6)) {
-      const double score = pair_score(clients[i], clients[j], options);
-      if (clients[j].failed_now && (clients[i].down & 1) == 0) safe *= 1 - score;
-      if (score >= options.threshold && name[i] != name[j])
-        std::replace(name.begin(), name.end(), std::size_t{name[i]}, std::size_t{name[j]});
+  struct Case {
+    std::size_t clients;
+    std::size_t neighbours;
+  };
+  for (const Case& one :
+       {Case{1, 4}, {2, 64}, {64, 64}, {65, 64}, {1024, 4}, {1025, 64}, {1088, 64}, {2500, 6}}) {
+    const Clients clients = random_clients(one.clients, rng);
+    const CorrelationOptions options{.threshold = 0.8, .neighbours = one.neighbours};
+    const Correlations found = correlated(clients, options, true);
+    std::vector<std::size_t> name(clients.size());
+    for (std::size_t i = 0; i < name.size(); ++i) name[i] = i;
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      double safe = 1;
+      for (const std::size_t j : neighbours_of(clients, i, one.neighbours)) {
+        const double score = pair_score(clients[i], clients[j], options);
+        if (clients[j].failed_now && (clients[i].down & 1) == 0) safe *= 1 - score;
+        if (score >= options.threshold && name[i] != name[j])
+          std::replace(name.begin(), name.end(), std::size_t{name[i]}, std::size_t{name[j]});
+      }
+      CHECK(found.risk[i] == static_cast<float>(1 - safe));
     }
-    CHECK(found.risk[i] == static_cast<float>(1 - safe));
+    for (std::size_t i = 1; i < clients.size(); ++i)
+      CHECK(together(found, i - 1, i) == (name[i - 1] == name[i]));
   }
-  for (std::size_t i = 1; i < clients.size(); ++i)
-    CHECK(together(found, i - 1, i) == (name[i - 1] == name[i]));
 }
 
 #if defined(__x86_64__)
@@ -295,7 +301,8 @@ TEST_CASE("aw_psp correlation: kernels for newer processors give the same bits a
   Rng rng(10);
   for (int trial = 0; trial < 100; ++trial) {
     const Clients clients = random_clients(2 + rng.below(200), rng);
-    const std::size_t distances = std::min<std::size_t>(1 + rng.below(8), clients.size() - 1);
+    const std::size_t distances =
+        std::min<std::size_t>(1 + rng.below(trial % 2 == 0 ? 8 : 64), clients.size() - 1);
     const Neighbourhood neighbourhood = find_neighbours(clients.latencies, distances);
     std::vector<std::uint64_t> down, failed, rounds, failed_now, before;
     for (std::size_t k = 0; k < clients.size(); ++k) {

@@ -225,6 +225,27 @@ TEST_CASE("aw_psp: an inverse probability counts at most as the largest coeffici
   CHECK(chosen[0].coefficient == doctest::Approx(3 * samples / 186));
 }
 
+TEST_CASE("aw_psp: who is away counts in the mean over all, who has left does not until it is back") {
+  AwPspOptions options = plain_psp();
+  options.inverse_probability = true;
+  options.max_coefficient = 1;  // what is left is n_i / n, the samples of client i being 10 + i
+  AwPspSampler sampler(options);
+  const auto coefficients = [&](unsigned round, const std::vector<unsigned>& up,
+                                const std::vector<ClientId>& left) {
+    const auto pool = there(up);
+    std::vector<double> n;
+    for (const Selected& choice : sampler.select({RoundNumber(round), pool, pool.size(), Rng(1), left}))
+      n.push_back(choice.coefficient);
+    return n;
+  };
+  const double all = 10 + 11 + 12 + 13;
+  const double rest = 10 + 11 + 12;
+  CHECK(coefficients(1, {0, 1, 2, 3}, {}) == std::vector{10 / all, 11 / all, 12 / all, 13 / all});
+  CHECK(coefficients(2, {0, 1, 2}, {}) == std::vector{10 / all, 11 / all, 12 / all});
+  CHECK(coefficients(3, {0, 1, 2}, {ClientId(3)}) == std::vector{10 / rest, 11 / rest, 12 / rest});
+  CHECK(coefficients(4, {0, 1, 2, 3}, {}) == std::vector{10 / all, 11 / all, 12 / all, 13 / all});
+}
+
 TEST_CASE("aw_psp: freshness grows by one each round without selection and starts again at 0") {
   CHECK(freshness(RoundNumber(7), RoundNumber()) == 8);
   CHECK(freshness(RoundNumber(7), RoundNumber(7)) == 0);
@@ -462,21 +483,26 @@ TEST_CASE("aw_psp: labels of clients that did not deliver are as good as missing
 
 TEST_CASE("aw_psp: who takes a failed client's place brings the labels that the others lack") {
   AwPspSampler sampler(AwPspOptions{.selector = Selector::kGreedyCoverage, .labels = Labels::kSets});
-  for (const unsigned client : {0U, 3U, 4U}) sampler.describe(ClientId(client), {.labels = {1, 1, 0, 0}});
-  for (const unsigned client : {1U, 2U}) sampler.describe(ClientId(client), {.labels = {0, 0, 1, 1}});
-  const auto chosen = select(sampler, 1, everybody(5), 2);
+  for (const unsigned client : {0U, 3U, 5U}) sampler.describe(ClientId(client), {.labels = {1, 1, 0, 0}});
+  for (const unsigned client : {1U, 2U, 4U}) sampler.describe(ClientId(client), {.labels = {0, 0, 1, 1}});
+  const auto chosen = select(sampler, 1, everybody(6), 2);
+  REQUIRE(holds(chosen, 5));
   REQUIRE(holds(chosen, 4));
-  REQUIRE(holds(chosen, 2));
+  const auto tell = [](AwPspSampler& one, unsigned client, bool delivered) {
+    one.remember({.client = ClientId(client), .round = RoundNumber(1), .delivered = delivered});
+  };
+  // Of those left, 3 has the highest number, and labels 0 and 1. While 5 is at work, or once it has
+  // delivered, the place of 4 is for the other two.
   AwPspSampler delivered = sampler;
-  // Client 2 fails, while 4 is at work, or has delivered.
+  tell(delivered, 5, true);
   for (AwPspSampler* one : {&sampler, &delivered}) {
-    if (one == &delivered) one->remember({.client = ClientId(4), .round = RoundNumber(1), .delivered = true});
-    one->remember({.client = ClientId(2), .round = RoundNumber(1), .delivered = false});
-    CHECK(holds(select(*one, 1, {0, 1, 3}, 1), 1));
+    tell(*one, 4, false);
+    AwPspSampler copy = *one;
+    CHECK(holds(select(copy, 1, {0, 1, 2, 3}, 1), 2));
   }
-  // If 4 fails too, labels 0 and 1 are as rare, and the last of those who hold any is chosen.
-  sampler.remember({.client = ClientId(4), .round = RoundNumber(1), .delivered = false});
-  CHECK(holds(select(sampler, 1, {0, 3}, 1), 3));
+  // That 4 has failed does not make its labels rarer than those of 5, which then fails too.
+  tell(sampler, 5, false);
+  CHECK(holds(select(sampler, 1, {0, 1, 2, 3}, 1), 3));
 }
 
 TEST_CASE("aw_psp: with risk hard, who shares the failures of a failed neighbour waits") {
@@ -491,6 +517,36 @@ TEST_CASE("aw_psp: with risk hard, who shares the failures of a failed neighbour
     AwPspSampler again = sampler;
     CHECK(holds(select(again, 21, {1, 2, 3, 4, 5, 6, 7}, 7, seed), 1));
   }
+}
+
+TEST_CASE("aw_psp: what a client that has left had to do with others is over") {
+  // As above: client 0 is down and 1, its neighbour, waits. With client 0 gone for good it has none.
+  AwPspSampler sampler(AwPspOptions{.risk = Risk::kHard, .diversity = false});
+  for (unsigned i = 0; i < 8; ++i) sampler.describe(ClientId(i), {.latency_ms = i < 2 ? 1.0 + i : 100.0 * i});
+  for (unsigned round = 1; round <= 20; ++round)
+    select(sampler, round, round % 2 == 0 ? std::vector<unsigned>{2, 3, 4, 5, 6, 7} : everybody(8), 0);
+  const auto pool = there({1, 2, 3, 4, 5, 6, 7});
+  const std::vector<ClientId> left = {ClientId(0), ClientId(4000)};
+  std::size_t held = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    AwPspSampler copy = sampler;
+    if (holds(copy.select({RoundNumber(21), pool, 6, Rng(seed), left}), 1)) ++held;
+    CHECK(copy.state_bytes() == sampler.state_bytes() - 5);  // its place in the order of latencies, and its window
+  }
+  CHECK(held > 0);
+}
+
+TEST_CASE("aw_psp: who has left and is back has not said which labels it holds") {
+  AwPspOptions options = plain_psp();
+  options.c = 1;
+  options.labels = Labels::kSets;
+  AwPspSampler sampler(options);
+  sampler.describe(ClientId(2), {.labels = {50, 50, 0, 0}});
+  for (const auto& [client, choice] : stated(sampler, 1, {1, 2}, 1))
+    CHECK(choice.inclusion == doctest::Approx(client == 2 ? 0.75 : 0.25));
+  const std::vector<ClientId> left = {ClientId(2)};
+  sampler.select({.round = RoundNumber(1), .candidates = {}, .count = 1, .rng = Rng(1), .left = left});
+  for (const auto& [client, choice] : stated(sampler, 2, {1, 2}, 1)) CHECK(choice.inclusion == 0.5);
 }
 
 TEST_CASE("aw_psp: a run file's options make the samplers of the table, and contradictions are refused") {

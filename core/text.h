@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 
-namespace fedge::protocol {
+namespace fedge {
 
 enum class LineEnds { kRefused, kAllowed };  // allowed: line feed and tab, for documents
 
@@ -19,4 +19,8 @@ Result<void> check_text(std::string_view text, std::size_t max_bytes, const std:
 // The text cut to max_bytes between two characters, whatever check_text refuses replaced by '?'.
 std::string clean_text(std::string_view text, std::size_t max_bytes);
 
-}  // namespace fedge::protocol
+// The text as JSON has it: in quotation marks, with escapes where they are needed. What is no UTF-8 becomes
+// U+FFFD.
+std::string json_text(const std::string& text);
+
+}  // namespace fedge

@@ -1,9 +1,8 @@
-#include "protocol/text.h"
+#include "core/text.h"
 
 #include <doctest/doctest.h>
 
 using namespace fedge;
-using namespace fedge::protocol;
 
 TEST_CASE("text: UTF-8 of every length passes") {
   CHECK(check_text("", 0, "t"));
@@ -46,4 +45,13 @@ TEST_CASE("text: what leaves is cut between characters and cleaned, so that it a
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every += static_cast<char>(byte);
   CHECK(check_text(clean_text(every, 1000), 1000, "t"));
+}
+
+TEST_CASE("json text: quotation marks, backslashes and control characters are escaped, all else stays") {
+  CHECK(json_text("") == "\"\"");
+  CHECK(json_text("a \"b\" c:\\d/e") == "\"a \\\"b\\\" c:\\\\d/e\"");
+  CHECK(json_text("1\n2\t3\x01") == "\"1\\n2\\t3\\u0001\"");
+  CHECK(json_text("caf\xc3\xa9") == "\"caf\xc3\xa9\"");
+  // What is no UTF-8 would be no JSON either.
+  CHECK(json_text("y\xffz") == "\"y\xef\xbf\xbdz\"");
 }

@@ -1,8 +1,9 @@
-#include "protocol/text.h"
+#include "core/text.h"
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 
-namespace fedge::protocol {
+namespace fedge {
 namespace {
 
 // Length in bytes of the well-formed UTF-8 character the text begins with (Unicode 15, table 3-7);
@@ -67,4 +68,8 @@ std::string clean_text(std::string_view text, std::size_t max_bytes) {
   return clean;
 }
 
-}  // namespace fedge::protocol
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace fedge

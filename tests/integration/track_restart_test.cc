@@ -1,0 +1,113 @@
+// A coordinator that is killed in the middle of a run with several models, and begins again.
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "client/daemon.h"
+#include "protocol/session/endpoint.h"
+#include "server/data_directory.h"
+#include "server/enrolment.h"
+#include "tests/integration/coordinator_process.h"
+#include "tests/integration/track_programs.h"
+
+using namespace fedge;
+using test::CoordinatorProcess;
+using test::TrackModels;
+using test::TrackPrograms;
+
+namespace {
+
+// A coordinator's data directory, and four daemons that stay while coordinators come and go.
+struct Site {
+  TrackPrograms programs;
+  std::filesystem::path coordinator = programs.out.path() / "coordinator";
+  boost::asio::io_context io;
+  std::vector<std::unique_ptr<client::Daemon>> daemons;
+
+  std::vector<std::string> arguments(const std::string& results, const std::string& listen,
+                                     const std::vector<std::string>& settings) const {
+    std::vector<std::string> all = {
+        "--data-dir", coordinator.string(),     "--run", programs.run_file(), "--listen", listen,
+        "--out",      programs.results(results)};
+    for (const std::string& setting : settings) all.insert(all.end(), {"--set", setting});
+    return all;
+  }
+  void change(const std::string& what) const {
+    const auto done = test::run("fedge tracks " + what + " --data-dir " + coordinator.string());
+    REQUIRE_MESSAGE(done.code == 0, done.output);
+  }
+  void start_daemon(const protocol::Address& address) {
+    const auto state = programs.out.path() / ("client-" + std::to_string(daemons.size()));
+    const auto coordinator_key = server::open_coordinator_key(coordinator);
+    REQUIRE(coordinator_key);
+    const auto key = client::open_node_key(state);
+    REQUIRE(key);
+    server::Enrolment enrolment(coordinator);
+    const auto token = enrolment.create_token(0, std::chrono::hours(1'000'000));
+    REQUIRE(token);
+    const auto number = enrolment.redeem(token->secret, key->public_key(), 0);
+    REQUIRE(number);
+    REQUIRE(client::write_membership(state, {{address}, coordinator_key->public_key(), *number}));
+    auto daemon = client::Daemon::create(io, {.state_directory = state,
+                                              .software = "test",
+                                              .backoff = {.first = seconds(0.01), .longest = seconds(0.05)}});
+    REQUIRE(daemon);
+    daemons.push_back(std::move(*daemon));
+    daemons.back()->start();
+  }
+  void run_until(const std::function<bool()>& happened) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!happened() && std::chrono::steady_clock::now() < limit)
+      io.run_one_for(std::chrono::milliseconds(20));
+    REQUIRE(happened());
+  }
+};
+
+std::vector<std::vector<std::string>> excluded_in(const TrackModels& models, std::uint64_t round) {
+  std::vector<std::vector<std::string>> excluded;
+  for (const auto& [key, hash] : models)
+    if (key.first == round) excluded.push_back(key.second);
+  return excluded;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "restart: a coordinator that was killed takes up the policy as it stands then, and comes to the models "
+    "of a run that had it from the start") {
+  Site site;
+  std::vector<std::string> settings =
+      site.programs.settings(R"({ kind = "inbound", clients = ["0"], against = ["3"] })");
+  settings.insert(settings.end(), {"run.rounds=12", "strategy.kind=scaffold"});
+  CoordinatorProcess first(site.arguments("first", "127.0.0.1:0", settings));
+  site.change("add --kind inbound --clients 1 --against 2");
+  const auto address = protocol::parse_address(first.address());
+  REQUIRE(address);
+  for (int i = 0; i < 4; ++i) site.start_daemon(*address);
+  const auto rounds = [&](const std::string& results) {
+    return test::read_models(site.programs.results(results));
+  };
+  site.run_until([&] { return !excluded_in(rounds("first"), 2).empty(); });
+  const std::vector<std::vector<std::string>> three_tracks = {{}, {"2"}, {"3"}};
+  CHECK(excluded_in(rounds("first"), 2) == three_tracks);
+  first.kill();
+
+  site.change("lift 1");
+  site.change("add --kind inbound --clients 0 --against 1 --from 3");
+  site.change("add --kind partial_data --clients 2 --withheld 0.5");
+  CoordinatorProcess second(site.arguments("second", first.address(), settings));
+  site.run_until([&] { return second.has_ended(); });
+  CHECK(second.exit_code() == 0);
+  for (const auto& daemon : site.daemons) daemon->stop();
+
+  const TrackModels models = rounds("second");
+  CHECK(excluded_in(models, 2) == std::vector<std::vector<std::string>>{{}, {"2"}});
+  CHECK(excluded_in(models, 3) == std::vector<std::vector<std::string>>{{}, {"1"}, {"2"}});
+  CHECK(models ==
+        site.programs.models("simulated",
+                             R"({ kind = "inbound", clients = ["1"], against = ["2"] },)"
+                             R"({ kind = "inbound", clients = ["0"], against = ["1"], from_round = 3 },)"
+                             R"({ kind = "partial_data", clients = ["2"], withheld = 0.5 })",
+                             "--set run.rounds=12 --set strategy.kind=scaffold"));
+}
