@@ -531,7 +531,8 @@ TEST_CASE("aw_psp: what a client that has left had to do with others is over") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     AwPspSampler copy = sampler;
     if (holds(copy.select({RoundNumber(21), pool, 6, Rng(seed), left}), 1)) ++held;
-    CHECK(copy.state_bytes() == sampler.state_bytes() - 5);  // its place in the order of latencies, and its window
+    CHECK(copy.state_bytes() ==
+          sampler.state_bytes() - 5);  // its place in the order of latencies, and its window
   }
   CHECK(held > 0);
 }
