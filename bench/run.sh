@@ -8,8 +8,8 @@ cmake --build --preset release
 export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS on one thread, as our kernels are
 bin=build/release/bin
 grep -m 1 'model name' /proc/cpuinfo || true
-for program in bench_accumulator bench_robust bench_codecs bench_samplers bench_aw_psp bench_directory bench_tracks \
-    bench_libraries bench_link bench_round bench_availability; do
+for program in bench_accumulator bench_robust bench_codecs bench_samplers bench_aw_psp bench_round_start bench_directory \
+    bench_tracks bench_libraries bench_link bench_round bench_availability; do
   if [ -x "$bin/$program" ]; then
     echo "== $program"
     "$bin/$program"

@@ -44,7 +44,7 @@ def run(options, experiment, parts, seed):
         command = [os.path.join(options.programs, "fedge-sim"), "run", os.path.join(HERE, experiment["run_file"]),
                    "--out", out, "--log-level", "error", "--threads", str(max(1, len(os.sched_getaffinity(0)) // options.jobs))]
         for key, value in settings.items():
-            command += ["--set", f"{key}={value}"]
+            command += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{name}, seed {seed}: {done.stderr.strip() or done.stdout[-2000:]}")

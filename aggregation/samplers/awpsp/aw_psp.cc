@@ -199,7 +199,8 @@ void AwPspSampler::find_correlations() {
   options.stream = stream_;
   const Correlations found = correlate(neighbourhood_, traces_from, options, options_.diversity);
   largest_cluster_ = found.largest;
-  shared_.assign(clients_.size(), {});
+  shared_.resize(clients_.size());
+  if (count < clients_.size()) std::fill(shared_.begin(), shared_.end(), Shared{});  // who has said nothing
   for (std::size_t k = 0; k < count; ++k) {
     if (k + kAhead < count) __builtin_prefetch(&shared_[by_latency_[k + kAhead]], 1);
     shared_[by_latency_[k]] = {found.risk[k], options_.diversity ? found.cluster[k] : Correlations::kAlone};

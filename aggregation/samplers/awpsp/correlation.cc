@@ -44,32 +44,35 @@ bool is_flipped(const Trace& a, const Trace& b, const CorrelationOptions& option
   return options.stream->fork("flip", first, second).uniform() < options.noise;
 }
 
-// Trees of places that are joined, each below the first of its own.
+// Trees of places that are joined, each below the first of its own, and how many there are below it.
 class Forest {
  public:
-  explicit Forest(std::size_t places) : parent_(places) {}
+  explicit Forest(std::size_t places) : parent_(places), size_(places) {}
 
-  void add(std::size_t place) { parent_[place] = static_cast<std::uint32_t>(place); }
+  void add(std::size_t place) {
+    parent_[place] = static_cast<std::uint32_t>(place);
+    size_[place] = 1;
+  }
 
   // The smaller root stays one, so that names do not depend on the order of the pairs.
   void join(std::size_t a, std::size_t b) {
     if (parent_[a] == parent_[b]) return;
     const std::uint32_t x = root_of(static_cast<std::uint32_t>(a));
     const std::uint32_t y = root_of(static_cast<std::uint32_t>(b));
+    if (x == y) return;
     parent_[std::max(x, y)] = std::min(x, y);
+    size_[std::min(x, y)] += size_[std::max(x, y)];
+    largest_ = std::max(largest_, size_[std::min(x, y)]);
   }
 
   // Fills in clusters and the size of the largest. Parents come before their children.
   void name_clusters(Correlations& result) && {
-    std::vector<std::uint32_t> sizes(parent_.size());
-    std::uint32_t largest = 0;
-    for (std::uint32_t& up : parent_) {
-      up = parent_[up];
-      largest = std::max(largest, ++sizes[up]);
+    result.largest = parent_.empty() ? 0 : largest_;
+    result.cluster.resize(parent_.size());
+    for (std::size_t place = 0; place < parent_.size(); ++place) {
+      const std::uint32_t root = parent_[place] = parent_[parent_[place]];
+      result.cluster[place] = size_[root] == 1 ? Correlations::kAlone : root;
     }
-    for (std::uint32_t& root : parent_) root = sizes[root] == 1 ? Correlations::kAlone : root;
-    result.largest = largest;
-    result.cluster = std::move(parent_);
   }
 
  private:
@@ -79,6 +82,8 @@ class Forest {
   }
 
   std::vector<std::uint32_t> parent_;
+  std::vector<std::uint32_t> size_;  // of the tree, at its root
+  std::uint32_t largest_ = 1;
 };
 
 // Goes through all places in blocks that the caches hold: each with as many places before and behind it as a

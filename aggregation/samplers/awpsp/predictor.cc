@@ -90,6 +90,7 @@ double predicted_chance(const Availability& state, const PredictorOptions& optio
   const double live = options.horizon == 1 ? (there ? chance_to_stay(state) : chance_to_return(state))
                                            : steps_ahead(chance_to_stay(state), chance_to_return(state),
                                                          there ? 1.0 : 0.0, options.horizon);
+  if (state.undelivered == 0) return live;  // as most: a division less
   const double delivers =
       (double{state.delivered} + 1) / (double{state.delivered} + double{state.undelivered} + 1);
   return live * delivers;
