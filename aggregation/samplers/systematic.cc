@@ -1,8 +1,9 @@
 #include "aggregation/samplers/systematic.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <numeric>
+#include <cstdlib>
 
 #include "core/check.h"
 
@@ -11,29 +12,129 @@ namespace {
 
 constexpr std::uint64_t kOne = std::uint64_t{1} << kInclusionBits;
 constexpr std::size_t kMaxUnits = (std::size_t{1} << 24) - 1;  // their probabilities add up without wrapping
+using Places = std::vector<std::uint32_t>;
 
-// A unit whose inclusion is a matter of chance.
-struct Unit {
-  std::size_t place;
-  std::uint64_t p;  // in units of 1 / kOne
+// Units of a sample, ready to be walked through: probabilities in units of 1 / kOne, 0 for those that are
+// certain or impossible.
+struct Walk {
+  std::vector<std::uint64_t> p;
+  const SystematicBlocks& blocks;
 };
 
-// Rounding the probabilities to multiples of 1 / kOne has moved their sum away from the integer that it was
-// meant to be, by less than one step a unit: as many units are corrected by a step.
-void make_sum_whole(std::vector<Unit>& units, std::uint64_t sum) {
+// What is to be added to a sum of `units` rounded values so that it is whole; 0 if it was not meant to be.
+std::int64_t correction(std::uint64_t sum, std::uint64_t units) {
   const std::uint64_t over = sum % kOne;
-  std::uint64_t down = over <= units.size() ? over : 0;
-  std::uint64_t up = kOne - over <= units.size() ? kOne - over : 0;
-  for (Unit& unit : units) {
-    if (down > 0 && unit.p > 1) {
-      --unit.p;
-      --down;
-    } else if (up > 0 && unit.p < kOne) {
-      ++unit.p;
-      --up;
+  const std::uint64_t tolerance = std::max<std::uint64_t>(units, 2);
+  if (over <= tolerance) return -static_cast<std::int64_t>(over);
+  return kOne - over <= tolerance ? static_cast<std::int64_t>(kOne - over) : 0;
+}
+
+// Rounding has moved sums that are integers a little; single units are corrected by one step until they are
+// again: first within each block whose sum is whole, then among all others.
+void make_sums_whole(Walk& walk) {
+  struct Sum {
+    std::uint64_t value = 0;
+    std::uint64_t units = 0;
+    std::int64_t correction = 0;
+    bool whole = false;
+  };
+  std::vector<Sum> sums(walk.blocks.count + 1);
+  Sum& others = sums.back();
+  const auto add = [](Sum& sum, std::uint64_t p) {
+    sum.value += p;
+    sum.units += p > 0 ? 1 : 0;
+  };
+  for (std::size_t i = 0; i < walk.p.size(); ++i)
+    add(walk.blocks.block_of(i) == SystematicBlocks::kNone ? others : sums[walk.blocks.block_of(i)],
+        walk.p[i]);
+  for (std::size_t b = 0; b < walk.blocks.count; ++b) {
+    sums[b].correction = correction(sums[b].value, sums[b].units);
+    sums[b].whole = sums[b].correction != 0 || sums[b].value % kOne == 0;
+    if (sums[b].whole) continue;
+    others.value += sums[b].value;
+    others.units += sums[b].units;
+  }
+  others.correction = correction(others.value, others.units);
+  std::int64_t left = 0;
+  for (const Sum& sum : sums) left += std::abs(sum.correction);
+  for (std::size_t i = 0; i < walk.p.size() && left > 0; ++i) {
+    const std::uint32_t b = walk.blocks.block_of(i);
+    Sum& sum = b != SystematicBlocks::kNone && sums[b].whole ? sums[b] : others;
+    if (sum.correction < 0 && walk.p[i] > 1) {
+      --walk.p[i];
+      ++sum.correction;
+      --left;
+    } else if (sum.correction > 0 && walk.p[i] > 0 && walk.p[i] < kOne) {
+      ++walk.p[i];
+      --sum.correction;
+      --left;
     }
   }
 }
+
+// A sample in random order without shuffling everybody: each unit is thrown into one of many buckets, and
+// only the units of a bucket that a point falls into are shuffled. A block is a bucket of its own.
+class Buckets {
+ public:
+  Buckets(const Walk& walk, std::size_t m, Rng& rng) : walk_(walk), rng_(rng) {
+    const std::size_t open = std::bit_ceil(std::clamp<std::size_t>(16 * m, 16, 1U << 16));
+    sums_.assign(open + walk.blocks.count, 0);
+    bucket_.assign(walk.p.size(), 0);
+    for (std::size_t i = 0; i < walk.p.size(); ++i) {
+      if (walk.p[i] == 0) continue;
+      const std::uint32_t block = walk.blocks.block_of(i);
+      bucket_[i] = static_cast<std::uint32_t>(block == SystematicBlocks::kNone ? rng_.next_u32() & (open - 1)
+                                                                               : open + block);
+      sums_[bucket_[i]] += walk.p[i];
+    }
+  }
+
+  // Appends the places that the points U, U + 1, ... fall on.
+  void draw(std::vector<std::size_t>& drawn) {
+    std::uint64_t next = rng_.below(kOne);
+    std::vector<Places> hit = members_of_hit(next);
+    std::uint64_t cumulative = 0;
+    for (std::size_t b = 0; b < sums_.size(); ++b) {
+      if (next >= cumulative + sums_[b]) {
+        cumulative += sums_[b];
+        continue;
+      }
+      Places& members = hit[hit_index_[b]];
+      rng_.shuffle(std::span(members));
+      for (const std::uint32_t i : members) {
+        cumulative += walk_.p[i];
+        if (next >= cumulative) continue;
+        drawn.push_back(i);
+        next += kOne;
+      }
+    }
+  }
+
+ private:
+  std::vector<Places> members_of_hit(std::uint64_t next) {
+    constexpr std::uint32_t kMissed = 0xffffffff;
+    hit_index_.assign(sums_.size(), kMissed);
+    std::uint32_t hits = 0;
+    std::uint64_t cumulative = 0;
+    for (std::size_t b = 0; b < sums_.size(); ++b) {
+      cumulative += sums_[b];
+      if (next >= cumulative) continue;
+      hit_index_[b] = hits++;
+      next += ((cumulative - 1 - next) / kOne + 1) * kOne;
+    }
+    std::vector<Places> members(hits);
+    for (std::size_t i = 0; i < walk_.p.size(); ++i)
+      if (walk_.p[i] > 0 && hit_index_[bucket_[i]] != kMissed)
+        members[hit_index_[bucket_[i]]].push_back(static_cast<std::uint32_t>(i));
+    return members;
+  }
+
+  const Walk& walk_;
+  Rng& rng_;
+  std::vector<std::uint64_t> sums_;
+  std::vector<std::uint32_t> bucket_;     // by place
+  std::vector<std::uint32_t> hit_index_;  // by bucket
+};
 
 }  // namespace
 
@@ -72,29 +173,23 @@ std::vector<double> capped_proportional(std::span<const double> weights, std::si
   return p;
 }
 
-std::vector<std::size_t> systematic_sample(std::span<const double> probabilities, Rng& rng) {
+std::vector<std::size_t> systematic_sample(std::span<const double> probabilities, Rng& rng,
+                                           const SystematicBlocks& blocks) {
   FEDGE_CHECK(probabilities.size() <= kMaxUnits, "a systematic sample is of fewer than 2^24 units");
   std::vector<std::size_t> drawn;
-  std::vector<Unit> units;
-  std::uint64_t sum = 0;
+  Walk walk{std::vector<std::uint64_t>(probabilities.size()), blocks};
+  double expected = 0;
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
     FEDGE_CHECK(probabilities[i] >= 0 && probabilities[i] <= 1, "a probability is from 0 to 1");
-    const auto p = static_cast<std::uint64_t>(std::llround(probabilities[i] * static_cast<double>(kOne)));
-    if (p == kOne) drawn.push_back(i);
-    if (p == 0 || p == kOne) continue;
-    units.push_back({i, p});
-    sum += p;
+    expected += probabilities[i];
+    const auto p = static_cast<std::uint64_t>(probabilities[i] * static_cast<double>(kOne) + 0.5);
+    if (p >= kOne)
+      drawn.push_back(i);
+    else
+      walk.p[i] = p;
   }
-  make_sum_whole(units, sum);
-  rng.shuffle(std::span(units));
-  std::uint64_t next = rng.below(kOne);  // the next of the points U, U + 1, ...
-  std::uint64_t cumulative = 0;
-  for (const Unit& unit : units) {
-    cumulative += unit.p;
-    if (next >= cumulative) continue;
-    drawn.push_back(unit.place);
-    next += kOne;
-  }
+  make_sums_whole(walk);
+  Buckets(walk, static_cast<std::size_t>(std::llround(expected)), rng).draw(drawn);
   std::sort(drawn.begin(), drawn.end());
   return drawn;
 }

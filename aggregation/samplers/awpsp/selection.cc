@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -47,7 +46,7 @@ bool fill_in_proportion(std::span<double> p, std::size_t m, const Weight& weight
   }
   if (!(static_cast<double>(m) * largest < sum)) return false;
   const double tau = static_cast<double>(m) / sum;
-  for (std::size_t i = 0; i < p.size(); ++i) p[i] = weight(i) * tau;
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = std::min(1.0, weight(i) * tau);
   return true;
 }
 
@@ -87,21 +86,9 @@ std::uint32_t crowded(std::span<const Unit> units, std::span<const double> p, st
   return kAlone;
 }
 
-constexpr std::uint64_t kOne = std::uint64_t{1} << kInclusionBits;
-constexpr std::uint32_t kNoBlock = 0xffffffff;
-
-// Units of a sample, ready to be walked through: probabilities in units of 1 / kOne, 0 for those that are
-// certain or impossible; and which clusters must stay together.
-struct Walk {
-  std::vector<std::uint64_t> p;
-  std::vector<std::uint32_t> block;  // by place; empty if there are none
-  std::size_t blocks = 0;
-
-  std::uint32_t block_of(std::size_t i) const { return block.empty() ? kNoBlock : block[i]; }
-};
-
-// Clusters with more members than they may have in the sample.
-void form_blocks(const SampleRequest& request, Walk& walk) {
+// Clusters with more members than they may have in the sample stay together.
+SystematicBlocks blocks_of(const SampleRequest& request) {
+  SystematicBlocks blocks;
   std::uint32_t last = 0;
   bool any = false;
   for (const Unit& unit : request.units) {
@@ -109,133 +96,20 @@ void form_blocks(const SampleRequest& request, Walk& walk) {
     any = true;
     last = std::max(last, unit.cluster);
   }
-  if (!any) return;
+  if (!any) return blocks;
   std::vector<std::uint32_t> members(std::size_t{last} + 1);
   for (std::size_t i = 0; i < request.units.size(); ++i)
     if (request.units[i].cluster != kAlone && request.probabilities[i] > 0)
       ++members[request.units[i].cluster];
-  std::vector<std::uint32_t> block(members.size(), kNoBlock);
+  std::vector<std::uint32_t> block(members.size(), SystematicBlocks::kNone);
   for (std::size_t c = 0; c < members.size(); ++c)
-    if (members[c] > half_of(request.m)) block[c] = static_cast<std::uint32_t>(walk.blocks++);
-  if (walk.blocks == 0) return;
-  walk.block.assign(request.units.size(), kNoBlock);
+    if (members[c] > half_of(request.m)) block[c] = static_cast<std::uint32_t>(blocks.count++);
+  if (blocks.count == 0) return blocks;
+  blocks.of.assign(request.units.size(), SystematicBlocks::kNone);
   for (std::size_t i = 0; i < request.units.size(); ++i)
-    if (request.units[i].cluster != kAlone) walk.block[i] = block[request.units[i].cluster];
+    if (request.units[i].cluster != kAlone) blocks.of[i] = block[request.units[i].cluster];
+  return blocks;
 }
-
-// What is to be added to a sum of `units` rounded values so that it is whole; 0 if it was not meant to be.
-std::int64_t correction(std::uint64_t sum, std::uint64_t units) {
-  const std::uint64_t over = sum % kOne;
-  const std::uint64_t tolerance = std::max<std::uint64_t>(units, 2);
-  if (over <= tolerance) return -static_cast<std::int64_t>(over);
-  return kOne - over <= tolerance ? static_cast<std::int64_t>(kOne - over) : 0;
-}
-
-// Rounding has moved sums that are integers a little; single units are corrected by one step until they are
-// again: first within each block whose sum is whole, then among all others.
-void make_sums_whole(Walk& walk) {
-  struct Sum {
-    std::uint64_t value = 0;
-    std::uint64_t units = 0;
-    std::int64_t correction = 0;
-    bool whole = false;
-  };
-  std::vector<Sum> sums(walk.blocks + 1);
-  Sum& others = sums.back();
-  const auto add = [](Sum& sum, std::uint64_t p) {
-    sum.value += p;
-    sum.units += p > 0 ? 1 : 0;
-  };
-  for (std::size_t i = 0; i < walk.p.size(); ++i)
-    add(walk.block_of(i) == kNoBlock ? others : sums[walk.block_of(i)], walk.p[i]);
-  for (std::size_t b = 0; b < walk.blocks; ++b) {
-    sums[b].correction = correction(sums[b].value, sums[b].units);
-    sums[b].whole = sums[b].correction != 0 || sums[b].value % kOne == 0;
-    if (sums[b].whole) continue;
-    others.value += sums[b].value;
-    others.units += sums[b].units;
-  }
-  others.correction = correction(others.value, others.units);
-  std::int64_t left = 0;
-  for (const Sum& sum : sums) left += std::abs(sum.correction);
-  for (std::size_t i = 0; i < walk.p.size() && left > 0; ++i) {
-    const std::uint32_t b = walk.block_of(i);
-    Sum& sum = b != kNoBlock && sums[b].whole ? sums[b] : others;
-    if (sum.correction < 0 && walk.p[i] > 1) {
-      --walk.p[i];
-      ++sum.correction;
-      --left;
-    } else if (sum.correction > 0 && walk.p[i] > 0 && walk.p[i] < kOne) {
-      ++walk.p[i];
-      --sum.correction;
-      --left;
-    }
-  }
-}
-
-// A sample in random order without shuffling everybody: each unit is thrown into one of many buckets, and
-// only the units of a bucket that a point falls into are shuffled. A block is a bucket of its own.
-class Buckets {
- public:
-  Buckets(const Walk& walk, std::size_t m, Rng& rng) : walk_(walk), rng_(rng) {
-    const std::size_t open = std::bit_ceil(std::clamp<std::size_t>(16 * m, 16, 1U << 16));
-    sums_.assign(open + walk.blocks, 0);
-    bucket_.assign(walk.p.size(), 0);
-    for (std::size_t i = 0; i < walk.p.size(); ++i) {
-      if (walk.p[i] == 0) continue;
-      const std::uint32_t block = walk.block_of(i);
-      bucket_[i] =
-          static_cast<std::uint32_t>(block == kNoBlock ? rng_.next_u32() & (open - 1) : open + block);
-      sums_[bucket_[i]] += walk.p[i];
-    }
-  }
-
-  // Appends the places that the points U, U + 1, ... fall on.
-  void draw(std::vector<std::size_t>& drawn) {
-    std::uint64_t next = rng_.below(kOne);
-    std::vector<Places> hit = members_of_hit(next);
-    std::uint64_t cumulative = 0;
-    for (std::size_t b = 0; b < sums_.size(); ++b) {
-      if (next >= cumulative + sums_[b]) {
-        cumulative += sums_[b];
-        continue;
-      }
-      Places& members = hit[hit_index_[b]];
-      rng_.shuffle(std::span(members));
-      for (const std::uint32_t i : members) {
-        cumulative += walk_.p[i];
-        if (next >= cumulative) continue;
-        drawn.push_back(i);
-        next += kOne;
-      }
-    }
-  }
-
- private:
-  std::vector<Places> members_of_hit(std::uint64_t next) {
-    constexpr std::uint32_t kMissed = 0xffffffff;
-    hit_index_.assign(sums_.size(), kMissed);
-    std::uint32_t hits = 0;
-    std::uint64_t cumulative = 0;
-    for (std::size_t b = 0; b < sums_.size(); ++b) {
-      cumulative += sums_[b];
-      if (next >= cumulative) continue;
-      hit_index_[b] = hits++;
-      next += ((cumulative - 1 - next) / kOne + 1) * kOne;
-    }
-    std::vector<Places> members(hits);
-    for (std::size_t i = 0; i < walk_.p.size(); ++i)
-      if (walk_.p[i] > 0 && hit_index_[bucket_[i]] != kMissed)
-        members[hit_index_[bucket_[i]]].push_back(static_cast<std::uint32_t>(i));
-    return members;
-  }
-
-  const Walk& walk_;
-  Rng& rng_;
-  std::vector<std::uint64_t> sums_;
-  std::vector<std::uint32_t> bucket_;     // by place
-  std::vector<std::uint32_t> hit_index_;  // by bucket
-};
 
 template <class Better>
 void take_best(Places& places, std::size_t count, const Better& better) {
@@ -319,24 +193,9 @@ std::vector<double> inclusion_probabilities(std::span<const Unit> units, std::si
 }
 
 std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng) {
-  const std::size_t count = request.units.size();
-  FEDGE_CHECK(request.probabilities.size() == count, "a probability for each unit");
-  FEDGE_CHECK(count < std::size_t{1} << 24, "their probabilities add up without wrapping");
-  std::vector<std::size_t> drawn;
-  Walk walk;
-  walk.p.assign(count, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto p = static_cast<std::uint64_t>(request.probabilities[i] * static_cast<double>(kOne) + 0.5);
-    if (p >= kOne)
-      drawn.push_back(i);
-    else
-      walk.p[i] = p;
-  }
-  if (request.guard) form_blocks(request, walk);
-  make_sums_whole(walk);
-  Buckets(walk, request.m, rng).draw(drawn);
-  std::sort(drawn.begin(), drawn.end());
-  return drawn;
+  FEDGE_CHECK(request.probabilities.size() == request.units.size(), "a probability for each unit");
+  return systematic_sample(request.probabilities, rng,
+                           request.guard ? blocks_of(request) : SystematicBlocks{});
 }
 
 std::vector<std::size_t> best_units(std::span<const Unit> units, std::size_t m, bool guard) {
