@@ -23,7 +23,8 @@ Result<UpdateSpool> UpdateSpool::open(const std::filesystem::path& directory) {
   FEDGE_TRY_VOID(make_directory(directory, 0700));
   FEDGE_TRY(lock, DirectoryLock::acquire(directory));
   // The disk sets the bound.
-  FEDGE_TRY(store, protocol::open_file_chunk_store(directory, std::numeric_limits<std::size_t>::max()));
+  FEDGE_TRY(store, protocol::open_file_chunk_store(directory,
+                                                   {.max_bytes = std::numeric_limits<std::size_t>::max()}));
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
     files.rlim_cur = files.rlim_max;

@@ -75,7 +75,7 @@ int run_sender(std::span<const std::byte> bytes, const Manifest& manifest, int p
   BareServer bare(io, bytes);
   const auto directory =
       std::filesystem::temp_directory_path() / ("bench_link." + std::to_string(::getpid()));
-  auto store = open_file_chunk_store(directory, bytes.size() + (1 << 20));
+  auto store = open_file_chunk_store(directory, {.max_bytes = bytes.size() + (1 << 20)});
   if (!store) give_up(store.error().message.c_str());
   auto object = (*store)->build(manifest, [&](std::size_t i, std::span<std::byte> out) -> Result<void> {
     std::memcpy(out.data(), bytes.data() + i * manifest.chunk_size, out.size());

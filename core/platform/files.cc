@@ -38,14 +38,14 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::file
   return {};
 }
 
+}  // namespace
+
 Result<void> sync_directory(const std::filesystem::path& directory) {
   const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0) return system_error("cannot open directory", directory, errno);
   if (::fsync(fd.get()) != 0) return system_error("cannot sync directory", directory, errno);
   return {};
 }
-
-}  // namespace
 
 Error system_error(const std::string& what, const std::filesystem::path& path, int error_number) {
   ErrorCode code = ErrorCode::kUnavailable;

@@ -40,12 +40,16 @@ class StoredObject : public ChunkSource, public ChunkSink {
   virtual bool complete() const = 0;
   // A stretch of the payload of a complete object, across chunk borders. From any thread.
   virtual Result<void> read_bytes(std::uint64_t offset, std::span<std::byte> out) = 0;
+  // When this returns, what has been written survives a power cut. After an error nothing may be believed
+  // of the file, and trying again proves nothing.
+  virtual Result<void> sync() = 0;
 };
 
 class ChunkStore {
  public:
   virtual ~ChunkStore() = default;
-  // An empty object for this manifest, or the one already there under the same id.
+  // An empty object for this manifest, or the one already there under the same id; a durable store also
+  // takes up what an earlier process left of it: each chunk that has its hash.
   virtual Result<std::shared_ptr<StoredObject>> create(const Manifest& manifest) = 0;
   // Makes an object from data of our own: fill(i, bytes) produces chunk i, in ascending order; the
   // store hashes it on the way. `shape` is the manifest without chunk hashes. Never the whole
@@ -55,13 +59,21 @@ class ChunkStore {
   virtual std::shared_ptr<StoredObject> find(const ObjectId& id) = 0;  // null if absent
   // Forgets the object; its space is freed when the last user lets go.
   virtual void remove(const ObjectId& id) = 0;
+  // A durable store: what was wanted of an earlier process's objects has been taken up, the rest may go, and
+  // so may what is removed from now on. Before, removed objects are kept as long as there is room, to be
+  // taken up by create(); the oldest give way first.
+  virtual void settle() = 0;
 };
 
 // All in memory, at most `max_bytes` of payload; beyond that create() is kResource.
 std::unique_ptr<ChunkStore> make_memory_chunk_store(std::size_t max_bytes);
-// One file an object under `directory` (made if absent, emptied of leftovers), read and written in
-// place so that the process holds no payload. Disk errors name the file.
+struct FileStoreOptions {
+  std::size_t max_bytes;  // of payload
+  bool durable = false;   // objects outlive the process; else leftovers go when the directory is opened
+};
+// One file an object under `directory` (made if absent), read and written in place so that the process holds
+// no payload. Disk errors name the file.
 Result<std::unique_ptr<ChunkStore>> open_file_chunk_store(const std::filesystem::path& directory,
-                                                          std::size_t max_bytes);
+                                                          const FileStoreOptions& options);
 
 }  // namespace fedge::protocol

@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <mutex>
+#include <optional>
 
 #include "core/platform/files.h"
 #include "protocol/chunks/stored_object.h"
@@ -17,35 +20,85 @@ constexpr const char* kExtension = ".chunks";
 // about a third of fresh ones.
 constexpr std::size_t kMaxSpares = 8;
 
+// A file begins with a page that says whose chunks it holds, so that a later process can take it up again.
+// What it says is a hint: chunks are believed for their hashes alone.
+constexpr std::uint64_t kHeaderSize = 4096;
+struct Header {
+  std::array<char, 8> magic{};
+  ObjectId id{};
+};
+static_assert(sizeof(Header) == 40);
+constexpr std::array<char, 8> kMagic{'F', 'E', 'D', 'G', 'E', 'O', 'B', '1'};
+
 struct File {
   File() = default;
-  File(File&& other) noexcept
-      : fd(std::exchange(other.fd, -1)), path(std::move(other.path)), size(other.size) {}
+  File(File&& other) noexcept { swap(other); }
   File& operator=(File&& other) noexcept {
-    std::swap(fd, other.fd);
-    std::swap(path, other.path);
-    std::swap(size, other.size);
+    swap(other);
     return *this;
   }
   ~File() {
     if (fd < 0) return;
     ::close(fd);
-    ::unlink(path.c_str());
+    if (!keep) ::unlink(path.c_str());
+  }
+  void swap(File& other) noexcept {
+    std::swap(fd, other.fd);
+    std::swap(path, other.path);
+    std::swap(size, other.size);
+    std::swap(id, other.id);
+    std::swap(linked, other.linked);
+    std::swap(keep, other.keep);
   }
 
   int fd = -1;
   std::filesystem::path path;
-  std::uint64_t size = 0;  // allocated on disk
+  std::uint64_t size = 0;      // of payload, allocated on disk
+  std::optional<ObjectId> id;  // that its header says
+  bool linked = false;         // its name in the directory is durable
+  bool keep = false;           // when the process ends
 };
 
 // Reserves the space now, so that a full disk shows here and not in the middle of a transfer.
 Result<void> reserve(File& file, std::uint64_t size) {
   if (file.size >= size) return {};
-  int error = ::fallocate(file.fd, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  if (error == EOPNOTSUPP) error = ::ftruncate(file.fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  const auto length = static_cast<off_t>(kHeaderSize + size);
+  int error = ::fallocate(file.fd, 0, 0, length) == 0 ? 0 : errno;
+  if (error == EOPNOTSUPP) error = ::ftruncate(file.fd, length) == 0 ? 0 : errno;
   if (error != 0)
     return system_error("cannot reserve " + std::to_string(size) + " bytes for", file.path, error);
   file.size = size;
+  return {};
+}
+
+Result<void> read_at(const File& file, std::uint64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(file.fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("cannot read", file.path, errno);
+    if (got == 0)
+      return Error{ErrorCode::kResource, file.path.string() + " is shorter than what was stored in it"};
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return {};
+}
+
+Result<void> write_at(const File& file, std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file.fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error("cannot write", file.path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return {};
+}
+
+Result<void> label(File& file, const ObjectId& id) {
+  const Header header{kMagic, id};
+  FEDGE_TRY_VOID(write_at(file, 0, std::as_bytes(std::span(&header, 1))));
+  file.id = id;
   return {};
 }
 
@@ -53,16 +106,54 @@ Result<void> reserve(File& file, std::uint64_t size) {
 // outlive the store.
 class FilePool {
  public:
-  FilePool(std::filesystem::path directory, std::uint64_t max_bytes)
-      : directory_(std::move(directory)), max_bytes_(max_bytes) {}
+  FilePool(std::filesystem::path directory, const FileStoreOptions& options)
+      : directory_(std::move(directory)), options_(options), settled_(!options.durable) {}
 
+  // Takes over what a process before this one left in the directory; other files are not ours.
+  Result<void> open() {
+    std::error_code error;
+    std::filesystem::directory_iterator entries(directory_, error);
+    std::vector<std::pair<std::filesystem::file_time_type, File>> found;
+    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+      if (entries->path().extension() != kExtension) continue;
+      std::error_code unknown;
+      const auto changed = std::filesystem::last_write_time(entries->path(), unknown);
+      if (auto file = options_.durable ? take_up(entries->path()) : std::nullopt) {
+        found.emplace_back(changed, std::move(*file));
+      } else if (::unlink(entries->path().c_str()) != 0) {
+        return system_error("cannot remove", entries->path(), errno);
+      }
+    }
+    if (error) return system_error("cannot list", directory_, error.value());
+    std::ranges::sort(found, {}, [](const auto& entry) { return std::pair(entry.first, entry.second.path); });
+    for (auto& [changed, file] : found) spares_.push_back(std::move(file));
+    const std::lock_guard lock(mutex_);
+    drop_spares();
+    return {};
+  }
+
+  // For a payload of so many bytes; what the file says that it holds is no longer so.
   Result<File> take(std::uint64_t size) {
     const std::lock_guard lock(mutex_);
-    if (used_ > max_bytes_ || size > max_bytes_ - used_) return store_full(size, used_, max_bytes_);
+    if (used_ > options_.max_bytes || size > options_.max_bytes - used_)
+      return store_full(size, used_, options_.max_bytes);
     FEDGE_TRY(file, take_spare(size));
     FEDGE_TRY_VOID(reserve(file, size));
+    file.id.reset();
     used_ += file.size;
     drop_spares();
+    return file;
+  }
+
+  // The file that an object with this id was in, if it is still there and large enough.
+  std::optional<File> revive(const ObjectId& id, std::uint64_t size) {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::ranges::find_if(
+        spares_, [&](const File& spare) { return spare.id == id && spare.size >= size; });
+    if (known == spares_.end()) return std::nullopt;
+    File file = std::move(*known);
+    spares_.erase(known);
+    used_ += file.size;
     return file;
   }
 
@@ -73,14 +164,54 @@ class FilePool {
     drop_spares();
   }
 
+  void settle() {
+    const std::lock_guard lock(mutex_);
+    settled_ = true;
+    drop_spares();
+  }
+
+  Result<void> sync(File& file) const {
+    if (::fdatasync(file.fd) != 0) return system_error("cannot make durable", file.path, errno);
+    if (file.linked) return {};
+    FEDGE_TRY_VOID(sync_directory(directory_));
+    file.linked = true;
+    return {};
+  }
+
  private:
-  // The smallest spare that is large enough and leaves the bound alone, else a new file.
+  // None if it cannot be an object's, or not be read.
+  std::optional<File> take_up(const std::filesystem::path& path) {
+    File file;
+    file.fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (file.fd < 0) return std::nullopt;
+    file.path = path;
+    file.keep = true;
+    struct stat info {};
+    Header header;
+    if (::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) ||
+        static_cast<std::uint64_t>(info.st_size) < kHeaderSize ||
+        !read_at(file, 0, std::as_writable_bytes(std::span(&header, 1))) || header.magic != kMagic)
+      return std::nullopt;
+    file.size = static_cast<std::uint64_t>(info.st_size) - kHeaderSize;
+    file.id = header.id;
+    std::uint64_t number = 0;
+    const std::string stem = path.stem().string();
+    if (std::from_chars(stem.data(), stem.data() + stem.size(), number).ec == std::errc())
+      next_name_ = std::max(next_name_, number + 1);
+    return file;
+  }
+
+  // A spare that is large enough and leaves the bound alone, else a new file. While what an earlier process
+  // left may still be wanted, none is written over as long as there is room.
   Result<File> take_spare(std::uint64_t size) {
+    std::uint64_t idle = 0;
+    for (const File& spare : spares_) idle += spare.size;
+    const std::uint64_t room = options_.max_bytes - used_;
     auto best = spares_.end();
-    for (auto spare = spares_.begin(); spare != spares_.end(); ++spare)
-      if (spare->size >= size && spare->size <= max_bytes_ - used_ &&
-          (best == spares_.end() || spare->size < best->size))
-        best = spare;
+    if (settled_ || idle + size > room)
+      for (auto spare = spares_.begin(); spare != spares_.end(); ++spare)
+        if (spare->size >= size && spare->size <= room && (best == spares_.end() || spare->size < best->size))
+          best = spare;
     if (best != spares_.end()) {
       File file = std::move(*best);
       spares_.erase(best);
@@ -91,25 +222,28 @@ class FilePool {
     file.fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file.fd < 0) return system_error("cannot create", path, errno);
     file.path = path;
+    file.keep = options_.durable;
     return file;
   }
 
-  // Spares count towards the bound as well, but give way to objects.
+  // Spares count towards the bound as well, but give way to objects; the oldest first.
   void drop_spares() {
     std::uint64_t total = used_;
     for (const File& spare : spares_) total += spare.size;
-    while (!spares_.empty() && (spares_.size() > kMaxSpares || total > max_bytes_)) {
+    while (!spares_.empty() && ((settled_ && spares_.size() > kMaxSpares) || total > options_.max_bytes)) {
       total -= spares_.front().size;
+      spares_.front().keep = false;
       spares_.erase(spares_.begin());
     }
   }
 
   std::mutex mutex_;
   std::filesystem::path directory_;
-  std::uint64_t max_bytes_;
+  FileStoreOptions options_;
+  bool settled_;
   std::uint64_t used_ = 0;  // on disk, by files of objects
   std::uint64_t next_name_ = 1;
-  std::vector<File> spares_;
+  std::vector<File> spares_;  // the oldest first
 };
 
 class FileObject final : public ObjectBase {
@@ -118,28 +252,15 @@ class FileObject final : public ObjectBase {
       : ObjectBase(manifest), file_(std::move(file)), pool_(std::move(pool)) {}
   ~FileObject() override { pool_->give_back(std::move(file_)); }
 
+  Result<void> sync() override { return pool_->sync(file_); }
+  Result<void> label(const ObjectId& id) { return protocol::label(file_, id); }
+
  private:
   Result<void> load(std::uint64_t offset, std::span<std::byte> out) override {
-    while (!out.empty()) {
-      const ssize_t got = ::pread(file_.fd, out.data(), out.size(), static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return system_error("cannot read", file_.path, errno);
-      if (got == 0)
-        return Error{ErrorCode::kResource, file_.path.string() + " is shorter than what was stored in it"};
-      out = out.subspan(static_cast<std::size_t>(got));
-      offset += static_cast<std::uint64_t>(got);
-    }
-    return {};
+    return read_at(file_, kHeaderSize + offset, out);
   }
   Result<void> save(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(file_.fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return system_error("cannot write", file_.path, errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-      offset += static_cast<std::uint64_t>(written);
-    }
-    return {};
+    return write_at(file_, kHeaderSize + offset, bytes);
   }
 
   File file_;
@@ -149,35 +270,35 @@ class FileObject final : public ObjectBase {
 class FileStore final : public StoreBase {
  public:
   explicit FileStore(std::shared_ptr<FilePool> pool) : pool_(std::move(pool)) {}
+  void settle() override { pool_->settle(); }
 
  private:
   Result<std::shared_ptr<ObjectBase>> allocate(const Manifest& manifest) override {
     FEDGE_TRY(file, pool_->take(manifest.payload_size));
     return std::shared_ptr<ObjectBase>(std::make_shared<FileObject>(manifest, std::move(file), pool_));
   }
+  Result<std::shared_ptr<ObjectBase>> revive(const Manifest& manifest) override {
+    auto file = pool_->revive(manifest.id(), manifest.payload_size);
+    if (!file) return std::shared_ptr<ObjectBase>();
+    const auto object = std::make_shared<FileObject>(manifest, std::move(*file), pool_);
+    FEDGE_TRY_VOID(object->find_chunks());
+    return std::shared_ptr<ObjectBase>(object);
+  }
+  Result<void> name(ObjectBase& object) override {
+    return static_cast<FileObject&>(object).label(object.manifest().id());
+  }
 
   std::shared_ptr<FilePool> pool_;
 };
 
-// What a store that was killed left behind; other files in the directory are not ours to delete.
-Result<void> remove_leftovers(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::filesystem::directory_iterator entries(directory, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
-    if (entries->path().extension() == kExtension && ::unlink(entries->path().c_str()) != 0)
-      return system_error("cannot remove", entries->path(), errno);
-  if (error) return system_error("cannot list", directory, error.value());
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ChunkStore>> open_file_chunk_store(const std::filesystem::path& directory,
-                                                          std::size_t max_bytes) {
+                                                          const FileStoreOptions& options) {
   FEDGE_TRY_VOID(make_directory(directory, 0700));
-  FEDGE_TRY_VOID(remove_leftovers(directory));
-  return std::unique_ptr<ChunkStore>(
-      std::make_unique<FileStore>(std::make_shared<FilePool>(directory, max_bytes)));
+  const auto pool = std::make_shared<FilePool>(directory, options);
+  FEDGE_TRY_VOID(pool->open());
+  return std::unique_ptr<ChunkStore>(std::make_unique<FileStore>(pool));
 }
 
 }  // namespace fedge::protocol

@@ -40,10 +40,25 @@ class ObjectBase : public StoredObject {
     return {};
   }
 
+  Result<void> sync() override { return {}; }
+
   Result<void> read_bytes(std::uint64_t first, std::span<std::byte> out) final {
     FEDGE_CHECK(complete() && first + out.size() <= manifest_.payload_size,
                 "a stretch of a complete payload");
     return load(first, out);
+  }
+
+  // Looks which chunks are there already: those that have their hash. Errors are the disk's.
+  Result<void> find_chunks() {
+    AlignedBuffer<std::byte> buffer(manifest_.chunk_count() > 0 ? manifest_.chunk_length(0) : 0);
+    for (std::size_t i = 0; i < manifest_.chunk_count(); ++i) {
+      const auto bytes = buffer.span().first(manifest_.chunk_length(i));
+      FEDGE_TRY_VOID(load(offset(i), bytes));
+      if (sha256(std::span<const std::byte>(bytes)) != manifest_.chunks[i]) continue;
+      present_[i] = true;
+      ++present_count_;
+    }
+    return {};
   }
 
   // Fills every chunk and writes its hash into the manifest.
@@ -77,7 +92,12 @@ class StoreBase : public ChunkStore {
     FEDGE_TRY_VOID(validate(manifest));
     const ObjectId id = manifest.id();
     if (auto known = find(id)) return known;
-    FEDGE_TRY(object, allocate(manifest));
+    FEDGE_TRY(object, revive(manifest));
+    if (!object) {
+      FEDGE_TRY(fresh, allocate(manifest));
+      FEDGE_TRY_VOID(name(*fresh));
+      object = std::move(fresh);
+    }
     const std::lock_guard lock(mutex_);
     objects_[id] = object;
     return std::shared_ptr<StoredObject>(std::move(object));
@@ -92,6 +112,7 @@ class StoreBase : public ChunkStore {
     FEDGE_TRY_VOID(object->build(fill));
     const ObjectId id = object->manifest().id();
     if (auto known = find(id); known && known->complete()) return known;
+    FEDGE_TRY_VOID(name(*object));
     const std::lock_guard lock(mutex_);
     objects_[id] = object;
     return std::shared_ptr<StoredObject>(std::move(object));
@@ -103,11 +124,22 @@ class StoreBase : public ChunkStore {
     return known == objects_.end() ? nullptr : known->second;
   }
   void remove(const ObjectId& id) final {
+    std::shared_ptr<ObjectBase> last;  // let go of outside the lock
     const std::lock_guard lock(mutex_);
-    objects_.erase(id);
+    if (const auto known = objects_.find(id); known != objects_.end()) {
+      last = std::move(known->second);
+      objects_.erase(known);
+    }
   }
+  void settle() override {}
 
  protected:
+  // What an earlier process left of this object; null if there is nothing.
+  virtual Result<std::shared_ptr<ObjectBase>> revive(const Manifest&) {
+    return std::shared_ptr<ObjectBase>();
+  }
+  // The object's id is known from now on.
+  virtual Result<void> name(ObjectBase&) { return {}; }
   virtual Result<std::shared_ptr<ObjectBase>> allocate(const Manifest& manifest) = 0;
 
  private:

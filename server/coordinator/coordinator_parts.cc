@@ -22,8 +22,10 @@ Result<CoordinatorParts> open_coordinator(const CoordinatorOptions& options, con
   if (!possible && possible.error().code != ErrorCode::kNotFound) return possible.error();
   FEDGE_TRY(model, learn::make_model(run.task.model, test->shape, test->classes));
   const auto chunks = options.data_directory / "chunks";
-  FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kMaxStoredPayload));
-  FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kMaxStoredPayload));
+  FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models",
+                                                    {.max_bytes = kMaxStoredPayload, .durable = true}));
+  FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates",
+                                                     {.max_bytes = kMaxStoredPayload, .durable = true}));
   auto threads = std::make_unique<ThreadPool>(options.threads);
   FEDGE_TRY(created, RunState::create(run, *model, *test, *models, *threads));
   auto state = std::make_unique<RunState>(std::move(created));

@@ -18,6 +18,7 @@ using namespace fedge::protocol;
 namespace {
 
 constexpr std::uint32_t kChunk = 4096;
+constexpr std::uint64_t kHeader = 4096;  // a file's first page, before the payload
 
 struct Scratch {
   Scratch() {
@@ -70,7 +71,7 @@ void with_each_store(std::size_t max_bytes, const std::function<void(ChunkStore&
   SUBCASE("in memory") { claims(*make_memory_chunk_store(max_bytes)); }
   SUBCASE("in files") {
     const Scratch scratch;
-    auto store = open_file_chunk_store(scratch.path, max_bytes);
+    auto store = open_file_chunk_store(scratch.path, {.max_bytes = max_bytes});
     REQUIRE(store);
     claims(**store);
   }
@@ -189,7 +190,7 @@ TEST_CASE("chunk store: a manifest that does not fit together is refused") {
 TEST_CASE("chunk store: an object outlives its store") {
   const auto bytes = some_bytes(2 * kChunk, 10);
   const Scratch scratch;
-  auto files = open_file_chunk_store(scratch.path, 1 << 20);
+  auto files = open_file_chunk_store(scratch.path, {.max_bytes = 1 << 20});
   REQUIRE(files);
   auto memory = make_memory_chunk_store(1 << 20);
   auto in_file = (*files)->build(manifest_of(bytes), filler(bytes));
@@ -206,14 +207,14 @@ TEST_CASE("file chunk store: leftovers of a killed process go, other files stay"
   const Scratch scratch;
   std::ofstream(scratch.path / "7.chunks") << "left behind";
   std::ofstream(scratch.path / "notes.txt") << "not ours";
-  const auto store = open_file_chunk_store(scratch.path, 1 << 20);
+  const auto store = open_file_chunk_store(scratch.path, {.max_bytes = 1 << 20});
   REQUIRE(store);
   CHECK(scratch.files() == std::vector<std::string>{"notes.txt"});
 }
 
 TEST_CASE("file chunk store: files are private, and those of objects that are gone are written over") {
   const Scratch scratch;
-  auto opened = open_file_chunk_store(scratch.path, 1 << 20);
+  auto opened = open_file_chunk_store(scratch.path, {.max_bytes = 1 << 20});
   REQUIRE(opened);
   ChunkStore& store = **opened;
   const auto first = some_bytes(3 * kChunk, 11);
@@ -236,7 +237,7 @@ TEST_CASE("file chunk store: files are private, and those of objects that are go
 
 TEST_CASE("file chunk store: spare files never make it exceed its bytes on disk") {
   const Scratch scratch;
-  auto opened = open_file_chunk_store(scratch.path, 4 * kChunk);
+  auto opened = open_file_chunk_store(scratch.path, {.max_bytes = 4 * kChunk});
   REQUIRE(opened);
   const auto small = some_bytes(kChunk, 13);
   const auto large = some_bytes(4 * kChunk, 14);
@@ -245,13 +246,13 @@ TEST_CASE("file chunk store: spare files never make it exceed its bytes on disk"
   REQUIRE((*opened)->build(manifest_of(large), filler(large)));
   std::uintmax_t total = 0;
   for (const auto& name : scratch.files()) total += std::filesystem::file_size(scratch.path / name);
-  CHECK(total == 4 * kChunk);
+  CHECK(total == 4 * kChunk + kHeader);
 }
 
 TEST_CASE("file chunk store: a directory that cannot be is an error with its name") {
   const Scratch scratch;
   std::ofstream(scratch.path / "file") << "in the way";
-  const auto store = open_file_chunk_store(scratch.path / "file" / "chunks", 1 << 20);
+  const auto store = open_file_chunk_store(scratch.path / "file" / "chunks", {.max_bytes = 1 << 20});
   REQUIRE_FALSE(store);
   CHECK(store.error().message.find("file") != std::string::npos);
 }
@@ -260,7 +261,7 @@ TEST_CASE(
     "file chunk store: a directory that disappears, and a file that may not grow, are errors with their "
     "names") {
   const Scratch scratch;
-  auto opened = open_file_chunk_store(scratch.path / "chunks", 1 << 30);
+  auto opened = open_file_chunk_store(scratch.path / "chunks", {.max_bytes = 1 << 30});
   REQUIRE(opened);
   const auto bytes = some_bytes(64 * kChunk, 15);
   // The nearest an ordinary user comes to a full disk.
@@ -280,4 +281,120 @@ TEST_CASE(
   REQUIRE_FALSE(gone);
   CHECK(gone.error().code == ErrorCode::kNotFound);
   CHECK(gone.error().message.find((scratch.path / "chunks").string()) != std::string::npos);
+}
+
+namespace {
+
+std::unique_ptr<ChunkStore> open_durable(const std::filesystem::path& directory,
+                                         std::size_t max_bytes = 1 << 20) {
+  auto opened = open_file_chunk_store(directory, {.max_bytes = max_bytes, .durable = true});
+  REQUIRE(opened);
+  return std::move(*opened);
+}
+
+void flip_byte(const std::filesystem::path& path, std::uint64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(byte);
+}
+
+}  // namespace
+
+TEST_CASE("durable chunk store: a later process takes up whole and half objects, chunk by chunk") {
+  const Scratch scratch;
+  const auto whole = some_bytes(3 * kChunk + 20, 20);
+  const auto half = some_bytes(4 * kChunk, 21);
+  {
+    const auto store = open_durable(scratch.path);
+    REQUIRE((*store->build(manifest_of(whole), filler(whole)))->sync());
+    const auto object = store->create(manifest_of(half));
+    REQUIRE(object);
+    REQUIRE((*object)->write(2, chunk_of(manifest_of(half), half, 2)));
+  }
+  const auto store = open_durable(scratch.path);
+  CHECK(store->find(manifest_of(whole).id()) == nullptr);
+  const auto again = store->create(manifest_of(whole));
+  REQUIRE(again);
+  CHECK(content(**again) == whole);
+  const auto rest = store->create(manifest_of(half));
+  REQUIRE(rest);
+  for (const std::size_t i : {0U, 1U, 3U}) CHECK_FALSE((*rest)->has(i));
+  CHECK((*rest)->has(2));
+  CHECK(scratch.files().size() == 2);
+}
+
+TEST_CASE("N2 row 9, durable chunk store: a chunk whose bytes have changed on the disk is not there") {
+  const auto bytes = some_bytes(3 * kChunk, 22);
+  for (const std::uint64_t offset : {std::uint64_t{0}, kHeader + kChunk - 1, kHeader + kChunk}) {
+    const Scratch scratch;
+    REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
+    const auto name = scratch.files().at(0);
+    flip_byte(scratch.path / name, kHeader + offset);
+    const auto store = open_durable(scratch.path);
+    const auto object = store->create(manifest_of(bytes));
+    REQUIRE(object);
+    for (std::size_t i = 0; i < 3; ++i) CHECK((*object)->has(i) == (i != offset / kChunk));
+  }
+}
+
+TEST_CASE("N2 row 8, durable chunk store: a file cut short at any page is never taken for what it was") {
+  const auto bytes = some_bytes(3 * kChunk, 23);
+  for (std::uintmax_t length = 0; length < kHeader + 3 * kChunk; length += 1024) {
+    const Scratch scratch;
+    REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
+    std::filesystem::resize_file(scratch.path / scratch.files().at(0), length);
+    const auto store = open_durable(scratch.path);
+    const auto object = store->create(manifest_of(bytes));
+    REQUIRE(object);
+    CHECK_FALSE((*object)->complete());
+    for (std::size_t i = 0; i < 3; ++i) REQUIRE((*object)->write(i, chunk_of(manifest_of(bytes), bytes, i)));
+    CHECK(content(**object) == bytes);
+  }
+}
+
+TEST_CASE("durable chunk store: a file written over for another object is not believed for the first") {
+  const Scratch scratch;
+  const auto first = some_bytes(2 * kChunk, 24);
+  const auto second = some_bytes(2 * kChunk, 25);
+  {
+    const auto store = open_durable(scratch.path);
+    store->settle();
+    REQUIRE(store->build(manifest_of(first), filler(first)));
+    store->remove(manifest_of(first).id());
+    REQUIRE(store->build(manifest_of(second), filler(second)));
+  }
+  CHECK(scratch.files().size() == 1);
+  const auto store = open_durable(scratch.path);
+  CHECK_FALSE((*store->create(manifest_of(first)))->has(0));
+  CHECK(content(**store->create(manifest_of(second))) == second);
+}
+
+TEST_CASE("durable chunk store: until it is settled it keeps what it has room for, the oldest giving way") {
+  const Scratch scratch;
+  std::vector<std::vector<std::byte>> objects;
+  for (unsigned i = 0; i < 12; ++i) objects.push_back(some_bytes(kChunk, 30 + i));
+  const auto store = open_durable(scratch.path, 10 * kChunk);
+  for (const auto& bytes : objects) {
+    REQUIRE(store->build(manifest_of(bytes), filler(bytes)));
+    store->remove(manifest_of(bytes).id());
+  }
+  CHECK(scratch.files().size() == 10);
+  CHECK_FALSE((*store->create(manifest_of(objects[0])))->has(0));
+  CHECK((*store->create(manifest_of(objects[11])))->complete());
+  store->settle();
+  CHECK(scratch.files().size() <= 8 + 2);
+}
+
+TEST_CASE("A3 row 41, durable chunk store: links and strangers' files in its directory are not taken up") {
+  const Scratch scratch;
+  const Scratch elsewhere;
+  std::ofstream(elsewhere.path / "canary") << "not to be touched";
+  std::filesystem::create_symlink(elsewhere.path / "canary", scratch.path / "1.chunks");
+  std::ofstream(scratch.path / "2.chunks") << "no header";
+  std::ofstream(scratch.path / "notes.txt") << "not ours";
+  open_durable(scratch.path);
+  CHECK(scratch.files() == std::vector<std::string>{"notes.txt"});
+  CHECK(std::filesystem::exists(elsewhere.path / "canary"));
 }
