@@ -35,6 +35,8 @@ class ControlVariate {
   Result<void> add(const Update& update);
   // The round is over: its changes join c.
   void close();
+  // As Aggregator::memory(); between rounds.
+  std::span<std::byte> memory() { return std::as_writable_bytes(total_.span()); }
 
  private:
   std::size_t clients_;

@@ -56,6 +56,7 @@ int run(const Options& options) {
   boost::asio::io_context io;
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
   std::optional<fedge::Error> failure;
+  bool ended = false;
   const auto note = [&](const fedge::Result<void>& result) {
     if (!result && !failure) failure = result.error();
   };
@@ -71,33 +72,37 @@ int run(const Options& options) {
              table.add(metrics);
            },
        .on_event = fedge::apps::log_event,
-       .on_finished =
-           [&](fedge::Result<std::vector<fedge::server::FinalModel>> models) {
-             signals.cancel();
-             signals.clear();  // from now on a signal ends the program
-             table.finish();
-             if (models) {
-               note(output->finish(*models));
-             } else {
-               note(models.error());
-             }
-           }},
+       .on_finished = [&](const std::vector<fedge::server::FinalModel>& models) -> fedge::Result<void> {
+         signals.cancel();
+         signals.clear();  // from now on a signal ends the program
+         table.finish();
+         ended = true;
+         return output->finish(models);
+       }},
       *config);
   if (!coordinator) return fedge::apps::report_failure(kProgram, coordinator.error());
   auto opened = fedge::server::RunOutput::create(options.out, *config);
   if (!opened) return fedge::apps::report_failure(kProgram, opened.error());
   output.emplace(std::move(*opened));
   signals.async_wait([&](const boost::system::error_code& error, int) {
-    if (!error) (*coordinator)->stop("the coordinator was told to stop");
+    if (error) return;
+    (*coordinator)->stop("the coordinator was told to stop");
+    signals.clear();  // from now on a signal ends the program
   });
   const std::string address = fedge::protocol::to_string((*coordinator)->address());
   fedge::apps::log_event(
       fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
   announce(options.ready_fd, address);
   table.begin(config->name);
+  for (const auto& metrics : (*coordinator)->history()) {
+    note(output->add(metrics));
+    table.add(metrics);
+  }
+  (*coordinator)->start();
   io.run();
+  if (!failure) failure = (*coordinator)->failure();
   if (failure) return fedge::apps::report_failure(kProgram, *failure);
-  std::printf("%s", output->summary().c_str());
+  std::printf("%s", ended ? output->summary().c_str() : "stopped; the same command goes on with the run\n");
   return fedge::apps::kOk;
 }
 

@@ -9,6 +9,7 @@ find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(SQLite3 3.37 REQUIRED)         # SQLite::SQLite3
 find_package(zstd REQUIRED)                 # zstd::libzstd_shared
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)

@@ -35,6 +35,10 @@ RunConfig read_sections(config::Reader& root) {
       section.integer("seed", 1, {0, kNoLimit}, "Seed of every random draw of the run."));
   run.round_deadline = seconds(section.number("round_deadline", 600, {0.001, 1e9},
                                               "Seconds after which a round closes with those who answered."));
+  run.return_within = seconds(section.number(
+      "return_within", 60, {0, 1e6},
+      "Seconds that clients have to come back after the coordinator was restarted, before others take their "
+      "places."));
   const std::int64_t wait = section.integer(
       "wait_for_clients", 0, {0, 10'000'000},
       "Clients that must be connected before the first round; 0 = all that the data is partitioned over.");

@@ -31,6 +31,7 @@ struct RunConfig {
   std::uint32_t rounds = 1;
   std::uint64_t seed = 0;
   Duration round_deadline{};
+  Duration return_within{};          // after a restart of the coordinator
   std::size_t wait_for_clients = 1;  // before the first round
   std::uint32_t evaluate_every = 1;  // rounds; the last round is always evaluated
   std::uint32_t chunk_size = 0;      // bytes

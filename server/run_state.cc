@@ -8,6 +8,7 @@
 #include "core/aligned_buffer.h"
 #include "learn/evaluate.h"
 #include "protocol/limits.h"
+#include "server/store/saved_state.h"
 
 namespace fedge::server {
 namespace {
@@ -76,6 +77,7 @@ RoundRules RunState::rules() const {
           .first_round_clients = config_->wait_for_clients,
           .min_available = config_->sampling.min_available,
           .deadline = config_->round_deadline,
+          .return_within = config_->return_within,
           .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
           .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",
           .local_epochs = config_->task.training.local_epochs,
@@ -186,6 +188,64 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
   metrics.virtual_seconds = circumstances.virtual_seconds;
   metrics.wall_seconds = circumstances.wall_seconds;
   return metrics;
+}
+
+Result<std::string> RunState::save() {
+  SavedState state{.participation = participation_.counts()};
+  const std::vector<protocol::ObjectId> former = std::exchange(memories_, {});
+  for (auto& [id, entry] : tracks_) {
+    FEDGE_TRY(saved, entry.model.save());
+    SavedTrack track{.id = id, .turn = entry.turn, .hash = saved.hash, .model = saved.model->manifest()};
+    if (saved.control) track.control = saved.control->manifest();
+    if (saved.memory) track.memory = saved.memory->manifest();
+    if (saved.memory) memories_.push_back(saved.memory->manifest().id());
+    state.tracks.push_back(std::move(track));
+  }
+  for (const protocol::ObjectId& id : former)
+    if (std::ranges::find(memories_, id) == memories_.end()) store_->remove(id);
+  return encode_state(state);
+}
+
+Result<std::shared_ptr<protocol::StoredObject>> RunState::take_up(const protocol::Manifest& manifest) const {
+  FEDGE_TRY(object, store_->create(manifest));
+  if (!object->complete())
+    return Error{ErrorCode::kCorrupt,
+                 "object " + short_hex(manifest.id()) +
+                     " of the last checkpoint is missing or damaged on the disk; restore "
+                     "the data directory from a backup"};
+  return object;
+}
+
+Result<void> RunState::restore(std::string_view saved, const Descriptions& descriptions) {
+  FEDGE_TRY(state, decode_state(saved));
+  if (state.tracks.empty() || state.participation.size() != participation_.counts().size())
+    return Error{ErrorCode::kCorrupt, "the checkpoint is another run's"};
+  const TrackModel parent = std::move(tracks_.begin()->second.model);
+  tracks_.clear();
+  for (const SavedTrack& track : state.tracks) {
+    TrackModel::Saved objects{.hash = track.hash};
+    FEDGE_TRY(model, take_up(track.model));
+    objects.model = std::move(model);
+    if (track.control) {
+      FEDGE_TRY(control, take_up(*track.control));
+      objects.control = std::move(control);
+    }
+    if (track.memory) {
+      FEDGE_TRY(memory, take_up(*track.memory));
+      objects.memory = std::move(memory);
+      memories_.push_back(track.memory->id());
+    }
+    FEDGE_TRY(restored, parent.restored(objects));
+    const auto description = descriptions.find(track.id);
+    tracks_.emplace(
+        track.id, TrackEntry{std::move(restored),
+                             description == descriptions.end() ? nullptr : description->second, track.turn});
+  }
+  participation_ = Participation(std::move(state.participation));
+  const auto& initial = parent.object();
+  if (std::ranges::none_of(tracks_, [&](const auto& each) { return each.second.model.object() == initial; }))
+    store_->remove(initial->manifest().id());
+  return {};
 }
 
 }  // namespace fedge::server

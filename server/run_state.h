@@ -12,6 +12,8 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
@@ -76,6 +78,14 @@ class RunState {
   // The figures of the round whose last turn has been closed.
   RoundMetrics end_round(const Circumstances& circumstances);
 
+  // What to keep after a round, from which restore() goes on: when it returns, the objects named in it
+  // survive a power cut.
+  Result<std::string> save();
+  // Takes the place of whatever was there. Tracks have no description until their next close, but for these.
+  // kCorrupt names what is missing or damaged.
+  using Descriptions = std::map<TrackId, std::shared_ptr<const TrackDescription>>;
+  Result<void> restore(std::string_view saved, const Descriptions& descriptions);
+
  private:
   struct TrackEntry {
     TrackModel model;
@@ -93,6 +103,7 @@ class RunState {
   // `evaluation` is filled if the round is one to be evaluated.
   Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const TrackModel& model,
                                std::optional<learn::Evaluation>& evaluation) const;
+  Result<std::shared_ptr<protocol::StoredObject>> take_up(const protocol::Manifest& manifest) const;
   // What the samples of those whose updates have come cover.
   LabelFigures coverage() const;
 
@@ -109,7 +120,8 @@ class RunState {
   std::size_t turns_ = 0;
   std::set<ClientId> contributors_;
   Participation participation_;
-  LabelCounts labels_of_;  // null if it is not known
+  std::vector<protocol::ObjectId> memories_;  // of the last save(): what it made for it
+  LabelCounts labels_of_;                     // null if it is not known
 };
 
 }  // namespace fedge::server

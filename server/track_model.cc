@@ -12,6 +12,36 @@ std::span<float> as_floats(std::span<std::byte> bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
+// Several stretches of memory as one payload, its end filled up to a whole number of values with zeros.
+class Memory {
+ public:
+  explicit Memory(std::vector<std::span<std::byte>> spans) : spans_(std::move(spans)) {
+    for (const auto span : spans_) size_ += span.size();
+  }
+  std::size_t size() const { return size_; }
+  std::size_t padded_size() const { return (size_ + sizeof(float) - 1) / sizeof(float) * sizeof(float); }
+  protocol::Manifest shape(std::uint32_t chunk_size) const {
+    return {.layout = {},
+            .coverage = Coverage::all(padded_size() / sizeof(float)),
+            .payload_size = padded_size(),
+            .chunk_size = chunk_size};
+  }
+  void read(std::size_t offset, std::span<std::byte> out) const {
+    for (const auto span : spans_) {
+      const std::size_t skipped = std::min(offset, span.size());
+      const std::size_t count = std::min(span.size() - skipped, out.size());
+      std::copy_n(span.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
+      out = out.subspan(count);
+      offset -= skipped;
+    }
+    std::ranges::fill(out, std::byte{});
+  }
+
+ private:
+  std::vector<std::span<std::byte>> spans_;
+  std::size_t size_ = 0;
+};
+
 }  // namespace
 
 std::size_t TrackModel::contributors(const RunConfig& config) {
@@ -61,12 +91,60 @@ Result<TrackModel> TrackModel::branch(const Beginning& beginning) const {
   return track;
 }
 
-Result<void> TrackModel::start_control() {
-  if (!config_->control_variates) return {};
+void TrackModel::make_control() {
+  if (!config_->control_variates) return;
   control_ = std::make_unique<aggregation::ControlVariate>(
       model_->layout()->size(), config_->task.data.partition.clients,
       static_cast<double>(config_->task.training.learning_rate));
-  return replace_control();
+}
+
+Result<void> TrackModel::start_control() {
+  make_control();
+  return control_ ? replace_control() : Result<void>();
+}
+
+std::vector<std::span<std::byte>> TrackModel::memory() {
+  std::vector<std::span<std::byte>> all = aggregator_->memory();
+  for (const auto span : optimizer_->memory()) all.push_back(span);
+  if (control_) all.push_back(control_->memory());
+  return all;
+}
+
+Result<TrackModel::Saved> TrackModel::save() {
+  Saved saved{.model = object_, .control = control_object_, .memory = nullptr, .hash = hash_};
+  const Memory remembered(memory());
+  if (remembered.size() > 0) {
+    FEDGE_TRY(made, store_->build(remembered.shape(config_->chunk_size),
+                                  [&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+                                    remembered.read(chunk * config_->chunk_size, out);
+                                    return {};
+                                  }));
+    saved.memory = std::move(made);
+  }
+  for (const auto& object : {saved.model, saved.control, saved.memory})
+    if (object) FEDGE_TRY_VOID(object->sync());
+  return saved;
+}
+
+Result<TrackModel> TrackModel::restored(const Saved& saved) const {
+  TrackModel track(config_, *model_, *store_, *parallel_);
+  track.object_ = saved.model;
+  track.hash_ = saved.hash;
+  track.control_object_ = saved.control;
+  track.make_control();
+  const auto spans = track.memory();
+  const std::uint64_t size = saved.memory ? saved.memory->manifest().payload_size : 0;
+  if (Memory(spans).padded_size() != size || (saved.control != nullptr) != (track.control_ != nullptr))
+    return Error{ErrorCode::kCorrupt, "what is kept of this run's model is another strategy's"};
+  std::uint64_t offset = 0;
+  for (const auto span : spans) {
+    FEDGE_TRY_VOID(saved.memory->read_bytes(offset, span));
+    offset += span.size();
+  }
+  FEDGE_TRY(values, track.load());
+  if (model_hash(values.values()) != saved.hash)
+    return Error{ErrorCode::kCorrupt, "the model that is kept of this run does not have its hash"};
+  return track;
 }
 
 Result<ParameterVector> TrackModel::load(protocol::StoredObject& object) const {
@@ -118,11 +196,13 @@ Result<void> TrackModel::replace_control() {
 Result<void> TrackModel::move_model() {
   not_aggregated_.reset();
   if (updates_ == 0) return {};
-  if (const auto prepared = aggregator_->prepare(*parallel_); !prepared) {
+  // Once a round: what a rule carries to the next moves with it.
+  if (const auto prepared = prepared_ ? Result<void>() : aggregator_->prepare(*parallel_); !prepared) {
     if (prepared.error().code != ErrorCode::kUnavailable) return prepared.error();
     not_aggregated_ = prepared.error();
     return {};
   }
+  prepared_ = true;
   const std::shared_ptr<protocol::StoredObject> old = object_;
   return replace_model([&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
     FEDGE_TRY_VOID(old->read(chunk, out));
@@ -135,6 +215,7 @@ Result<void> TrackModel::close() {
   FEDGE_TRY_VOID(move_model());
   aggregator_->clear();
   updates_ = 0;
+  prepared_ = false;
   if (!control_) return {};
   control_->close();
   return replace_control();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
 #include "aggregation/control_variate.h"
@@ -37,6 +38,19 @@ class TrackModel {
   // One of the same run that begins as this, with nothing else.
   Result<TrackModel> branch(const Beginning& beginning) const;
 
+  // What is to be kept of it between two rounds, durably.
+  struct Saved {
+    std::shared_ptr<protocol::StoredObject> model;
+    std::shared_ptr<protocol::StoredObject> control;  // null in runs without
+    // What aggregator, optimizer and control variate remember, one after the other; null if that is nothing.
+    std::shared_ptr<protocol::StoredObject> memory;
+    Digest hash{};
+  };
+  // When it returns, the objects survive a power cut. They are the caller's to remove.
+  Result<Saved> save();
+  // The one that was saved, on the same kind of machine. kCorrupt if that is another run's.
+  Result<TrackModel> restored(const Saved& saved) const;
+
   // The current model, to be sent to clients.
   const std::shared_ptr<protocol::StoredObject>& object() const { return object_; }
   // SCAFFOLD's control variate, to be sent to clients beside the model; null in other runs.
@@ -48,7 +62,7 @@ class TrackModel {
 
   // Gives inspected updates to the aggregator, all that wait at once.
   Result<void> fold(std::span<const aggregation::Update> updates);
-  // Moves the model by the aggregate and forgets the aggregate.
+  // Moves the model by the aggregate and forgets the aggregate. After kResource it may be called again.
   Result<void> close();
   // Why the last close() left the model as it was although updates had come, if it did.
   const std::optional<Error>& not_aggregated() const { return not_aggregated_; }
@@ -60,6 +74,9 @@ class TrackModel {
   TrackModel(std::shared_ptr<const RunConfig> config, const learn::Model& model, protocol::ChunkStore& store,
              Parallel& parallel);
   Result<void> start_control();
+  void make_control();
+  // What is to be remembered from one round to the next.
+  std::vector<std::span<std::byte>> memory();
   Result<void> move_model();
   // Replaces `object` by one of the model's shape whose chunk i is filled by fill(i, bytes).
   using Fill = std::function<Result<void>(std::size_t, std::span<std::byte>)>;
@@ -76,6 +93,7 @@ class TrackModel {
   std::unique_ptr<aggregation::ServerOptimizer> optimizer_;
   std::unique_ptr<aggregation::ControlVariate> control_;  // only with SCAFFOLD
   std::shared_ptr<protocol::StoredObject> control_object_;
+  bool prepared_ = false;    // the aggregate of this round
   std::size_t updates_ = 0;  // given to the aggregator in this round
   std::shared_ptr<protocol::StoredObject> object_;
   std::optional<Error> not_aggregated_;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "aggregation/fixed_point.h"
 #include "core/coverage.h"
@@ -68,6 +69,9 @@ class Aggregator {
   virtual Coverage covered() const = 0;
   // Forgets the round's updates, but not what the rule carries from one round to the next.
   virtual void clear() = 0;
+  // What the rule carries from one round to the next, as this machine's bytes, to be read or filled between
+  // rounds; always the same places and sizes for the same run.
+  virtual std::vector<std::span<std::byte>> memory() { return {}; }
 };
 
 // What a rule is built for.

@@ -36,6 +36,7 @@ class Momentum final : public ServerOptimizer {
       model[i] = static_cast<float>(static_cast<double>(model[i]) + options_.learning_rate * delta);
     }
   }
+  std::vector<std::span<std::byte>> memory() override { return {std::as_writable_bytes(velocity_.span())}; }
 
  private:
   Options options_;
@@ -70,6 +71,9 @@ class Adaptive final : public ServerOptimizer {
       const double move = static_cast<double>(m) / (std::sqrt(static_cast<double>(v)) + options_.tau);
       model[i] = static_cast<float>(static_cast<double>(model[i]) + options_.learning_rate * move);
     }
+  }
+  std::vector<std::span<std::byte>> memory() override {
+    return {std::as_writable_bytes(first_.span()), std::as_writable_bytes(second_.span())};
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
 #include "core/config/reader.h"
@@ -20,6 +21,8 @@ class ServerOptimizer {
   virtual ~ServerOptimizer() = default;
   // Moves model[i], which is parameter first + i, by aggregate[i]; each parameter at most once a round.
   virtual void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) = 0;
+  // As Aggregator::memory().
+  virtual std::vector<std::span<std::byte>> memory() { return {}; }
 };
 
 // For a model of so many parameters.

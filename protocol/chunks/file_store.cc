@@ -77,7 +77,7 @@ Result<void> read_at(const File& file, std::uint64_t offset, std::span<std::byte
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("cannot read", file.path, errno);
     if (got == 0)
-      return Error{ErrorCode::kResource, file.path.string() + " is shorter than what was stored in it"};
+      return Error{ErrorCode::kCorrupt, file.path.string() + " is shorter than what was stored in it"};
     out = out.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }

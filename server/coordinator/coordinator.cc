@@ -26,8 +26,7 @@ Result<void> Coordinator::Impl::take_policy() {
   if (config.strategy.schedule.buffered) return file.remove();
   FEDGE_TRY(policy, file.open(config.id, config.tracks.policy));
   policy_.emplace(std::move(file));
-  if (policy != config.tracks.policy) step(RunEngine::PolicyChanged{std::move(policy)});
-  watch_policy();
+  if (policy != parts_.recovered.policy.value_or(config.tracks.policy)) policy_change_ = std::move(policy);
   return {};
 }
 
@@ -40,7 +39,19 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   });
   uploads_->set_callbacks({.on_outcome =
                                [self = weak_from_this()](const RunEngine::Input& outcome) {
-                                 if (const auto alive = self.lock()) alive->step(outcome);
+                                 if (const auto alive = self.lock()) alive->uploaded(outcome);
+                               },
+                           .on_event =
+                               [self = weak_from_this()](const Event& event) {
+                                 if (const auto alive = self.lock()) alive->report(event);
+                               }});
+  journal_->set_callbacks({.on_durable =
+                               [self = weak_from_this()](std::uint64_t sequence) {
+                                 if (const auto alive = self.lock()) alive->became_durable(sequence);
+                               },
+                           .on_failure =
+                               [self = weak_from_this()](const Error& error) {
+                                 if (const auto alive = self.lock()) alive->fail(error);
                                },
                            .on_event =
                                [self = weak_from_this()](const Event& event) {
@@ -55,15 +66,54 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   return {};
 }
 
-void Coordinator::Impl::step(const RunEngine::Input& input) {
+void Coordinator::Impl::start() {
+  if (parts_.recovered.finished) return finish();
+  for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
+  for (const Event& event : parts_.recovered.events) report(event);
+  if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
+  if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
+  if (parts_.recovered.closed) {
+    const auto closing = std::make_shared<Closing>(Closing{.close = parts_.recovered.closed->close});
+    closing->closed = true;
+    closing->metrics = parts_.recovered.closed->metrics;
+    closing->folded = parts_.recovered.closed->folded;
+    if (parts_.recovered.closed->durable)
+      committed(closing);
+    else
+      post_closing(closing);
+  }
+  watch();
+}
+
+void Coordinator::Impl::step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload) {
   if (finished_) return;
+  const Time time = now();
+  const bool lasting = payload != nullptr;
+  const std::uint64_t sequence = journal_->add(time, encode_record(input), std::move(payload));
   std::vector<RunEngine::Effect> effects;
-  engine_->step(input, {now(), rng_}, effects);
-  for (const auto& effect : effects) {
-    if (finished_) return;  // carrying out the last one failed the run
-    perform(effect);
+  engine_->step(input, {time, rng_}, effects);
+  if (lasting || !waiting_.empty()) {
+    waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
+    if (lasting) journal_->flush();
+  } else {
+    carry_out(effects);
   }
   if (!finished_) arm_timer();
+}
+
+void Coordinator::Impl::carry_out(const std::vector<RunEngine::Effect>& effects) {
+  for (const auto& effect : effects) {
+    if (finished_) return;  // carrying out the last one ended it
+    perform(effect);
+  }
+}
+
+void Coordinator::Impl::became_durable(std::uint64_t sequence) {
+  while (!finished_ && !waiting_.empty() && waiting_.front().sequence <= sequence) {
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    carry_out(next.effects);
+  }
 }
 
 void Coordinator::Impl::arm_timer() {
@@ -193,30 +243,60 @@ protocol::Traffic Coordinator::Impl::traffic_since_last_round() {
 
 void Coordinator::Impl::fail(const Error& error) {
   if (finished_) return;
-  report(Event{Severity::kError, "run.failed", {}}.with("reason", error.message));
+  report(Event{Severity::kError, "coordinator.failed", {}}.with("reason", error.message));
   failure_ = error;
-  step(RunEngine::Stop{"the run has failed"});  // tells the clients
-  finish();
+  close_doors("the coordinator has to stop; come back later");
+  unfinished_.reset();
+}
+
+void Coordinator::Impl::stop(const std::string& reason) {
+  if (finished_) return;
+  report(Event{Severity::kInfo, "coordinator.stopping", {}}.with("reason", reason));
+  close_doors(reason + "; come back later");
+  unfinished_.reset();
+}
+
+void Coordinator::Impl::end_run(const std::string& reason) {
+  stopped_ = reason;
+  step(RunEngine::Stop{reason});
+}
+
+void Coordinator::Impl::close_doors(const std::string& reason) {
+  finished_ = true;
+  for (auto* timer : {&timer_, &policy_timer_, &retry_timer_}) timer->cancel();
+  if (listener_) listener_->stop();
+  gate_.close(reason);
+  for (auto& [client, link] : peers_) {
+    link->send(protocol::Goodbye{ErrorCode::kUnavailable, reason});
+    link->close(reason);
+  }
 }
 
 void Coordinator::Impl::finish() {
-  if (std::exchange(finished_, true)) return;
-  timer_.cancel();
-  policy_timer_.cancel();
+  if (finished_) return;
+  finished_ = true;
+  journal_->shut_down();
+  for (auto* timer : {&timer_, &policy_timer_}) timer->cancel();
   if (listener_) listener_->stop();
   gate_.close("the run has ended");
   for (auto& [client, link] : peers_) link->close("the run has ended");
-  boost::asio::post(worker_, [self = shared_from_this(), failure = failure_] {
-    auto models = failure ? Result<std::vector<FinalModel>>(*failure) : self->state_.load_models();
+  boost::asio::post(worker_, [self = shared_from_this()] {
+    auto models = self->state_.load_models();
     auto shared = std::make_shared<Result<std::vector<FinalModel>>>(std::move(models));
     boost::asio::post(self->io_, [self, shared] {
-      if (self->options_.on_finished) self->options_.on_finished(std::move(*shared));
+      Result<void> ended = *shared ? self->options_.on_finished(std::move(**shared)) : shared->error();
+      if (ended)
+        ended = self->parts_.store->set_status(
+            self->parts_.run, self->stopped_.empty() ? RunStatus::kFinished : RunStatus::kStopped,
+            self->stopped_, calendar_now());
+      if (!ended) self->failure_ = ended.error();
       self->unfinished_.reset();
     });
   });
 }
 
 void Coordinator::Impl::shut_down() {
+  journal_->shut_down();
   worker_.join();
   worker_.stop();
 }
@@ -239,6 +319,11 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
 }
 
 protocol::Address Coordinator::address() const { return impl_->listener_->local_address(); }
+RunId Coordinator::run() const { return impl_->run(); }
+const std::vector<RoundMetrics>& Coordinator::history() const { return impl_->history(); }
+void Coordinator::start() { impl_->start(); }
+void Coordinator::end_run(const std::string& reason) { impl_->end_run(reason); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
+const std::optional<Error>& Coordinator::failure() const { return impl_->failure_; }
 
 }  // namespace fedge::server

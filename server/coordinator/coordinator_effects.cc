@@ -6,6 +6,11 @@
 #include "server/stored_update.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr std::chrono::seconds kRetryWhenFull{1};
+
+}  // namespace
 
 void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
   std::visit(Overloaded{[&](const RunEngine::StartTrack& start) { start_track(start); },
@@ -71,29 +76,28 @@ void Coordinator::Impl::fetch(const RunEngine::Fetch& offered) {
     uploads_->fetch(offered, peer->second);
 }
 
+// A client is told so when the update survives a power cut.
+void Coordinator::Impl::uploaded(const RunEngine::Input& outcome) {
+  const auto* stored = std::get_if<RunEngine::Stored>(&outcome);
+  step(outcome, stored != nullptr ? uploads_->arrived(stored->client) : nullptr);
+}
+
 void Coordinator::Impl::fold(const RunEngine::Fold& accepted) {
   const Upload upload = uploads_->take(accepted.client);
-  fold(accepted.task.track,
-       {.client = accepted.client,
-        .weight = accepted.weight,
-        .steps = accepted.steps,
-        .norm = upload.norm,
-        .factor = accepted.factor,
-        .coverage = upload.object->manifest().coverage,
-        .values = std::make_shared<StoredValues>(upload.object)},
-       upload.object);
+  folded_.push_back(upload.arrived);
+  fold(accepted.task.track, update_of(accepted, upload),
+       upload.plain != upload.arrived ? upload.plain : nullptr);
 }
 
 void Coordinator::Impl::fold(TrackId track, aggregation::Update update,
-                             std::shared_ptr<protocol::StoredObject> object) {
-  boost::asio::post(
-      worker_, [self = shared_from_this(), track, update = std::move(update), object = std::move(object)] {
-        const auto folded = self->state_.fold(track, {&update, 1});
-        boost::asio::post(self->io_, [self, folded, object] {
-          if (object) self->uploads_->release(*object);
-          if (!folded) self->fail(folded.error());
-        });
-      });
+                             std::shared_ptr<protocol::StoredObject> plain) {
+  boost::asio::post(worker_,
+                    [self = shared_from_this(), track, update = std::move(update), plain = std::move(plain)] {
+                      const auto folded = self->state_.fold(track, {&update, 1});
+                      if (plain) self->parts_.updates->remove(plain->manifest().id());
+                      if (folded) return;
+                      boost::asio::post(self->io_, [self, folded] { self->fail(folded.error()); });
+                    });
 }
 
 // The worker is idle while a track starts or ends: its folds and closes come before Committed.
@@ -104,28 +108,66 @@ void Coordinator::Impl::start_track(const RunEngine::StartTrack& start) {
 // The round's figures are taken where the next one's are begun: the worker may fold and close again before
 // this is heard of here.
 void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
-  const protocol::Traffic traffic = close.ends_round ? traffic_since_last_round() : protocol::Traffic{};
-  boost::asio::post(worker_, [self = shared_from_this(), close, traffic] {
-    const auto closed = self->state_.close(close);
-    std::optional<Error> not_aggregated;
-    std::optional<RoundMetrics> metrics;
-    if (closed) {
-      not_aggregated = self->state_.track(close.track).not_aggregated();
-      const double elapsed = to_seconds(self->now());
-      if (close.ends_round)
-        metrics = self->state_.end_round({traffic.received, traffic.sent, elapsed, elapsed});
-    }
-    boost::asio::post(self->io_, [self, close, closed, not_aggregated, metrics = std::move(metrics)] {
-      if (!closed) return self->fail(closed.error());
-      if (not_aggregated)
-        self->report(Event{Severity::kWarning, "round.not_aggregated", {}}
-                         .with("round", std::int64_t{close.round.value()})
-                         .with("reason", not_aggregated->message));
-      if (metrics && self->options_.on_round) self->options_.on_round(*metrics);
-      self->read_policy();
-      self->step(RunEngine::Committed{close.round, close.track});
-    });
+  const auto closing = std::make_shared<Closing>(Closing{.close = close});
+  if (close.ends_round) {
+    closing->traffic = traffic_since_last_round();
+    closing->folded = std::exchange(folded_, {});
+    arriving_.clear();
+  }
+  post_closing(closing);
+}
+
+void Coordinator::Impl::post_closing(const std::shared_ptr<Closing>& closing) {
+  boost::asio::post(worker_, [self = shared_from_this(), closing] {
+    const auto outcome = self->go_on_closing(*closing);
+    boost::asio::post(self->io_, [self, closing, outcome] { self->closed_round(closing, outcome); });
   });
+}
+
+Result<void> Coordinator::Impl::go_on_closing(Closing& closing) {
+  if (!closing.closed) {
+    FEDGE_TRY_VOID(state_.close(closing.close));
+    closing.closed = true;
+    closing.not_aggregated = state_.track(closing.close.track).not_aggregated();
+    const double elapsed = to_seconds(now());
+    if (closing.close.ends_round)
+      closing.metrics = state_.end_round({closing.traffic.received, closing.traffic.sent, elapsed, elapsed});
+  }
+  if (!closing.close.ends_round) return {};
+  FEDGE_TRY(saved, state_.save());
+  closing.checkpoint = Checkpoint{closing.close.round.value(), std::move(saved), to_json(*closing.metrics)};
+  closing.removals = parts_.models->take();
+  return {};
+}
+
+void Coordinator::Impl::closed_round(const std::shared_ptr<Closing>& closing, const Result<void>& outcome) {
+  if (finished_) return;
+  if (outcome && closing->checkpoint)
+    return journal_->keep(std::move(*closing->checkpoint), [this, closing] {
+      if (!finished_) committed(closing);
+    });
+  if (outcome) return committed(closing);
+  if (outcome.error().code != ErrorCode::kResource) return fail(outcome.error());
+  if (!std::exchange(closing->waits_for_room, true))
+    report(Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
+  retry_timer_.expires_after(kRetryWhenFull);
+  retry_timer_.async_wait([self = weak_from_this(), closing](const boost::system::error_code& error) {
+    if (const auto alive = self.lock(); alive && !error) alive->post_closing(closing);
+  });
+}
+
+// The new model is handed out, and the old one let go of, when the new one survives a power cut.
+void Coordinator::Impl::committed(const std::shared_ptr<Closing>& closing) {
+  for (const auto& object : closing->folded) parts_.updates->remove(object->manifest().id());
+  closing->folded.clear();
+  parts_.models->carry_out(closing->removals);
+  if (closing->not_aggregated)
+    report(Event{Severity::kWarning, "round.not_aggregated", {}}
+               .with("round", std::int64_t{closing->close.round.value()})
+               .with("reason", closing->not_aggregated->message));
+  if (closing->metrics && options_.on_round) options_.on_round(*closing->metrics);
+  read_policy();
+  step(RunEngine::Committed{closing->close.round, closing->close.track});
 }
 
 void Coordinator::Impl::read_policy() {
@@ -137,14 +179,22 @@ void Coordinator::Impl::read_policy() {
 }
 
 // A round that waits for clients may wait for an operator, too.
-void Coordinator::Impl::watch_policy() {
+void Coordinator::Impl::watch() {
   policy_timer_.expires_after(std::chrono::seconds(1));
   policy_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
     const auto alive = self.lock();
     if (!alive || error || alive->finished_) return;
     alive->read_policy();
-    alive->watch_policy();
+    alive->journal_->look([self](const RunRecord& run) {
+      if (const auto there = self.lock()) there->look(run);
+    });
+    alive->watch();
   });
+}
+
+void Coordinator::Impl::look(const RunRecord& run) {
+  if (!finished_ && stopped_.empty() && run.status == RunStatus::kStopped)
+    end_run(run.reason.empty() ? "stopped by an operator" : run.reason);
 }
 
 }  // namespace fedge::server

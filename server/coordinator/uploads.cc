@@ -10,6 +10,32 @@
 
 namespace fedge::server {
 
+Result<Upload> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived, const RunState& state,
+                              protocol::ChunkStore& store) {
+  Upload upload{arrived, arrived, 0};
+  if (!arrived->manifest().is_plain_float32()) {
+    FEDGE_TRY(decoded, decode_update(*arrived, store));
+    upload.plain = std::move(decoded);
+  }
+  const auto norm = state.inspect(arrived->manifest().coverage, StoredValues(upload.plain));
+  if (!norm) {
+    if (upload.plain != arrived) store.remove(upload.plain->manifest().id());
+    return norm.error();
+  }
+  upload.norm = *norm;
+  return upload;
+}
+
+aggregation::Update update_of(const RunEngine::Fold& accepted, const Upload& upload) {
+  return {.client = accepted.client,
+          .weight = accepted.weight,
+          .steps = accepted.steps,
+          .norm = upload.norm,
+          .factor = accepted.factor,
+          .coverage = upload.arrived->manifest().coverage,
+          .values = std::make_shared<StoredValues>(upload.plain)};
+}
+
 void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link) {
   const ClientId client = fetch.client;
   const TaskId task = fetch.offer.task();
@@ -22,7 +48,7 @@ void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protoco
     return;
   }
   const auto sink = std::make_shared<UpdateSink>(*object);
-  entries_[client] = {{*object, 0}, link};
+  entries_[client] = {{*object, *object, 0}, link};
   link->fetch(fetch.offer.update, sink, [self = weak_from_this(), client, task, sink](Result<void> done) {
     const auto alive = self.lock();
     if (!alive) return;
@@ -41,36 +67,20 @@ void Uploads::inspect(ClientId client, TaskId task) {
   const auto entry = entries_.find(client);
   if (entry == entries_.end()) return;
   boost::asio::post(worker_,
-                    [self = shared_from_this(), client, task, arrived = entry->second.upload.object] {
-                      const auto upload = self->examine(arrived);
+                    [self = shared_from_this(), client, task, arrived = entry->second.upload.arrived] {
+                      const auto upload = examine_update(arrived, self->state_, self->store_);
                       boost::asio::post(self->io_, [=] { self->examined(arrived, client, task, upload); });
                     });
-}
-
-Result<Upload> Uploads::examine(const std::shared_ptr<protocol::StoredObject>& arrived) {
-  Upload upload{arrived, 0};
-  if (!arrived->manifest().is_plain_float32()) {
-    FEDGE_TRY(decoded, decode_update(*arrived, store_));
-    upload.object = std::move(decoded);
-  }
-  const auto norm = state_.inspect(arrived->manifest().coverage, StoredValues(upload.object));
-  if (!norm) {
-    if (upload.object != arrived) release(*upload.object);
-    return norm.error();
-  }
-  upload.norm = *norm;
-  return upload;
 }
 
 void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, TaskId task,
                        const Result<Upload>& upload) {
   const auto entry = entries_.find(client);
-  if (entry == entries_.end() || entry->second.upload.object != arrived) {  // discarded meanwhile
-    if (upload && upload->object != arrived) release(*upload->object);
+  if (entry == entries_.end() || entry->second.upload.arrived != arrived) {  // discarded meanwhile
+    if (upload) release_plain(*upload);
     return;
   }
   if (upload) {
-    if (upload->object != arrived) store_.remove(arrived->manifest().id());
     entry->second.upload = *upload;
     callbacks_.on_outcome(RunEngine::Stored{client, task});
     return;
@@ -92,18 +102,27 @@ void Uploads::lose(ClientId client, TaskId task, const Error& fault) {
       client, task, {ErrorCode::kResource, "the coordinator could not store this update"}});
 }
 
+const std::shared_ptr<protocol::StoredObject>& Uploads::arrived(ClientId client) const {
+  return entries_.at(client).upload.arrived;
+}
+
 Upload Uploads::take(ClientId client) {
   auto node = entries_.extract(client);
   FEDGE_CHECK(!node.empty(), "no update of this client is here");
   return std::move(node.mapped().upload);
 }
 
+void Uploads::release_plain(const Upload& upload) {
+  if (upload.plain != upload.arrived) store_.remove(upload.plain->manifest().id());
+}
+
 void Uploads::discard(ClientId client) {
   auto node = entries_.extract(client);
   if (node.empty()) return;
   const Entry& entry = node.mapped();
-  if (entry.link) entry.link->cancel_fetch(entry.upload.object->manifest().id());
-  release(*entry.upload.object);
+  if (entry.link) entry.link->cancel_fetch(entry.upload.arrived->manifest().id());
+  release_plain(entry.upload);
+  store_.remove(entry.upload.arrived->manifest().id());
 }
 
 }  // namespace fedge::server

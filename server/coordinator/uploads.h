@@ -24,9 +24,17 @@ namespace fedge::server {
 
 // An update that is here, and the Euclidean norm of its values.
 struct Upload {
-  std::shared_ptr<protocol::StoredObject> object;  // plain float32, once it has been inspected
+  std::shared_ptr<protocol::StoredObject> arrived;  // as it was sent
+  std::shared_ptr<protocol::StoredObject> plain;    // as float32, once it has been inspected; may be the same
   double norm = 0;
 };
+
+// Decodes an update that has arrived and looks at every value. kInvalid and kCorrupt: the sender's fault;
+// other errors are the disk's.
+Result<Upload> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived, const RunState& state,
+                              protocol::ChunkStore& store);
+// The update as the aggregators see it.
+aggregation::Update update_of(const RunEngine::Fold& accepted, const Upload& upload);
 
 class Uploads : public std::enable_shared_from_this<Uploads> {
  public:
@@ -41,10 +49,11 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
   void fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link);
-  // Hands over an update that has been answered with Stored; its space is freed by release().
+  // Of an update that has been answered with Stored: as it was sent.
+  const std::shared_ptr<protocol::StoredObject>& arrived(ClientId client) const;
+  // Hands such an update over.
   Upload take(ClientId client);
   void discard(ClientId client);
-  void release(const protocol::StoredObject& object) { store_.remove(object.manifest().id()); }
 
  private:
   struct Entry {
@@ -52,8 +61,8 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     std::shared_ptr<protocol::Link> link;  // while chunks are still coming
   };
   void inspect(ClientId client, TaskId task);
-  // On the worker thread: decoded, every value checked.
-  Result<Upload> examine(const std::shared_ptr<protocol::StoredObject>& arrived);
+  // Frees what was made of an update that arrived.
+  void release_plain(const Upload& upload);
   void examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, TaskId task,
                 const Result<Upload>& upload);
   void lose(ClientId client, TaskId task, const Error& fault);

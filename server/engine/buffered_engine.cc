@@ -307,6 +307,15 @@ void BufferedEngine::on(const Stop& stop, const StepContext&, std::vector<Effect
   finish(stop.reason, effects);
 }
 
+// A client begins with the model as it is then: the one that its task began with may be gone.
+void BufferedEngine::on(const Restarted&, const StepContext& context, std::vector<Effect>& effects) {
+  effects.push_back(Event{Severity::kInfo, "run.resumed", {}}.with("round", std::int64_t{round().value()}));
+  for (auto& [client, member] : members_) member.present = false;
+  present_ = 0;
+  while (!tasks_.empty()) end_task(tasks_.begin(), "the coordinator was restarted", effects);
+  fill_by_ = context.now + rules_.deadline;
+}
+
 void BufferedEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
   tasks_.clear();

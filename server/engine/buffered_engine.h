@@ -67,6 +67,7 @@ class BufferedEngine final : public RunEngine {
   void on(const Committed&, const StepContext&, std::vector<Effect>&);
   void on(const PolicyChanged&, const StepContext&, std::vector<Effect>&);
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
+  void on(const Restarted&, const StepContext&, std::vector<Effect>&);
 
   // Hands out work until enough clients train or nobody is free.
   void assign(const StepContext& context, std::vector<Effect>& effects);

@@ -37,6 +37,11 @@ class Roster {
     present = false;
   }
 
+  void clear() {
+    pages_.clear();
+    size_ = 0;
+  }
+
   // Null if it is not there.
   const Entry* find(ClientId client) const {
     const auto page = pages_.find(client.value() / kPage);

@@ -23,11 +23,12 @@ void RoundEngine::step(const Input& input, const StepContext& context, std::vect
 }
 
 std::optional<Time> RoundEngine::next_deadline() const {
-  if (phase_ != Phase::kCollecting) return std::nullopt;
-  return deadline_;
+  if (phase_ == Phase::kCollecting) return return_by_ ? std::min(deadline_, *return_by_) : deadline_;
+  return phase_ == Phase::kWaiting ? return_by_ : std::nullopt;
 }
 
 void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
+  if (return_by_ && context.now >= *return_by_) give_up_waiting(context, effects);
   if (phase_ != Phase::kCollecting || context.now < deadline_) return;
   if (!drawn_ && count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
   for (const auto& [client, task] : tasks_)
@@ -42,13 +43,15 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     return;
   }
   present_.set(arrived.client, {arrived.samples, arrived.capability});
+  returning_.erase(arrived.client);
+  if (returning_.empty()) return_by_.reset();
   const auto task = tasks_.find(arrived.client);
-  const bool open = phase_ == Phase::kCollecting && refills() && tracks_.is_member(turn_, arrived.client);
+  const bool open = phase_ == Phase::kCollecting && tracks_.is_member(turn_, arrived.client);
   if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
     // Back before the deadline: what it trained meanwhile is still welcome.
-    plan(arrived.client, context);
+    task->second.state = TaskState::kAssigned;
     assign(arrived.client, context, effects);
-  } else if (open && task == tasks_.end() && at_work() < wanted_) {
+  } else if (open && refills() && task == tasks_.end() && taken_places() < wanted_) {
     // Somebody dropped out when nobody could take over.
     plan(arrived.client, context);
     assign(arrived.client, context, effects);
@@ -197,6 +200,29 @@ std::size_t RoundEngine::count(TaskState state) const {
       tasks_.begin(), tasks_.end(), [&](const auto& entry) { return entry.second.state == state; }));
 }
 
+// The coordinator's own absence costs nobody his place, and ends no round.
+void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ == Phase::kFinished) return;
+  effects.push_back(event(Severity::kInfo, "run.resumed", round_));
+  present_.each([&](ClientId client, const Roster::Entry&) { returning_.insert(client); });
+  present_.clear();
+  announced_waiting_ = false;
+  return_by_ = context.now + rules_.return_within;
+  if (phase_ != Phase::kCollecting) return start_round_if_possible(context, effects);
+  deadline_ = context.now + rules_.deadline;
+  for (auto& [client, task] : tasks_)
+    if (at_work(task.state) && task.state != TaskState::kDone) {
+      task.state = TaskState::kLost;
+      task.offer.reset();
+      returning_.insert(client);
+    }
+  close_if_complete(context, effects);
+}
+
+std::size_t RoundEngine::taken_places() const {
+  return at_work() + (awaits_return() ? count(TaskState::kLost) : 0);
+}
+
 std::size_t RoundEngine::at_work() const {
   return static_cast<std::size_t>(std::count_if(
       tasks_.begin(), tasks_.end(), [](const auto& entry) { return at_work(entry.second.state); }));
@@ -216,23 +242,43 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
     close_if_complete(context, effects);
     return;
   }
+  replace(client, context, effects);
+  close_if_complete(context, effects);
+}
+
+bool RoundEngine::replace(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
   // Whoever comes and goes draws one more client into the round, not one each time.
-  if (at_work() >= wanted_) return close_if_complete(context, effects);
+  if (taken_places() >= wanted_) return false;
   const auto pool = candidates(true);
   const auto substitute = track().deciders.sampler->select(
       {.round = round_,
        .candidates = pool,
        .count = 1,
        .rng = context.rng.fork("substitute", round_.value(), client.value())});
-  if (!substitute.empty()) {
-    const ClientId other = substitute.front().client;
-    effects.push_back(event(Severity::kInfo, "client.replaced", round_)
-                          .with("client", number(client))
-                          .with("by", number(other)));
-    plan(other, context);
-    assign(other, context, effects);
+  if (substitute.empty()) return false;
+  const ClientId other = substitute.front().client;
+  effects.push_back(event(Severity::kInfo, "client.replaced", round_)
+                        .with("client", number(client))
+                        .with("by", number(other)));
+  plan(other, context);
+  assign(other, context, effects);
+  return true;
+}
+
+void RoundEngine::give_up_waiting(const StepContext& context, std::vector<Effect>& effects) {
+  return_by_.reset();
+  std::vector<ClientId> gone;
+  for (const auto& [client, task] : tasks_)
+    if (task.state == TaskState::kLost) gone.push_back(client);
+  const std::set<ClientId> missing = std::exchange(returning_, {});
+  for (const ClientId client : gone) {
+    if (phase_ != Phase::kCollecting) break;
+    if (missing.contains(client))
+      lose(client, TaskState::kLost, "it has not come back", context, effects);
+    else if (refills())
+      replace(client, context, effects);
   }
-  close_if_complete(context, effects);
+  start_round_if_possible(context, effects);
 }
 
 Event RoundEngine::turn_event(Severity severity, const char* name) const {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,7 @@ class RoundEngine final : public RunEngine {
   void on(const Committed&, const StepContext&, std::vector<Effect>&);
   void on(const PolicyChanged&, const StepContext&, std::vector<Effect>&);
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
+  void on(const Restarted&, const StepContext&, std::vector<Effect>&);
 
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
   // Gives each track's sampler what its members have said about themselves.
@@ -71,6 +73,12 @@ class RoundEngine final : public RunEngine {
   // The client's task of this round, with its part of the model.
   Task& plan(ClientId client, const StepContext& context);
   void assign(ClientId client, const StepContext& context, std::vector<Effect>& effects);
+  // Gives the client's place to another; false if there is nobody, or no place free.
+  bool replace(ClientId client, const StepContext& context, std::vector<Effect>& effects);
+  // Nobody else is expected back from before the restart: the places of those who are gone are given away.
+  void give_up_waiting(const StepContext& context, std::vector<Effect>& effects);
+  // Whether somebody may still come back from before the last restart.
+  bool awaits_return() const { return return_by_ && !returning_.empty(); }
   // Marks a task lost or failed and asks somebody else, if there is anybody.
   void lose(ClientId client, TaskState state, const std::string& reason, const StepContext& context,
             std::vector<Effect>& effects);
@@ -104,6 +112,8 @@ class RoundEngine final : public RunEngine {
   std::vector<aggregation::Candidate> candidates(bool without_task) const;
   std::size_t count(TaskState state) const;
   std::size_t at_work() const;
+  // Places that nobody else can be given.
+  std::size_t taken_places() const;
 
   RoundRules rules_;
   TrackBook tracks_;
@@ -117,6 +127,9 @@ class RoundEngine final : public RunEngine {
   std::map<ClientId, Task> tasks_;          // of the turn in progress
   std::map<ClientId, NodeRecord> records_;  // each client's last: for tracks that it comes to later
   bool announced_waiting_ = false;
+  // Since the last restart, until it is over: by when clients must be back, and who is not.
+  std::optional<Time> return_by_;
+  std::set<ClientId> returning_;
 };
 
 }  // namespace fedge::server

@@ -28,7 +28,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   std::size_t available = present_.size();
   for (const ClientId client : tracks_.withdrawn_in(next(round_)))
     if (present_.find(client) != nullptr) --available;
-  if (present_.size() < needed || available < rules_.min_available) {
+  if (present_.size() < needed || available < rules_.min_available || awaits_return()) {
     if (!announced_waiting_)
       effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
                             .with("clients", number(available))

@@ -34,11 +34,13 @@ struct RoundRules {
   std::size_t first_round_clients = 1;  // wait for this many clients before the first round
   std::size_t min_available = 1;        // and for this many before each later one
   Duration deadline{};                  // of one round
-  SampleCount max_samples;              // largest weight one update may claim
-  bool uniform_weights = false;         // the aggregator weighs every update alike
-  std::uint64_t local_epochs = 1;       // of the clients, and
-  std::uint64_t batch_size = 1;         // theirs: no update has more steps than these make of its samples
-  protocol::Compression compression;    // that updates must come in
+  // After a restart clients have so long to come back before others take their places.
+  Duration return_within{};
+  SampleCount max_samples;            // largest weight one update may claim
+  bool uniform_weights = false;       // the aggregator weighs every update alike
+  std::uint64_t local_epochs = 1;     // of the clients, and
+  std::uint64_t batch_size = 1;       // theirs: no update has more steps than these make of its samples
+  protocol::Compression compression;  // that updates must come in
 };
 
 class RunEngine {
@@ -88,8 +90,11 @@ class RunEngine {
   struct Stop {
     std::string reason;
   };
+  // The coordinator was gone and is back, and with it no client yet; the clock goes on from where it stood.
+  // What was stored is here; who had work may come back to it.
+  struct Restarted {};
   using Input = std::variant<Expired, ClientArrived, ClientLeft, Described, Offered, Stored, Damaged, Failed,
-                             Committed, PolicyChanged, Stop>;
+                             Committed, PolicyChanged, Stop, Restarted>;
 
   // --- effects ---
   // A model of its own begins as this track's, or anew if there is none: from now on there is one more to

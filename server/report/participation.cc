@@ -1,6 +1,12 @@
 #include "server/report/participation.h"
 
+#include <utility>
+
 namespace fedge::server {
+
+Participation::Participation(std::vector<std::uint32_t> counts) : counts_(std::move(counts)) {
+  for (const std::uint32_t count : counts_) ++with_[count];
+}
 
 void Participation::add(ClientId client) {
   std::uint32_t& count = counts_.at(client.value());

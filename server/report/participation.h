@@ -21,11 +21,14 @@ struct ParticipationFigures {
 
 class Participation {
  public:
-  explicit Participation(std::size_t clients) : counts_(clients, 0) { with_[0] = clients; }
+  explicit Participation(std::size_t clients) : Participation(std::vector<std::uint32_t>(clients, 0)) {}
+  // Goes on from these.
+  explicit Participation(std::vector<std::uint32_t> counts);
   // The client has had a part in one more round.
   void add(ClientId client);
   // O(counts that differ).
   ParticipationFigures figures() const;
+  const std::vector<std::uint32_t>& counts() const { return counts_; }  // by client
 
  private:
   std::vector<std::uint32_t> counts_;            // by client

@@ -153,7 +153,7 @@ TEST_CASE("a run that is stopped before a track has had its turn ends with that 
   HostilePeer peer(federation);
   peer.join(federation.token());
   peer.wait_for_task(1);
-  federation.coordinator->stop("the test");
+  federation.coordinator->end_run("the test");
   federation.run_to_the_end();
   const auto& models = **federation.final_models;
   REQUIRE(models.size() == 2);

@@ -52,11 +52,15 @@ class Federation {
                if (after_round) after_round();
              },
          .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
-         .on_finished =
-             [this](Result<std::vector<server::FinalModel>> models) { final_models = std::move(models); }},
+         .on_finished = [this](std::vector<server::FinalModel> models) -> Result<void> {
+           final_models = std::move(models);
+           return {};
+         }},
         run);
     REQUIRE_MESSAGE(created, created.error().message);
     coordinator = std::move(*created);
+    run.id = coordinator->run();
+    coordinator->start();
     auto key = server::open_coordinator_key(directory.path() / "coordinator");
     REQUIRE(key);
     coordinator_key = key->public_key();

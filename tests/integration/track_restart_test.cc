@@ -74,40 +74,47 @@ std::vector<std::vector<std::string>> excluded_in(const TrackModels& models, std
 }  // namespace
 
 TEST_CASE(
-    "restart: a coordinator that was killed takes up the policy as it stands then, and comes to the models "
-    "of a run that had it from the start") {
+    "restart: a coordinator that was killed goes on with its run, takes up the policy as it stands then, and "
+    "comes to the models of a run in which the policy changed in that round") {
   Site site;
   std::vector<std::string> settings =
       site.programs.settings(R"({ kind = "inbound", clients = ["0"], against = ["3"] })");
   settings.insert(settings.end(), {"run.rounds=12", "strategy.kind=scaffold"});
-  CoordinatorProcess first(site.arguments("first", "127.0.0.1:0", settings));
+  CoordinatorProcess first(site.arguments("out", "127.0.0.1:0", settings));
   site.change("add --kind inbound --clients 1 --against 2");
   const auto address = protocol::parse_address(first.address());
   REQUIRE(address);
   for (int i = 0; i < 4; ++i) site.start_daemon(*address);
-  const auto rounds = [&](const std::string& results) {
-    return test::read_models(site.programs.results(results));
-  };
-  site.run_until([&] { return !excluded_in(rounds("first"), 2).empty(); });
+  const auto models = [&] { return test::read_models(site.programs.results("out")); };
+  site.run_until([&] { return !excluded_in(models(), 2).empty(); });
   const std::vector<std::vector<std::string>> three_tracks = {{}, {"2"}, {"3"}};
-  CHECK(excluded_in(rounds("first"), 2) == three_tracks);
+  CHECK(excluded_in(models(), 2) == three_tracks);
   first.kill();
+  const TrackModels before = models();
 
   site.change("lift 1");
   site.change("add --kind inbound --clients 0 --against 1 --from 3");
   site.change("add --kind partial_data --clients 2 --withheld 0.5");
-  CoordinatorProcess second(site.arguments("second", first.address(), settings));
+  CoordinatorProcess second(site.arguments("out", first.address(), settings));
   site.run_until([&] { return second.has_ended(); });
   CHECK(second.exit_code() == 0);
   for (const auto& daemon : site.daemons) daemon->stop();
 
-  const TrackModels models = rounds("second");
-  CHECK(excluded_in(models, 2) == std::vector<std::vector<std::string>>{{}, {"2"}});
-  CHECK(excluded_in(models, 3) == std::vector<std::vector<std::string>>{{}, {"1"}, {"2"}});
-  CHECK(models ==
-        site.programs.models("simulated",
-                             R"({ kind = "inbound", clients = ["1"], against = ["2"] },)"
-                             R"({ kind = "inbound", clients = ["0"], against = ["1"], from_round = 3 },)"
-                             R"({ kind = "partial_data", clients = ["2"], withheld = 0.5 })",
-                             "--set run.rounds=12 --set strategy.kind=scaffold"));
+  const TrackModels after = models();
+  for (const auto& [key, hash] : before) CHECK(after.at(key) == hash);
+  std::uint64_t last = 2;  // round of the old policy
+  while (last < 12 && excluded_in(after, last + 1) == three_tracks) ++last;
+  REQUIRE(last < 12);
+  const std::string until = std::to_string(last);
+  const std::string from = std::to_string(last + 1);
+  CHECK(excluded_in(after, 12) == std::vector<std::vector<std::string>>{{}, {"1"}, {"2"}});
+  CHECK(after ==
+        site.programs.models(
+            "simulated",
+            R"({ kind = "inbound", clients = ["0"], against = ["3"], until_round = )" + until +
+                R"( }, { kind = "inbound", clients = ["1"], against = ["2"] },)"
+                R"( { kind = "inbound", clients = ["0"], against = ["1"], from_round = )" +
+                from + R"( }, { kind = "partial_data", clients = ["2"], withheld = 0.5, from_round = )" +
+                from + " }",
+            "--set run.rounds=12 --set strategy.kind=scaffold"));
 }

@@ -42,6 +42,10 @@ class CenteredClip final : public RowRule {
     std::copy_n(center_.data() + first, out.size(), out.begin());
     return {};
   }
+  std::vector<std::span<std::byte>> memory(std::size_t parameters) override {
+    if (center_.size() == 0) center_ = AlignedBuffer<double>(parameters);
+    return {std::as_writable_bytes(center_.span())};
+  }
 
  private:
   double radius_;

@@ -58,6 +58,8 @@ class KeptUpdates {
   void arrange();
   // The round is over.
   void clear();
+  // As Aggregator::memory(): which round it is.
+  std::span<std::byte> memory() { return std::as_writable_bytes(std::span(&round_, 1)); }
 
   std::size_t updates() const { return kept_.size(); }
   std::size_t parameters() const { return parameters_; }

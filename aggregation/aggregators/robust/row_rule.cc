@@ -32,6 +32,12 @@ class KeptAggregator final : public Aggregator {
     prepared_ = false;
   }
 
+  std::vector<std::span<std::byte>> memory() override {
+    auto spans = rule_->memory(updates_.parameters());
+    spans.push_back(updates_.memory());
+    return spans;
+  }
+
  private:
   KeptUpdates updates_;
   std::unique_ptr<RowRule> rule_;

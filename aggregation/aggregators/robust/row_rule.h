@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "aggregation/aggregators/registry.h"
 #include "aggregation/aggregators/robust/kept_updates.h"
@@ -20,6 +21,8 @@ class RowRule {
   // The aggregate of parameters first, first + 1, ...
   virtual Result<void> read(KeptUpdates& rows, std::size_t first, std::span<double> out,
                             Parallel& parallel) = 0;
+  // As Aggregator::memory(), for a model of so many parameters.
+  virtual std::vector<std::span<std::byte>> memory(std::size_t) { return {}; }
 };
 
 using RowRuleFactory = std::function<std::unique_ptr<RowRule>(const AggregatorContext&)>;

@@ -1,0 +1,113 @@
+#include "server/coordinator/detail/journal_writer.h"
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <utility>
+
+namespace fedge::server {
+namespace {
+
+// What nobody waits for is written at the latest then.
+constexpr std::chrono::seconds kGatherAtMost{1};
+constexpr std::chrono::seconds kRetryWhenFull{1};
+
+}  // namespace
+
+JournalWriter::JournalWriter(boost::asio::io_context& io, RunStore& store, RunNumber run, std::uint64_t last)
+    : io_(io), store_(store), run_(run), disk_(1), retry_(io), gather_(io) {
+  pending_.last = last;
+}
+
+Batch& JournalWriter::batch() {
+  if (pending_.batches.empty() || pending_.batches.back().checkpoint)
+    pending_.batches.push_back({.run = run_, .entries = {}, .checkpoint = {}});
+  return pending_.batches.back();
+}
+
+std::uint64_t JournalWriter::add(Time time, std::string input,
+                                 std::shared_ptr<protocol::StoredObject> payload) {
+  if (pending_.batches.empty()) {
+    gather_.expires_after(kGatherAtMost);
+    gather_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+      if (const auto alive = self.lock(); alive && !error) alive->flush();
+    });
+  }
+  batch().entries.push_back({++pending_.last, time, std::move(input)});
+  if (payload) pending_.objects.push_back(std::move(payload));
+  return pending_.last;
+}
+
+void JournalWriter::keep(Checkpoint checkpoint, std::function<void()> durable) {
+  batch().checkpoint = std::move(checkpoint);
+  pending_.durable.push_back(std::move(durable));
+  flush();
+}
+
+void JournalWriter::flush() {
+  wanted_ = true;
+  if (writing_ || failed_ || pending_.batches.empty()) return;
+  wanted_ = false;
+  writing_ = true;
+  gather_.cancel();
+  auto work = std::make_shared<const Work>(
+      std::exchange(pending_, Work{.objects = {}, .batches = {}, .last = pending_.last, .durable = {}}));
+  write(std::move(work));
+}
+
+// What cannot be read now is looked for again.
+void JournalWriter::look(std::function<void(const RunRecord&)> seen) {
+  boost::asio::post(disk_, [self = shared_from_this(), seen = std::move(seen)] {
+    const auto changes = self->store_.foreign_changes();
+    if (!changes || *changes == self->foreign_changes_) return;
+    const auto run = self->store_.run(self->run_);
+    if (!run) return;
+    self->foreign_changes_ = *changes;
+    boost::asio::post(self->io_, [seen, record = *run] { seen(record); });
+  });
+}
+
+void JournalWriter::write(std::shared_ptr<const Work> work) {
+  boost::asio::post(disk_, [self = shared_from_this(), work = std::move(work)] {
+    Result<void> outcome;
+    for (const auto& object : work->objects)
+      if (outcome) outcome = object->sync();
+    if (outcome) outcome = self->store_.append(work->batches);
+    boost::asio::post(self->io_, [self, work, outcome] { self->written(work, outcome); });
+  });
+}
+
+void JournalWriter::written(const std::shared_ptr<const Work>& work, const Result<void>& outcome) {
+  if (failed_) return;
+  if (!outcome && outcome.error().code == ErrorCode::kResource) {
+    if (!std::exchange(waits_for_room_, true))
+      callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
+    retry_.expires_after(kRetryWhenFull);
+    retry_.async_wait([self = weak_from_this(), work](const boost::system::error_code& error) {
+      if (const auto alive = self.lock(); alive && !error) alive->write(work);
+    });
+    return;
+  }
+  if (!outcome) {
+    failed_ = true;
+    return callbacks_.on_failure(outcome.error());
+  }
+  if (std::exchange(waits_for_room_, false)) callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
+  writing_ = false;
+  callbacks_.on_durable(work->last);
+  for (const auto& durable : work->durable) durable();
+  if (wanted_) flush();
+}
+
+// What cannot be written now has been promised to nobody.
+void JournalWriter::shut_down() {
+  const bool failed = std::exchange(failed_, true);
+  retry_.cancel();
+  gather_.cancel();
+  disk_.join();
+  if (failed || pending_.batches.empty()) return;
+  for (const auto& object : pending_.objects)
+    if (!object->sync()) return;
+  (void)store_.append(pending_.batches);
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,142 @@
+#include "server/coordinator/recovery.h"
+
+#include <utility>
+
+namespace fedge::server {
+namespace {
+
+// On the run's clock alone: nothing is known of what else went on.
+RunState::Circumstances circumstances(Time time) {
+  return {.virtual_seconds = to_seconds(time), .wall_seconds = to_seconds(time)};
+}
+
+}  // namespace
+
+Result<Recovered> Recovery::run() {
+  FEDGE_TRY(checkpoint, parts_.store.checkpoint(parts_.run));
+  checkpoint_ = std::move(checkpoint);
+  if (checkpoint_) kept_rounds_ = checkpoint_->rounds;
+  FEDGE_TRY(lines, parts_.store.metrics(parts_.run));
+  for (const std::string& line : lines) {
+    FEDGE_TRY(metrics, parse_metrics(line, "round " + std::to_string(result_.history.size() + 1) + ": "));
+    result_.history.push_back(std::move(metrics));
+  }
+  FEDGE_TRY_VOID(read_lost());
+  FEDGE_TRY_VOID(
+      parts_.store.read_journal(parts_.run, [this](const JournalEntry& entry) { return take(entry); }));
+  if (is_kept())
+    return Error{ErrorCode::kCorrupt, "the journal of run " + std::to_string(parts_.run.value()) +
+                                          " ends before its last checkpoint; restore the data directory from "
+                                          "a backup"};
+  for (const auto& [client, manifest] : offered_) {
+    FEDGE_TRY(object, parts_.updates.create(manifest));
+    result_.arriving.push_back(std::move(object));
+  }
+  return std::move(result_);
+}
+
+Result<void> Recovery::read_lost() {
+  return parts_.store.read_journal(parts_.run, [this](const JournalEntry& entry) -> Result<void> {
+    FEDGE_TRY(record, decode_record(entry.input));
+    if (const auto* lost = std::get_if<LostUpdate>(&record)) lost_.insert(lost->sequence);
+    return {};
+  });
+}
+
+Result<void> Recovery::take(const JournalEntry& entry) {
+  result_.entries = entry.sequence;
+  result_.time = entry.time;
+  FEDGE_TRY(record, decode_record(entry.input));
+  if (std::holds_alternative<LostUpdate>(record)) return {};
+  RunEngine::Input input = std::move(std::get<RunEngine::Input>(record));
+  if (const auto* stored = std::get_if<RunEngine::Stored>(&input)) {
+    FEDGE_TRY(instead, checked(*stored, entry.sequence));
+    input = std::move(instead);
+  }
+  if (const auto* changed = std::get_if<RunEngine::PolicyChanged>(&input)) result_.policy = changed->policy;
+  if (std::holds_alternative<RunEngine::Committed>(input)) result_.closed.reset();
+  std::vector<RunEngine::Effect> effects;
+  parts_.engine.step(input, {entry.time, rng_}, effects);
+  for (const auto& effect : effects) FEDGE_TRY_VOID(perform(effect));
+  return {};
+}
+
+Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std::uint64_t sequence) {
+  const RunEngine::Input left = RunEngine::ClientLeft{stored.client};
+  if (lost_.contains(sequence)) return left;
+  if (is_kept()) return RunEngine::Input(stored);
+  const auto offered = offered_.find(stored.client);
+  if (offered == offered_.end()) return RunEngine::Input(stored);  // the engine will discard it
+  FEDGE_TRY(object, parts_.updates.create(offered->second));
+  if (object->complete()) {
+    FEDGE_TRY(upload, examine_update(object, parts_.state, parts_.updates));
+    uploads_.insert_or_assign(stored.client, std::move(upload));
+    return RunEngine::Input(stored);
+  }
+  result_.lost.push_back({sequence});
+  result_.events.push_back(Event{Severity::kError, "update.lost", {}}
+                               .with("client", std::int64_t{stored.client.value()})
+                               .with("round", std::int64_t{stored.task.round.value()})
+                               .with("reason", std::string("the disk has lost what was stored of it; its "
+                                                           "client will be asked again")));
+  return left;
+}
+
+Result<void> Recovery::perform(const RunEngine::Effect& effect) {
+  if (const auto* fetch = std::get_if<RunEngine::Fetch>(&effect)) {
+    offered_.insert_or_assign(fetch->client, fetch->offer.update);
+  } else if (const auto* dropped = std::get_if<RunEngine::Discard>(&effect)) {
+    offered_.erase(dropped->client);
+  } else if (const auto* start = std::get_if<RunEngine::StartTrack>(&effect)) {
+    descriptions_[start->track] = start->description;
+    if (!is_kept()) return parts_.state.start(*start);
+  } else if (const auto* retired = std::get_if<RunEngine::RetireTrack>(&effect)) {
+    descriptions_.erase(retired->track);
+    if (!is_kept()) parts_.state.retire(retired->track);
+  } else if (const auto* accepted = std::get_if<RunEngine::Fold>(&effect)) {
+    return fold(*accepted);
+  } else if (const auto* unsent = std::get_if<RunEngine::Count>(&effect)) {
+    const aggregation::Update zeros{
+        .client = unsent->client, .weight = unsent->weight, .coverage = unsent->coverage, .values = nullptr};
+    if (!is_kept()) return parts_.state.fold(unsent->task.track, {&zeros, 1});
+  } else if (const auto* closed = std::get_if<RunEngine::CloseRound>(&effect)) {
+    return close(*closed);
+  } else if (std::holds_alternative<RunEngine::Finished>(effect)) {
+    result_.finished = true;
+  }
+  return {};
+}
+
+Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
+  offered_.erase(accepted.client);
+  if (is_kept()) return {};
+  auto upload = uploads_.extract(accepted.client);
+  if (upload.empty())
+    return Error{ErrorCode::kCorrupt, "the journal stores an update of client " +
+                                          std::to_string(accepted.client.value()) +
+                                          " that was never offered"};
+  const Upload& here = upload.mapped();
+  const aggregation::Update update = update_of(accepted, here);
+  FEDGE_TRY_VOID(parts_.state.fold(accepted.task.track, {&update, 1}));
+  if (here.plain != here.arrived) parts_.updates.remove(here.plain->manifest().id());
+  result_.folded.push_back(here.arrived);
+  return {};
+}
+
+Result<void> Recovery::close(const RunEngine::CloseRound& close) {
+  descriptions_[close.track] = close.description;
+  const bool kept = is_kept();
+  if (close.ends_round) ++closed_rounds_;
+  if (kept) {
+    result_.closed = ClosedRound{close, true, {}, std::nullopt};
+    if (!is_kept()) return parts_.state.restore(checkpoint_->state, descriptions_);
+    return {};
+  }
+  FEDGE_TRY_VOID(parts_.state.close(close));
+  result_.closed = ClosedRound{close, false, {}, std::nullopt};
+  if (close.ends_round) result_.closed->folded = std::exchange(result_.folded, {});
+  if (close.ends_round) result_.closed->metrics = parts_.state.end_round(circumstances(result_.time));
+  return {};
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,84 @@
+// Recovery: a run goes on from what its store holds. The engine is given every input of the journal again, at
+// its time, and so knows and decides what it did; what it wanted done is not done again, but for the rounds
+// after the last checkpoint: their updates are read back from the chunk store and aggregated, so that the
+// models come out the same bit for bit. An update that the disk has lost is as if its client had left before
+// it was stored: it will be asked for again.
+// Cost: an engine's step for each entry, one hash over each payload since the checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/event.h"
+#include "core/rng.h"
+#include "server/coordinator/uploads.h"
+#include "server/engine/run_engine.h"
+#include "server/run_state.h"
+#include "server/store/input_codec.h"
+#include "server/store/run_store.h"
+
+namespace fedge::server {
+
+// A turn that has been carried out, but the engine has not been told.
+struct ClosedRound {
+  RunEngine::CloseRound close;
+  bool durable = false;                                         // it is in the last checkpoint
+  std::vector<std::shared_ptr<protocol::StoredObject>> folded;  // updates in it, until it is
+  std::optional<RoundMetrics> metrics;                          // if it ends the round
+};
+
+struct Recovered {
+  std::uint64_t entries = 0;  // in the journal
+  Time time{};                // of the last one
+  std::vector<RoundMetrics> history;
+  std::optional<aggregation::Policy> policy;  // the last one that the engine was told
+  std::optional<ClosedRound> closed;
+  bool finished = false;                                          // there is nothing left to do
+  std::vector<std::shared_ptr<protocol::StoredObject>> folded;    // updates in the round in progress
+  std::vector<std::shared_ptr<protocol::StoredObject>> arriving;  // that had not come to their end
+  std::vector<LostUpdate> lost;                                   // to be noted in the journal
+  std::vector<Event> events;                                      // about what was lost
+};
+
+class Recovery {
+ public:
+  struct Parts {
+    RunStore& store;
+    RunNumber run;
+    RunEngine& engine;  // fresh, as is
+    RunState& state;    // this
+    protocol::ChunkStore& updates;
+  };
+  explicit Recovery(const Parts& parts) : parts_(parts), rng_(parts.state.config().seed) {}
+
+  // kCorrupt: something that is needed is damaged; the message names it.
+  Result<Recovered> run();
+
+ private:
+  Result<void> read_lost();
+  Result<void> take(const JournalEntry& entry);
+  // What is fed to the engine in place of a Stored whose update is gone; otherwise the input itself.
+  Result<RunEngine::Input> checked(const RunEngine::Stored& stored, std::uint64_t sequence);
+  Result<void> perform(const RunEngine::Effect& effect);
+  Result<void> close(const RunEngine::CloseRound& close);
+  Result<void> fold(const RunEngine::Fold& fold);
+  // Whether what the engine wants now is in the checkpoint already.
+  bool is_kept() const { return closed_rounds_ < kept_rounds_; }
+
+  Parts parts_;
+  Rng rng_;
+  Recovered result_;
+  std::optional<Checkpoint> checkpoint_;
+  std::uint64_t kept_rounds_ = 0;    // in the checkpoint
+  std::uint64_t closed_rounds_ = 0;  // seen so far
+  RunState::Descriptions descriptions_;
+  std::set<std::uint64_t> lost_;                    // entries, from earlier recoveries
+  std::map<ClientId, protocol::Manifest> offered_;  // being fetched
+  std::map<ClientId, Upload> uploads_;              // about to be folded
+};
+
+}  // namespace fedge::server

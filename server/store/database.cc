@@ -1,0 +1,126 @@
+#include "server/store/detail/database.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "core/platform/files.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::chrono::milliseconds kWaitForOthers{10'000};
+
+}  // namespace
+
+Error Database::error(int code) const {
+  const int extended = sqlite3_extended_errcode(handle_.get());
+  ErrorCode kind = ErrorCode::kUnavailable;
+  const int primary = code & 0xff;
+  if (primary == SQLITE_FULL || extended == SQLITE_IOERR_SHMSIZE || primary == SQLITE_NOMEM)
+    kind = ErrorCode::kResource;
+  if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB) kind = ErrorCode::kCorrupt;
+  if (primary == SQLITE_PERM || primary == SQLITE_READONLY) kind = ErrorCode::kRefused;
+  std::string text = "database " + path_.string() + ": " + sqlite3_errmsg(handle_.get());
+  if (primary == SQLITE_IOERR)
+    if (const int number = sqlite3_system_errno(handle_.get()); number != 0)
+      return system_error("database: disk error at", path_, number);
+  return {kind, text};
+}
+
+Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& path) {
+  // SQLite makes its files beside it with the same mode.
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return system_error("cannot open", path, errno);
+  ::close(fd);
+  sqlite3* handle = nullptr;
+  const int code =
+      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  auto database = std::unique_ptr<Database>(new Database(path, handle));
+  if (code != SQLITE_OK) return database->error(code);
+  sqlite3_extended_result_codes(handle, 1);
+  sqlite3_busy_timeout(handle, static_cast<int>(kWaitForOthers.count()));
+  return database;
+}
+
+Result<void> Database::execute(const char* sql) const {
+  const int code = sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return error(code);
+  return {};
+}
+
+Result<Statement> Database::prepare(const char* sql) const {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(handle_.get(), sql, -1, &statement, nullptr);
+  if (code != SQLITE_OK) return error(code);
+  return Statement(*this, statement);
+}
+
+Statement& Statement::bind(int index, std::int64_t value) {
+  const int code = sqlite3_bind_int64(statement_.get(), index, value);
+  if (bound_ == SQLITE_OK) bound_ = code;
+  return *this;
+}
+
+Statement& Statement::bind(int index, std::string_view text) {
+  const int code =
+      sqlite3_bind_text64(statement_.get(), index, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  if (bound_ == SQLITE_OK) bound_ = code;
+  return *this;
+}
+
+Statement& Statement::bind_bytes(int index, std::string_view bytes) {
+  const int code = sqlite3_bind_blob64(statement_.get(), index, bytes.empty() ? "" : bytes.data(),
+                                       bytes.size(), SQLITE_TRANSIENT);
+  if (bound_ == SQLITE_OK) bound_ = code;
+  return *this;
+}
+
+Result<bool> Statement::step() {
+  if (bound_ != SQLITE_OK) return database_->error(bound_);
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  const bool done = code == SQLITE_DONE;
+  if (!done) {
+    const Error failed = database_->error(code);
+    sqlite3_reset(statement_.get());
+    return failed;
+  }
+  sqlite3_reset(statement_.get());
+  return false;
+}
+
+Result<void> Statement::run() {
+  FEDGE_TRY(more, step());
+  (void)more;
+  return {};
+}
+
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+
+std::string Statement::text(int column) const {
+  const void* bytes = sqlite3_column_blob(statement_.get(), column);
+  const int size = sqlite3_column_bytes(statement_.get(), column);
+  return {static_cast<const char*>(bytes), static_cast<std::size_t>(size)};
+}
+
+Result<Transaction> Transaction::begin(const Database& database) {
+  FEDGE_TRY_VOID(database.execute("BEGIN IMMEDIATE"));
+  return Transaction(database);
+}
+
+// SQLite may have rolled back already, which is then all that the error says.
+Transaction::~Transaction() {
+  if (database_ != nullptr) (void)database_->execute("ROLLBACK");
+}
+
+Result<void> Transaction::commit() {
+  FEDGE_TRY_VOID(database_->execute("COMMIT"));
+  database_ = nullptr;
+  return {};
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,49 @@
+// DeferredRemovals: a chunk store whose objects are removed only once that is said to be safe: the model that
+// a round has left behind is still the last one until the new one is durable. Passes on everything else.
+#pragma once
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "protocol/chunks/chunk_store.h"
+
+namespace fedge::server {
+
+class DeferredRemovals final : public protocol::ChunkStore {
+ public:
+  explicit DeferredRemovals(std::unique_ptr<protocol::ChunkStore> store) : store_(std::move(store)) {}
+
+  Result<std::shared_ptr<protocol::StoredObject>> create(const protocol::Manifest& manifest) override {
+    return store_->create(manifest);
+  }
+  Result<std::shared_ptr<protocol::StoredObject>> build(
+      protocol::Manifest shape,
+      const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill) override {
+    return store_->build(std::move(shape), fill);
+  }
+  std::shared_ptr<protocol::StoredObject> find(const protocol::ObjectId& id) override {
+    return store_->find(id);
+  }
+  void remove(const protocol::ObjectId& id) override {
+    const std::lock_guard lock(mutex_);
+    removed_.push_back(id);
+  }
+  void settle() override { store_->settle(); }
+
+  // What has been removed since the last call, to be given to carry_out().
+  std::vector<protocol::ObjectId> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(removed_, {});
+  }
+  void carry_out(const std::vector<protocol::ObjectId>& removals) {
+    for (const protocol::ObjectId& id : removals) store_->remove(id);
+  }
+
+ private:
+  std::unique_ptr<protocol::ChunkStore> store_;
+  std::mutex mutex_;
+  std::vector<protocol::ObjectId> removed_;
+};
+
+}  // namespace fedge::server

@@ -1,0 +1,83 @@
+// A thin owner of SQLite's handles: statements that are finalised, errors that name the file and say what
+// SQLite said. Private to store/. One thread at a time.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace fedge::server {
+
+class Database;
+
+// A prepared statement. Bind from 1, step, read columns from 0.
+class Statement {
+ public:
+  Statement(Statement&&) noexcept = default;
+  Statement& operator=(Statement&&) noexcept = default;
+
+  Statement& bind(int index, std::int64_t value);
+  Statement& bind(int index, std::string_view text);
+  Statement& bind_bytes(int index, std::string_view bytes);
+  // True: there is a row to read. False: that was all.
+  Result<bool> step();
+  // One that gives no rows.
+  Result<void> run();
+  std::int64_t integer(int column) const;
+  std::string text(int column) const;  // or bytes
+
+ private:
+  friend class Database;
+  struct Finalise {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  Statement(const Database& database, sqlite3_stmt* statement)
+      : database_(&database), statement_(statement) {}
+
+  const Database* database_;
+  std::unique_ptr<sqlite3_stmt, Finalise> statement_;
+  int bound_ = SQLITE_OK;
+};
+
+class Database {
+ public:
+  // Made if absent, readable for its owner alone.
+  static Result<std::unique_ptr<Database>> open(const std::filesystem::path& path);
+
+  Result<void> execute(const char* sql) const;
+  Result<Statement> prepare(const char* sql) const;
+  std::int64_t last_row() const { return sqlite3_last_insert_rowid(handle_.get()); }
+  Error error(int code) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const { sqlite3_close(handle); }
+  };
+  Database(std::filesystem::path path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+
+  std::filesystem::path path_;
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+// Everything done while it lives is kept at commit(), or not at all.
+class Transaction {
+ public:
+  // Waits for whoever is changing the database.
+  static Result<Transaction> begin(const Database& database);
+  Transaction(Transaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+  Result<void> commit();
+
+ private:
+  explicit Transaction(const Database& database) : database_(&database) {}
+  const Database* database_;
+};
+
+}  // namespace fedge::server

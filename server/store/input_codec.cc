@@ -1,0 +1,143 @@
+#include "server/store/input_codec.h"
+
+#include <span>
+#include <utility>
+
+#include "core/check.h"
+#include "dht/node_record.h"
+#include "protocol/codec.h"
+#include "store/journal.pb.h"
+
+namespace fedge::server {
+namespace {
+
+using Record = journal::v1::Record;
+
+void put(journal::v1::Task& out, TaskId task) {
+  out.set_round(task.round.value());
+  out.set_track(task.track.value());
+}
+TaskId task_of(const journal::v1::Task& task) { return {RoundNumber(task.round()), TrackId(task.track())}; }
+
+void put(Record& out, const Expired&) { out.mutable_expired(); }
+void put(Record& out, const RunEngine::ClientArrived& arrived) {
+  auto* made = out.mutable_arrived();
+  made->set_client(arrived.client.value());
+  made->set_samples(arrived.samples.value());
+  made->set_capability(arrived.capability);
+}
+void put(Record& out, const RunEngine::ClientLeft& left) { out.set_left(left.client.value()); }
+void put(Record& out, const RunEngine::Described& described) {
+  auto* made = out.mutable_described();
+  made->set_client(described.client.value());
+  const auto bytes = dht::encode_node_record(described.record);
+  FEDGE_CHECK(bytes, "a record that came from the directory can go there again");
+  made->set_record(bytes->data(), bytes->size());
+}
+void put(Record& out, const RunEngine::Offered& offered) {
+  out.mutable_offered()->set_client(offered.client.value());
+  out.mutable_offered()->set_message(protocol::encode(offered.offer));
+}
+void put(Record& out, const RunEngine::Stored& stored) {
+  out.mutable_stored()->set_client(stored.client.value());
+  put(*out.mutable_stored()->mutable_task(), stored.task);
+}
+void put(Record& out, const RunEngine::Damaged& damaged) {
+  auto* made = out.mutable_damaged();
+  made->set_client(damaged.client.value());
+  put(*made->mutable_task(), damaged.task);
+  made->set_code(static_cast<std::uint32_t>(damaged.error.code));
+  made->set_reason(damaged.error.message);
+}
+void put(Record& out, const RunEngine::Failed& failed) {
+  out.mutable_failed()->set_client(failed.client.value());
+  out.mutable_failed()->set_message(protocol::encode(failed.failure));
+}
+void put(Record& out, const RunEngine::Committed& committed) {
+  put(*out.mutable_committed(), {committed.round, committed.track});
+}
+void put(Record& out, const RunEngine::PolicyChanged& changed) {
+  out.set_policy_changed(aggregation::to_toml(changed.policy));
+}
+void put(Record& out, const RunEngine::Stop& stop) { out.set_stop(stop.reason); }
+void put(Record& out, const RunEngine::Restarted&) { out.mutable_restarted(); }
+
+template <class M>
+Result<M> message(protocol::MessageType type, const std::string& bytes) {
+  FEDGE_TRY(decoded, protocol::decode(type, std::as_bytes(std::span(bytes))));
+  return std::get<M>(decoded);
+}
+
+Result<RunEngine::Input> input_of(const Record& record) {
+  using Input = RunEngine::Input;
+  switch (record.input_case()) {
+    case Record::kExpired:
+      return Input(Expired{});
+    case Record::kArrived:
+      return Input(RunEngine::ClientArrived{ClientId(record.arrived().client()),
+                                            SampleCount(record.arrived().samples()),
+                                            record.arrived().capability()});
+    case Record::kLeft:
+      return Input(RunEngine::ClientLeft{ClientId(record.left())});
+    case Record::kDescribed: {
+      FEDGE_TRY(node, dht::decode_node_record(std::as_bytes(std::span(record.described().record()))));
+      return Input(RunEngine::Described{ClientId(record.described().client()), std::move(node)});
+    }
+    case Record::kOffered: {
+      FEDGE_TRY(offer, message<protocol::UpdateOffer>(protocol::MessageType::kUpdateOffer,
+                                                      record.offered().message()));
+      return Input(RunEngine::Offered{ClientId(record.offered().client()), std::move(offer)});
+    }
+    case Record::kStored:
+      return Input(RunEngine::Stored{ClientId(record.stored().client()), task_of(record.stored().task())});
+    case Record::kDamaged:
+      return Input(RunEngine::Damaged{
+          ClientId(record.damaged().client()), task_of(record.damaged().task()),
+          Error{static_cast<ErrorCode>(record.damaged().code()), record.damaged().reason()}});
+    case Record::kFailed: {
+      FEDGE_TRY(failure,
+                message<protocol::TaskFailed>(protocol::MessageType::kTaskFailed, record.failed().message()));
+      return Input(RunEngine::Failed{ClientId(record.failed().client()), std::move(failure)});
+    }
+    case Record::kCommitted:
+      return Input(
+          RunEngine::Committed{task_of(record.committed()).round, task_of(record.committed()).track});
+    case Record::kPolicyChanged: {
+      FEDGE_TRY(document, config::parse_toml(record.policy_changed(), "policy"));
+      FEDGE_TRY(policy, aggregation::read_policy(document));
+      return Input(RunEngine::PolicyChanged{std::move(policy)});
+    }
+    case Record::kStop:
+      return Input(RunEngine::Stop{record.stop()});
+    case Record::kRestarted:
+      return Input(RunEngine::Restarted{});
+    case Record::kLost:
+    case Record::INPUT_NOT_SET:
+      break;
+  }
+  return Error{ErrorCode::kCorrupt, "it is of a kind that this version does not know"};
+}
+
+}  // namespace
+
+std::string encode_record(const JournalRecord& record) {
+  Record out;
+  if (const auto* lost = std::get_if<LostUpdate>(&record)) {
+    out.set_lost(lost->sequence);
+  } else {
+    std::visit([&](const auto& input) { put(out, input); }, std::get<RunEngine::Input>(record));
+  }
+  return out.SerializeAsString();
+}
+
+Result<JournalRecord> decode_record(std::string_view bytes) {
+  Record record;
+  if (!record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Error{ErrorCode::kCorrupt, "it is no journal record"};
+  if (record.input_case() == Record::kLost) return JournalRecord(LostUpdate{record.lost()});
+  auto input = input_of(record);
+  if (!input) return Error{ErrorCode::kCorrupt, input.error().message};
+  return JournalRecord(std::move(*input));
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,86 @@
+#include "server/store/saved_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/journal.pb.h"
+
+namespace fedge::server {
+namespace {
+
+using Stored = journal::v1::Checkpoint;
+
+void put(Stored::Object& out, const protocol::Manifest& manifest) {
+  out.set_layout(manifest.layout.data(), manifest.layout.size());
+  out.set_size(manifest.payload_size);
+  out.set_chunk_size(manifest.chunk_size);
+  std::string hashes;
+  for (const Digest& chunk : manifest.chunks)
+    hashes.append(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+  out.set_chunks(std::move(hashes));
+}
+
+bool take(std::string_view bytes, Digest& out) {
+  if (bytes.size() != out.size()) return false;
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(bytes.data()), out.size(), out.begin());
+  return true;
+}
+
+Result<protocol::Manifest> manifest_of(const Stored::Object& object) {
+  const Error wrong{ErrorCode::kCorrupt, "an object of the checkpoint does not fit together"};
+  protocol::Manifest manifest{.layout = {},
+                              .coverage = Coverage::all(object.size() / sizeof(float)),
+                              .payload_size = object.size(),
+                              .chunk_size = object.chunk_size()};
+  const std::string_view hashes = object.chunks();
+  if (!take(object.layout(), manifest.layout) || hashes.size() % sizeof(Digest) != 0) return wrong;
+  manifest.chunks.resize(hashes.size() / sizeof(Digest));
+  for (std::size_t i = 0; i < manifest.chunks.size(); ++i)
+    take(hashes.substr(i * sizeof(Digest), sizeof(Digest)), manifest.chunks[i]);
+  if (!protocol::validate(manifest)) return wrong;
+  return manifest;
+}
+
+}  // namespace
+
+std::string encode_state(const SavedState& state) {
+  Stored out;
+  for (const SavedTrack& track : state.tracks) {
+    auto* made = out.add_tracks();
+    made->set_id(track.id.value());
+    made->set_turn(track.turn);
+    made->set_hash(track.hash.data(), track.hash.size());
+    put(*made->mutable_model(), track.model);
+    if (track.control) put(*made->mutable_control(), *track.control);
+    if (track.memory) put(*made->mutable_memory(), *track.memory);
+  }
+  out.mutable_participation()->Add(state.participation.begin(), state.participation.end());
+  return out.SerializeAsString();
+}
+
+Result<SavedState> decode_state(std::string_view bytes) {
+  Stored in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Error{ErrorCode::kCorrupt, "it is no checkpoint"};
+  SavedState state;
+  for (const auto& track : in.tracks()) {
+    SavedTrack made{.id = TrackId(track.id()), .turn = static_cast<std::size_t>(track.turn())};
+    if (!take(track.hash(), made.hash))
+      return Error{ErrorCode::kCorrupt, "a model's hash in the checkpoint is no hash"};
+    FEDGE_TRY(model, manifest_of(track.model()));
+    made.model = std::move(model);
+    if (track.has_control()) {
+      FEDGE_TRY(control, manifest_of(track.control()));
+      made.control = std::move(control);
+    }
+    if (track.has_memory()) {
+      FEDGE_TRY(memory, manifest_of(track.memory()));
+      made.memory = std::move(memory);
+    }
+    state.tracks.push_back(std::move(made));
+  }
+  state.participation.assign(in.participation().begin(), in.participation().end());
+  return state;
+}
+
+}  // namespace fedge::server

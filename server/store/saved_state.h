@@ -1,0 +1,37 @@
+// SavedState: what a checkpoint holds of a run's models (journal.proto): which objects of the chunk store
+// they are. What an engine knows is not in it: that follows from the journal. Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/crypto/sha256.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "protocol/chunks/manifest.h"
+
+namespace fedge::server {
+
+struct SavedTrack {
+  TrackId id;
+  std::size_t turn = 0;  // in the last round
+  Digest hash{};         // of the model's values
+  protocol::Manifest model;
+  std::optional<protocol::Manifest> control;
+  std::optional<protocol::Manifest> memory;
+};
+
+struct SavedState {
+  std::vector<SavedTrack> tracks;            // ascending
+  std::vector<std::uint32_t> participation;  // by client
+};
+
+std::string encode_state(const SavedState& state);
+// kCorrupt for what is no such state.
+Result<SavedState> decode_state(std::string_view bytes);
+
+}  // namespace fedge::server

@@ -1,0 +1,389 @@
+#include "server/store/sqlite_store.h"
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "core/crypto/sha256.h"
+#include "server/store/detail/database.h"
+
+namespace fedge::server {
+namespace {
+
+// Each brings a database from the version that is its place to the next one. Never changed once released.
+constexpr std::array kMigrations = {
+    R"(CREATE TABLE runs (
+         number INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL, name TEXT NOT NULL,
+         document TEXT NOT NULL, status INTEGER NOT NULL, reason TEXT NOT NULL, submitted INTEGER NOT NULL,
+         started INTEGER NOT NULL, ended INTEGER NOT NULL, checksum BLOB NOT NULL);
+       CREATE TABLE journal (
+         run INTEGER NOT NULL, sequence INTEGER NOT NULL, time INTEGER NOT NULL, input BLOB NOT NULL,
+         chain BLOB NOT NULL, PRIMARY KEY (run, sequence)) WITHOUT ROWID;
+       CREATE TABLE checkpoints (
+         run INTEGER PRIMARY KEY, rounds INTEGER NOT NULL, state BLOB NOT NULL, checksum BLOB NOT NULL);
+       CREATE TABLE rounds (
+         run INTEGER NOT NULL, round INTEGER NOT NULL, metrics TEXT NOT NULL, checksum BLOB NOT NULL,
+         PRIMARY KEY (run, round)) WITHOUT ROWID;)",
+};
+constexpr int kVersion = static_cast<int>(kMigrations.size());
+// "FDGE": tells our database from another program's.
+constexpr const char* kSetApplication = "PRAGMA application_id = 1178879813";
+constexpr std::int64_t kApplication = 1178879813;
+
+constexpr std::size_t kChecksumSize = 16;
+
+// Over fields that each begin with their length: no two rows have the same bytes.
+class Checksum {
+ public:
+  Checksum& add(std::string_view field) {
+    add(static_cast<std::int64_t>(field.size()));
+    hash_.add(std::as_bytes(std::span(field)));
+    return *this;
+  }
+  Checksum& add(std::int64_t number) {
+    std::array<std::byte, 8> bytes;
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<std::byte>(static_cast<std::uint64_t>(number) >> (8 * i));
+    hash_.add(bytes);
+    return *this;
+  }
+  std::string finish() {
+    const Digest digest = hash_.finish();
+    return {reinterpret_cast<const char*>(digest.data()), kChecksumSize};
+  }
+
+ private:
+  Sha256 hash_;
+};
+
+std::string checksum_of(const RunRecord& run) {
+  return Checksum()
+      .add(run.number.value())
+      .add(static_cast<std::int64_t>(run.id.value()))
+      .add(run.name)
+      .add(run.document)
+      .add(static_cast<std::int64_t>(run.status))
+      .add(run.reason)
+      .add(run.submitted)
+      .add(run.started)
+      .add(run.ended)
+      .finish();
+}
+
+std::string checksum_of(RunNumber run, std::int64_t rounds, std::string_view bytes) {
+  return Checksum().add(run.value()).add(rounds).add(bytes).finish();
+}
+
+std::string chain(const std::string& before, RunNumber run, const JournalEntry& entry) {
+  return Checksum()
+      .add(before)
+      .add(run.value())
+      .add(static_cast<std::int64_t>(entry.sequence))
+      .add(entry.time.time_since_epoch().count())
+      .add(entry.input)
+      .finish();
+}
+
+std::string of_run(RunNumber run) { return " of run " + std::to_string(run.value()); }
+
+class SqliteStore final : public RunStore {
+ public:
+  SqliteStore(std::filesystem::path path, std::unique_ptr<Database> database)
+      : path_(std::move(path)), database_(std::move(database)) {}
+
+  Result<void> prepare();
+
+  Result<RunNumber> submit(const RunRecord& run) override;
+  Result<std::vector<RunRecord>> runs() override;
+  Result<RunRecord> run(RunNumber number) override;
+  Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
+                          UnixSeconds now) override;
+  Result<void> append(std::span<const Batch> batches) override;
+  Result<void> read_journal(RunNumber run,
+                            const std::function<Result<void>(const JournalEntry&)>& visit) override;
+  Result<std::optional<Checkpoint>> checkpoint(RunNumber run) override;
+  Result<std::vector<std::string>> metrics(RunNumber run) override;
+  Result<std::uint64_t> foreign_changes() override;
+
+ private:
+  struct Head {
+    std::uint64_t sequence = 0;
+    std::string chain;
+  };
+  Error damaged(const std::string& what) const {
+    return {ErrorCode::kCorrupt, path_.string() + ": " + what +
+                                     " is not as it was written; the disk or another program has changed it. "
+                                     "Restore the data directory from a backup"};
+  }
+  Result<std::int64_t> number(const char* sql) const;
+  Result<void> migrate(std::int64_t from) const;
+  Result<RunRecord> read(const Statement& row) const;
+  Result<void> write(const RunRecord& run) const;
+  Result<Head> head(RunNumber run) const;
+  // What the run's journal ends with then.
+  Result<Head> add(RunNumber run, Head head, std::span<const JournalEntry> entries) const;
+  Result<void> keep(RunNumber run, const Checkpoint& checkpoint) const;
+
+  std::filesystem::path path_;
+  std::unique_ptr<Database> database_;
+  std::map<RunNumber, Head> heads_;  // of the journals that have been added to
+};
+
+Result<std::int64_t> SqliteStore::number(const char* sql) const {
+  FEDGE_TRY(statement, database_->prepare(sql));
+  FEDGE_TRY(found, statement.step());
+  return found ? statement.integer(0) : 0;
+}
+
+Result<void> SqliteStore::prepare() {
+  // A stranger's file is left as it is.
+  FEDGE_TRY(version, number("PRAGMA user_version"));
+  FEDGE_TRY(application, number("PRAGMA application_id"));
+  FEDGE_TRY(tables, number("SELECT count(*) FROM sqlite_schema"));
+  if (tables > 0 && application != kApplication)
+    return Error{ErrorCode::kCorrupt, path_.string() + " is not a database of this program"};
+  if (version > kVersion)
+    return Error{ErrorCode::kUnsupported, path_.string() + " was made by a newer version (" +
+                                              std::to_string(version) + "; this one knows up to " +
+                                              std::to_string(kVersion) + "); update this program"};
+  FEDGE_TRY_VOID(database_->execute("PRAGMA journal_mode = WAL"));
+  FEDGE_TRY_VOID(database_->execute("PRAGMA synchronous = FULL"));
+  FEDGE_TRY(check, database_->prepare("PRAGMA quick_check(1)"));
+  FEDGE_TRY(answered, check.step());
+  if (answered && check.text(0) != "ok") return damaged("the database (" + check.text(0) + ")");
+  return migrate(version);
+}
+
+// One transaction for all steps: whoever opens the database at the same time waits, and finds them done.
+Result<void> SqliteStore::migrate(std::int64_t from) const {
+  if (from == kVersion) return {};
+  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  FEDGE_TRY(version, number("PRAGMA user_version"));
+  for (auto step = static_cast<std::size_t>(version); step < kMigrations.size(); ++step)
+    FEDGE_TRY_VOID(database_->execute(kMigrations[step]));
+  FEDGE_TRY_VOID(database_->execute(kSetApplication));
+  FEDGE_TRY_VOID(database_->execute(("PRAGMA user_version = " + std::to_string(kVersion)).c_str()));
+  return transaction.commit();
+}
+
+Result<RunRecord> SqliteStore::read(const Statement& row) const {
+  RunRecord run{.number = RunNumber(row.integer(0)),
+                .id = RunId(static_cast<std::uint64_t>(row.integer(1))),
+                .name = row.text(2),
+                .document = row.text(3),
+                .status = static_cast<RunStatus>(row.integer(4)),
+                .reason = row.text(5),
+                .submitted = row.integer(6),
+                .started = row.integer(7),
+                .ended = row.integer(8)};
+  const std::int64_t status = row.integer(4);
+  if (row.text(9) != checksum_of(run) || status < 0 ||
+      status > static_cast<std::int64_t>(RunStatus::kStopped))
+    return damaged("the row" + of_run(run.number));
+  return run;
+}
+
+Result<void> SqliteStore::write(const RunRecord& run) const {
+  FEDGE_TRY(update, database_->prepare("UPDATE runs SET status = ?2, reason = ?3, started = ?4, ended = ?5, "
+                                       "checksum = ?6 WHERE number = ?1"));
+  return update.bind(1, run.number.value())
+      .bind(2, static_cast<std::int64_t>(run.status))
+      .bind(3, run.reason)
+      .bind(4, run.started)
+      .bind(5, run.ended)
+      .bind_bytes(6, checksum_of(run))
+      .run();
+}
+
+Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
+  RunRecord run = given;
+  run.status = RunStatus::kPending;
+  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  FEDGE_TRY(insert, database_->prepare("INSERT INTO runs (id, name, document, status, reason, submitted, "
+                                       "started, ended, checksum) VALUES (?, ?, ?, ?, '', ?, 0, 0, x'')"));
+  FEDGE_TRY_VOID(insert.bind(1, static_cast<std::int64_t>(run.id.value()))
+                     .bind(2, run.name)
+                     .bind(3, run.document)
+                     .bind(4, static_cast<std::int64_t>(run.status))
+                     .bind(5, run.submitted)
+                     .run());
+  run.number = RunNumber(database_->last_row());
+  run.reason.clear();
+  run.started = run.ended = 0;
+  FEDGE_TRY_VOID(write(run));
+  FEDGE_TRY_VOID(transaction.commit());
+  return run.number;
+}
+
+constexpr const char* kSelectRuns =
+    "SELECT number, id, name, document, status, reason, submitted, started, ended, checksum FROM runs ";
+
+Result<std::vector<RunRecord>> SqliteStore::runs() {
+  FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + "ORDER BY number").c_str()));
+  std::vector<RunRecord> all;
+  for (;;) {
+    FEDGE_TRY(more, select.step());
+    if (!more) return all;
+    FEDGE_TRY(run, read(select));
+    all.push_back(std::move(run));
+  }
+}
+
+Result<RunRecord> SqliteStore::run(RunNumber number) {
+  FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + "WHERE number = ?").c_str()));
+  select.bind(1, number.value());
+  FEDGE_TRY(found, select.step());
+  if (!found)
+    return Error{ErrorCode::kNotFound,
+                 "there is no run " + std::to_string(number.value()) + " in " + path_.string()};
+  return read(select);
+}
+
+Result<void> SqliteStore::set_status(RunNumber number, RunStatus status, const std::string& reason,
+                                     UnixSeconds now) {
+  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  FEDGE_TRY(record, run(number));
+  record.status = status;
+  record.reason = reason;
+  if (status == RunStatus::kRunning && record.started == 0) record.started = now;
+  if (has_ended(status)) record.ended = now;
+  FEDGE_TRY_VOID(write(record));
+  return transaction.commit();
+}
+
+Result<SqliteStore::Head> SqliteStore::head(RunNumber run) const {
+  if (const auto known = heads_.find(run); known != heads_.end()) return known->second;
+  FEDGE_TRY(select, database_->prepare(
+                        "SELECT sequence, chain FROM journal WHERE run = ? ORDER BY sequence DESC LIMIT 1"));
+  select.bind(1, run.value());
+  FEDGE_TRY(found, select.step());
+  if (!found) return Head{};
+  return Head{static_cast<std::uint64_t>(select.integer(0)), select.text(1)};
+}
+
+Result<SqliteStore::Head> SqliteStore::add(RunNumber run, Head head,
+                                           std::span<const JournalEntry> entries) const {
+  FEDGE_TRY(insert, database_->prepare("INSERT INTO journal VALUES (?, ?, ?, ?, ?)"));
+  for (const JournalEntry& entry : entries) {
+    if (entry.sequence != head.sequence + 1)
+      return Error{ErrorCode::kInvalid, "entry " + std::to_string(entry.sequence) + of_run(run) +
+                                            " does not follow entry " + std::to_string(head.sequence)};
+    head = {entry.sequence, chain(head.chain, run, entry)};
+    FEDGE_TRY_VOID(insert.bind(1, run.value())
+                       .bind(2, static_cast<std::int64_t>(entry.sequence))
+                       .bind(3, std::int64_t{entry.time.time_since_epoch().count()})
+                       .bind_bytes(4, entry.input)
+                       .bind_bytes(5, head.chain)
+                       .run());
+  }
+  return head;
+}
+
+Result<void> SqliteStore::keep(RunNumber run, const Checkpoint& checkpoint) const {
+  const auto rounds = static_cast<std::int64_t>(checkpoint.rounds);
+  FEDGE_TRY(replace, database_->prepare("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)"));
+  FEDGE_TRY_VOID(replace.bind(1, run.value())
+                     .bind(2, rounds)
+                     .bind_bytes(3, checkpoint.state)
+                     .bind_bytes(4, checksum_of(run, rounds, checkpoint.state))
+                     .run());
+  FEDGE_TRY(insert, database_->prepare("INSERT INTO rounds VALUES (?, ?, ?, ?)"));
+  return insert.bind(1, run.value())
+      .bind(2, rounds)
+      .bind(3, checkpoint.metrics)
+      .bind_bytes(4, checksum_of(run, rounds, checkpoint.metrics))
+      .run();
+}
+
+Result<void> SqliteStore::append(std::span<const Batch> batches) {
+  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  std::map<RunNumber, Head> heads;
+  for (const Batch& batch : batches) {
+    if (!heads.contains(batch.run)) {
+      FEDGE_TRY(known, head(batch.run));
+      heads[batch.run] = std::move(known);
+    }
+    FEDGE_TRY(now, add(batch.run, heads[batch.run], batch.entries));
+    heads[batch.run] = std::move(now);
+    if (batch.checkpoint) FEDGE_TRY_VOID(keep(batch.run, *batch.checkpoint));
+  }
+  FEDGE_TRY_VOID(transaction.commit());
+  for (auto& [run, now] : heads) heads_[run] = std::move(now);
+  return {};
+}
+
+Result<void> SqliteStore::read_journal(RunNumber run,
+                                       const std::function<Result<void>(const JournalEntry&)>& visit) {
+  FEDGE_TRY(select, database_->prepare(
+                        "SELECT sequence, time, input, chain FROM journal WHERE run = ? ORDER BY sequence"));
+  select.bind(1, run.value());
+  Head before;
+  for (;;) {
+    FEDGE_TRY(more, select.step());
+    if (!more) return {};
+    const JournalEntry entry{.sequence = static_cast<std::uint64_t>(select.integer(0)),
+                             .time = Time(Duration(select.integer(1))),
+                             .input = select.text(2)};
+    Head now{entry.sequence, chain(before.chain, run, entry)};
+    if (entry.sequence != before.sequence + 1 || now.chain != select.text(3))
+      return damaged("entry " + std::to_string(before.sequence + 1) + " of the journal" + of_run(run));
+    before = std::move(now);
+    FEDGE_TRY_VOID(visit(entry));
+  }
+}
+
+Result<std::optional<Checkpoint>> SqliteStore::checkpoint(RunNumber run) {
+  FEDGE_TRY(select, database_->prepare("SELECT rounds, state, checksum FROM checkpoints WHERE run = ?"));
+  select.bind(1, run.value());
+  FEDGE_TRY(found, select.step());
+  if (!found) return std::optional<Checkpoint>();
+  Checkpoint result{.rounds = static_cast<std::uint64_t>(select.integer(0)), .state = select.text(1)};
+  if (select.text(2) != checksum_of(run, select.integer(0), result.state))
+    return damaged("the checkpoint" + of_run(run));
+  FEDGE_TRY(lines, metrics(run));
+  if (lines.size() != result.rounds) return damaged("the list of rounds" + of_run(run));
+  result.metrics = lines.back();
+  return std::optional(std::move(result));
+}
+
+Result<std::vector<std::string>> SqliteStore::metrics(RunNumber run) {
+  FEDGE_TRY(select,
+            database_->prepare("SELECT round, metrics, checksum FROM rounds WHERE run = ? ORDER BY round"));
+  select.bind(1, run.value());
+  std::vector<std::string> lines;
+  for (;;) {
+    FEDGE_TRY(more, select.step());
+    if (!more) return lines;
+    const auto round = static_cast<std::int64_t>(lines.size()) + 1;
+    std::string line = select.text(1);
+    if (select.integer(0) != round || select.text(2) != checksum_of(run, round, line))
+      return damaged("round " + std::to_string(round) + of_run(run));
+    lines.push_back(std::move(line));
+  }
+}
+
+Result<std::uint64_t> SqliteStore::foreign_changes() {
+  FEDGE_TRY(version, number("PRAGMA data_version"));
+  return static_cast<std::uint64_t>(version);
+}
+
+}  // namespace
+
+const char* name_of(RunStatus status) {
+  constexpr std::array kNames = {"pending", "running", "paused", "finished", "failed", "stopped"};
+  return kNames[static_cast<std::size_t>(status)];
+}
+
+std::filesystem::path run_store_path(const std::filesystem::path& data_directory) {
+  return data_directory / "runs.db";
+}
+
+Result<std::unique_ptr<RunStore>> open_sqlite_store(const std::filesystem::path& path) {
+  FEDGE_TRY(database, Database::open(path));
+  auto store = std::make_unique<SqliteStore>(path, std::move(database));
+  FEDGE_TRY_VOID(store->prepare());
+  return std::unique_ptr<RunStore>(std::move(store));
+}
+
+}  // namespace fedge::server

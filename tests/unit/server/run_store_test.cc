@@ -1,0 +1,302 @@
+// What a coordinator remembers. The claims on a RunStore are made of every implementation.
+#include "server/store/run_store.h"
+
+#include <doctest/doctest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+
+#include "server/store/sqlite_store.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using namespace fedge::server;
+
+namespace {
+
+using Reopen = std::function<std::unique_ptr<RunStore>()>;
+
+std::unique_ptr<RunStore> open(const std::filesystem::path& path) {
+  auto store = open_sqlite_store(path);
+  REQUIRE_MESSAGE(store, store.error().message);
+  return std::move(*store);
+}
+
+// The suite for each implementation: `claims` gets a way to open the store anew.
+void with_each_store(const std::function<void(const Reopen&)>& claims) {
+  const test::TemporaryDirectory directory;
+  SUBCASE("sqlite") {
+    claims([&] { return open(directory.path() / "runs.db"); });
+  }
+}
+
+RunRecord some_run(const std::string& name) {
+  return {.number = RunNumber(),
+          .id = RunId(0x8000'0000'0000'0001 + name.size()),
+          .name = name,
+          .document = "[run]\nname = \"" + name + "\"\n",
+          .submitted = 1000};
+}
+
+JournalEntry entry(std::uint64_t sequence, const std::string& input) {
+  return {sequence, Time(Duration(10 * sequence)), input};
+}
+
+std::vector<JournalEntry> journal(RunStore& store, RunNumber run) {
+  std::vector<JournalEntry> entries;
+  const auto read = store.read_journal(run, [&](const JournalEntry& each) -> Result<void> {
+    entries.push_back(each);
+    return {};
+  });
+  REQUIRE_MESSAGE(read, read.error().message);
+  return entries;
+}
+
+// A store with two entries and a checkpoint of a run; closed, and all of it in its one file.
+void write_store(const std::filesystem::path& path) {
+  const auto store = open(path);
+  const auto run = store->submit(some_run("first"));
+  REQUIRE(run);
+  const Batch batch{.run = *run,
+                    .entries = {entry(1, std::string(200, 'a')), entry(2, std::string(3000, 'b'))},
+                    .checkpoint = Checkpoint{1, std::string(500, 'c'), R"({"round":1})"}};
+  REQUIRE(store->append({&batch, 1}));
+}
+
+// Everything that a store says of run 1, or the first error.
+Result<std::string> content(const std::filesystem::path& path) {
+  FEDGE_TRY(store, open_sqlite_store(path));
+  FEDGE_TRY(runs, store->runs());
+  std::string all;
+  for (const RunRecord& run : runs)
+    all += run.name + run.document + name_of(run.status) + std::to_string(run.id.value());
+  FEDGE_TRY_VOID(store->read_journal(RunNumber(1), [&](const JournalEntry& each) -> Result<void> {
+    all += std::to_string(each.sequence) + std::to_string(each.time.time_since_epoch().count()) + each.input;
+    return {};
+  }));
+  FEDGE_TRY(checkpoint, store->checkpoint(RunNumber(1)));
+  if (checkpoint) all += std::to_string(checkpoint->rounds) + checkpoint->state + checkpoint->metrics;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("run store: runs are numbered as they are submitted, and are there when it is opened again") {
+  with_each_store([](const Reopen& reopen) {
+    auto store = reopen();
+    CHECK(store->submit(some_run("one"))->value() == 1);
+    CHECK(store->submit(some_run("three"))->value() == 2);
+    REQUIRE(store->set_status(RunNumber(1), RunStatus::kRunning, "", 2000));
+    REQUIRE(store->set_status(RunNumber(1), RunStatus::kPaused, "for lunch", 2500));
+    REQUIRE(store->set_status(RunNumber(1), RunStatus::kRunning, "", 3000));
+    REQUIRE(store->set_status(RunNumber(2), RunStatus::kStopped, "not wanted", 4000));
+    store = reopen();
+    const auto runs = store->runs();
+    REQUIRE(runs);
+    REQUIRE(runs->size() == 2);
+    const RunRecord& first = (*runs)[0];
+    CHECK(first.name == "one");
+    CHECK(first.id == some_run("one").id);
+    CHECK(first.document == some_run("one").document);
+    CHECK(first.status == RunStatus::kRunning);
+    CHECK(first.submitted == 1000);
+    CHECK(first.started == 2000);
+    CHECK(first.ended == 0);
+    CHECK((*runs)[1].status == RunStatus::kStopped);
+    CHECK((*runs)[1].reason == "not wanted");
+    CHECK((*runs)[1].ended == 4000);
+    CHECK(store->run(RunNumber(3)).error().code == ErrorCode::kNotFound);
+    CHECK(store->submit(some_run("x"))->value() == 3);
+  });
+}
+
+TEST_CASE("run store: each run has a journal of its own, in order, with every byte and time") {
+  with_each_store([](const Reopen& reopen) {
+    auto store = reopen();
+    const RunNumber one = *store->submit(some_run("one"));
+    const RunNumber two = *store->submit(some_run("two"));
+    const std::string bytes("\0\xff'; DROP TABLE runs; --\n", 25);
+    const std::vector<Batch> batches = {
+        {.run = one, .entries = {entry(1, bytes), entry(2, "")}, .checkpoint = {}},
+        {.run = two, .entries = {entry(1, "other")}, .checkpoint = {}},
+        {.run = one, .entries = {entry(3, "third")}, .checkpoint = {}}};
+    REQUIRE(store->append(batches));
+    store = reopen();
+    const Batch more{.run = one, .entries = {entry(4, "fourth")}, .checkpoint = {}};
+    REQUIRE(store->append({&more, 1}));
+    const auto entries = journal(*store, one);
+    REQUIRE(entries.size() == 4);
+    CHECK(entries[0].input == bytes);
+    CHECK(entries[1].input.empty());
+    CHECK(entries[3].input == "fourth");
+    for (std::uint64_t i = 0; i < 4; ++i) CHECK(entries[i].time == Time(Duration(10 * (i + 1))));
+    CHECK(journal(*store, two).size() == 1);
+    CHECK(journal(*store, RunNumber(9)).empty());
+  });
+}
+
+TEST_CASE("run store: an entry that leaves a gap is refused, and its batch with it") {
+  with_each_store([](const Reopen& reopen) {
+    const auto store = reopen();
+    const RunNumber run = *store->submit(some_run("one"));
+    const Batch gap{.run = run, .entries = {entry(1, "a"), entry(3, "c")}, .checkpoint = {}};
+    CHECK(store->append({&gap, 1}).error().code == ErrorCode::kInvalid);
+    CHECK(journal(*store, run).empty());
+    const Batch twice{.run = run, .entries = {entry(1, "a"), entry(1, "a")}, .checkpoint = {}};
+    CHECK_FALSE(store->append({&twice, 1}));
+    const Batch right{.run = run, .entries = {entry(1, "a")}, .checkpoint = {}};
+    REQUIRE(store->append({&right, 1}));
+    CHECK(journal(*store, run).size() == 1);
+  });
+}
+
+TEST_CASE("run store: a checkpoint takes the place of the last one, and the rounds' figures add up") {
+  with_each_store([](const Reopen& reopen) {
+    auto store = reopen();
+    const RunNumber run = *store->submit(some_run("one"));
+    CHECK_FALSE(store->checkpoint(run)->has_value());
+    CHECK(store->metrics(run)->empty());
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+      const std::string number = std::to_string(round);
+      const Batch batch{.run = run,
+                        .entries = {entry(round, "input")},
+                        .checkpoint = Checkpoint{round, "state" + number, "round" + number}};
+      REQUIRE(store->append({&batch, 1}));
+    }
+    store = reopen();
+    const auto last = store->checkpoint(run);
+    REQUIRE(last);
+    REQUIRE(last->has_value());
+    CHECK((*last)->rounds == 3);
+    CHECK((*last)->state == "state3");
+    CHECK((*last)->metrics == "round3");
+    CHECK(*store->metrics(run) == std::vector<std::string>{"round1", "round2", "round3"});
+  });
+}
+
+TEST_CASE("run store: what another process changes is noticed, what this one changes is not") {
+  with_each_store([](const Reopen& reopen) {
+    const auto mine = reopen();
+    const auto other = reopen();
+    const RunNumber run = *mine->submit(some_run("one"));
+    const auto before = mine->foreign_changes();
+    REQUIRE(mine->set_status(run, RunStatus::kRunning, "", 1));
+    CHECK(*mine->foreign_changes() == *before);
+    REQUIRE(other->set_status(run, RunStatus::kStopped, "by hand", 2));
+    CHECK(*mine->foreign_changes() != *before);
+    CHECK(mine->run(run)->reason == "by hand");
+  });
+}
+
+TEST_CASE("N2 row 9, sqlite store: a bit that the disk has changed is found and named, never believed") {
+  const test::TemporaryDirectory directory;
+  const auto original = directory.path() / "original.db";
+  write_store(original);
+  const auto truth = content(original);
+  REQUIRE(truth);
+  const auto size = std::filesystem::file_size(original);
+  const auto damaged = directory.path() / "damaged.db";
+  std::mt19937_64 random(20261121);
+  int found = 0;
+  for (int i = 0; i < 1500; ++i) {
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(damaged.string() + suffix);
+    std::filesystem::copy_file(original, damaged);
+    const std::uint64_t bit = random() % (8 * size);
+    std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(bit / 8));
+    const char byte = static_cast<char>(file.get() ^ (1 << (bit % 8)));
+    file.seekp(static_cast<std::streamoff>(bit / 8));
+    file.put(byte);
+    file.close();
+    const auto read = content(damaged);
+    // A bit that nothing depends on changes nothing; every other one is an error that names the file.
+    if (read) {
+      REQUIRE_MESSAGE(*read == *truth, "bit " << bit);
+    } else {
+      ++found;
+      REQUIRE_MESSAGE(read.error().message.find("damaged.db") != std::string::npos, read.error().message);
+    }
+  }
+  CHECK(found > 100);
+}
+
+TEST_CASE("N1 row 8, sqlite store: a write-ahead log cut at any place leaves a prefix of what was appended") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() / "runs.db";
+  const auto cut = directory.path() / "cut.db";
+  const auto store = open(path);
+  const RunNumber run = *store->submit(some_run("one"));
+  constexpr std::uint64_t kEntries = 6;
+  for (std::uint64_t i = 1; i <= kEntries; ++i) {
+    const Batch batch{
+        .run = run, .entries = {entry(i, std::string(300, static_cast<char>('a' + i)))}, .checkpoint = {}};
+    REQUIRE(store->append({&batch, 1}));
+  }
+  const auto log = path.string() + "-wal";
+  const auto size = std::filesystem::file_size(log);
+  std::size_t most = 0;
+  for (std::uintmax_t length = 0; length <= size; length += 509) {
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(cut.string() + suffix);
+    std::filesystem::copy_file(path, cut);
+    std::filesystem::copy_file(log, cut.string() + "-wal");
+    std::filesystem::resize_file(cut.string() + "-wal", length);
+    const auto opened = open_sqlite_store(cut);
+    REQUIRE_MESSAGE(opened, opened.error().message);
+    const auto entries = journal(**opened, run);
+    CHECK(entries.size() >= most);
+    most = std::max(most, entries.size());
+    for (std::uint64_t i = 0; i < entries.size(); ++i)
+      CHECK(entries[i].input == std::string(300, static_cast<char>('b' + i)));
+  }
+  CHECK(most >= kEntries - 1);
+}
+
+TEST_CASE("row 63, sqlite store: a newer version's database and a stranger's are refused and left alone") {
+  const test::TemporaryDirectory directory;
+  const auto ours = directory.path() / "ours.db";
+  write_store(ours);
+  const auto change = [](const std::filesystem::path& path, const char* sql) {
+    sqlite3* handle = nullptr;
+    REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(handle);
+  };
+  change(ours, "PRAGMA user_version = 99");
+  const auto newer = open_sqlite_store(ours);
+  CHECK(newer.error().code == ErrorCode::kUnsupported);
+  CHECK(newer.error().message.find("99") != std::string::npos);
+  const auto theirs = directory.path() / "theirs.db";
+  change(theirs, "CREATE TABLE songs (title TEXT)");
+  CHECK(open_sqlite_store(theirs).error().code == ErrorCode::kCorrupt);
+  change(theirs, "INSERT INTO songs VALUES ('still here')");
+  const auto text = directory.path() / "text.db";
+  std::ofstream(text) << std::string(5000, 'x');
+  CHECK(open_sqlite_store(text).error().code == ErrorCode::kCorrupt);
+  CHECK(std::filesystem::file_size(text) == 5000);
+}
+
+TEST_CASE("row 63, sqlite store: the database of every version that was ever released can be read") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() / "runs.db";
+  std::filesystem::copy_file(std::filesystem::path(FEDGE_SOURCE_DIR) / "tests/unit/server/data/runs-v1.db",
+                             path);
+  std::filesystem::permissions(path,
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  const test::TemporaryDirectory fresh;
+  write_store(fresh.path() / "runs.db");
+  CHECK(*content(path) == *content(fresh.path() / "runs.db"));
+}
+
+TEST_CASE("A4 row 47, sqlite store: its files are the owner's alone") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() / "runs.db";
+  const auto store = open(path);
+  REQUIRE(store->submit(some_run("one")));
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    const auto mode = std::filesystem::status(path.string() + suffix).permissions();
+    CHECK((mode & std::filesystem::perms(0077)) == std::filesystem::perms::none);
+  }
+}
