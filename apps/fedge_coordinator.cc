@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "apps/common.h"
+#include "apps/coordinator_admin.h"
 #include "core/platform/thread_pool.h"
 #include "server/coordinator/coordinator.h"
 #include "server/report/console.h"
@@ -25,6 +26,7 @@ Examples:
 struct Options {
   std::string data_directory;
   std::string listen = "127.0.0.1:7433";
+  std::string admin_listen;
   std::string run_file;
   std::string out = "fedge-out";
   std::vector<std::string> assignments;
@@ -54,6 +56,7 @@ int run(const Options& options) {
   fedge::server::RoundTable table(stdout, config->rounds);
 
   boost::asio::io_context io;
+  fedge::apps::CoordinatorAdmin admin(options.data_directory);
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
   std::optional<fedge::Error> failure;
   const auto note = [&](const fedge::Result<void>& result) {
@@ -67,12 +70,18 @@ int run(const Options& options) {
        .software = fedge::apps::software(kProgram),
        .on_round =
            [&](const fedge::server::RoundMetrics& metrics) {
+             admin.add(metrics);
              note(output->add(metrics));
              table.add(metrics);
            },
-       .on_event = fedge::apps::log_event,
+       .on_event =
+           [&](const fedge::Event& event) {
+             fedge::apps::log_event(event);
+             admin.add(event);
+           },
        .on_finished =
            [&](fedge::Result<std::vector<fedge::server::FinalModel>> models) {
+             admin.stop();
              signals.cancel();
              signals.clear();  // from now on a signal ends the program
              table.finish();
@@ -87,6 +96,8 @@ int run(const Options& options) {
   auto opened = fedge::server::RunOutput::create(options.out, *config);
   if (!opened) return fedge::apps::report_failure(kProgram, opened.error());
   output.emplace(std::move(*opened));
+  if (const auto listening = admin.listen(io, options.admin_listen, **coordinator); !listening)
+    return fedge::apps::report_failure(kProgram, listening.error());
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (!error) (*coordinator)->stop("the coordinator was told to stop");
   });
@@ -112,6 +123,9 @@ int main(int argc, char** argv) {
       ->required();
   app.add_option("--listen", options.listen, "Address to listen on; port 0 picks a free one")
       ->capture_default_str();
+  app.add_option(
+      "--admin-listen", options.admin_listen,
+      "Address for /metrics, /healthz and /readyz; they are open to all who reach it. Default: none");
   app.add_option("--run", options.run_file, "Run file (TOML)")->required();
   app.add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
       ->take_all();

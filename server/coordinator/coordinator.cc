@@ -239,6 +239,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
 }
 
 protocol::Address Coordinator::address() const { return impl_->listener_->local_address(); }
+Coordinator::Activity Coordinator::activity() const { return impl_->activity(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
 
 }  // namespace fedge::server

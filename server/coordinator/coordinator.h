@@ -4,6 +4,7 @@
 // process holds the aggregate or the model, never the updates.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -42,6 +43,12 @@ class Coordinator {
   ~Coordinator();
 
   protocol::Address address() const;  // where it listens, with the real port
+  // For metrics, on the io_context's thread.
+  struct Activity {
+    std::size_t clients = 0;  // connected
+    std::size_t tasks = 0;    // given to clients that have not answered yet
+  };
+  Activity activity() const;
   // Ends the run (clients are told) and lets the io_context run out of work.
   void stop(const std::string& reason);
 

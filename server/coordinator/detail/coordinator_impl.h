@@ -51,6 +51,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void step(const RunEngine::Input& input);
   void stop(const std::string& reason) { step(RunEngine::Stop{reason}); }
   void shut_down();
+  Activity activity() const { return {peers_.size(), serving_.size()}; }
 
   std::unique_ptr<protocol::Listener> listener_;
 
