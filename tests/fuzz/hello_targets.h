@@ -63,7 +63,7 @@ class ScriptedLink final : public protocol::Link {
 
 inline PublicKey numbered_key(std::uint8_t number) {
   PublicKey key{};
-  std::fill(key.begin(), key.end(), number);
+  key.bytes.fill(number);
   return key;
 }
 

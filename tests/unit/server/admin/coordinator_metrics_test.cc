@@ -116,7 +116,7 @@ TEST_CASE("coordinator metrics: clients that join are enrolled, those revoked ar
     const auto token = book.create_token(0, std::chrono::hours(1));
     REQUIRE(token);
     PublicKey key{};
-    key[0] = i;
+    key.bytes[0] = i;
     REQUIRE(book.redeem(token->secret, key, 0));
   }
   CHECK(watched.scrape().value("fedge_clients_enrolled") == 3);
