@@ -2,8 +2,8 @@
 // accepted must be accepted again after it has been written, and mean the same.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <string>
 
@@ -34,8 +34,7 @@ inline void feed_safetensors(std::span<const std::byte> bytes) {
   const auto file = parse_safetensors(bytes, "fuzz");
   if (is_refused(file)) return;
   const auto values = file->values.bytes();
-  FEDGE_CHECK(values.size() < bytes.size() &&
-                  std::memcmp(values.data(), bytes.data() + bytes.size() - values.size(), values.size()) == 0,
+  FEDGE_CHECK(values.size() < bytes.size() && std::ranges::equal(values, bytes.last(values.size())),
               "the values are not the file's");
   const auto header = safetensors_header(file->values.layout(), file->metadata);
   if (is_refused(header)) return;  // longer than it was, as JSON is written here
@@ -45,7 +44,7 @@ inline void feed_safetensors(std::span<const std::byte> bytes) {
   FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
   FEDGE_CHECK(again->metadata == file->metadata, "metadata change");
   FEDGE_CHECK(again->values.layout().hash() == file->values.layout().hash(), "the layout changes");
-  FEDGE_CHECK(std::memcmp(again->values.bytes().data(), values.data(), values.size()) == 0, "values change");
+  FEDGE_CHECK(std::ranges::equal(again->values.bytes(), values), "values change");
 }
 
 // A run that is accepted is kept as its canonical text, and told to clients as its task's.
