@@ -30,14 +30,15 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // The server may have closed meanwhile; what it said is then read all the same.
-  void send(const std::string& bytes) {
+  // False if the server has closed meanwhile; what it said can be read all the same.
+  bool send(const std::string& bytes) {
     std::size_t sent = 0;
     while (sent < bytes.size()) {
       const ssize_t size = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (size <= 0) return;
+      if (size <= 0) return false;
       sent += static_cast<std::size_t>(size);
     }
+    return true;
   }
   void send_end() { ::shutdown(socket_, SHUT_WR); }
 
