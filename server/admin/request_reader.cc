@@ -32,6 +32,7 @@ Result<HttpRequest> parse(std::string_view head) {
   const auto& fields = parser.get();
   if (fields.version() >= 11 && fields.count(http::field::host) != 1)
     return invalid("a request of HTTP/1.1 names one Host");
+  if (fields.target().starts_with('?')) return invalid("a request's target has a path");
   return HttpRequest{std::string(fields.method_string()), std::string(fields.target()), parser.keep_alive()};
 }
 

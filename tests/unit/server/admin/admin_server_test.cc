@@ -145,6 +145,12 @@ TEST_CASE("admin server: what is not there, not allowed or no request is told ap
   }
 }
 
+TEST_CASE(
+    "admin server: a target without a path is refused, though nothing stands before its question mark") {
+  const Served served;
+  CHECK(served.reply("GET ?x HTTP/1.1\r\nHost: a\r\n\r\n").substr(0, 12) == "HTTP/1.1 400");
+}
+
 TEST_CASE("admin server: a body cannot carry a request past the one in front of it") {
   const Served served;
   const std::string reply =
