@@ -24,7 +24,7 @@ using test::Scrape;
 
 namespace {
 
-// A coordinator of a run that is longer than the test, with admin pages, and one client.
+// A coordinator with admin pages, and one client.
 struct Watched {
   test::TemporaryDirectory data;
   test::TemporaryDirectory out;
@@ -34,7 +34,8 @@ struct Watched {
   std::unique_ptr<client::Daemon> daemon;
   std::unique_ptr<test::CoordinatorProcess> coordinator;
 
-  Watched() {
+  // More rounds than a test takes, if it does not say otherwise.
+  explicit Watched(int rounds = 100'000) {
     test::write_tiny_dataset(data);
     std::vector<std::string> arguments = {"--data-dir",     directory.string(),
                                           "--run",          FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml",
@@ -43,7 +44,7 @@ struct Watched {
                                           "--out",          (out.path() / "results").string()};
     for (const std::string& setting :
          {"data.directory=" + data.path().string(), std::string("data.partition.clients=1"),
-          std::string("sampling.clients_per_round=1"), std::string("run.rounds=100000"),
+          std::string("sampling.clients_per_round=1"), "run.rounds=" + std::to_string(rounds),
           std::string("model.hidden=[4]")})
       arguments.insert(arguments.end(), {"--set", setting});
     coordinator = std::make_unique<test::CoordinatorProcess>(arguments);
@@ -177,6 +178,17 @@ TEST_CASE("row 53: strangers on the admin address do not keep rounds or other as
   CHECK(watched.ask("/healthz").substr(0, 12) == "HTTP/1.1 200");
   CHECK(watched.ask("/metrics?again").substr(0, 12) == "HTTP/1.1 200");
   CHECK(watched.ask("/metrics/").substr(0, 12) == "HTTP/1.1 404");
+}
+
+TEST_CASE("admin pages: a run that is over ends the program, though somebody still holds a connection") {
+  Watched watched(2);
+  HttpClient held(watched.port());
+  held.send(get("/healthz"));
+  CHECK(body_of(held.read_answer()) == "alive\n");
+  watched.start_client();
+  while (!watched.coordinator->has_ended()) watched.io.run_one_for(std::chrono::milliseconds(20));
+  CHECK(watched.coordinator->exit_code() == 0);
+  CHECK(held.read_to_end().empty());
 }
 
 TEST_CASE("admin pages: an address that is none is refused by name, before anything is served") {
