@@ -13,6 +13,11 @@ CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
                 .clients = [this] { return coordinator_ ? coordinator_->activity().clients : 0; },
                 .tasks = [this] { return coordinator_ ? coordinator_->activity().tasks : 0; }}) {}
 
+void CoordinatorAdmin::log(const Event& event) {
+  log_event(event);
+  metrics_.add(event);
+}
+
 Result<void> CoordinatorAdmin::listen(boost::asio::io_context& io, const std::string& address,
                                       const server::Coordinator& coordinator) {
   std::error_code ignored;

@@ -19,7 +19,8 @@ class CoordinatorAdmin {
  public:
   explicit CoordinatorAdmin(const std::filesystem::path& data_directory);
 
-  void add(const Event& event) { metrics_.add(event); }
+  // Puts the event into the log and the metrics.
+  void log(const Event& event);
   void add(const server::RoundMetrics& round) { metrics_.add(round); }
   // Begins to serve at this address, and writes where into the data directory's file admin-address; an empty
   // address takes the file away. The coordinator must listen already.

@@ -35,21 +35,26 @@ struct Options {
   int ready_fd = -1;
 };
 
-// Tells a supervisor where we listen: one line on the descriptor it gave us.
+// Tells the log where we listen, and a supervisor: one line on the descriptor it gave us.
 void announce(int fd, const std::string& address) {
+  fedge::apps::log_event(
+      fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
   if (fd < 0) return;
   const std::string line = address + "\n";
   if (::write(fd, line.data(), line.size()) < 0) std::perror("fedge-coordinator: --ready-fd");
   ::close(fd);
 }
 
+fedge::Result<fedge::server::RunConfig> load_run(const Options& options) {
+  FEDGE_TRY(document, fedge::apps::load_document(options.run_file, options.assignments));
+  return fedge::server::read_run_config(document);
+}
+
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
   const auto listen = fedge::protocol::parse_address(options.listen);
   if (!listen) return fedge::apps::report_failure(kProgram, listen.error());
-  const auto document = fedge::apps::load_document(options.run_file, options.assignments);
-  if (!document) return fedge::apps::report_failure(kProgram, document.error());
-  const auto config = fedge::server::read_run_config(*document);
+  const auto config = load_run(options);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
   // Opened below, once this is known to be the only coordinator of its data directory and address.
   std::optional<fedge::server::RunOutput> output;
@@ -74,11 +79,7 @@ int run(const Options& options) {
              note(output->add(metrics));
              table.add(metrics);
            },
-       .on_event =
-           [&](const fedge::Event& event) {
-             fedge::apps::log_event(event);
-             admin.add(event);
-           },
+       .on_event = [&](const fedge::Event& event) { admin.log(event); },
        .on_finished =
            [&](fedge::Result<std::vector<fedge::server::FinalModel>> models) {
              admin.stop();
@@ -102,8 +103,6 @@ int run(const Options& options) {
     if (!error) (*coordinator)->stop("the coordinator was told to stop");
   });
   const std::string address = fedge::protocol::to_string((*coordinator)->address());
-  fedge::apps::log_event(
-      fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
   announce(options.ready_fd, address);
   table.begin(config->name);
   io.run();
