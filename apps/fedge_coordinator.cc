@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "apps/common.h"
+#include "apps/coordinator_admin.h"
 #include "core/platform/thread_pool.h"
 #include "server/coordinator/coordinator.h"
 #include "server/report/console.h"
@@ -25,6 +26,7 @@ Examples:
 struct Options {
   std::string data_directory;
   std::string listen = "127.0.0.1:7433";
+  std::string admin_listen;
   std::string run_file;
   std::string out = "fedge-out";
   std::vector<std::string> assignments;
@@ -33,27 +35,33 @@ struct Options {
   int ready_fd = -1;
 };
 
-// Tells a supervisor where we listen: one line on the descriptor it gave us.
+// Tells the log where we listen, and a supervisor: one line on the descriptor it gave us.
 void announce(int fd, const std::string& address) {
+  fedge::apps::log_event(
+      fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
   if (fd < 0) return;
   const std::string line = address + "\n";
   if (::write(fd, line.data(), line.size()) < 0) std::perror("fedge-coordinator: --ready-fd");
   ::close(fd);
 }
 
+fedge::Result<fedge::server::RunConfig> load_run(const Options& options) {
+  FEDGE_TRY(document, fedge::apps::load_document(options.run_file, options.assignments));
+  return fedge::server::read_run_config(document);
+}
+
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
   const auto listen = fedge::protocol::parse_address(options.listen);
   if (!listen) return fedge::apps::report_failure(kProgram, listen.error());
-  const auto document = fedge::apps::load_document(options.run_file, options.assignments);
-  if (!document) return fedge::apps::report_failure(kProgram, document.error());
-  const auto config = fedge::server::read_run_config(*document);
+  const auto config = load_run(options);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
   // Opened below, once this is known to be the only coordinator of its data directory and address.
   std::optional<fedge::server::RunOutput> output;
   fedge::server::RoundTable table(stdout, config->rounds);
 
   boost::asio::io_context io;
+  fedge::apps::CoordinatorAdmin admin(options.data_directory);
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
   std::optional<fedge::Error> failure;
   bool ended = false;
@@ -68,30 +76,33 @@ int run(const Options& options) {
        .software = fedge::apps::software(kProgram),
        .on_round =
            [&](const fedge::server::RoundMetrics& metrics) {
+             admin.add(metrics);
              note(output->add(metrics));
              table.add(metrics);
            },
-       .on_event = fedge::apps::log_event,
+       .on_event = [&](const fedge::Event& event) { admin.log(event); },
        .on_finished = [&](const std::vector<fedge::server::FinalModel>& models) -> fedge::Result<void> {
-         signals.cancel();
-         signals.clear();  // from now on a signal ends the program
          table.finish();
          ended = true;
          return output->finish(models);
-       }},
+       },
+       .on_stopped =
+           [&] {
+             admin.stop();
+             signals.cancel();
+             signals.clear();  // from now on a signal ends the program
+           }},
       *config);
   if (!coordinator) return fedge::apps::report_failure(kProgram, coordinator.error());
   auto opened = fedge::server::RunOutput::create(options.out, *config);
   if (!opened) return fedge::apps::report_failure(kProgram, opened.error());
   output.emplace(std::move(*opened));
+  if (const auto listening = admin.listen(io, options.admin_listen, **coordinator); !listening)
+    return fedge::apps::report_failure(kProgram, listening.error());
   signals.async_wait([&](const boost::system::error_code& error, int) {
-    if (error) return;
-    (*coordinator)->stop("the coordinator was told to stop");
-    signals.clear();  // from now on a signal ends the program
+    if (!error) (*coordinator)->stop("the coordinator was told to stop");
   });
   const std::string address = fedge::protocol::to_string((*coordinator)->address());
-  fedge::apps::log_event(
-      fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
   announce(options.ready_fd, address);
   table.begin(config->name);
   for (const auto& metrics : (*coordinator)->history()) {
@@ -117,6 +128,9 @@ int main(int argc, char** argv) {
       ->required();
   app.add_option("--listen", options.listen, "Address to listen on; port 0 picks a free one")
       ->capture_default_str();
+  app.add_option(
+      "--admin-listen", options.admin_listen,
+      "Address for /metrics, /healthz and /readyz; they are open to all who reach it. Default: none");
   app.add_option("--run", options.run_file, "Run file (TOML)")->required();
   app.add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
       ->take_all();

@@ -180,6 +180,12 @@ Result<ClientId> Enrolment::authenticate(const PublicKey& key) {
   return known->second.client;
 }
 
+Result<std::size_t> Enrolment::count() {
+  if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
+  return static_cast<std::size_t>(
+      std::count_if(index_.begin(), index_.end(), [](const auto& entry) { return !entry.second.revoked; }));
+}
+
 Result<void> Enrolment::revoke(ClientId client) {
   const FileLock lock(directory_ / "enrolment.lock");
   if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);

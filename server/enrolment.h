@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -63,6 +64,8 @@ class Enrolment {
   // The client with this key; kRefused if it is unknown or revoked, kUnavailable as above. The book is
   // read again only when its file has changed.
   Result<ClientId> authenticate(const PublicKey& key);
+  // How many clients have joined and are not revoked; kUnavailable and cost as above.
+  Result<std::size_t> count();
   // Refuses this client, or this token's future user, from now on.
   Result<void> revoke(ClientId client);
 

@@ -89,12 +89,11 @@ void closest_mean(const ColumnsInput& input, double* out) {
 
 // The sum of each vector's four values, in the four places of the result.
 inline Doubles sums_of(const Doubles (&t)[4]) {
-  using Places [[gnu::vector_size(32)]] = std::int64_t;
   const Doubles low =
-      __builtin_shuffle(t[0], t[1], Places{0, 4, 2, 6}) + __builtin_shuffle(t[0], t[1], Places{1, 5, 3, 7});
+      __builtin_shufflevector(t[0], t[1], 0, 4, 2, 6) + __builtin_shufflevector(t[0], t[1], 1, 5, 3, 7);
   const Doubles high =
-      __builtin_shuffle(t[2], t[3], Places{0, 4, 2, 6}) + __builtin_shuffle(t[2], t[3], Places{1, 5, 3, 7});
-  return __builtin_shuffle(low, high, Places{0, 1, 4, 5}) + __builtin_shuffle(low, high, Places{2, 3, 6, 7});
+      __builtin_shufflevector(t[2], t[3], 0, 4, 2, 6) + __builtin_shufflevector(t[2], t[3], 1, 5, 3, 7);
+  return __builtin_shufflevector(low, high, 0, 1, 4, 5) + __builtin_shufflevector(low, high, 2, 3, 6, 7);
 }
 
 void pair_distances(const double* const* a, const double* const* b, std::size_t columns, double* sums) {

@@ -56,7 +56,7 @@ inline void put(float* p, Vector v, std::size_t count) {
 // Lane i of the result is lane f(i) of a and b laid side by side.
 template <class Places, std::size_t... I>
 inline Vector shuffle(Vector a, Vector b, Places places, std::index_sequence<I...>) {
-  return __builtin_shuffle(a, b, Integers{static_cast<std::int32_t>(places(I))...});
+  return __builtin_shufflevector(a, b, static_cast<int>(places(I))...);
 }
 template <class Places>
 inline Vector shuffle(Vector a, Vector b, Places places) {

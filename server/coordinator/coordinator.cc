@@ -246,13 +246,18 @@ void Coordinator::Impl::fail(const Error& error) {
   report(Event{Severity::kError, "coordinator.failed", {}}.with("reason", error.message));
   failure_ = error;
   close_doors("the coordinator has to stop; come back later");
-  unfinished_.reset();
+  let_go();
 }
 
 void Coordinator::Impl::stop(const std::string& reason) {
   if (finished_) return;
   report(Event{Severity::kInfo, "coordinator.stopping", {}}.with("reason", reason));
   close_doors(reason + "; come back later");
+  let_go();
+}
+
+void Coordinator::Impl::let_go() {
+  if (options_.on_stopped) options_.on_stopped();
   unfinished_.reset();
 }
 
@@ -290,7 +295,7 @@ void Coordinator::Impl::finish() {
             self->parts_.run, self->stopped_.empty() ? RunStatus::kFinished : RunStatus::kStopped,
             self->stopped_, calendar_now());
       if (!ended) self->failure_ = ended.error();
-      self->unfinished_.reset();
+      self->let_go();
     });
   });
 }
@@ -323,6 +328,7 @@ RunId Coordinator::run() const { return impl_->run(); }
 const std::vector<RoundMetrics>& Coordinator::history() const { return impl_->history(); }
 void Coordinator::start() { impl_->start(); }
 void Coordinator::end_run(const std::string& reason) { impl_->end_run(reason); }
+Coordinator::Activity Coordinator::activity() const { return impl_->activity(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
 const std::optional<Error>& Coordinator::failure() const { return impl_->failure_; }
 

@@ -7,6 +7,7 @@
 // the same models.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -37,6 +38,8 @@ struct CoordinatorOptions {
   // Called once, after the last round, with the run's last models (RunState::load_models); the run has ended
   // if that succeeds. Otherwise the next coordinator in the data directory calls it again.
   std::function<Result<void>(std::vector<FinalModel>)> on_finished;
+  // Called once, whatever it ends for: it has nothing more to do.
+  std::function<void()> on_stopped;
 };
 
 class Coordinator {
@@ -55,6 +58,12 @@ class Coordinator {
   // Ends the run, as the command-line tool can: on_finished gets the models of the last round that was
   // closed.
   void end_run(const std::string& reason);
+  // For metrics, on the io_context's thread.
+  struct Activity {
+    std::size_t clients = 0;  // connected
+    std::size_t tasks = 0;    // given to clients that have not answered yet
+  };
+  Activity activity() const;
   // Sends the clients away, makes durable what has happened and lets the io_context run out of work. The run
   // can be gone on with.
   void stop(const std::string& reason);

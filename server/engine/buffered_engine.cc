@@ -177,7 +177,9 @@ void BufferedEngine::refuse(ClientId client, const protocol::UpdateOffer& offer,
                             std::vector<Effect>& effects) {
   effects.push_back(Send{client, protocol::UpdateVerdict{offer.run, offer.round, false, error.code,
                                                          error.message, offer.track}});
-  effects.push_back(event(Severity::kWarning, "update.refused", client).with("reason", error.message));
+  effects.push_back(event(Severity::kWarning, "update.refused", client)
+                        .with("code", to_string(error.code))
+                        .with("reason", error.message));
 }
 
 void BufferedEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {

@@ -96,6 +96,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
     effects.push_back(Send{offered.client, refusal(offered.offer.run, offered.offer.task(), *error)});
     effects.push_back(event(Severity::kWarning, "update.refused", offered.offer.round)
                           .with("client", number(offered.client))
+                          .with("code", to_string(error->code))
                           .with("reason", error->message));
     // A malformed update of the current round will not get better; a stale one changes nothing here.
     if (error->code == ErrorCode::kInvalid)
@@ -155,6 +156,7 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
   effects.push_back(Send{damaged.client, refusal(rules_.run, damaged.task, damaged.error)});
   effects.push_back(event(Severity::kWarning, "update.refused", damaged.task.round)
                         .with("client", number(damaged.client))
+                        .with("code", to_string(damaged.error.code))
                         .with("reason", damaged.error.message));
   lose(damaged.client, TaskState::kFailed, damaged.error.message, context, effects);
 }

@@ -2,13 +2,19 @@
 // tests, so that an input that once broke a decoder keeps being tried by everyone.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include "core/check.h"
 #include "core/coverage.h"
+#include "core/crypto/sha256.h"
 #include "core/text.h"
 #include "protocol/chunks/chunk_messages.h"
 #include "protocol/codec.h"
@@ -102,6 +108,79 @@ inline void feed_values(std::span<const std::byte> bytes) {
     (void)protocol::decode_chunk_request(bytes);
     (void)protocol::decode_chunk_refused(bytes);
   }
+}
+
+// The bytes of a Manifest of docs/PROTOCOL.md, in the smallest UpdateOffer that may hold it.
+inline void feed_manifest(std::span<const std::byte> bytes) {
+  std::string offer = "\x20\x01\x1a";  // one sample; field 3, which has a length
+  for (std::size_t length = bytes.size(); true; length >>= 7) {
+    offer += static_cast<char>((length & 0x7f) | (length > 0x7f ? 0x80 : 0));
+    if (length <= 0x7f) break;
+  }
+  offer.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto message = protocol::decode(protocol::MessageType::kUpdateOffer, std::as_bytes(std::span(offer)));
+  if (!message) {
+    FEDGE_CHECK(!message.error().message.empty(), "an error says what is wrong");
+    return;
+  }
+  check_round_trip(*message);
+  const protocol::Manifest* manifest = &std::get<protocol::UpdateOffer>(*message).update;
+  const auto valid = protocol::validate(*manifest);
+  FEDGE_CHECK(valid.has_value(), valid ? "" : valid.error().message);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < manifest->chunk_count(); ++i) {
+    const std::size_t length = manifest->chunk_length(i);
+    FEDGE_CHECK(length > 0 && length <= manifest->chunk_size, "a chunk of no possible length");
+    total += length;
+  }
+  FEDGE_CHECK(total == manifest->payload_size, "the chunks are not the payload");
+  protocol::Manifest other = *manifest;
+  other.chunks.front().front() ^= 1;
+  FEDGE_CHECK(other.id() != manifest->id(), "two manifests have one name");
+  const std::vector<std::byte> zeros(std::min<std::size_t>(manifest->chunk_length(0), 64 << 10));
+  const bool right = zeros.size() == manifest->chunk_length(0) && sha256(zeros) == manifest->chunks.front();
+  FEDGE_CHECK(protocol::verify_chunk(*manifest, 0, zeros).has_value() == right,
+              "other bytes are taken for a chunk, or the right ones are not");
+}
+
+inline std::string to_base64url(std::string_view bytes) {
+  static constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::string bits;
+  for (const char byte : bytes)
+    for (int bit = 7; bit >= 0; --bit) bits += (static_cast<unsigned char>(byte) >> bit & 1) != 0 ? '1' : '0';
+  bits.resize((bits.size() + 5) / 6 * 6, '0');
+  std::string text;
+  for (std::size_t i = 0; i < bits.size(); i += 6) text += kDigits[std::stoul(bits.substr(i, 6), nullptr, 2)];
+  return text;
+}
+
+// An odd first byte: a token's text. An even one: what a token holds, which gets the checksum that it needs
+// to be looked at.
+inline void feed_token(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const bool as_text = (static_cast<unsigned>(bytes[0]) & 1U) != 0;
+  std::string text(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1);
+  if (!as_text) {
+    const Digest digest = sha256("fedge1." + text);
+    text.append(reinterpret_cast<const char*>(digest.data()), 4);
+    text = "fedge1." + to_base64url(text);
+  }
+  const auto token = protocol::parse_join_token(text);
+  if (!token) {
+    FEDGE_CHECK(!token.error().message.empty() && token.error().message.size() < 500, "an error is short");
+    static std::set<std::string> messages;
+    messages.insert(token.error().message);
+    FEDGE_CHECK(messages.size() < 10, "an error repeats what is in the token");
+    return;
+  }
+  FEDGE_CHECK(protocol::encode_join_token(*token) == text, "a join token has two texts");
+  FEDGE_CHECK(!token->addresses.empty() && token->addresses.size() <= protocol::kMaxTokenAddresses &&
+                  token->secret.size() >= protocol::kMinTokenSecret &&
+                  token->secret.size() <= protocol::kMaxTokenSecret,
+              "a token beyond its bounds");
+  for (const protocol::Address& address : token->addresses)
+    FEDGE_CHECK(protocol::parse_address(protocol::to_string(address)), "an address has no text");
 }
 
 }  // namespace fedge::fuzz

@@ -61,6 +61,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void shut_down();
   RunId run() const { return state_.config().id; }
   const std::vector<RoundMetrics>& history() const { return parts_.recovered.history; }
+  Activity activity() const { return {peers_.size(), serving_.size()}; }
 
   std::unique_ptr<protocol::Listener> listener_;
   std::optional<Error> failure_;
@@ -117,6 +118,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void finish();
   // Nobody is served any more; when this returns, nothing new begins.
   void close_doors(const std::string& reason);
+  void let_go();
   void arm_timer();
   void report(const Event& event) {
     if (options_.on_event) options_.on_event(event);

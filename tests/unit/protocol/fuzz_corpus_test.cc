@@ -1,32 +1,11 @@
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "tests/fuzz/payload_targets.h"
 #include "tests/fuzz/protocol_targets.h"
+#include "tests/fuzz/replay.h"
 
 using namespace fedge;
-
-namespace {
-
-// Feeds every file of the corpus, whole and cut, and says how many there were.
-int replay(const char* corpus, void (*feed)(std::span<const std::byte>)) {
-  int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FEDGE_SOURCE_DIR) /
-                                                               "tests/fuzz/corpus" / corpus)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    INFO(entry.path());
-    const auto bytes = std::as_bytes(std::span(text));
-    for (std::size_t size = 0; size <= bytes.size(); ++size) feed(bytes.first(size));
-    ++files;
-  }
-  return files;
-}
-
-}  // namespace
+using fuzz::replay;
 
 TEST_CASE("fuzz corpus: every recorded stream of frames is taken apart without harm") {
   CHECK(replay("protocol_frames", fuzz::feed_frames) >= 15);
@@ -38,4 +17,13 @@ TEST_CASE("fuzz corpus: every recorded value is decoded without harm") {
 
 TEST_CASE("fuzz corpus: every recorded payload is decoded or refused without harm") {
   CHECK(replay("protocol_payloads", fuzz::feed_payload) >= 15);
+}
+
+TEST_CASE(
+    "fuzz corpus: every recorded manifest is refused, or its chunks are its payload and it stays as it is") {
+  CHECK(replay("manifest", fuzz::feed_manifest) >= 25);
+}
+
+TEST_CASE("fuzz corpus: every recorded join token is refused without being repeated, or has one text") {
+  CHECK(replay("join_token", fuzz::feed_token) >= 15);
 }

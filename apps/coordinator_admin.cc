@@ -1,0 +1,39 @@
+#include "apps/coordinator_admin.h"
+
+#include "apps/common.h"
+#include "core/platform/files.h"
+#include "server/admin/pages.h"
+
+namespace fedge::apps {
+
+CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
+    : address_file_(data_directory / "admin-address"),
+      metrics_({.data_directory = data_directory,
+                .version = version(),
+                .clients = [this] { return coordinator_ ? coordinator_->activity().clients : 0; },
+                .tasks = [this] { return coordinator_ ? coordinator_->activity().tasks : 0; }}) {}
+
+void CoordinatorAdmin::log(const Event& event) {
+  log_event(event);
+  metrics_.add(event);
+}
+
+Result<void> CoordinatorAdmin::listen(boost::asio::io_context& io, const std::string& address,
+                                      const server::Coordinator& coordinator) {
+  std::error_code ignored;
+  std::filesystem::remove(address_file_, ignored);
+  if (address.empty()) return {};
+  const auto parsed = protocol::parse_address(address);
+  if (!parsed) return parsed.error().with_prefix("--admin-listen: ");
+  coordinator_ = &coordinator;
+  FEDGE_TRY(server,
+            server::AdminServer::listen(io, {.listen = *parsed}, server::coordinator_pages(metrics_)));
+  server_ = std::move(server);
+  const std::string real = protocol::to_string(server_->address());
+  log_event(Event{Severity::kInfo, "admin.listening", {}}.with("address", real));
+  return write_file_atomic(address_file_, real + "\n");
+}
+
+void CoordinatorAdmin::stop() { server_.reset(); }
+
+}  // namespace fedge::apps

@@ -1,0 +1,174 @@
+#include "server/admin/coordinator_metrics.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "core/platform/files.h"
+#include "server/admin/process_figures.h"
+
+namespace fedge::server {
+namespace {
+
+// Below this the next update, record or policy may not find room.
+constexpr std::uint64_t kLeastFreeBytes = 16 << 20;
+
+using enum MetricType;
+constexpr MetricFamily kBuild{"fedge_build_info", kGauge, "Always 1; the label says which version runs.",
+                              "version"};
+constexpr MetricFamily kRounds{"fedge_rounds_total", kCounter, "Rounds that have ended."};
+constexpr MetricFamily kRound{"fedge_last_round", kGauge,
+                              "Number of the last round that ended, 0 before the first."};
+constexpr MetricFamily kDuration{
+    "fedge_round_duration_seconds", kHistogram,
+    "From the end of the round before, or the start of the run, to the round's end."};
+constexpr MetricFamily kAccuracy{
+    "fedge_test_accuracy_ratio", kGauge,
+    "Accuracy on the test samples, 0 to 1, of the last model that was evaluated."};
+constexpr MetricFamily kLoss{"fedge_test_loss", kGauge,
+                             "Mean cross-entropy on the test samples of the last model that was evaluated."};
+constexpr MetricFamily kTrainLoss{"fedge_train_loss", kGauge,
+                                  "Mean loss in local training in the last round that somebody trained in."};
+constexpr MetricFamily kConnected{"fedge_clients_connected", kGauge, "Clients that are connected."};
+constexpr MetricFamily kEnrolled{"fedge_clients_enrolled", kGauge,
+                                 "Clients that have joined and are not revoked."};
+constexpr MetricFamily kTasks{"fedge_tasks_in_hand", kGauge,
+                              "Tasks that clients have been given and have not answered."};
+constexpr MetricFamily kAccepted{"fedge_updates_accepted_total", kCounter,
+                                 "Updates in the models of the rounds that have ended."};
+constexpr MetricFamily kRefused{"fedge_updates_refused_total", kCounter,
+                                "Updates refused, by class of reason.", "reason"};
+constexpr MetricFamily kBytesUp{"fedge_received_bytes_total", kCounter,
+                                "Bytes from clients, counted when a round ends."};
+constexpr MetricFamily kBytesDown{"fedge_sent_bytes_total", kCounter,
+                                  "Bytes to clients, counted when a round ends."};
+constexpr MetricFamily kEvents{"fedge_events_total", kCounter, "Events reported, by name, as in the log.",
+                               "event"};
+constexpr MetricFamily kResident{"process_resident_memory_bytes", kGauge, "Resident memory size in bytes."};
+constexpr MetricFamily kVirtual{"process_virtual_memory_bytes", kGauge, "Virtual memory size in bytes."};
+constexpr MetricFamily kCpu{"process_cpu_seconds_total", kCounter,
+                            "User and system CPU time spent in seconds."};
+constexpr MetricFamily kOpenFiles{"process_open_fds", kGauge, "Number of open file descriptors."};
+constexpr MetricFamily kMaxFiles{"process_max_fds", kGauge, "Maximum number of open file descriptors."};
+constexpr MetricFamily kStarted{"process_start_time_seconds", kGauge,
+                                "Start time of the process since unix epoch in seconds."};
+
+constexpr std::array kFamilies = {kBuild,     kRounds,    kRound,    kDuration, kAccuracy, kLoss,
+                                  kTrainLoss, kConnected, kEnrolled, kTasks,    kAccepted, kRefused,
+                                  kBytesUp,   kBytesDown, kEvents,   kResident, kVirtual,  kCpu,
+                                  kOpenFiles, kMaxFiles,  kStarted};
+
+const std::string* text_field(const Event& event, const std::string& key) {
+  for (const auto& [name, value] : event.fields)
+    if (name == key) return std::get_if<std::string>(&value);
+  return nullptr;
+}
+
+void keep_if_measured(double value, std::optional<double>& kept) {
+  if (std::isfinite(value)) kept = value;
+}
+
+void add_if_known(Exposition& page, const MetricFamily& family, const std::optional<double>& value) {
+  if (value) page.add(family, *value);
+}
+
+}  // namespace
+
+std::span<const MetricFamily> coordinator_families() { return kFamilies; }
+
+CoordinatorMetrics::CoordinatorMetrics(Sources sources)
+    : sources_(std::move(sources)),
+      enrolment_(sources_.data_directory),
+      started_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()),
+      durations_({0.1, 1, 5, 15, 60, 300, 900, 3600, 14'400}) {}
+
+void CoordinatorMetrics::add(const Event& event) {
+  events_.add(event.name);
+  if (event.name == "update.refused") {
+    const std::string* code = text_field(event, "code");
+    refused_.add(code != nullptr ? *code : "unknown");
+  }
+  if (event.name == "run.finished" || event.name == "run.failed") ended_ = true;
+  if (event.name == "update.not_stored") {
+    const std::string* reason = text_field(event, "reason");
+    not_stored_ = reason != nullptr ? *reason : "no reason is known";
+  }
+}
+
+void CoordinatorMetrics::add(const RoundMetrics& round) {
+  ++rounds_;
+  durations_.observe(std::max(0.0, round.wall_seconds - last_.wall_seconds));
+  keep_if_measured(round.test_accuracy, accuracy_);
+  keep_if_measured(round.test_loss, loss_);
+  accepted_ += round.clients_completed;
+  bytes_up_ += static_cast<double>(round.bytes_up);
+  bytes_down_ += static_cast<double>(round.bytes_down);
+  if (round.clients_completed > 0) {
+    keep_if_measured(round.train_loss, train_loss_);
+    not_stored_.reset();
+  }
+  last_ = round;
+}
+
+Result<void> CoordinatorMetrics::check_ready() const {
+  if (ended_) return Error{ErrorCode::kUnavailable, "the run has ended"};
+  const std::filesystem::path& directory = sources_.data_directory;
+  struct statvfs disk {};
+  if (::statvfs(directory.c_str(), &disk) != 0)
+    return system_error("cannot look at the data directory", directory, errno);
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) return system_error("cannot write to", directory, errno);
+  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free < kLeastFreeBytes)
+    return Error{ErrorCode::kResource, directory.string() + " has " + std::to_string(free >> 10) +
+                                           " KiB left on its disk; at least " +
+                                           std::to_string(kLeastFreeBytes >> 10) + " are needed"};
+  if (not_stored_)
+    return Error{ErrorCode::kUnavailable, "the last update that came could not be stored: " + *not_stored_};
+  return {};
+}
+
+void CoordinatorMetrics::add_rounds(Exposition& page) const {
+  page.add(kRounds, static_cast<double>(rounds_));
+  page.add(kRound, static_cast<double>(last_.round));
+  page.add(kDuration, durations_);
+  add_if_known(page, kAccuracy, accuracy_);
+  add_if_known(page, kLoss, loss_);
+  add_if_known(page, kTrainLoss, train_loss_);
+}
+
+void CoordinatorMetrics::add_clients(Exposition& page) {
+  if (sources_.clients) page.add(kConnected, static_cast<double>(sources_.clients()));
+  if (const auto enrolled = enrolment_.count()) page.add(kEnrolled, static_cast<double>(*enrolled));
+  if (sources_.tasks) page.add(kTasks, static_cast<double>(sources_.tasks()));
+  page.add(kAccepted, static_cast<double>(accepted_));
+  page.add(kRefused, refused_);
+  page.add(kBytesUp, bytes_up_);
+  page.add(kBytesDown, bytes_down_);
+}
+
+void CoordinatorMetrics::add_process(Exposition& page) const {
+  const ProcessFigures figures = process_figures();
+  add_if_known(page, kResident, figures.resident_bytes);
+  add_if_known(page, kVirtual, figures.virtual_bytes);
+  page.add(kCpu, figures.cpu_seconds);
+  add_if_known(page, kOpenFiles, figures.open_files);
+  add_if_known(page, kMaxFiles, figures.max_files);
+  page.add(kStarted, started_);
+}
+
+std::string CoordinatorMetrics::text() {
+  Exposition page;
+  page.add(kBuild, sources_.version, 1);
+  add_rounds(page);
+  add_clients(page);
+  page.add(kEvents, events_);
+  add_process(page);
+  return page.text();
+}
+
+}  // namespace fedge::server

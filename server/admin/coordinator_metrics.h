@@ -1,0 +1,67 @@
+// CoordinatorMetrics: a coordinator's figures for /metrics, counted from what it reports anyway: its events
+// and the metrics of its rounds. Counters begin at 0 with the process. One thread: the coordinator's
+// callbacks' and the admin pages'. docs/reference/metrics.md lists the families.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/event.h"
+#include "core/result.h"
+#include "server/admin/exposition.h"
+#include "server/enrolment.h"
+#include "server/report/metrics.h"
+
+namespace fedge::server {
+
+// Every family that /metrics may hold, in its order.
+std::span<const MetricFamily> coordinator_families();
+
+class CoordinatorMetrics {
+ public:
+  struct Sources {
+    std::filesystem::path data_directory;
+    std::string version;                   // of this program
+    std::function<std::size_t()> clients;  // connected now; with the next, null if nobody can say
+    std::function<std::size_t()> tasks;    // in clients' hands now
+  };
+  explicit CoordinatorMetrics(Sources sources);
+
+  void add(const Event& event);
+  void add(const RoundMetrics& round);
+  // Why no client should come now, or nothing: the run has ended, the data directory is gone or full, or the
+  // last update that came could not be stored.
+  Result<void> check_ready() const;
+  // The whole page. Reads the enrolment book again if it has changed.
+  std::string text();
+
+ private:
+  void add_rounds(Exposition& page) const;
+  void add_clients(Exposition& page);
+  void add_process(Exposition& page) const;
+
+  Sources sources_;
+  Enrolment enrolment_;
+  double started_;  // seconds since 1970
+  std::uint64_t rounds_ = 0;
+  RoundMetrics last_;
+  Histogram durations_;
+  // Of the last model that was evaluated, and the last round that somebody trained in.
+  std::optional<double> accuracy_;
+  std::optional<double> loss_;
+  std::optional<double> train_loss_;
+  std::uint64_t accepted_ = 0;
+  LabelledCounts refused_;  // by code
+  double bytes_up_ = 0;
+  double bytes_down_ = 0;
+  LabelledCounts events_;
+  std::optional<std::string> not_stored_;
+  bool ended_ = false;
+};
+
+}  // namespace fedge::server

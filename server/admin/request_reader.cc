@@ -1,0 +1,75 @@
+#include "server/admin/request_reader.h"
+
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <utility>
+
+namespace fedge::server {
+namespace {
+
+namespace http = boost::beast::http;
+
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
+
+// No head has these: what holds one is TLS, another protocol or worse, and need not be waited for.
+bool is_foreign(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\r' && c != '\n' && c != '\t') || byte == 0x7f;
+}
+
+Result<HttpRequest> parse(std::string_view head) {
+  http::request_parser<http::empty_body> parser;
+  parser.header_limit(static_cast<std::uint32_t>(kMaxRequestHead));
+  parser.eager(false);
+  boost::system::error_code error;
+  parser.put(boost::asio::buffer(head), error);
+  if (error == http::error::bad_version)
+    return Error{ErrorCode::kUnsupported, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  if (error) return invalid("this is no HTTP request: " + error.message());
+  if (!parser.is_header_done()) return invalid("this is no HTTP request: it has a line without an end");
+  if (parser.chunked() || parser.content_length().value_or(0) > 0)
+    return invalid("a request may not have a body here");
+  const auto& fields = parser.get();
+  if (fields.version() >= 11 && fields.count(http::field::host) != 1)
+    return invalid("a request of HTTP/1.1 names one Host");
+  if (fields.target().starts_with('?')) return invalid("a request's target has a path");
+  return HttpRequest{std::string(fields.method_string()), std::string(fields.target()), parser.keep_alive()};
+}
+
+}  // namespace
+
+class RequestReader::Impl {
+ public:
+  Result<std::size_t> take(std::string_view bytes) {
+    for (; searched_ < bytes.size(); ++searched_) {
+      if (searched_ == kMaxRequestHead)
+        return Error{ErrorCode::kResource,
+                     "a request's head may have at most " + std::to_string(kMaxRequestHead) + " bytes"};
+      if (is_foreign(bytes[searched_])) return invalid("this is no HTTP request: it has a control character");
+      const std::string_view head = bytes.substr(0, searched_ + 1);
+      if (!head.ends_with(kEndOfHead)) continue;
+      FEDGE_TRY(request, parse(head));
+      request_ = std::move(request);
+      return head.size();
+    }
+    return std::size_t{0};
+  }
+  HttpRequest request() {
+    searched_ = 0;
+    return std::move(request_);
+  }
+
+ private:
+  std::size_t searched_ = 0;  // bytes without an end among them
+  HttpRequest request_;
+};
+
+RequestReader::RequestReader() : impl_(std::make_unique<Impl>()) {}
+RequestReader::~RequestReader() = default;
+RequestReader::RequestReader(RequestReader&&) noexcept = default;
+RequestReader& RequestReader::operator=(RequestReader&&) noexcept = default;
+
+Result<std::size_t> RequestReader::take(std::string_view bytes) { return impl_->take(bytes); }
+HttpRequest RequestReader::request() { return impl_->request(); }
+
+}  // namespace fedge::server

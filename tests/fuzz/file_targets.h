@@ -1,0 +1,102 @@
+// What the fuzz targets of files feed: safetensors, run files, policies and lines of metrics.jsonl. What is
+// accepted must be accepted again after it has been written, and mean the same.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "aggregation/tracks/policy.h"
+#include "core/check.h"
+#include "core/config/document.h"
+#include "core/safetensors.h"
+#include "learn/spec.h"
+#include "server/report/metrics.h"
+#include "server/run_config.h"
+
+namespace fedge::fuzz {
+
+inline std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <class T>
+bool is_refused(const Result<T>& result) {
+  if (result) return false;
+  FEDGE_CHECK(!result.error().message.empty(), "an error says what is wrong");
+  FEDGE_CHECK(result.error().message.size() < 10'000, "an error repeats the whole input");
+  return true;
+}
+
+// The tensors must fill what comes behind the header, byte for byte.
+inline void feed_safetensors(std::span<const std::byte> bytes) {
+  const auto file = parse_safetensors(bytes, "fuzz");
+  if (is_refused(file)) return;
+  const auto values = file->values.bytes();
+  FEDGE_CHECK(values.size() < bytes.size() && std::ranges::equal(values, bytes.last(values.size())),
+              "the values are not the file's");
+  const auto header = safetensors_header(file->values.layout(), file->metadata);
+  if (is_refused(header)) return;  // longer than it was, as JSON is written here
+  std::string written = *header;
+  written.append(reinterpret_cast<const char*>(values.data()), values.size());
+  const auto again = parse_safetensors(std::as_bytes(std::span(written)), "fuzz");
+  FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
+  FEDGE_CHECK(again->metadata == file->metadata, "metadata change");
+  FEDGE_CHECK(again->values.layout().hash() == file->values.layout().hash(), "the layout changes");
+  FEDGE_CHECK(std::ranges::equal(again->values.bytes(), values), "values change");
+}
+
+// A run that is accepted is kept as its canonical text, and told to clients as its task's.
+inline void feed_run_file(std::span<const std::byte> bytes) {
+  const auto document = config::parse_toml(text_of(bytes), "fuzz.toml");
+  if (is_refused(document)) return;
+  const auto run = server::read_run_config(*document);
+  if (is_refused(run)) return;
+  const auto kept = config::parse_toml(run->canonical, "kept");
+  FEDGE_CHECK(kept.has_value(), kept ? "" : kept.error().message);
+  const auto again = server::read_run_config(*kept);
+  FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
+  FEDGE_CHECK(
+      again->canonical == run->canonical && again->id == run->id && again->task_text == run->task_text,
+      "a run changes when it is kept");
+  const auto told = config::parse_toml(run->task_text, "task");
+  FEDGE_CHECK(told.has_value(), told ? "" : told.error().message);
+  config::Reader root(told->root, "", "task");
+  const learn::TaskSpec task = learn::read_task(root);
+  root.ignore("compression");
+  root.ignore("status");
+  const auto understood = root.finish();
+  FEDGE_CHECK(understood.has_value(), understood ? "" : understood.error().message);
+  FEDGE_CHECK(task.data.partition.clients == run->task.data.partition.clients, "clients read another task");
+}
+
+// Another text of the same policy makes the same policy.
+inline void feed_policy(std::span<const std::byte> bytes) {
+  const auto document = config::parse_toml(text_of(bytes), "policy.toml");
+  if (is_refused(document)) return;
+  const auto policy = aggregation::read_policy(*document);
+  if (is_refused(policy)) return;
+  const std::string text = aggregation::to_toml(*policy);
+  if (text.size() > config::kMaxDocumentBytes) return;
+  const auto kept = config::parse_toml(text, "kept");
+  FEDGE_CHECK(kept.has_value(), kept ? "" : kept.error().message);
+  const auto again = aggregation::read_policy(*kept);
+  FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
+  FEDGE_CHECK(*again == *policy, "a policy changes when it is kept");
+  FEDGE_CHECK(aggregation::to_toml(*again) == text, "a policy has two texts");
+}
+
+inline void feed_round_metrics(std::span<const std::byte> bytes) {
+  const auto round = server::parse_metrics(text_of(bytes), "metrics.jsonl:1");
+  if (is_refused(round)) return;
+  const std::string line = server::to_json(*round);
+  FEDGE_CHECK(line.find('\n') == std::string::npos, "a round has two lines");
+  const auto again = server::parse_metrics(line, "kept");
+  FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
+  FEDGE_CHECK(server::to_json(*again) == line, "a round changes when it is kept");
+  (void)server::to_csv(*round, round->per_class_accuracy.size());
+  (void)server::tracks_csv({&*round, 1});
+}
+
+}  // namespace fedge::fuzz

@@ -1,0 +1,60 @@
+// What the fuzz target of the admin pages' request reader feeds: a connection's bytes, requests one behind
+// the other, whole and in pieces. What is taken must not depend on how it came.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/check.h"
+#include "server/admin/request_reader.h"
+
+namespace fedge::fuzz {
+
+struct TakenRequests {
+  std::vector<std::string> lines;  // method, target and whether the connection stays
+  std::string error;
+  bool operator==(const TakenRequests&) const = default;
+};
+
+// As a connection would: `at_once` more bytes come whenever nothing whole is there.
+inline TakenRequests take_requests(std::string_view bytes, std::size_t at_once) {
+  TakenRequests taken;
+  server::RequestReader reader;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  while (taken.error.empty()) {
+    const auto size = reader.take(bytes.substr(begin, end - begin));
+    if (!size) {
+      taken.error = size.error().message;
+      FEDGE_CHECK(!taken.error.empty(), "an error says what is wrong");
+    } else if (*size > 0) {
+      FEDGE_CHECK(*size <= end - begin && *size <= server::kMaxRequestHead, "more is taken than came");
+      FEDGE_CHECK(bytes.substr(begin, *size).ends_with("\r\n\r\n"), "a request ends within a line");
+      const server::HttpRequest request = reader.request();
+      taken.lines.push_back(request.method + " " + request.target + (request.keep_alive ? " +" : " -"));
+      FEDGE_CHECK(taken.lines.back().find_first_of("\r\n") == std::string::npos, "a target has a line end");
+      FEDGE_CHECK(!request.method.empty() && !request.path().empty(), "a request without method or path");
+      begin += *size;
+    } else {
+      if (end == bytes.size()) return taken;
+      FEDGE_CHECK(end - begin <= server::kMaxRequestHead, "a head without an end is kept");
+      end += std::min(at_once, bytes.size() - end);
+    }
+  }
+  return taken;
+}
+
+// The first byte says how many arrive at a time.
+inline void feed_http(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const std::size_t at_once = static_cast<std::size_t>(bytes[0]) + 1;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1);
+  const TakenRequests pieces = take_requests(text, at_once);
+  FEDGE_CHECK(pieces == take_requests(text, server::kMaxRequestHead), "pieces are read in another way");
+}
+
+}  // namespace fedge::fuzz

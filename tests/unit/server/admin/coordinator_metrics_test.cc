@@ -1,0 +1,200 @@
+#include "server/admin/coordinator_metrics.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "core/platform/files.h"
+#include "server/admin/pages.h"
+#include "tests/support/exposition_parser.h"
+#include "tests/unit/learn/idx_fixture.h"
+
+namespace fedge::server {
+namespace {
+
+using learn::test::TemporaryDirectory;
+using test::parse_exposition;
+using test::Scrape;
+
+struct Watched {
+  TemporaryDirectory directory;
+  CoordinatorMetrics metrics{{.data_directory = directory.path(),
+                              .version = "1.2.3",
+                              .clients = [] { return std::size_t{7}; },
+                              .tasks = [] { return std::size_t{3}; }}};
+  Scrape scrape() {
+    Scrape scrape = parse_exposition(metrics.text());
+    CAPTURE(scrape.problems.size());
+    for (const std::string& problem : scrape.problems) FAIL_CHECK(problem);
+    return scrape;
+  }
+  HttpResponse get(const std::string& path) {
+    return answer(coordinator_pages(metrics), {.method = "GET", .target = path});
+  }
+};
+
+Event refused(const std::string& code) {
+  return Event{Severity::kWarning, "update.refused", {}}.with("client", std::int64_t{1}).with("code", code);
+}
+
+RoundMetrics round(std::uint64_t number, double seconds) {
+  return {.round = number,
+          .test_accuracy = 0.25 * static_cast<double>(number),
+          .test_loss = 2.0 / static_cast<double>(number),
+          .train_loss = 1.5,
+          .clients_selected = 5,
+          .clients_completed = 4,
+          .bytes_up = 1000,
+          .bytes_down = 3000,
+          .wall_seconds = seconds};
+}
+
+}  // namespace
+
+TEST_CASE("coordinator metrics: before the first round nothing is made up") {
+  Watched watched;
+  const Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_build_info", {{"version", "1.2.3"}}) == 1);
+  CHECK(scrape.value("fedge_rounds_total") == 0);
+  CHECK(scrape.value("fedge_round_duration_seconds_count") == 0);
+  CHECK_FALSE(scrape.value("fedge_test_accuracy_ratio"));
+  CHECK(scrape.value("fedge_clients_connected") == 7);
+  CHECK(scrape.value("fedge_tasks_in_hand") == 3);
+  CHECK(scrape.value("fedge_clients_enrolled") == 0);
+}
+
+TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation stays") {
+  Watched watched;
+  watched.metrics.add(round(1, 4));
+  watched.metrics.add(round(2, 24));
+  RoundMetrics third = round(3, 30);
+  third.test_accuracy = kNotMeasured;
+  third.test_loss = kNotMeasured;
+  watched.metrics.add(third);
+  const Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_rounds_total") == 3);
+  CHECK(scrape.value("fedge_last_round") == 3);
+  CHECK(scrape.value("fedge_test_accuracy_ratio") == 0.5);
+  CHECK(scrape.value("fedge_test_loss") == 1);
+  CHECK(scrape.value("fedge_train_loss") == 1.5);
+  CHECK(scrape.value("fedge_updates_accepted_total") == 12);
+  CHECK(scrape.value("fedge_received_bytes_total") == 3000);
+  CHECK(scrape.value("fedge_sent_bytes_total") == 9000);
+  // They took 4, 20 and 6 seconds.
+  CHECK(scrape.value("fedge_round_duration_seconds_sum") == 30);
+  CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "5"}}) == 1);
+  CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "15"}}) == 2);
+  CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "60"}}) == 3);
+}
+
+TEST_CASE("coordinator metrics: refused updates are told apart by class, events by name") {
+  Watched watched;
+  for (const std::string code : {"invalid", "stale", "invalid"}) watched.metrics.add(refused(code));
+  watched.metrics.add(Event{Severity::kWarning, "update.refused", {}});
+  watched.metrics.add(Event{Severity::kInfo, "client.arrived", {}});
+  const Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_updates_refused_total", {{"reason", "invalid"}}) == 2);
+  CHECK(scrape.value("fedge_updates_refused_total", {{"reason", "stale"}}) == 1);
+  CHECK(scrape.value("fedge_updates_refused_total", {{"reason", "unknown"}}) == 1);
+  CHECK(scrape.value("fedge_events_total", {{"event", "update.refused"}}) == 4);
+  CHECK(scrape.value("fedge_events_total", {{"event", "client.arrived"}}) == 1);
+}
+
+TEST_CASE("row 56: events of a million names do not make the page longer than a thousand lines of them") {
+  Watched watched;
+  for (int i = 0; i < 1'000'000; ++i)
+    watched.metrics.add(Event{Severity::kInfo, "event." + std::to_string(i), {}});
+  CHECK(watched.scrape().samples.size() < 1100);
+}
+
+TEST_CASE("coordinator metrics: clients that join are enrolled, those revoked are not any more") {
+  Watched watched;
+  Enrolment book(watched.directory.path());
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    const auto token = book.create_token(0, std::chrono::hours(1));
+    REQUIRE(token);
+    PublicKey key{};
+    key.bytes[0] = i;
+    REQUIRE(book.redeem(token->secret, key, 0));
+  }
+  CHECK(watched.scrape().value("fedge_clients_enrolled") == 3);
+  REQUIRE(book.revoke(ClientId(1)));
+  CHECK(watched.scrape().value("fedge_clients_enrolled") == 2);
+  REQUIRE(write_file_atomic(watched.directory.path() / "enrolment.json", "no book"));
+  CHECK_FALSE(watched.scrape().value("fedge_clients_enrolled"));
+}
+
+TEST_CASE("coordinator metrics: the process is as the system shows it") {
+  Watched watched;
+  const double before = *watched.scrape().value("process_open_fds");
+  const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  CHECK(watched.scrape().value("process_open_fds") == before + 1);
+  ::close(file);
+  std::string memory(64 << 20, 'x');
+  const Scrape scrape = watched.scrape();
+  CHECK(*scrape.value("process_resident_memory_bytes") >= static_cast<double>(memory.size()));
+  CHECK(*scrape.value("process_virtual_memory_bytes") >= *scrape.value("process_resident_memory_bytes"));
+  CHECK(*scrape.value("process_cpu_seconds_total") > 0);
+  CHECK(*scrape.value("process_max_fds") >= before);
+  CHECK(*scrape.value("process_start_time_seconds") > 1.7e9);
+}
+
+TEST_CASE("coordinator metrics: every family of the table is on the page, and the page has no other") {
+  Watched watched;
+  watched.metrics.add(round(1, 4));
+  watched.metrics.add(refused("invalid"));
+  const Scrape scrape = watched.scrape();
+  std::set<std::string> expected;
+  for (const MetricFamily& family : coordinator_families()) expected.emplace(family.name);
+  std::set<std::string> found;
+  for (const auto& [name, type] : scrape.type) found.insert(name);
+  CHECK(found == expected);
+  CHECK(expected.size() == coordinator_families().size());
+}
+
+TEST_CASE("coordinator metrics: the reference lists every family with its type, and no other") {
+  const auto text = read_file(std::string(FEDGE_SOURCE_DIR) + "/docs/reference/metrics.md", 1 << 20);
+  REQUIRE(text);
+  std::set<std::string> rows;
+  const std::string row = "\n| `";
+  for (std::size_t at = text->find(row); at != std::string::npos; at = text->find(row, at + 1)) {
+    const std::string name =
+        text->substr(at + row.size(), text->find('`', at + row.size()) - at - row.size());
+    if (name.starts_with("fedge_") || name.starts_with("process_")) rows.insert(name);
+  }
+  for (const MetricFamily& family : coordinator_families()) {
+    const std::string name(family.name);
+    const char* type = family.type == MetricType::kCounter ? "counter"
+                       : family.type == MetricType::kGauge ? "gauge"
+                                                           : "histogram";
+    const std::string label = family.label.empty() ? "" : " by `" + std::string(family.label) + "`";
+    CAPTURE(name);
+    CHECK(rows.erase(name) == 1);
+    CHECK(text->find("\n| `" + name + "` | " + type + label + " | ") != std::string::npos);
+  }
+  for (const std::string& row_left : rows) FAIL_CHECK(row_left << " is no metric");
+}
+
+TEST_CASE("readyz: a coordinator is ready while it can store, and says why it is not") {
+  Watched watched;
+  CHECK(watched.get("/healthz").body == "alive\n");
+  CHECK(watched.get("/readyz").status == 200);
+  watched.metrics.add(Event{Severity::kError, "update.not_stored", {}}.with("reason", "no space left"));
+  CHECK(watched.get("/readyz").status == 503);
+  CHECK(watched.get("/readyz").body == "the last update that came could not be stored: no space left\n");
+  watched.metrics.add(round(1, 1));  // took updates
+  CHECK(watched.get("/readyz").status == 200);
+  const auto away = watched.directory.path().string() + ".away";
+  std::filesystem::rename(watched.directory.path(), away);
+  CHECK(watched.get("/readyz").status == 503);
+  CHECK(watched.get("/readyz").body.find(watched.directory.path().string()) != std::string::npos);
+  CHECK(watched.get("/healthz").status == 200);
+  std::filesystem::rename(away, watched.directory.path());
+  CHECK(watched.get("/readyz").status == 200);
+  watched.metrics.add(Event{Severity::kInfo, "run.finished", {}});
+  CHECK(watched.get("/readyz").status == 503);
+}
+
+}  // namespace fedge::server
