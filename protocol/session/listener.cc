@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/session/admission.h"
+#include "protocol/session/detail/descriptor_records.h"
 #include "protocol/session/detail/handshake.h"
 #include "protocol/session/detail/link_impl.h"
 #include "protocol/session/detail/socket_options.h"
@@ -32,7 +33,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   Acceptor(asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const ListenOptions& options,
            std::function<void(std::shared_ptr<Link>)> on_link)
-      : identity_(std::move(identity)),
+      : io_(io),
+        identity_(std::move(identity)),
         options_(options),
         on_link_(std::move(on_link)),
         acceptor_(io),
@@ -97,6 +99,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   }
 
   void receive(tcp::socket socket) {
+    records_.make_room_for(io_, socket.native_handle());
     boost::system::error_code error;
     const tcp::endpoint peer = socket.remote_endpoint(error);
     if (error) return;  // gone again
@@ -131,6 +134,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     link->start();
   }
 
+  asio::io_context& io_;
+  DescriptorRecords records_;
   std::shared_ptr<TlsIdentity> identity_;
   ListenOptions options_;
   std::function<void(std::shared_ptr<Link>)> on_link_;
