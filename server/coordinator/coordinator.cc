@@ -53,7 +53,11 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
                                [self = weak_from_this()](const Event& event) {
                                  if (const auto alive = self.lock()) alive->report(event);
                                }});
-  FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), {.address = options_.listen},
+  protocol::ListenOptions door{.address = options_.listen};
+  door.on_refused = [self = weak_from_this()](const protocol::Address& peer, const Error& why) {
+    if (const auto alive = self.lock()) alive->gate_.refused(peer, why);
+  };
+  FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), door,
                                        [self = weak_from_this()](std::shared_ptr<protocol::Link> link) {
                                          if (const auto alive = self.lock())
                                            alive->gate_.receive(std::move(link));
