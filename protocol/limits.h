@@ -43,7 +43,14 @@ inline constexpr std::size_t kMaxOutstandingChunks = 512;
 inline constexpr std::size_t kMaxQueuedControl = 4 << 20;
 // Control frames from one peer within one tick (a twelfth of the idle timeout); a flood is cut off.
 inline constexpr std::size_t kMaxControlFramesPerTick = 10'000;
+inline constexpr std::size_t kMaxControlBytesPerTick = 64 << 20;
+// After the grace, a frame must be coming in at this rate: one who trickles holds a buffer, and is never
+// silent for long.
+inline constexpr std::size_t kMinBytesPerSecond = 4 << 10;
+inline constexpr std::chrono::seconds kSlowGrace{30};
 inline constexpr std::chrono::seconds kHandshakeTimeout{10};
+// How long a connection that was not let in still counts as one of its address's; up to twice as long.
+inline constexpr std::chrono::seconds kRefusedPause{1};
 inline constexpr std::chrono::seconds kPingInterval{20};
 inline constexpr std::chrono::seconds kIdleTimeout{60};
 // How long a closing link waits for its last bytes to leave and for the peer to close as well.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <charconv>
 #include <string_view>
 
@@ -37,6 +38,18 @@ Result<Address> parse_address(const std::string& text) {
 std::string to_string(const Address& address) {
   const bool six = address.host.find(':') != std::string::npos;
   return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+std::string household(const std::string& host) {
+  namespace ip = boost::asio::ip;
+  boost::system::error_code error;
+  const ip::address address = ip::make_address(host, error);
+  if (error || address.is_v4()) return host;
+  ip::address_v6 six = address.to_v6();
+  if (six.is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, six).to_string();
+  auto bytes = six.to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return ip::address_v6(bytes).to_string() + "/64";
 }
 
 }  // namespace fedge::protocol

@@ -26,6 +26,9 @@ struct Address {
 };
 Result<Address> parse_address(const std::string& text);  // "host:port", "[::1]:7000"
 std::string to_string(const Address& address);
+// Whose connections count together: an IPv4 address, or the /64 that an IPv6 host can choose from freely.
+// For numeric addresses; anything else is its own.
+std::string household(const std::string& host);
 
 // The TLS side of a node: certificate and key, shared by all its links.
 class TlsIdentity;
@@ -38,6 +41,8 @@ struct Timeouts {
   std::chrono::milliseconds ping = kPingInterval;
   std::chrono::milliseconds idle = kIdleTimeout;  // a whole multiple of a quarter of `ping`
   std::chrono::milliseconds close = kCloseTimeout;
+  std::chrono::milliseconds slow_grace = kSlowGrace;  // before kMinBytesPerSecond is asked for
+  std::chrono::milliseconds refused = kRefusedPause;
 };
 
 class Listener {
@@ -52,10 +57,13 @@ struct ListenOptions {
   std::size_t max_unauthorised = 256;             // links still before their Hello
   std::size_t max_unauthorised_per_address = 16;  // of IPv6, a /64 counts as one
   Timeouts timeouts;
+  // Told of each connection that ends before it is a link, and why; may be empty.
+  std::function<void(const Address& peer, const Error& why)> on_refused;
 };
 
 // `on_link` gets each connection whose TLS handshake has completed; it starts to read when on_link
-// returns, so set its callbacks there. One that is not authorised in time is closed.
+// returns, so set its callbacks there. One that is not authorised in time is closed. One that was not let in
+// keeps its place in the bounds above for a while, so that trying again and again costs an address its share.
 Result<std::unique_ptr<Listener>> listen(boost::asio::io_context& io, std::shared_ptr<TlsIdentity> identity,
                                          const ListenOptions& options,
                                          std::function<void(std::shared_ptr<Link>)> on_link);

@@ -44,6 +44,12 @@ FrameReader::Event FrameReader::after_header() {
   return Event::kPayload;
 }
 
+std::size_t FrameReader::in_hand() const {
+  const std::size_t fixed = part_ == Part::kFixed ? 0 : fixed_.size();
+  const std::size_t header = part_ == Part::kPayload ? frame_.header_size : 0;
+  return fixed + header + filled_;
+}
+
 void FrameReader::expect_payload() {
   FEDGE_CHECK(part_ == Part::kPayload && frame_.payload_size > 0, "no payload is expected");
   if (payload_.size() < frame_.payload_size) payload_ = AlignedBuffer<std::byte>(frame_.payload_size);

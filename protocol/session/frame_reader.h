@@ -30,6 +30,8 @@ class FrameReader {
   // After kFrame: forgets it.
   void next();
 
+  // Bytes of the unfinished frame that are here; 0 between frames.
+  std::size_t in_hand() const;
   const FrameHeader& frame() const { return frame_; }
   std::span<const std::byte> header() const { return std::span(header_).first(frame_.header_size); }
   std::span<const std::byte> payload() const { return payload_.span().first(frame_.payload_size); }

@@ -38,6 +38,7 @@ void LinkImpl::set_callbacks(LinkCallbacks callbacks) {
 
 void LinkImpl::authorise() {
   if (phase_ != Phase::kOpen || std::exchange(authorised_, true)) return;
+  if (ticket_) ticket_->let_in();
   ticket_.reset();
   deadline_.cancel();
 }
@@ -177,12 +178,16 @@ void LinkImpl::tick() {
   received_before_ = received;
   written_before_ = written_;
   control_frames_ = 0;
+  control_bytes_ = 0;
   const std::string time =
       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeouts_.idle).count());
   if (silent_ticks_ >= idle_ticks)
     return finish({ErrorCode::kUnavailable, "nothing has been heard from the peer for " + time + " s"});
   if (stalled_ticks_ >= idle_ticks)
     return finish({ErrorCode::kUnavailable, "the peer has not taken any bytes for " + time + " s"});
+  if (too_slow())
+    return fail({ErrorCode::kResource,
+                 "the peer sends slower than " + std::to_string(kMinBytesPerSecond) + " bytes a second"});
   if (authorised_ && silent_ticks_ > 0 && silent_ticks_ % 4 == 0) {
     queue(encode_empty_frame(MessageType::kPing));
     flush_soon();
@@ -192,6 +197,15 @@ void LinkImpl::tick() {
     writer_.release_chunk();
   }
   if (phase_ == Phase::kOpen) arm_ticker();
+}
+
+// Only what comes in is held to a rate: bytes to the peer may be slow because thousands of others are sent
+// theirs at the same time, and what waits for it is bounded.
+bool LinkImpl::too_slow() {
+  frame_ticks_ = reader_.in_hand() > 0 ? frame_ticks_ + 1 : 0;
+  const std::chrono::milliseconds counted = frame_ticks_ * (timeouts_.ping / 4) - timeouts_.slow_grace;
+  if (counted.count() <= 0) return false;
+  return reader_.in_hand() < static_cast<std::uint64_t>(counted.count()) * kMinBytesPerSecond / 1000;
 }
 
 }  // namespace fedge::protocol

@@ -77,6 +77,7 @@ Result<void> LinkImpl::take(FrameReader::Event event) {
   }
   FEDGE_TRY_VOID(take_frame());
   reader_.next();
+  frame_ticks_ = 0;
   if (has_output() && !waiting_writable_) on_writable();
   return {};
 }
@@ -87,7 +88,8 @@ Result<void> LinkImpl::take_frame() {
     take_chunk();
     return {};
   }
-  if (++control_frames_ > kMaxControlFramesPerTick)
+  control_bytes_ += reader_.frame().header_size;
+  if (++control_frames_ > kMaxControlFramesPerTick || control_bytes_ > kMaxControlBytesPerTick)
     return Error{ErrorCode::kResource, "the peer sends control frames faster than they are accepted"};
   switch (type) {
     case MessageType::kPing:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/session/admission.h"
+#include "protocol/session/detail/descriptor_records.h"
 #include "protocol/session/detail/handshake.h"
 #include "protocol/session/detail/link_impl.h"
 #include "protocol/session/detail/socket_options.h"
@@ -15,28 +16,21 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-// One household of addresses: an IPv4 address, or the /64 an IPv6 host can choose from freely.
-std::string admission_key(const asio::ip::address& address) {
-  if (address.is_v4()) return address.to_string();
-  const auto six = address.to_v6();
-  if (six.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, six).to_string();
-  const auto bytes = six.to_bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), 8};
-}
-
-std::string describe(const tcp::endpoint& endpoint) {
-  return to_string(Address{endpoint.address().to_string(), endpoint.port()});
+Address address_of(const tcp::endpoint& endpoint) {
+  return {endpoint.address().to_string(), endpoint.port()};
 }
 
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   Acceptor(asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const ListenOptions& options,
            std::function<void(std::shared_ptr<Link>)> on_link)
-      : identity_(std::move(identity)),
+      : io_(io),
+        identity_(std::move(identity)),
         options_(options),
         on_link_(std::move(on_link)),
         acceptor_(io),
         pause_(io),
+        forgiveness_(io),
         admission_(
             std::make_shared<Admission>(options.max_unauthorised, options.max_unauthorised_per_address)) {}
 
@@ -63,7 +57,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   Address local_address() const {
     boost::system::error_code error;
     const tcp::endpoint endpoint = acceptor_.local_endpoint(error);
-    return error ? options_.address : Address{endpoint.address().to_string(), endpoint.port()};
+    return error ? options_.address : address_of(endpoint);
   }
 
   void stop() {
@@ -71,7 +65,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     boost::system::error_code ignored;
     acceptor_.close(ignored);
     pause_.cancel();
+    forgiveness_.cancel();
     on_link_ = nullptr;
+    options_.on_refused = nullptr;
     const auto handshakes = std::exchange(handshakes_, {});
     for (const auto& handshake : handshakes)
       handshake->abort({ErrorCode::kUnavailable, "the listener stops"});
@@ -97,11 +93,14 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   }
 
   void receive(tcp::socket socket) {
+    records_.make_room_for(io_, socket.native_handle());
     boost::system::error_code error;
-    const tcp::endpoint peer = socket.remote_endpoint(error);
+    const tcp::endpoint endpoint = socket.remote_endpoint(error);
     if (error) return;  // gone again
-    auto ticket = admission_->admit(admission_key(peer.address()));
-    if (!ticket) return;
+    const Address peer = address_of(endpoint);
+    auto ticket = admission_->admit(household(peer.host));
+    forgive_later();
+    if (!ticket) return refused(peer, {ErrorCode::kResource, "too many connections before hello"});
     set_socket_options(socket);
     const auto handshake = std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_));
     handshakes_.insert(handshake);
@@ -111,10 +110,30 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     });
     const auto held = std::make_shared<std::unique_ptr<Admission::Ticket>>(std::move(ticket));
     handshake->start(options_.timeouts.handshake, [self = shared_from_this(), weak = std::weak_ptr(handshake),
-                                                   held, address = describe(peer)](Result<TlsStream> stream) {
+                                                   held, peer](Result<TlsStream> stream) {
       self->handshakes_.erase(weak.lock());
       auto place = std::move(*held);
-      if (stream && !self->stopped_) self->begin_link(std::move(*stream), address, std::move(place));
+      if (self->stopped_) return;
+      if (!stream) return self->refused(peer, stream.error());
+      self->begin_link(std::move(*stream), to_string(peer), std::move(place));
+    });
+  }
+
+  void refused(const Address& peer, const Error& why) {
+    const auto on_refused = options_.on_refused;  // it may stop the listener
+    if (on_refused) on_refused(peer, why);
+  }
+
+  // Runs as long as there is anybody to forgive, or may be.
+  void forgive_later() {
+    if (forgiving_ || admission_->total() == 0) return;
+    forgiving_ = true;
+    forgiveness_.expires_after(options_.timeouts.refused);
+    forgiveness_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      self->forgiving_ = false;
+      if (error || self->stopped_) return;
+      self->admission_->forgive();
+      self->forgive_later();
     });
   }
 
@@ -131,11 +150,15 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     link->start();
   }
 
+  asio::io_context& io_;
+  DescriptorRecords records_;
   std::shared_ptr<TlsIdentity> identity_;
   ListenOptions options_;
   std::function<void(std::shared_ptr<Link>)> on_link_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
+  asio::steady_timer forgiveness_;
+  bool forgiving_ = false;
   std::shared_ptr<Admission> admission_;
   std::set<std::shared_ptr<Handshake>> handshakes_;
   bool stopped_ = false;

@@ -139,6 +139,8 @@ TlsStream::Step TlsStream::write(std::span<const std::byte> bytes) {
 TlsStream::Step TlsStream::shutdown() {
   ERR_clear_error();
   const int result = SSL_shutdown(ssl_.get());
+  // What an alert is written from is 16 KiB that nothing else gives back before the connection is gone.
+  SSL_free_buffers(ssl_.get());
   return outcome_of(result == 0 ? 1 : result, 0);  // 0: ours is sent, the peer's has not come
 }
 

@@ -1,13 +1,20 @@
 #include "server/coordinator/coordinator.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
 #include "core/platform/files.h"
+#include "core/platform/heap.h"
 #include "protocol/limits.h"
 #include "server/coordinator/detail/coordinator_impl.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr std::size_t kDeparturesToTrim = 64;
+
+}  // namespace
 
 Result<void> Coordinator::Impl::open_directory() {
   const RunConfig& config = state_.config();
@@ -57,7 +64,11 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
                                [self = weak_from_this()](const Event& event) {
                                  if (const auto alive = self.lock()) alive->report(event);
                                }});
-  FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), {.address = options_.listen},
+  protocol::ListenOptions door{.address = options_.listen};
+  door.on_refused = [self = weak_from_this()](const protocol::Address& peer, const Error& why) {
+    if (const auto alive = self.lock()) alive->gate_.refused(peer, why);
+  };
+  FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), door,
                                        [self = weak_from_this()](std::shared_ptr<protocol::Link> link) {
                                          if (const auto alive = self.lock())
                                            alive->gate_.receive(std::move(link));
@@ -167,6 +178,12 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
   departed_traffic_.received += traffic.received;
   peers_.erase(peer);
   serving_.erase(client);
+  // Once as many have left as are still there: seldom enough to cost nothing, often enough that the process
+  // shrinks with its clients.
+  if (++departures_ >= std::max(kDeparturesToTrim, peers_.size())) {
+    departures_ = 0;
+    return_freed_memory();
+  }
   step(RunEngine::ClientLeft{client});
 }
 

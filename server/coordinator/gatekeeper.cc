@@ -6,6 +6,10 @@
 namespace fedge::server {
 namespace {
 
+// Connections a client may make without a pause, and the pause from then on.
+constexpr int kConnectsAtOnce = 16;
+constexpr Duration kBetweenConnects = seconds(5);
+
 UnixSeconds calendar_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -14,7 +18,9 @@ UnixSeconds calendar_now() {
 }  // namespace
 
 Gatekeeper::Gatekeeper(Enrolment enrolment, std::string software)
-    : enrolment_(std::move(enrolment)), software_(std::move(software)) {}
+    : enrolment_(std::move(enrolment)),
+      software_(std::move(software)),
+      rate_(kConnectsAtOnce, kBetweenConnects) {}
 
 void Gatekeeper::on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted) {
   admitted_ = std::move(admitted);
@@ -50,8 +56,10 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
                                           : enrolment_.redeem(hello.token, link->peer(), calendar_now());
   if (!client) return refuse(link, client.error());
   const bool joining = !hello.token.empty();
+  if (!joining && !rate_.allow(*client, now()))
+    return refuse(link, {ErrorCode::kResource, "this client connects too often; wait a few seconds"});
   waiting_.erase(link);
-  if (!joining) link->authorise();
+  link->authorise();  // who has just joined, too: its place before hello is free, and nothing of it is heeded
   link->send(protocol::Welcome{
       .version = protocol::kProtocolVersion, .features = {}, .software = software_, .client = *client});
   report_(Event{Severity::kInfo, joining ? "client.enrolled" : "client.arrived", {}}
@@ -64,14 +72,18 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
 
 void Gatekeeper::refuse(const std::shared_ptr<protocol::Link>& link, const Error& error) {
   waiting_.erase(link);
-  report_(Event{Severity::kWarning, "client.refused", {}}
-              .with("address", link->peer_address())
-              .with("reason", error.message));
+  if (const auto peer = protocol::parse_address(link->peer_address())) refused(*peer, error);
   // What is wrong on this machine is for its log, not for a stranger.
   const bool ours = error.code == ErrorCode::kUnavailable;
   link->send(protocol::Goodbye{
       error.code, ours ? "the coordinator cannot check who you are now; try again later" : error.message});
   link->close(error.message);
+}
+
+void Gatekeeper::refused(const protocol::Address& peer, const Error& why) {
+  if (const auto event =
+          refusals_.note(protocol::household(peer.host), protocol::to_string(peer), why.message, now()))
+    report_(*event);
 }
 
 void Gatekeeper::close(const std::string& reason) {

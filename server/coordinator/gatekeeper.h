@@ -2,16 +2,21 @@
 // version, and looks the key up; only then it authorises the link. A Hello with a join token enrols the
 // key and ends the link: joining is not taking part. Until a link is authorised, nothing but one small
 // message is read from the peer, and a link that is not authorised within the handshake timeout closes
-// itself. One thread; outlives its links' callbacks.
+// itself. A client that connects again and again has to wait between, and refusals are logged sparingly. One
+// thread; outlives its links' callbacks.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "core/event.h"
+#include "protocol/session/endpoint.h"
 #include "protocol/session/link.h"
+#include "server/coordinator/connect_rate.h"
+#include "server/coordinator/refusal_log.h"
 #include "server/enrolment.h"
 
 namespace fedge::server {
@@ -29,16 +34,22 @@ class Gatekeeper {
   Result<ClientId> check(const protocol::Link& link) { return enrolment_.authenticate(link.peer()); }
   // Tells the peer why it is not let in, or no longer, and closes the link.
   void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
+  // Logs a connection that ended before it was a link.
+  void refused(const protocol::Address& peer, const Error& why);
   // Closes the links that have not said hello yet.
   void close(const std::string& reason);
 
  private:
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
+  Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
 
   Enrolment enrolment_;
   std::string software_;
   std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted_;
   std::function<void(const Event&)> report_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  RefusalLog refusals_;
+  ConnectRate rate_;
   std::set<std::shared_ptr<protocol::Link>>
       waiting_;  // links before their Hello; the listener bounds their number
 };

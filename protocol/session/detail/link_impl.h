@@ -76,6 +76,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
 
   // Life
   void tick();
+  bool too_slow();  // what is coming in, at this tick
   void arm_ticker();
   void end_fetch(const ObjectId& id, const Result<void>& outcome);
   void fail(const Error& error);  // tells the peer, then closes
@@ -120,7 +121,9 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   std::uint64_t received_before_ = 0;
   std::uint64_t written_before_ = 0;
   std::uint64_t written_ = 0;
+  int frame_ticks_ = 0;             // since the frame that is coming in was begun
   std::size_t control_frames_ = 0;  // received since the last tick
+  std::size_t control_bytes_ = 0;   // of their headers
 };
 
 }  // namespace fedge::protocol

@@ -140,6 +140,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::map<ClientId, std::shared_ptr<protocol::Link>> peers_;
+  std::size_t departures_ = 0;  // since memory was given back
   struct Serving {
     TaskId task;
     std::vector<protocol::ObjectId> objects;

@@ -6,7 +6,7 @@
 
 using namespace fedge::protocol;
 
-TEST_CASE("admission: an address gets its share and no more, others are not affected") {
+TEST_CASE("A6 row 55: admission: an address gets its share and no more, others are not affected") {
   const auto admission = std::make_shared<Admission>(10, 2);
   auto first = admission->admit("a");
   const auto second = admission->admit("a");
@@ -14,12 +14,41 @@ TEST_CASE("admission: an address gets its share and no more, others are not affe
   CHECK(second);
   CHECK_FALSE(admission->admit("a"));
   CHECK(admission->admit("b"));
+  first->let_in();
   first.reset();
   CHECK(admission->admit("a"));
-  CHECK(admission->total() == 1);
 }
 
-TEST_CASE("admission: above the total the oldest gives way") {
+TEST_CASE("A6 row 55: admission: one who was not let in keeps its place until the second forgiveness") {
+  const auto admission = std::make_shared<Admission>(10, 2);
+  for (int i = 0; i < 2; ++i) REQUIRE(admission->admit("a"));  // each gone at once
+  CHECK(admission->total() == 2);
+  CHECK_FALSE(admission->admit("a"));
+  admission->forgive();
+  CHECK_FALSE(admission->admit("a"));
+  auto other = admission->admit("b");
+  admission->forgive();
+  CHECK(admission->total() == 1);
+  CHECK(admission->admit("a"));
+  other->let_in();
+  other.reset();
+  admission->forgive();
+  admission->forgive();
+  CHECK(admission->total() == 0);
+}
+
+TEST_CASE("A6 row 55: admission: those who are gone give way before those who are there") {
+  const auto admission = std::make_shared<Admission>(2, 2);
+  auto there = admission->admit("there");
+  bool evicted = false;
+  there->on_evicted([&] { evicted = true; });
+  REQUIRE(admission->admit("gone"));
+  for (int i = 0; i < 5; ++i) CHECK(admission->admit("stranger " + std::to_string(i)));
+  CHECK_FALSE(evicted);
+  CHECK(admission->total() == 2);
+}
+
+TEST_CASE("A6 row 55: admission: above the total the oldest gives way") {
   const auto admission = std::make_shared<Admission>(3, 3);
   std::vector<std::unique_ptr<Admission::Ticket>> tickets(4);
   for (std::size_t i = 0; i < 3; ++i) {

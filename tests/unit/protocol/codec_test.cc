@@ -98,7 +98,7 @@ TEST_CASE("codec: the bytes of a verdict are those of the protobuf encoding, wor
   CHECK(encode(UpdateVerdict{RunId(5), RoundNumber(3), true, ErrorCode::kInvalid, ""}) == bytes);
 }
 
-TEST_CASE("codec: a message cut anywhere never crashes, and never passes for the whole") {
+TEST_CASE("A1 row 21: codec: a message cut anywhere never crashes, and never passes for the whole") {
   for (const Message& message : example_messages()) {
     const std::string whole = encode(message);
     for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -108,7 +108,7 @@ TEST_CASE("codec: a message cut anywhere never crashes, and never passes for the
   }
 }
 
-TEST_CASE("codec: with any one bit flipped a message is refused or is a valid message") {
+TEST_CASE("A1 row 33: codec: with any one bit flipped a message is refused or is a valid message") {
   for (const Message& message : example_messages()) {
     const std::string whole = encode(message);
     for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
@@ -150,7 +150,7 @@ TEST_CASE("codec: an error code of a later version counts as invalid") {
   CHECK(std::get<Goodbye>(*result).code == ErrorCode::kInvalid);
 }
 
-TEST_CASE("codec: lengths that lie within a message are refused without being allocated") {
+TEST_CASE("A6 row 20: codec: lengths that lie within a message are refused without being allocated") {
   // Field 4 (software), length 2^31-1; length 2^63; a varint of eleven bytes; a group that never ends.
   for (const std::string& bad :
        {std::string("\x22\xff\xff\xff\xff\x07"), std::string("\x22\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),

@@ -109,5 +109,11 @@ TEST_CASE("document: the limits are those of the code") {
   static_assert(kPingInterval.count() == 20 && kIdleTimeout.count() == 60 && kCloseTimeout.count() == 5);
   CHECK(states("heard nothing for 20 s"));
   static_assert(kMaxQueuedControl == 4 << 20 && kMaxControlFramesPerTick == 10'000);
+  static_assert(kMaxControlBytesPerTick == 64 << 20);
   CHECK(states("More than 4 MiB of control messages"));
+  CHECK(states("more than 10,000 control frames, or 64 MiB of them"));
+  static_assert(kSlowGrace.count() == 30 && kMinBytesPerSecond == 4 << 10);
+  CHECK(states("coming in for 30 s must come at 4 KiB a second"));
+  static_assert(kRefusedPause.count() == 1);
+  CHECK(states("counts for one to two seconds more"));
 }

@@ -49,7 +49,7 @@ TEST_CASE("frame: every type has a name and comes back, every other number is un
   CHECK(known == 17);
 }
 
-TEST_CASE("frame: other protocols' first bytes are refused as no frame of ours") {
+TEST_CASE("A1 row 21: frame: other protocols' first bytes are refused as no frame of ours") {
   for (const char* text :
        {"GET / HTTP/1.1\r\n", "SSH-2.0-OpenSSH_", "\x16\x03\x01\x02\x00\x01", "FDG2\x04", ""}) {
     const auto parsed = parse_frame_header(bytes_of(text), {});
@@ -59,7 +59,7 @@ TEST_CASE("frame: other protocols' first bytes are refused as no frame of ours")
   }
 }
 
-TEST_CASE("frame: a length above its limit is refused, whatever it is") {
+TEST_CASE("A6 row 20: frame: a length above its limit is refused, whatever it is") {
   for (const std::uint32_t size : {std::uint32_t{kMaxHeader + 1}, 0x7fffffffU, 0x80000000U, 0xffffffffU}) {
     const auto long_header = parse_frame_header(encode_frame_header({MessageType::kPing, size, 0}), {});
     REQUIRE_FALSE(long_header);

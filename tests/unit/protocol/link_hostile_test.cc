@@ -84,7 +84,8 @@ struct OtherTls {
 
 }  // namespace
 
-TEST_CASE("hostile: a server with another key than the pinned one is refused, with both keys in the error") {
+TEST_CASE(
+    "A1 row 32: a server with another key than the pinned one is refused, with both keys in the error") {
   Loopback net;
   net.listen();
   const SecretKey other = test_key(9);
@@ -97,9 +98,15 @@ TEST_CASE("hostile: a server with another key than the pinned one is refused, wi
   CHECK_FALSE((net.server.link && !net.server.closed));
 }
 
-TEST_CASE("hostile: other protocols and garbage on the port are cut off") {
+TEST_CASE(
+    "A6 row 34: plaintext HTTP, an SSH banner and garbage on the port are cut off at once, each with a "
+    "reason") {
   Loopback net;
-  net.listen();
+  std::vector<std::string> reasons;
+  net.listen({.on_refused = [&](const Address& peer, const Error& why) {
+    CHECK(peer.host == "127.0.0.1");
+    reasons.push_back(why.message);
+  }});
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string("SSH-2.0-OpenSSH_9.2\r\n"),
         std::string(3000, '\xff'), std::string(64, '\0')}) {
@@ -108,9 +115,12 @@ TEST_CASE("hostile: other protocols and garbage on the port are cut off") {
     CHECK(cut_off(net, socket));
   }
   CHECK(net.links == 0);
+  REQUIRE(reasons.size() == 4);
+  CHECK(reasons[0] == "TLS failed: http request");
+  for (const std::string& reason : reasons) CHECK(reason.starts_with("TLS failed: "));
 }
 
-TEST_CASE("hostile: a stranger who says nothing, or only half a handshake, is cut off in time") {
+TEST_CASE("A6 row 53: a stranger who says nothing, or only half a handshake, is cut off in time") {
   Loopback net;
   net.listen({.timeouts = {.handshake = std::chrono::milliseconds(60)}});
   auto silent = RawPeer::connected(net);
@@ -121,7 +131,7 @@ TEST_CASE("hostile: a stranger who says nothing, or only half a handshake, is cu
   CHECK(net.links == 0);
 }
 
-TEST_CASE("hostile: TLS 1.2, no certificate, and a key that is not Ed25519 are refused") {
+TEST_CASE("A1 row 32: TLS 1.2, no certificate, and a key that is not Ed25519 are refused") {
   Loopback net;
   net.listen();
   SUBCASE("TLS 1.2") {
@@ -141,7 +151,7 @@ TEST_CASE("hostile: TLS 1.2, no certificate, and a key that is not Ed25519 are r
   CHECK(net.links == 0);
 }
 
-TEST_CASE("hostile: the server gives out no session tickets, so that nothing can be resumed or replayed") {
+TEST_CASE("A1 row 31: no session ticket, no resumption and no early data, whatever the client asks for") {
   Loopback net;
   net.listen();
   OtherTls other(net);
@@ -154,9 +164,34 @@ TEST_CASE("hostile: the server gives out no session tickets, so that nothing can
   CHECK_FALSE(other.refused(net));
   CHECK(net.links == 1);
   CHECK(tickets == 0);
+  SSL_SESSION* session = SSL_get1_session(other.ssl);
+  CHECK_FALSE(SSL_SESSION_is_resumable(session));
+  CHECK(SSL_SESSION_get_max_early_data(session) == 0);
+  SSL_SESSION_free(session);
+
+  // A session of its own making, as from another server: offered, and passed over.
+  OtherTls again(net);
+  again.use_key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), nullptr);
+  static int offered = 0;
+  SSL_CTX_set_psk_use_session_callback(again.context, [](SSL* ssl, const EVP_MD*, const unsigned char** id,
+                                                         std::size_t* size, SSL_SESSION** made) {
+    static const unsigned char name[] = "stolen";
+    const unsigned char secret[32] = {1};
+    *made = SSL_SESSION_new();
+    SSL_SESSION_set1_master_key(*made, secret, sizeof secret);
+    SSL_SESSION_set_cipher(*made, SSL_CIPHER_find(ssl, reinterpret_cast<const unsigned char*>("\x13\x01")));
+    SSL_SESSION_set_protocol_version(*made, TLS1_3_VERSION);
+    *id = name;
+    *size = sizeof name - 1;
+    return ++offered, 1;
+  });
+  CHECK_FALSE(again.refused(net));
+  CHECK(offered > 0);
+  CHECK_FALSE(SSL_session_reused(again.ssl));
+  CHECK(net.links == 2);
 }
 
-TEST_CASE("hostile: before authorisation, large frames and everything but greetings are refused") {
+TEST_CASE("A1 A6 row 20: before authorisation, large frames and everything but greetings are refused") {
   Loopback net;
   net.authorise_at_once = false;
   net.listen();
@@ -170,7 +205,7 @@ TEST_CASE("hostile: before authorisation, large frames and everything but greeti
   CHECK(net.server.messages.empty());
 }
 
-TEST_CASE("hostile: one who is not authorised in time is told so and closed") {
+TEST_CASE("A6 row 53: one who is not authorised in time is told so and closed") {
   Loopback net;
   net.authorise_at_once = false;
   net.listen({.timeouts = {.handshake = std::chrono::milliseconds(200)}});
@@ -179,7 +214,7 @@ TEST_CASE("hostile: one who is not authorised in time is told so and closed") {
   CHECK(goodbye.reason.find("in time") != std::string::npos);
 }
 
-TEST_CASE("hostile: an authorised peer that breaks the protocol is told how, and closed") {
+TEST_CASE("A1 row 21: an authorised peer that breaks the protocol is told how, and closed") {
   Loopback net;
   net.listen();
   const auto reason = [&](const std::string& bytes) { return answer_to(net, bytes).reason; };
@@ -197,7 +232,7 @@ TEST_CASE("hostile: an authorised peer that breaks the protocol is told how, and
   CHECK(net.run_until([&] { return net.server.closed_count == net.links; }));
 }
 
-TEST_CASE("hostile: chunks out of range, and more than the credit, close the link") {
+TEST_CASE("A6 row 54: chunks out of range, and more than the credit, close the link") {
   Loopback net;
   net.listen();
   const Payload payload(10'000'000);
@@ -225,7 +260,7 @@ TEST_CASE("hostile: chunks out of range, and more than the credit, close the lin
   CHECK(code({id, 0, 9}) == ErrorCode::kResource);
 }
 
-TEST_CASE("hostile: a chunk of the wrong length is refused before its bytes") {
+TEST_CASE("A6 row 20: a chunk of the wrong length is refused before its bytes") {
   Loopback net;
   net.listen();
   const Payload payload(500'000);
@@ -252,7 +287,7 @@ TEST_CASE("hostile: a chunk of the wrong length is refused before its bytes") {
   CHECK(outcome->code == ErrorCode::kUnavailable);
 }
 
-TEST_CASE("hostile: a peer that never reads is cut off at the bound for queued messages") {
+TEST_CASE("A6 row 53: a peer that never reads is cut off at the bound for queued messages") {
   Loopback net;
   net.listen();
   RawPeer peer(net);
@@ -272,7 +307,7 @@ TEST_CASE("hostile: a peer that never reads is cut off at the bound for queued m
   CHECK(sent * kMaxTaskText > kMaxQueuedControl);
 }
 
-TEST_CASE("hostile: bytes changed on the way end the connection, they never reach a handler") {
+TEST_CASE("A1 row 33: a forged record ends the connection, it never reaches a handler") {
   Loopback net;
   net.listen();
   RawPeer peer(net);
@@ -288,7 +323,7 @@ TEST_CASE("hostile: bytes changed on the way end the connection, they never reac
   CHECK(net.server.messages.empty());
 }
 
-TEST_CASE("hostile: a flood of control frames is cut off") {
+TEST_CASE("A6 row 54: a flood of empty control frames is cut off") {
   Loopback net;
   net.listen();
   std::string flood;
@@ -298,16 +333,16 @@ TEST_CASE("hostile: a flood of control frames is cut off") {
 }
 
 TEST_CASE(
-    "hostile: an address has its share of connections before hello, and the oldest gives way above the "
+    "A6 row 55: an address has its share of connections before hello, and the oldest gives way above the "
     "total") {
   Loopback net;
   SUBCASE("per address") {
-    net.listen({.max_unauthorised_per_address = 2});
+    net.listen({.max_unauthorised_per_address = 2, .timeouts = {.refused = std::chrono::milliseconds(10)}});
     auto first = RawPeer::connected(net);
     auto second = RawPeer::connected(net);
     auto third = RawPeer::connected(net);
     CHECK(cut_off(net, third));
-    first.close();
+    first.close();  // its place is free a little later
     CHECK(net.run_until([&] {
       RawPeer peer(net);
       for (int i = 0; i < 100 && !peer.ready() && !peer.ended(); ++i) {

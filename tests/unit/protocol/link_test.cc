@@ -287,7 +287,7 @@ TEST_CASE("link: idle ends keep each other alive with pings") {
   CHECK_FALSE(net.server.closed);
 }
 
-TEST_CASE("link: a peer of which nothing is heard is given up") {
+TEST_CASE("A6 row 53: a half-open connection, of whose peer nothing is heard, is given up") {
   const Timeouts quick{.ping = std::chrono::milliseconds(40), .idle = std::chrono::milliseconds(120)};
   Loopback net;
   // The client's end does not answer: it is never read, since its io_context is another one that

@@ -16,9 +16,10 @@ namespace fedge::protocol {
 
 class RawPeer {
  public:
-  RawPeer(Loopback& net, const SecretKey& key)
-      : stream_(TlsStream::connecting(connected(net), *make_tls_identity(key), net.server_key.public_key())) {
-  }
+  RawPeer(Loopback& net, const SecretKey& key, boost::asio::ip::tcp::socket socket)
+      : stream_(
+            TlsStream::connecting(std::move(socket), *make_tls_identity(key), net.server_key.public_key())) {}
+  RawPeer(Loopback& net, const SecretKey& key) : RawPeer(net, key, connected(net)) {}
   explicit RawPeer(Loopback& net) : RawPeer(net, net.client_key) {}
 
   static boost::asio::ip::tcp::socket connected(Loopback& net) {

@@ -1,0 +1,128 @@
+// Peers and strangers that come, or send, too often.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/asio/write.hpp>
+
+#include "tests/unit/protocol/raw_peer.h"
+
+using namespace fedge;
+using namespace fedge::protocol;
+using boost::asio::ip::tcp;
+using std::chrono::milliseconds;
+
+namespace {
+
+tcp::socket connected_from(Loopback& net, const std::string& source) {
+  tcp::socket socket(net.io);
+  socket.open(tcp::v4());
+  socket.bind({boost::asio::ip::make_address(source), 0});
+  socket.connect({boost::asio::ip::make_address("127.0.0.1"), net.listener->local_address().port});
+  return socket;
+}
+
+// This process may open no descriptor more, while it lives.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const int next = ::dup(STDERR_FILENO);
+    REQUIRE(next >= 0);
+    ::close(next);
+    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("A6 row 54: a flood of large control messages is cut off") {
+  Loopback net;
+  net.listen({.timeouts = {.ping = milliseconds(120'000)}});  // all within one tick
+  // A hello with a field of a later version, 1000, of 2,000,000 bytes.
+  const std::string field = std::string("\xc2\x3e\x80\x89\x7a", 5) + std::string(2'000'000, 'x');
+  const std::string header = encode(Hello{}) + field;
+  REQUIRE(decode(MessageType::kHello, std::as_bytes(std::span(header))));
+  const auto front = encode_frame_header({MessageType::kHello, static_cast<std::uint32_t>(header.size()), 0});
+  const std::string frame = std::string(reinterpret_cast<const char*>(front.data()), front.size()) + header;
+  RawPeer peer(net);
+  std::size_t sent = 0;
+  REQUIRE(net.run_until([&] {
+    if (peer.written() && sent < 40) {
+      peer.write(frame);
+      ++sent;
+    }
+    peer.poll();
+    return peer.ended();
+  }));
+  REQUIRE(peer.goodbye());
+  CHECK(peer.goodbye()->code == ErrorCode::kResource);
+  CHECK(net.server.messages.size() == kMaxControlBytesPerTick / header.size());
+}
+
+TEST_CASE("A6 row 55: 256 strangers from 16 addresses do not keep an honest client out") {
+  Loopback net;
+  std::vector<std::string> refused;
+  net.listen({.on_refused = [&](const Address& peer, const Error& why) {
+    refused.push_back(peer.host + ": " + why.message);
+  }});
+  std::vector<tcp::socket> strangers;
+  for (int i = 0; i < 256; ++i)
+    strangers.push_back(connected_from(net, "127.0.1." + std::to_string(1 + i / 16)));
+  strangers.push_back(connected_from(net, "127.0.1.1"));
+  REQUIRE(net.run_until([&] { return refused.size() == 1; }));
+  CHECK(refused[0] == "127.0.1.1: too many connections before hello");
+  net.connect();
+  REQUIRE(net.run_until([&] { return net.server.link && net.client.link; }));
+  CHECK(refused.size() == 2);  // the oldest
+  CHECK(net.links == 1);
+}
+
+TEST_CASE("A6 row 34: who has been cut off 16 times is not even listened to for a while") {
+  Loopback net;
+  std::vector<std::string> reasons;
+  net.listen({.timeouts = {.refused = milliseconds(60'000)},
+              .on_refused = [&](const Address&, const Error& why) { reasons.push_back(why.message); }});
+  for (std::size_t i = 1; i <= 20; ++i) {
+    auto socket = RawPeer::connected(net);
+    boost::system::error_code ignored;
+    boost::asio::write(socket, boost::asio::buffer("SSH-2.0-OpenSSH_9.2\r\n", 21), ignored);
+    REQUIRE(net.run_until([&] { return reasons.size() == i; }));
+  }
+  for (std::size_t i = 0; i < 20; ++i)
+    CHECK((reasons[i] == "too many connections before hello") == (i >= 16));
+}
+
+TEST_CASE(
+    "A6 row 14: without a free file descriptor the listener rests, links go on, and then it accepts again") {
+  const Timeouts quick{.ping = milliseconds(40), .idle = milliseconds(10'000)};
+  Loopback net;
+  net.join({.timeouts = quick}, quick);
+  const std::shared_ptr<Link> first = net.server.link;
+  tcp::socket waiting(net.io);
+  waiting.open(tcp::v4());  // has a descriptor; the other end will need one
+  std::size_t handlers = 0;
+  {
+    const NoMoreDescriptors none;
+    const auto address = net.listener->local_address();
+    waiting.connect({boost::asio::ip::make_address(address.host), address.port});
+    const std::uint64_t before = first->traffic().received.value();
+    net.io.restart();
+    while (first->traffic().received.value() < before + 10 * kFrameHeaderSize && !net.server.closed)
+      handlers += net.io.run_one_for(milliseconds(5));
+  }
+  CHECK(handlers < 2000);  // ten pings and pongs; a loop that tries again at once makes far more
+  CHECK_FALSE(net.server.closed);
+  CHECK(net.links == 1);
+  RawPeer peer(net, net.client_key, std::move(waiting));
+  CHECK(net.run_until([&] {
+    peer.poll();
+    return net.links == 2;
+  }));
+  first->close("test over");
+}

@@ -1,0 +1,162 @@
+// Peers that keep a connection busy with next to nothing.
+#include <doctest/doctest.h>
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include "protocol/chunks/chunk_messages.h"
+#include "tests/unit/protocol/raw_peer.h"
+
+using namespace fedge;
+using namespace fedge::protocol;
+using boost::asio::ip::tcp;
+using std::chrono::milliseconds;
+
+namespace {
+
+// Hands out some bytes of a text every five milliseconds.
+class Drip {
+ public:
+  Drip(Loopback& net, std::string text, std::size_t at_once, std::function<void(const std::string&)> take)
+      : timer_(net.io), text_(std::move(text)), at_once_(at_once), take_(std::move(take)) {
+    next();
+  }
+  std::size_t given() const { return given_; }
+
+ private:
+  void next() {
+    timer_.expires_after(milliseconds(5));
+    timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+      if (error || alive.expired() || given_ == text_.size()) return;
+      const std::string piece = text_.substr(given_, at_once_);
+      given_ += piece.size();
+      take_(piece);
+      next();
+    });
+  }
+
+  boost::asio::steady_timer timer_;
+  std::string text_;
+  std::size_t at_once_;
+  std::function<void(const std::string&)> take_;
+  std::size_t given_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// Never silent for long enough to be given up for that.
+const Timeouts kImpatient{.handshake = milliseconds(300),
+                          .ping = milliseconds(40),
+                          .idle = milliseconds(20'000),
+                          .slow_grace = milliseconds(100)};
+
+// What the server says to an authorised peer that sends this at so many bytes every five milliseconds.
+std::optional<Goodbye> answer_to_drip(Loopback& net, const std::string& text, std::size_t at_once) {
+  RawPeer peer(net);
+  Drip drip(net, text, at_once, [&](const std::string& piece) { peer.write(piece); });
+  net.run_until([&] {
+    peer.poll();
+    return peer.ended() || drip.given() == text.size();
+  });
+  CHECK(peer.ended() == (drip.given() < text.size()));
+  return peer.goodbye();
+}
+
+}  // namespace
+
+TEST_CASE("A6 row 53: a stranger who sends its TLS hello byte by byte is dropped in time") {
+  Loopback net;
+  std::vector<Error> refused;
+  net.listen({.timeouts = kImpatient,
+              .on_refused = [&](const Address&, const Error& why) { refused.push_back(why); }});
+  auto socket = RawPeer::connected(net);
+  // The beginning of a ClientHello of 512 bytes, and zeros.
+  const std::string hello =
+      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + std::string(500, '\0');
+  boost::system::error_code broken;
+  Drip drip(net, hello, 1, [&](const std::string& piece) {
+    boost::asio::write(socket, boost::asio::buffer(piece), broken);
+  });
+  REQUIRE(net.run_until([&] { return !refused.empty(); }));
+  CHECK(refused.front().message.find("in time") != std::string::npos);
+  CHECK(drip.given() < hello.size());
+  CHECK(net.links == 0);
+}
+
+TEST_CASE("A6 row 53: a peer that sends its hello byte by byte is dropped in time") {
+  Loopback net;
+  net.authorise_at_once = false;
+  net.listen({.timeouts = {.handshake = milliseconds(300)}});
+  const auto goodbye = answer_to_drip(
+      net, encode_frame(Hello{.features = {}, .software = std::string(900, 'x'), .token = {}}), 1);
+  REQUIRE(goodbye);
+  CHECK(goodbye->reason.find("in time") != std::string::npos);
+  CHECK(net.server.messages.empty());
+}
+
+TEST_CASE(
+    "A6 row 53: an authorised peer that sends a header at 200 bytes a second is dropped, at 25,600 it is "
+    "not") {
+  Loopback net;
+  net.listen({.timeouts = kImpatient});
+  const std::string message = encode_frame(RunDescription{RunId(1), "run", 1, std::string(10'000, 'x'), {}});
+  const auto goodbye = answer_to_drip(net, message, 1);
+  REQUIRE(goodbye);
+  CHECK(goodbye->code == ErrorCode::kResource);
+  CHECK(goodbye->reason.find("slower than 4096 bytes") != std::string::npos);
+  CHECK(net.server.messages.empty());
+  CHECK_FALSE(answer_to_drip(net, message, 128));
+  CHECK(net.run_until([&] { return net.server.messages.size() == 1; }));
+}
+
+TEST_CASE(
+    "A6 row 53: a peer that sends a chunk's payload at 200 bytes a second is dropped, and the fetch fails") {
+  Loopback net;
+  net.listen({.timeouts = kImpatient});
+  const Payload payload(500'000);
+  RawPeer peer(net);
+  REQUIRE(net.run_until([&] {
+    peer.poll();
+    return net.server.link != nullptr;
+  }));
+  auto store = make_memory_chunk_store(16 << 20);
+  std::optional<Error> outcome;
+  net.server.link->fetch(payload.manifest, *store->create(payload.manifest),
+                         [&](Result<void> result) { outcome = result.error(); });
+  peer.write(encode_frame(Chunk{payload.manifest.id(), 0}, kDefaultChunkSize));
+  const Drip drip(net, std::string(kDefaultChunkSize, 'x'), 1,
+                  [&](const std::string& piece) { peer.write(piece); });
+  REQUIRE(net.run_until([&] {
+    peer.poll();
+    return peer.ended() && outcome;
+  }));
+  REQUIRE(peer.goodbye());
+  CHECK(peer.goodbye()->reason.find("slower than 4096 bytes") != std::string::npos);
+  CHECK(outcome->code == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("A6 row 53: a peer that speaks but takes no bytes is dropped") {
+  Loopback net;
+  const Timeouts quick{.ping = milliseconds(40), .idle = milliseconds(200)};
+  net.listen({.timeouts = quick});
+  tcp::socket socket(net.io);
+  socket.open(tcp::v4());
+  socket.set_option(
+      boost::asio::socket_base::receive_buffer_size(4096));  // before connecting: a small window
+  const auto address = net.listener->local_address();
+  socket.connect({boost::asio::ip::make_address(address.host), address.port});
+  RawPeer peer(net, net.client_key, std::move(socket));
+  peer.stop_reading();
+  REQUIRE(net.run_until([&] {
+    peer.poll();
+    return net.server.link != nullptr;
+  }));
+  // Less than the bound for what may be queued, more than the kernel takes.
+  for (int i = 0; i < 60; ++i)
+    net.server.link->send(RunDescription{RunId(1), "run", 1, std::string(kMaxTaskText, 'x'), {}});
+  REQUIRE(net.run_until([&] {
+    if (peer.written()) peer.write(encode_empty_frame(MessageType::kPong));
+    peer.poll();
+    return net.server.closed.has_value();
+  }));
+  CHECK(net.server.closed->message.find("has not taken any bytes") != std::string::npos);
+}
