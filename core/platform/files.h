@@ -53,6 +53,9 @@ class ReadOnlyFile {
 // Makes the directory and its parents; an existing directory is fine, anything else there is an error.
 Result<void> make_directory(const std::filesystem::path& path, unsigned mode = 0755);
 
+// What has been made, renamed or removed in the directory is on the disk.
+Result<void> sync_directory(const std::filesystem::path& directory);
+
 // "cannot open /x/y: No such file or directory", with the code that fits the system's error number.
 Error system_error(const std::string& what, const std::filesystem::path& path, int error_number);
 
