@@ -1,8 +1,21 @@
 #include "protocol/session/admission.h"
 
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <utility>
 
 namespace fedge::protocol {
+
+std::string household(const std::string& ip_address) {
+  namespace ip = boost::asio::ip;
+  boost::system::error_code error;
+  const ip::address address = ip::make_address(ip_address, error);
+  if (error || address.is_v4()) return error ? ip_address : address.to_string();
+  if (address.to_v6().is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, address.to_v6()).to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return ip::make_address_v6(bytes).to_string();
+}
 
 Admission::Ticket::~Ticket() { admission_->release(place_); }
 

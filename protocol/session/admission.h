@@ -12,6 +12,10 @@
 
 namespace fedge::protocol {
 
+// One household of addresses, for what is counted by address: an IPv4 address, or the /64 of which an IPv6
+// host may choose freely ("2001:db8:0:1::"). Anything else stands for itself.
+std::string household(const std::string& ip_address);
+
 class Admission : public std::enable_shared_from_this<Admission> {
  public:
   // Holds a place; gives it back when destroyed.

@@ -15,15 +15,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-// One household of addresses: an IPv4 address, or the /64 an IPv6 host can choose from freely.
-std::string admission_key(const asio::ip::address& address) {
-  if (address.is_v4()) return address.to_string();
-  const auto six = address.to_v6();
-  if (six.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, six).to_string();
-  const auto bytes = six.to_bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), 8};
-}
-
 std::string describe(const tcp::endpoint& endpoint) {
   return to_string(Address{endpoint.address().to_string(), endpoint.port()});
 }
@@ -100,7 +91,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     boost::system::error_code error;
     const tcp::endpoint peer = socket.remote_endpoint(error);
     if (error) return;  // gone again
-    auto ticket = admission_->admit(admission_key(peer.address()));
+    auto ticket = admission_->admit(household(peer.address().to_string()));
     if (!ticket) return;
     set_socket_options(socket);
     const auto handshake = std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_));
