@@ -35,6 +35,9 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   gate_.on_admitted([self = weak_from_this()](ClientId client, std::shared_ptr<protocol::Link> link) {
     if (const auto alive = self.lock()) alive->admit(client, std::move(link));
   });
+  gate_.on_expelled([self = weak_from_this()](ClientId client, const protocol::Link& link) {
+    if (const auto alive = self.lock()) alive->departed(client, &link);
+  });
   gate_.on_event([self = weak_from_this()](const Event& event) {
     if (const auto alive = self.lock()) alive->report(event);
   });
@@ -46,7 +49,10 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
                                [self = weak_from_this()](const Event& event) {
                                  if (const auto alive = self.lock()) alive->report(event);
                                }});
-  FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), {.address = options_.listen},
+  gate_.watch();
+  protocol::ListenOptions connections = options_.connections;
+  connections.address = options_.listen;
+  FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), connections,
                                        [self = weak_from_this()](std::shared_ptr<protocol::Link> link) {
                                          if (const auto alive = self.lock())
                                            alive->gate_.receive(std::move(link));
