@@ -61,8 +61,8 @@ class Enrolment {
   Result<NewToken> create_token(UnixSeconds now, std::chrono::seconds lifetime);
   Result<std::vector<NewToken>> create_tokens(const TokenOrder& order);
   // Uses the token once and binds a client number to this key. The same key may redeem the same token again
-  // (its first answer was lost). A wrong one costs no look at the file, unless it has changed. Wrong, used up, expired, revoked: kRefused; a book or an audit log that
-  // cannot be read or written: kUnavailable.
+  // (its first answer was lost). A wrong one costs no look at the file, unless it has changed. Wrong, used
+  // up, expired, revoked: kRefused; a book or an audit log that cannot be read or written: kUnavailable.
   Result<Standing> redeem(const Redemption& redemption);
   // The client with this key; kRefused if it is unknown or revoked, kUnavailable as above. The book is
   // read again only when its file has changed.

@@ -131,11 +131,14 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
     const std::string token = protocol::encode_join_token(
         {.addresses = {address}, .coordinator = key.public_key(), .secret = created.secret});
     const std::string number = std::to_string(created.client->value());
-    FEDGE_TRY_VOID(
-        processes.start("client " + number,
-                        {(options.programs / "fedge-client").string(), "--state-dir",
-                         (options.scratch / ("client-" + number)).string(), "--log-level", options.log_level,
-                         "run", "--once", "--capability", exact_text(capability), "--token", token}));
+    // Not on the command line, which every user of this machine may read.
+    const auto token_file = options.scratch / ("client-" + number + ".token");
+    FEDGE_TRY_VOID(write_file_atomic(token_file, token + "\n", 0600));
+    FEDGE_TRY_VOID(processes.start(
+        "client " + number,
+        {(options.programs / "fedge-client").string(), "--state-dir",
+         (options.scratch / ("client-" + number)).string(), "--log-level", options.log_level, "run", "--once",
+         "--capability", exact_text(capability), "--token-file", token_file.string()}));
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include "protocol/codec.h"
 #include "protocol/join_token.h"
 #include "server/data_directory.h"
+#include "server/enrolment.h"
 #include "tests/integration/background_program.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/tiny_dataset.h"

@@ -56,7 +56,7 @@ std::vector<Row> table() {
       {MessageType::kPing, "", kOpen},
       {MessageType::kPong, "", kOpen},
       {MessageType::kChunkRequest, "", kOpen},  // answered with chunk_refused
-      {MessageType::kChunk, "", "is not being fetched"},
+      {MessageType::kChunk, "", "came without having been asked for"},
       {MessageType::kChunkRefused, "", "is not being fetched"},
       {MessageType::kRunDescription, "", unexpected("run_description")},
       {MessageType::kTrainRequest, "", unexpected("train_request")},
@@ -138,7 +138,7 @@ TEST_CASE("A1 row 35: no message but hello does anything for whoever has not bee
     for (const Row& row : table()) {
       if (identity == Identity::kEnrolled && row.type == MessageType::kHello) continue;
       CAPTURE(static_cast<int>(identity));
-      CAPTURE(protocol::name_of(row.type));
+      CAPTURE(std::string(protocol::name_of(row.type)));
       auto peer = door.connect(identity);
       peer.write(row.type == MessageType::kHello ? hello() : row.frame);
       door.drive(peer, [&] { return peer.ended(); });
@@ -174,7 +174,7 @@ TEST_CASE("A1 row 35: an enrolled client may say what is a client's to say, and 
   Door door;
   const auto before = door.state();
   for (const Row& row : table()) {
-    CAPTURE(protocol::name_of(row.type));
+    CAPTURE(std::string(protocol::name_of(row.type)));
     auto peer = door.connect(Identity::kEnrolled);
     peer.write(hello());
     door.drive(peer, [&] { return peer.count(MessageType::kRunDescription) == 1; });
