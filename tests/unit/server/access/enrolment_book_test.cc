@@ -73,7 +73,7 @@ TEST_CASE(
       std::string bad = good;
       bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
       const auto read = server::parse_enrolment_book(bad);
-      refused += read ? 0 : 1;
+      refused += read ? 0U : 1U;
       if (read) REQUIRE(read->tokens.size() + read->clients.size() == 4);
     }
   CHECK(refused > good.size());
