@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -372,6 +373,47 @@ TEST_CASE("access: fedge audit verifies the log, names the line that is wrong, a
   CHECK(bad.code == 1);
   CHECK(bad.output == "fedge: " + file + " line 1: its hash does not fit what it says\n");
   CHECK(site.fedge("audit verify --expect nonsense").code == 2);
+}
+
+TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is recorded if it holds") {
+  if (std::system("strace -V > /dev/null 2>&1") != 0) {
+    MESSAGE("skipped: strace not found");
+    return;
+  }
+  const Site site;
+  site.tokens("");
+  std::size_t killed = 0;
+  std::size_t recorded_alone = 0;
+  for (const char* call : {"write", "fsync", "rename", "ftruncate"})
+    for (int when = 1; when <= 12; ++when) {
+      const std::string copy = (site.root.path() / "copy").string();
+      std::filesystem::remove_all(copy);
+      std::filesystem::copy(site.data(), copy, std::filesystem::copy_options::recursive);
+      const std::string inject = std::string("strace -f -qq -o /dev/null -e trace=") + call +
+                                 " -e inject=" + call + ":signal=KILL:when=" + std::to_string(when);
+      const std::string command = " client revoke 0 --data-dir " + copy;
+      const int status =
+          std::system((inject + " " FEDGE_BINARY_DIR "/fedge" + command + " > /dev/null 2>&1").c_str());
+      CAPTURE(std::string(call));
+      CAPTURE(when);
+      if (status == 0) break;  // there are not so many
+      ++killed;
+      const auto book = server::Enrolment(copy).read();
+      REQUIRE(book);
+      std::size_t entries = 0;
+      const auto log = server::AuditLog(copy).verify("", [&](const server::AuditEntry& entry) {
+        entries += entry.event.action == "client.revoked" ? 1U : 0U;
+      });
+      const bool holds = book->tokens[0].revoked;
+      CHECK((!holds || entries == 1));
+      if (!holds && entries == 1) ++recorded_alone;
+      // Whatever is left behind, the next one mends it and gets its way.
+      CHECK(run("fedge" + command).code == 0);
+      CHECK(server::AuditLog(copy).verify());
+      CHECK(server::Enrolment(copy).read()->tokens[0].revoked);
+    }
+  CHECK(killed >= 6);
+  CHECK(recorded_alone >= 1);
 }
 
 TEST_CASE("coordinator config: --check-config judges a file, and options on the command line go before it") {
