@@ -1,11 +1,15 @@
 #include "apps/common.h"
 
-#include <new>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <new>
+#include <string_view>
 
 #include "core/platform/files.h"
 
@@ -28,6 +32,25 @@ void log_event(const Event& event) {
                      : event.severity == Severity::kWarning ? spdlog::level::warn
                                                             : spdlog::level::err;
   if (spdlog::should_log(level)) spdlog::log(level, "{}", to_string(event));
+}
+
+void forbid_core_files() {
+  const rlimit none{0, 0};
+  if (::setrlimit(RLIMIT_CORE, &none) != 0) std::perror("cannot switch core files off");
+}
+
+void protect_process() {
+  forbid_core_files();
+  ::umask(077);
+}
+
+void hide_argument(int argc, char** argv, const std::string& secret) {
+  if (secret.empty()) return;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (const std::size_t at = argument.find(secret); at != std::string_view::npos)
+      std::fill_n(argv[i] + at, secret.size(), 'x');
+  }
 }
 
 int report_failure(const std::string& program, const Error& error) {

@@ -23,6 +23,13 @@ std::string software(const std::string& program);
 void set_up_logging(const std::string& program, const std::string& level);
 void log_event(const Event& event);
 
+// At the start of a program that holds keys or tokens: a core file would hold them too.
+void forbid_core_files();
+// The same for a daemon; besides, what it creates is for its own user alone.
+void protect_process();
+// Overwrites a secret that was given as an argument, so that a list of processes no longer shows it.
+void hide_argument(int argc, char** argv, const std::string& secret);
+
 // Prints "PROGRAM: MESSAGE" to standard error and returns the exit code for it.
 int report_failure(const std::string& program, const Error& error);
 

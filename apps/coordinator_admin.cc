@@ -18,16 +18,15 @@ void CoordinatorAdmin::log(const Event& event) {
   metrics_.add(event);
 }
 
-Result<void> CoordinatorAdmin::listen(boost::asio::io_context& io, const std::string& address,
+Result<void> CoordinatorAdmin::listen(boost::asio::io_context& io,
+                                      const std::optional<protocol::Address>& address,
                                       const server::Coordinator& coordinator) {
   std::error_code ignored;
   std::filesystem::remove(address_file_, ignored);
-  if (address.empty()) return {};
-  const auto parsed = protocol::parse_address(address);
-  if (!parsed) return parsed.error().with_prefix("--admin-listen: ");
+  if (!address) return {};
   coordinator_ = &coordinator;
   FEDGE_TRY(server,
-            server::AdminServer::listen(io, {.listen = *parsed}, server::coordinator_pages(metrics_)));
+            server::AdminServer::listen(io, {.listen = *address}, server::coordinator_pages(metrics_)));
   server_ = std::move(server);
   const std::string real = protocol::to_string(server_->address());
   log_event(Event{Severity::kInfo, "admin.listening", {}}.with("address", real));

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/event.h"
@@ -22,9 +23,9 @@ class CoordinatorAdmin {
   // Puts the event into the log and the metrics.
   void log(const Event& event);
   void add(const server::RoundMetrics& round) { metrics_.add(round); }
-  // Begins to serve at this address, and writes where into the data directory's file admin-address; an empty
+  // Begins to serve at this address, and writes where into the data directory's file admin-address; no
   // address takes the file away. The coordinator must listen already.
-  Result<void> listen(boost::asio::io_context& io, const std::string& address,
+  Result<void> listen(boost::asio::io_context& io, const std::optional<protocol::Address>& address,
                       const server::Coordinator& coordinator);
   void stop();
 

@@ -1,16 +1,14 @@
 // fedge: the command-line tool for everybody: enrolment, strategies, offline aggregation, reference.
 #include <CLI/CLI.hpp>
-#include <chrono>
 
+#include "apps/access_commands.h"
 #include "apps/aggregate.h"
 #include "apps/common.h"
 #include "apps/policy_commands.h"
 #include "apps/strategies.h"
 #include "apps/tracks.h"
 #include "core/platform/thread_pool.h"
-#include "protocol/join_token.h"
-#include "server/data_directory.h"
-#include "server/enrolment.h"
+#include "server/coordinator_config.h"
 #include "server/run_config.h"
 #include "sim/spec.h"
 
@@ -21,8 +19,12 @@ constexpr const char* kExamples = R"(
 Examples:
   fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433 --count 3
                                                             three join tokens, one a line
+  fedge token create --data-dir /var/lib/fedge --uses 100 --approve
+                                                            one for a hundred clients, each to be approved
   fedge client ls --data-dir /var/lib/fedge
-  fedge client revoke 7 --data-dir /var/lib/fedge
+  fedge client approve 7 --data-dir /var/lib/fedge
+  fedge client revoke 7 --data-dir /var/lib/fedge           cut off within a second
+  fedge audit verify --data-dir /var/lib/fedge              that the trail of all this is whole
   fedge strategies                                          what a run file may combine
   fedge strategies krum                                     one of them, with its options
   fedge aggregate --strategy trimmed_mean --set trim=1 --out merged.safetensors a.safetensors b.safetensors c.safetensors
@@ -30,6 +32,7 @@ Examples:
                                                             from the next round on, 0's model without 1
   fedge tracks resolve policy.toml --round 3                who trains whose model under a policy of disagreements
   fedge reference                                           every key of a run file
+  fedge reference coordinator                               every key of a coordinator's configuration
 )";
 
 constexpr const char* kPolicyExample = R"(
@@ -44,12 +47,8 @@ A policy: for four rounds a's model takes nothing from b.
 )";
 
 struct Options {
-  std::string data_directory;
-  std::string address;
-  std::uint32_t client = 0;
-  std::size_t count = 1;
-  double hours = 24;
   bool markdown = false;
+  std::string page = "run-file";
   std::string part;
   fedge::apps::AggregateOptions aggregate;
   fedge::apps::TracksOptions tracks;
@@ -57,72 +56,21 @@ struct Options {
   std::string format = "text";
 };
 
-std::int64_t unix_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-int create_tokens(const Options& options) {
-  const auto key = fedge::server::open_coordinator_key(options.data_directory);
-  if (!key) return fedge::apps::report_failure(kProgram, key.error());
-  const auto address = options.address.empty() ? fedge::server::last_address(options.data_directory)
-                                               : fedge::protocol::parse_address(options.address);
-  if (!address) return fedge::apps::report_failure(kProgram, address.error());
-  if (address->host == "0.0.0.0" || address->host == "::")
-    return fedge::apps::report_failure(
-        kProgram,
-        fedge::invalid("the coordinator listens on every address of this machine; give the one that "
-                       "clients reach it at with --address HOST:PORT"));
-  const std::chrono::seconds lifetime(static_cast<std::int64_t>(options.hours * 3600));
-  const auto created =
-      fedge::server::Enrolment(options.data_directory).create_tokens(options.count, unix_now(), lifetime);
-  if (!created) return fedge::apps::report_failure(kProgram, created.error());
-  for (const auto& token : *created)
-    std::printf("%s\n",
-                fedge::protocol::encode_join_token(
-                    {.addresses = {*address}, .coordinator = key->public_key(), .secret = token.secret})
-                    .c_str());
-  return fedge::apps::kOk;
-}
-
-int list_clients(const Options& options) {
-  const auto book = fedge::server::Enrolment(options.data_directory).read();
-  if (!book) return fedge::apps::report_failure(kProgram, book.error());
-  std::printf("%8s  %-9s  %-20s  %s\n", "client", "state", "enrolled", "key");
-  for (const auto& client : book->clients) {
-    char when[32];
-    const std::time_t seconds = client.enrolled;
-    std::tm calendar{};
-    ::gmtime_r(&seconds, &calendar);
-    std::strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &calendar);
-    std::printf("%8u  %-9s  %-20s  %s\n", client.client.value(), client.revoked ? "revoked" : "enrolled",
-                when, fedge::to_hex(client.key).c_str());
-  }
-  for (const auto& token : book->tokens)
-    if (!token.used)
-      std::printf("%8u  %-9s\n", token.client.value(),
-                  token.revoked                ? "revoked"
-                  : token.expires < unix_now() ? "expired"
-                                               : "invited");
-  return fedge::apps::kOk;
-}
-
-int revoke(const Options& options) {
-  const auto revoked =
-      fedge::server::Enrolment(options.data_directory).revoke(fedge::ClientId(options.client));
-  if (!revoked) return fedge::apps::report_failure(kProgram, revoked.error());
-  std::printf("client %u is revoked\n", options.client);
-  return fedge::apps::kOk;
+std::vector<fedge::config::KeyDoc> keys_of(const std::string& page) {
+  if (page == "coordinator") return fedge::server::describe_coordinator_config();
+  auto keys = fedge::server::describe_run_config();
+  for (auto& key : fedge::sim::describe_simulation()) keys.push_back(std::move(key));
+  return keys;
 }
 
 int print_reference(const Options& options) {
-  auto keys = fedge::server::describe_run_config();
-  for (auto& key : fedge::sim::describe_simulation()) keys.push_back(std::move(key));
+  const bool run_file = options.page == "run-file";
   if (options.markdown)
     std::printf(
-        "# Run file\n\nWritten by `fedge reference --markdown`.\n\n"
-        "| key | default | values | meaning |\n| --- | --- | --- | --- |\n");
-  for (const auto& key : keys) {
+        "# %s\n\nWritten by `fedge reference%s --markdown`.\n\n"
+        "| key | default | values | meaning |\n| --- | --- | --- | --- |\n",
+        run_file ? "Run file" : "Coordinator configuration", run_file ? "" : " coordinator");
+  for (const auto& key : keys_of(options.page)) {
     if (options.markdown)
       std::printf("| `%s` | `%s` | %s | %s |\n", key.path.c_str(), key.fallback.c_str(), key.type.c_str(),
                   key.doc.c_str());
@@ -227,6 +175,7 @@ int say(const fedge::Result<std::string>& done) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fedge::apps::forbid_core_files();
   Options options;
   options.aggregate.threads = fedge::available_processors();
   CLI::App app("Fedge: federated and edge learning.", kProgram);
@@ -234,25 +183,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   app.require_subcommand(1);
 
-  auto* token = app.add_subcommand("token", "Join tokens")->require_subcommand(1);
-  auto* create = token->add_subcommand("create", "Make join tokens: one use each, one a line");
-  create->add_option("--count", options.count, "How many")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  create->add_option("--address", options.address,
-                     "HOST:PORT that clients reach the coordinator at [where it last listened]");
-  create->add_option("--hours", options.hours, "Lifetime")
-      ->capture_default_str()
-      ->check(CLI::Range(0.001, 87600.0));
-  auto* client = app.add_subcommand("client", "Enrolled clients")->require_subcommand(1);
-  auto* list = client->add_subcommand("ls", "List clients and open invitations");
-  auto* revoke_command =
-      client->add_subcommand("revoke", "Give a client no more work, and refuse it from now on");
-  revoke_command->add_option("client", options.client, "Its number, as in: fedge client ls")->required();
-  for (auto* command : {create, list, revoke_command})
-    command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")->required();
+  const fedge::apps::AccessCommands access(app);
   auto* reference =
-      app.add_subcommand("reference", "Every key of a run file, with type, default and meaning");
+      app.add_subcommand("reference", "Every key of a configuration file, with type, default and meaning");
+  reference->add_option("file", options.page, "run-file or coordinator")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"run-file", "coordinator"}));
   reference->add_flag("--markdown", options.markdown, "As the page in docs/reference/");
   auto* strategies =
       app.add_subcommand("strategies", "Every strategy and every part that a run file may name");
@@ -266,9 +202,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
   }
   return fedge::apps::run_safely(kProgram, [&] {
-    if (*create) return create_tokens(options);
-    if (*list) return list_clients(options);
-    if (*revoke_command) return revoke(options);
+    if (const auto done = access.run()) return say(*done);
     if (*strategies) return list_strategies(options);
     if (*merge) return aggregate(options);
     if (*tracks.resolve) return resolve_tracks(options);

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <utility>
 
 #include "apps/common.h"
 #include "client/daemon.h"
@@ -13,9 +14,10 @@ namespace {
 constexpr const char* kProgram = "fedge-client";
 constexpr const char* kExamples = R"(
 Examples:
-  fedge-client join fedge1.AbCd...             become a client of the coordinator that made the token
+  fedge-client join --token-file token.txt     become a client of the coordinator that made the token
+  fedge-client join --token-file - < token.txt the same from standard input
   fedge-client run                             stay connected and train when asked, for ever
-  fedge-client run --token fedge1.AbCd...      the same in one step, for containers
+  fedge-client run --token-file token.txt      join first, unless already a member, for containers
   fedge-client status                          who this client is and whom it belongs to
 )";
 
@@ -23,6 +25,7 @@ struct Options {
   std::string state_directory;
   std::string log_level = "info";
   std::string token;
+  std::string token_file;
   double capability = 1;
   bool once = false;
 };
@@ -35,24 +38,39 @@ std::string default_state_directory() {
   return "fedge-client-state";
 }
 
-fedge::Result<fedge::client::Membership> redeem(const Options& options) {
-  FEDGE_TRY(token, fedge::protocol::parse_join_token(options.token));
+fedge::Result<std::string> token_text(const Options& options) {
+  constexpr std::size_t kMaxFile = 4096;
+  if (options.token_file.empty()) return options.token;
+  FEDGE_TRY(text, fedge::read_file(options.token_file == "-" ? "/dev/stdin" : options.token_file, kMaxFile));
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  const std::size_t end = text.find_first_of(" \t\r\n", std::min(begin, text.size()));
+  return begin == std::string::npos ? std::string() : text.substr(begin, end - begin);
+}
+
+fedge::Result<fedge::client::Joined> redeem(const Options& options) {
+  FEDGE_TRY(text, token_text(options));
+  FEDGE_TRY(token, fedge::protocol::parse_join_token(text));
   boost::asio::io_context io;
   return fedge::client::join(io, options.state_directory, token, fedge::apps::software(kProgram));
 }
 
 int join(const Options& options) {
-  const auto membership = redeem(options);
-  if (!membership) return fedge::apps::report_failure(kProgram, membership.error());
-  std::printf("joined %s as client %u; now run: fedge-client run\n",
-              fedge::protocol::to_string(membership->coordinators.front()).c_str(),
-              membership->client.value());
+  const auto joined = redeem(options);
+  if (!joined) return fedge::apps::report_failure(kProgram, joined.error());
+  const auto& membership = joined->membership;
+  const std::string number = std::to_string(membership.client.value());
+  std::printf("joined %s as client %s; now run: fedge-client run\n",
+              fedge::protocol::to_string(membership.coordinators.front()).c_str(), number.c_str());
+  if (joined->pending)
+    std::printf("It works once the coordinator's operator has said: fedge client approve %s\n",
+                number.c_str());
   return fedge::apps::kOk;
 }
 
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
-  if (!options.token.empty() && !fedge::client::read_membership(options.state_directory))
+  const bool has_token = !options.token.empty() || !options.token_file.empty();
+  if (has_token && !fedge::client::read_membership(options.state_directory))
     if (const auto joined = redeem(options); !joined)
       return fedge::apps::report_failure(kProgram, joined.error());
   boost::asio::io_context io;
@@ -93,6 +111,7 @@ int status(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fedge::apps::protect_process();
   Options options{.state_directory = default_state_directory()};
   CLI::App app("The client daemon: trains models on this device for a coordinator it has joined.", kProgram);
   app.footer(kExamples);
@@ -104,9 +123,17 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
   auto* join_command = app.add_subcommand("join", "Become a client of a coordinator");
-  join_command->add_option("token", options.token, "Join token made by: fedge token create")->required();
+  auto* token = join_command->add_option(
+      "token", options.token,
+      "Join token made by: fedge token create. Other users may see it while it is read: a file is safer");
   auto* run_command = app.add_subcommand("run", "Stay connected and train when asked");
-  run_command->add_option("--token", options.token, "Join with this token first, unless already a member");
+  auto* run_token = run_command->add_option(
+      "--token", options.token,
+      "Join with this token first, unless already a member. Other users may see it: a file is safer");
+  for (auto [command, other] : {std::pair(join_command, token), std::pair(run_command, run_token)})
+    command
+        ->add_option("--token-file", options.token_file, "The file with the token, or - for standard input")
+        ->excludes(other);
   run_command
       ->add_option("--capability", options.capability,
                    "Share of a model that this device can train, for strategies that leave it to the client")
@@ -120,6 +147,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
   }
+  fedge::apps::hide_argument(argc, argv, options.token);
   return fedge::apps::run_safely(kProgram, [&] {
     if (*join_command) return join(options);
     return *run_command ? run(options) : status(options);

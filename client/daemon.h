@@ -50,7 +50,11 @@ class Daemon {
 };
 
 // Redeems a join token and writes the membership: `fedge-client join`. Runs `io` until done.
-Result<Membership> join(boost::asio::io_context& io, const std::filesystem::path& state_directory,
-                        const protocol::JoinToken& token, const std::string& software);
+struct Joined {
+  Membership membership;
+  bool pending = false;  // an operator has yet to approve; until then the daemon is not let in
+};
+Result<Joined> join(boost::asio::io_context& io, const std::filesystem::path& state_directory,
+                    const protocol::JoinToken& token, const std::string& software);
 
 }  // namespace fedge::client

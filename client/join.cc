@@ -57,8 +57,8 @@ struct Attempt : std::enable_shared_from_this<Attempt> {
 
 }  // namespace
 
-Result<Membership> join(boost::asio::io_context& io, const std::filesystem::path& state_directory,
-                        const protocol::JoinToken& token, const std::string& software) {
+Result<Joined> join(boost::asio::io_context& io, const std::filesystem::path& state_directory,
+                    const protocol::JoinToken& token, const std::string& software) {
   if (read_membership(state_directory))
     return Error{ErrorCode::kRefused,
                  state_directory.string() +
@@ -70,9 +70,9 @@ Result<Membership> join(boost::asio::io_context& io, const std::filesystem::path
   attempt->try_next();
   io.run();
   if (!attempt->outcome) return attempt->outcome.error();
-  const Membership membership{token.addresses, token.coordinator, attempt->outcome->client};
-  FEDGE_TRY_VOID(write_membership(state_directory, membership));
-  return membership;
+  Joined joined{{token.addresses, token.coordinator, attempt->outcome->client}, attempt->outcome->pending};
+  FEDGE_TRY_VOID(write_membership(state_directory, joined.membership));
+  return joined;
 }
 
 }  // namespace fedge::client

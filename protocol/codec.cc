@@ -38,6 +38,7 @@ v1::Welcome message_to_wire(const Welcome& message) {
   for (const std::string& feature : message.features) wire.add_features(feature);
   wire.set_software(clean_text(message.software, kMaxText));
   wire.set_client(message.client.value());
+  wire.set_pending(message.pending);
   return wire;
 }
 
@@ -193,7 +194,8 @@ Result<Message> message_from_wire(const v1::Hello& wire) {
 Result<Message> message_from_wire(const v1::Welcome& wire) {
   Reader reader;
   return reader.finish(Welcome{wire.version(), reader.features(wire.features()),
-                               reader.text(wire.software(), "software"), ClientId(wire.client())});
+                               reader.text(wire.software(), "software"), ClientId(wire.client()),
+                               wire.pending()});
 }
 
 Result<Message> message_from_wire(const v1::Goodbye& wire) {

@@ -33,6 +33,7 @@ struct Welcome {
   std::vector<std::string> features;
   std::string software;
   ClientId client;
+  bool pending = false;  // to a Hello with a token: enrolled, but an operator has yet to approve
 };
 
 // Why the connection is about to be closed by the sender.

@@ -2,11 +2,10 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 
 #include "core/crypto/random.h"
+#include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 
 namespace fedge::server {
@@ -17,188 +16,210 @@ constexpr std::size_t kSecretBytes = 32;
 
 std::string hash_of(const std::string& secret) { return to_hex(sha256(secret)); }
 
-// Reads a field of the wanted type, or says which is missing.
-template <class T>
-bool take(const nlohmann::json& object, const char* key, T& out) {
-  const auto it = object.find(key);
-  if (it == object.end()) return false;
-  if constexpr (std::is_same_v<T, bool>) {
-    if (!it->is_boolean()) return false;
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    if (!it->is_string()) return false;
-  } else {
-    if (!it->is_number_integer()) return false;
-  }
-  out = it->template get<T>();
-  return true;
-}
-
-std::optional<TokenRecord> read_token(const nlohmann::json& item) {
-  TokenRecord token;
-  std::uint32_t client = 0;
-  if (!take(item, "client", client) || !take(item, "secret_hash", token.secret_hash) ||
-      !take(item, "expires", token.expires) || !take(item, "used", token.used) ||
-      !take(item, "revoked", token.revoked))
-    return std::nullopt;
-  token.client = ClientId(client);
-  return token;
-}
-
-std::optional<ClientRecord> read_client(const nlohmann::json& item) {
-  ClientRecord record;
-  std::uint32_t client = 0;
-  std::string key;
-  if (!take(item, "client", client) || !take(item, "key", key) || !take(item, "enrolled", record.enrolled) ||
-      !take(item, "revoked", record.revoked))
-    return std::nullopt;
-  const auto parsed = parse_public_key(key);
-  if (!parsed) return std::nullopt;
-  record.client = ClientId(client);
-  record.key = *parsed;
-  return record;
-}
+std::string name_of(ClientId client) { return "client " + std::to_string(client.value()); }
+std::string name_of(const TokenRecord& token) { return "token " + std::to_string(token.id); }
 
 Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 
 // A fault of this machine, whatever its code, must not read like a refusal: clients give up on those.
 Error unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
 
+AuditEvent created(const std::vector<NewToken>& tokens, const TokenOrder& order) {
+  const std::string first = std::to_string(tokens.front().id);
+  return {
+      operator_name(),
+      "token.created",
+      tokens.size() == 1 ? "token " + first : "tokens " + first + " to " + std::to_string(tokens.back().id),
+      {{"uses", std::to_string(order.uses)},
+       {"approve", order.approve ? "yes" : "no"},
+       {"expires", calendar_text(order.now + order.lifetime.count())}}};
+}
+
+AuditEvent enrolled(const ClientRecord& client, const Redemption& redemption) {
+  AuditEvent event{"key " + to_hex(client.key),
+                   client.state == ClientState::kPending ? "client.pending" : "client.enrolled",
+                   name_of(client.client),
+                   {{"token", std::to_string(client.token)}}};
+  if (!redemption.address.empty()) event.details.emplace_back("address", redemption.address);
+  return event;
+}
+
+// Why this token cannot be used once more; null if it can.
+const char* objection(const TokenRecord& token, UnixSeconds now) {
+  if (token.used >= token.uses)
+    return token.uses == 1 ? "the join token has already been used; ask for a new one"
+                           : "the join token has been used as often as it may be; ask for a new one";
+  return now > token.expires ? "the join token has expired; ask for a new one" : nullptr;
+}
+
 }  // namespace
 
 Enrolment::Enrolment(std::filesystem::path data_directory)
-    : directory_(std::move(data_directory)), file_(directory_ / "enrolment.json") {}
+    : directory_(std::move(data_directory)), file_(directory_ / "enrolment.json"), audit_(directory_) {}
 
 Result<EnrolmentBook> Enrolment::read() const {
   auto text = read_file(file_, kMaxBook);
   if (!text && text.error().code == ErrorCode::kNotFound) return EnrolmentBook{};
   if (!text) return text.error();
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  const Error damaged{ErrorCode::kCorrupt, file_.string() + " is damaged; restore it from a backup"};
-  if (!json.is_object() || !json.contains("tokens") || !json.contains("clients")) return damaged;
-  EnrolmentBook book;
-  for (const auto& item : json["tokens"]) {
-    auto token = read_token(item);
-    if (!token) return damaged;
-    book.tokens.push_back(std::move(*token));
-  }
-  for (const auto& item : json["clients"]) {
-    auto client = read_client(item);
-    if (!client) return damaged;
-    book.clients.push_back(*client);
-  }
+  auto book = parse_enrolment_book(*text);
+  if (!book) return book.error().with_prefix(file_.string() + " ");
   return book;
 }
 
-Result<void> Enrolment::write(const EnrolmentBook& book) const {
-  nlohmann::json json{{"tokens", nlohmann::json::array()}, {"clients", nlohmann::json::array()}};
-  for (const TokenRecord& token : book.tokens)
-    json["tokens"].push_back({{"client", token.client.value()},
-                              {"secret_hash", token.secret_hash},
-                              {"expires", token.expires},
-                              {"used", token.used},
-                              {"revoked", token.revoked}});
-  for (const ClientRecord& client : book.clients)
-    json["clients"].push_back({{"client", client.client.value()},
-                               {"key", to_hex(client.key)},
-                               {"enrolled", client.enrolled},
-                               {"revoked", client.revoked}});
-  const std::string text = json.dump(1) + "\n";
+Result<void> Enrolment::update(
+    const std::function<Result<std::optional<AuditEvent>>(EnrolmentBook&)>& change) {
+  const FileLock lock(directory_ / "enrolment.lock");
+  if (!lock.held()) return unavailable(system_error("cannot lock the enrolment book in", directory_, errno));
+  FEDGE_TRY(book, read());
+  FEDGE_TRY(event, change(book));
+  if (!event) return {};
+  const std::string text = to_json(book);
   if (text.size() > kMaxBook)
     return Error{ErrorCode::kResource, file_.string() + " would be larger than " +
                                            std::to_string(kMaxBook >> 20) + " MiB, its limit"};
+  FEDGE_TRY_VOID(audit_.append(*event));
   return write_file_atomic(file_, text, 0600);
 }
 
-Result<Enrolment::NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds lifetime) {
-  FEDGE_TRY(created, create_tokens(1, now, lifetime));
-  return created.front();
+Result<NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds lifetime) {
+  FEDGE_TRY(tokens, create_tokens({.now = now, .lifetime = lifetime}));
+  return tokens.front();
 }
 
-Result<std::vector<Enrolment::NewToken>> Enrolment::create_tokens(std::size_t count, UnixSeconds now,
-                                                                  std::chrono::seconds lifetime) {
-  const FileLock lock(directory_ / "enrolment.lock");
-  if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
-  FEDGE_TRY(book, read());
-  std::uint32_t next = 0;
-  for (const TokenRecord& token : book.tokens) next = std::max(next, token.client.value() + 1);
-  std::vector<NewToken> created;
-  for (std::size_t i = 0; i < count; ++i) {
-    created.push_back({ClientId(next++), random_hex(kSecretBytes)});
-    book.tokens.push_back(
-        {created.back().client, hash_of(created.back().secret), now + lifetime.count(), false, false});
-  }
-  FEDGE_TRY_VOID(write(book));
-  return created;
+Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) {
+  if (order.count == 0 || order.uses == 0) return invalid("a token is for one use at least");
+  std::vector<NewToken> tokens;
+  FEDGE_TRY_VOID(update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
+    std::uint32_t id = book.next_token();
+    std::uint32_t client = book.next_client();
+    for (std::size_t i = 0; i < order.count; ++i) {
+      const auto promised = order.uses == 1 ? std::optional(ClientId(client++)) : std::nullopt;
+      tokens.push_back({id++, promised, random_hex(kSecretBytes)});
+      book.tokens.push_back({.id = tokens.back().id,
+                             .client = promised,
+                             .secret_hash = hash_of(tokens.back().secret),
+                             .created = order.now,
+                             .expires = order.now + order.lifetime.count(),
+                             .uses = order.uses,
+                             .approve = order.approve});
+    }
+    return std::optional(created(tokens, order));
+  }));
+  return tokens;
 }
 
-Result<ClientId> Enrolment::redeem(const std::string& secret, const PublicKey& key, UnixSeconds now) {
-  const FileLock lock(directory_ / "enrolment.lock");
-  if (!lock.held()) return unavailable(system_error("cannot lock the enrolment book in", directory_, errno));
-  auto read_book = read();
-  if (!read_book) return unavailable(read_book.error());
-  EnrolmentBook& book = *read_book;
-  const std::string hash = hash_of(secret);
-  const auto token = std::find_if(book.tokens.begin(), book.tokens.end(),
-                                  [&](const TokenRecord& t) { return equal_secrets(t.secret_hash, hash); });
-  if (token == book.tokens.end()) return refused("the join token is not known here");
-  if (token->revoked) return refused("the join token has been revoked");
-  const auto known = std::find_if(book.clients.begin(), book.clients.end(),
-                                  [&](const ClientRecord& c) { return c.key == key; });
-  if (known != book.clients.end()) {
-    if (known->revoked) return refused("this client's key has been revoked");
-    if (known->client == token->client) return known->client;
-    return refused("this client has already joined with another token");
-  }
-  if (token->used) return refused("the join token has already been used; ask for a new one");
-  if (now > token->expires) return refused("the join token has expired; ask for a new one");
-  token->used = true;
-  const ClientId client = token->client;
-  book.clients.push_back({client, key, now, false});
-  if (const auto written = write(book); !written) return unavailable(written.error());
-  return client;
+Result<Standing> Enrolment::redeem(const Redemption& redemption) {
+  Standing standing;
+  std::optional<Error> refusal;
+  const auto refuse = [&](const char* reason) { return *(refusal = refused(reason)); };
+  const std::string hash = hash_of(redemption.secret);
+  if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
+  if (!knows(hash)) return refused("the join token is not known here");
+  const auto done = update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
+    TokenRecord* token = book.find_secret(hash);
+    if (token == nullptr) return refuse("the join token is not known here");
+    if (token->revoked) return refuse("the join token has been revoked");
+    if (const ClientRecord* known = book.find_key(redemption.key)) {
+      if (known->state == ClientState::kRevoked) return refuse("this client's key has been revoked");
+      if (known->token != token->id) return refuse("this client has already joined with another token");
+      standing = {known->client, known->state == ClientState::kPending, false};
+      return std::optional<AuditEvent>();
+    }
+    if (const char* reason = objection(*token, redemption.now)) return refuse(reason);
+    ++token->used;
+    book.clients.push_back({.client = token->client.value_or(ClientId(book.next_client())),
+                            .key = redemption.key,
+                            .enrolled = redemption.now,
+                            .token = token->id,
+                            .state = token->approve ? ClientState::kPending : ClientState::kEnrolled});
+    standing = {book.clients.back().client, token->approve, true};
+    return std::optional(enrolled(book.clients.back(), redemption));
+  });
+  if (refusal) return *refusal;
+  if (!done) return unavailable(done.error());
+  return standing;
 }
+
+std::optional<Enrolment::FileState> Enrolment::file_state() const {
+  struct stat file {};
+  if (::stat(file_.c_str(), &file) != 0) return std::nullopt;
+  return FileState{file.st_ino, file.st_mtim.tv_sec * std::int64_t{1'000'000'000} + file.st_mtim.tv_nsec,
+                   static_cast<std::uint64_t>(file.st_size)};
+}
+
+bool Enrolment::changed() const { return file_state() != indexed_; }
 
 Result<void> Enrolment::refresh() {
-  struct stat file {};
-  std::optional<FileState> state;
-  if (::stat(file_.c_str(), &file) == 0)
-    state = FileState{file.st_ino, file.st_mtim.tv_sec * std::int64_t{1'000'000'000} + file.st_mtim.tv_nsec,
-                      static_cast<std::uint64_t>(file.st_size)};
+  const auto state = file_state();
   if (state && state == indexed_) return {};
   FEDGE_TRY(book, read());
   index_.clear();
   for (const ClientRecord& client : book.clients) index_.emplace(client.key, client);
+  secret_hashes_.clear();
+  for (const TokenRecord& token : book.tokens) secret_hashes_.push_back(token.secret_hash);
   indexed_ = state;
   return {};
 }
 
-Result<ClientId> Enrolment::authenticate(const PublicKey& key) {
+// In time that does not depend on how much of the hash is right.
+bool Enrolment::knows(const std::string& secret_hash) const {
+  bool found = false;
+  for (const std::string& known : secret_hashes_) found = equal_secrets(known, secret_hash) || found;
+  return found;
+}
+
+Result<Standing> Enrolment::authenticate(const PublicKey& key) {
   if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
   const auto known = index_.find(key);
   if (known == index_.end()) return refused("this client is not enrolled here; join with a token first");
-  if (known->second.revoked) return refused("this client's key has been revoked");
-  return known->second.client;
+  if (known->second.state == ClientState::kRevoked) return refused("this client's key has been revoked");
+  return Standing{known->second.client, known->second.state == ClientState::kPending};
 }
 
 Result<std::size_t> Enrolment::count() {
   if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
-  return static_cast<std::size_t>(
-      std::count_if(index_.begin(), index_.end(), [](const auto& entry) { return !entry.second.revoked; }));
+  return static_cast<std::size_t>(std::count_if(index_.begin(), index_.end(), [](const auto& entry) {
+    return entry.second.state == ClientState::kEnrolled;
+  }));
 }
 
 Result<void> Enrolment::revoke(ClientId client) {
-  const FileLock lock(directory_ / "enrolment.lock");
-  if (!lock.held()) return system_error("cannot lock the enrolment book in", directory_, errno);
-  FEDGE_TRY(book, read());
-  bool found = false;
-  for (TokenRecord& token : book.tokens)
-    if (token.client == client) found = token.revoked = true;
-  for (ClientRecord& record : book.clients)
-    if (record.client == client) found = record.revoked = true;
-  if (!found)
-    return Error{ErrorCode::kNotFound,
-                 "there is no client " + std::to_string(client.value()) + " in " + file_.string()};
-  return write(book);
+  return update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
+    bool found = false;
+    for (TokenRecord& token : book.tokens)
+      if (token.client == client) found = token.revoked = true;
+    if (ClientRecord* record = book.find_client(client)) {
+      record->state = ClientState::kRevoked;
+      found = true;
+    }
+    if (!found)
+      return Error{ErrorCode::kNotFound, "there is no " + name_of(client) + " in " + file_.string()};
+    return std::optional(AuditEvent{operator_name(), "client.revoked", name_of(client), {}});
+  });
+}
+
+Result<void> Enrolment::revoke_token(std::uint32_t id) {
+  return update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
+    TokenRecord* token = book.find_token(id);
+    if (token == nullptr)
+      return Error{ErrorCode::kNotFound, "there is no token " + std::to_string(id) + " in " + file_.string() +
+                                             "; see: fedge token ls"};
+    token->revoked = true;
+    return std::optional(AuditEvent{operator_name(), "token.revoked", name_of(*token), {}});
+  });
+}
+
+Result<void> Enrolment::approve(ClientId client) {
+  return update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
+    ClientRecord* record = book.find_client(client);
+    if (record == nullptr)
+      return Error{ErrorCode::kNotFound, "there is no " + name_of(client) + " in " + file_.string()};
+    if (record->state != ClientState::kPending)
+      return invalid(name_of(client) + " does not wait for approval: it is " + to_string(record->state));
+    record->state = ClientState::kEnrolled;
+    return std::optional(
+        AuditEvent{operator_name(), "client.approved", name_of(client), {{"key", to_hex(record->key)}}});
+  });
 }
 
 }  // namespace fedge::server

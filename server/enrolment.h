@@ -1,46 +1,56 @@
-// Enrolment: who may connect. Join tokens (single use, expiring, only a hash is kept) turn a node's
-// public key into an enrolled client; a revoked key is refused for ever. Kept in one small file of
-// the data directory, replaced atomically; the command-line tool and a running coordinator may use
-// it at the same time: every change reads, modifies and replaces it under a file lock.
+// Enrolment: who may connect. Join tokens (for one use or several, expiring, only a hash is kept) turn a
+// node's public key into an enrolled client, at once or when an operator has approved it; a revoked key is
+// refused for ever. Kept in one small file of the data directory, replaced atomically; the command-line tool
+// and a running coordinator may use it at the same time: every change reads, modifies and replaces it under
+// a file lock, and is in the audit log before.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/crypto/ed25519.h"
-#include "core/crypto/sha256.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "server/access/enrolment_book.h"
+#include "server/audit_log.h"
 
 namespace fedge::server {
 
-// Calendar time, seconds since 1970: enrolment outlives processes.
-using UnixSeconds = std::int64_t;
-
-struct TokenRecord {
-  ClientId client;          // the number its user will get
-  std::string secret_hash;  // hexadecimal SHA-256
-  UnixSeconds expires = 0;
-  bool used = false;
-  bool revoked = false;
-};
-
-struct ClientRecord {
+// What a key may do here.
+struct Standing {
   ClientId client;
-  PublicKey key;
-  UnixSeconds enrolled = 0;
-  bool revoked = false;
+  bool pending = false;  // enrolled, but not to be let in before an operator has approved it
+  bool fresh = false;    // of redeem(): enrolled just now, not once more with an answer that was lost
 };
 
-struct EnrolmentBook {
-  std::vector<TokenRecord> tokens;
-  std::vector<ClientRecord> clients;
+// A join secret as it is handed over; only its hash is kept.
+struct NewToken {
+  std::uint32_t id = 0;
+  std::optional<ClientId> client;  // of a token for one use: the number its user will get
+  std::string secret;
+};
+
+struct TokenOrder {
+  std::size_t count = 1;
+  std::uint32_t uses = 1;  // of each, at least 1
+  bool approve = false;
+  UnixSeconds now = 0;
+  std::chrono::seconds lifetime{0};
+};
+
+// A join secret that a peer shows, and the key that it has proved to hold.
+struct Redemption {
+  const std::string& secret;
+  PublicKey key;
+  UnixSeconds now = 0;
+  std::string address;  // for the audit log
 };
 
 class Enrolment {
@@ -48,32 +58,36 @@ class Enrolment {
   // The book lies in this directory, which must exist; a missing book is an empty one.
   explicit Enrolment(std::filesystem::path data_directory);
 
-  // Makes a join secret for the next free client number; only its hash is kept.
-  struct NewToken {
-    ClientId client;
-    std::string secret;
-  };
+  // A token for one use promises the next free client number; of one for several uses each use takes it.
   Result<NewToken> create_token(UnixSeconds now, std::chrono::seconds lifetime);
-  // So many at once.
-  Result<std::vector<NewToken>> create_tokens(std::size_t count, UnixSeconds now,
-                                              std::chrono::seconds lifetime);
-  // Uses up the token and binds its client number to this key. The same key may redeem the same
-  // token again (its first answer was lost). Wrong, used, expired, revoked: kRefused; a book that
-  // cannot be read or written: kUnavailable.
-  Result<ClientId> redeem(const std::string& secret, const PublicKey& key, UnixSeconds now);
+  Result<std::vector<NewToken>> create_tokens(const TokenOrder& order);
+  // Uses the token once and binds a client number to this key. The same key may redeem the same token again
+  // (its first answer was lost). A wrong one costs no look at the file, unless it has changed. Wrong, used
+  // up, expired, revoked: kRefused; a book or an audit log that cannot be read or written: kUnavailable.
+  Result<Standing> redeem(const Redemption& redemption);
   // The client with this key; kRefused if it is unknown or revoked, kUnavailable as above. The book is
   // read again only when its file has changed.
-  Result<ClientId> authenticate(const PublicKey& key);
-  // How many clients have joined and are not revoked; kUnavailable and cost as above.
+  Result<Standing> authenticate(const PublicKey& key);
+  // How many clients may connect; kUnavailable and cost as above.
   Result<std::size_t> count();
-  // Refuses this client, or this token's future user, from now on.
+  // Whether the book's file is another than at the last authenticate().
+  bool changed() const;
+
+  // Refuses this client, or the user of the token that its number is promised to, from now on.
   Result<void> revoke(ClientId client);
+  // Nobody more enrols with this token; who has is not concerned. kNotFound: there is no such token.
+  Result<void> revoke_token(std::uint32_t id);
+  // Lets a pending client in. kNotFound: there is none of this number; kInvalid: it is not pending.
+  Result<void> approve(ClientId client);
 
   Result<EnrolmentBook> read() const;
 
  private:
-  Result<void> write(const EnrolmentBook& book) const;
-  Result<void> refresh();  // the index, if the file has changed
+  // Reads, changes, and writes, under the lock. What `change` returns is recorded in between; its error, or
+  // nothing to record, leaves the book as it is.
+  Result<void> update(const std::function<Result<std::optional<AuditEvent>>(EnrolmentBook&)>& change);
+  Result<void> refresh();  // what is remembered of the book, if the file has changed
+  bool knows(const std::string& secret_hash) const;
 
   // What tells one state of the book's file from another.
   struct FileState {
@@ -82,11 +96,14 @@ class Enrolment {
     std::uint64_t size = 0;
     bool operator==(const FileState&) const = default;
   };
+  std::optional<FileState> file_state() const;
 
   std::filesystem::path directory_;
   std::filesystem::path file_;
+  AuditLog audit_;
   std::optional<FileState> indexed_;  // the state that `index_` was made from
   std::map<PublicKey, ClientRecord> index_;
+  std::vector<std::string> secret_hashes_;
 };
 
 }  // namespace fedge::server

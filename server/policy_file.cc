@@ -1,5 +1,6 @@
 #include "server/policy_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -20,6 +21,12 @@ std::string first_line_of(RunId run) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n') + 1); }
 
+std::string on_one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ';');
+  return text;
+}
+
 Result<aggregation::Policy> parse(const std::string& text, const std::filesystem::path& file) {
   FEDGE_TRY(document, config::parse_toml(text, file.string()));
   return aggregation::read_policy(document);
@@ -30,11 +37,13 @@ Result<aggregation::Policy> parse(const std::string& text, const std::filesystem
 PolicyFile::PolicyFile(std::filesystem::path data_directory)
     : directory_(std::move(data_directory)), file_(directory_ / "policy.toml") {}
 
-Result<void> PolicyFile::replace(const std::string& first_line, const aggregation::Policy& policy) const {
+Result<void> PolicyFile::replace(const std::string& first_line, const aggregation::Policy& policy,
+                                 const std::optional<AuditEvent>& event) const {
   const std::string text = first_line + aggregation::to_toml(policy);
   if (text.size() > kMaxFile)
     return Error{ErrorCode::kResource,
                  file_.string() + " would be longer than " + std::to_string(kMaxFile) + " bytes"};
+  if (event) FEDGE_TRY_VOID(AuditLog(directory_).append(*event));
   return write_file_atomic(file_, text);
 }
 
@@ -46,7 +55,7 @@ Result<aggregation::Policy> PolicyFile::open(RunId run, const aggregation::Polic
   known_ = own;
   if (!text || first_line(*text) != first_line_of(run)) {
     if (text) FEDGE_TRY_VOID(write_file_atomic(directory_ / "policy-before.toml", *text));
-    FEDGE_TRY_VOID(replace(first_line_of(run), own));
+    FEDGE_TRY_VOID(replace(first_line_of(run), own, std::nullopt));
     FEDGE_TRY(written, read_file(file_, kMaxFile));
     seen_ = std::move(written);
     return known_;
@@ -105,8 +114,13 @@ Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
   if (entries == nullptr) return invalid(file_.string() + ": disagreement is not a list of tables");
   entries->push_back({disagreement, "the new one"});
   FEDGE_TRY(policy, aggregation::read_policy(document));
-  FEDGE_TRY_VOID(replace(first_line(text), policy));
-  return policy.disagreements.size();
+  const std::size_t place = policy.disagreements.size();
+  FEDGE_TRY_VOID(replace(first_line(text), policy,
+                         AuditEvent{operator_name(),
+                                    "policy.added",
+                                    "disagreement " + std::to_string(place),
+                                    {{"entry", on_one_line(config::canonical_toml(disagreement))}}}));
+  return place;
 }
 
 Result<void> PolicyFile::lift(std::size_t place) {
@@ -119,7 +133,8 @@ Result<void> PolicyFile::lift(std::size_t place) {
     return Error{ErrorCode::kNotFound, "there is no disagreement " + std::to_string(place) + " in " +
                                            file_.string() + ", which has " + std::to_string(all.size())};
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(place - 1));
-  return replace(first_line(text), policy);
+  return replace(first_line(text), policy,
+                 AuditEvent{operator_name(), "policy.lifted", "disagreement " + std::to_string(place), {}});
 }
 
 }  // namespace fedge::server

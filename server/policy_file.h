@@ -1,7 +1,8 @@
 // PolicyFile: who disagrees with whom while a run goes on, in `policy.toml` of the coordinator's data
 // directory: the run file's [tracks] at first, then what an operator adds and lifts. The command-line tool
-// changes the file, under a lock and whole; the coordinator looks at it every second. It belongs to
-// one run: another run's is replaced, the same run's stays when the coordinator begins again.
+// changes the file, under a lock and whole, and records it in the audit log; the coordinator looks at it
+// every second. It belongs to one run: another run's is replaced, the same run's stays when the coordinator
+// begins again.
 #pragma once
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "aggregation/tracks/policy.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "server/audit_log.h"
 
 namespace fedge::server {
 
@@ -37,7 +39,9 @@ class PolicyFile {
  private:
   // kNotFound says who makes the file.
   Result<std::string> read_text() const;
-  Result<void> replace(const std::string& first_line, const aggregation::Policy& policy) const;
+  // Recorded in the audit log, if it is an operator's change, before it holds.
+  Result<void> replace(const std::string& first_line, const aggregation::Policy& policy,
+                       const std::optional<AuditEvent>& event) const;
 
   std::filesystem::path directory_;
   std::filesystem::path file_;

@@ -126,19 +126,19 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
   const auto data = options.scratch / "coordinator";
   FEDGE_TRY(key, server::open_coordinator_key(data));
   server::Enrolment enrolment(data);
-  const auto now =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
   for (const double capability : options.capabilities) {
-    FEDGE_TRY(created, enrolment.create_token(now, kTokenLifetime));
+    FEDGE_TRY(created, enrolment.create_token(server::calendar_now(), kTokenLifetime));
     const std::string token = protocol::encode_join_token(
         {.addresses = {address}, .coordinator = key.public_key(), .secret = created.secret});
-    const std::string number = std::to_string(created.client.value());
-    FEDGE_TRY_VOID(
-        processes.start("client " + number,
-                        {(options.programs / "fedge-client").string(), "--state-dir",
-                         (options.scratch / ("client-" + number)).string(), "--log-level", options.log_level,
-                         "run", "--once", "--capability", exact_text(capability), "--token", token}));
+    const std::string number = std::to_string(created.client->value());
+    // Not on the command line, which every user of this machine may read.
+    const auto token_file = options.scratch / ("client-" + number + ".token");
+    FEDGE_TRY_VOID(write_file_atomic(token_file, token + "\n", 0600));
+    FEDGE_TRY_VOID(processes.start(
+        "client " + number,
+        {(options.programs / "fedge-client").string(), "--state-dir",
+         (options.scratch / ("client-" + number)).string(), "--log-level", options.log_level, "run", "--once",
+         "--capability", exact_text(capability), "--token-file", token_file.string()}));
   }
   return {};
 }

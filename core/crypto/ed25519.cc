@@ -59,10 +59,14 @@ Result<void> check_directory(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   struct stat info {};
   if (::stat(parent.c_str(), &info) != 0) return system_error("cannot look at", parent, errno);
-  if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0)
     return Error{ErrorCode::kRefused, "directory " + parent.string() +
-                                          " of the key file may be written by every user; run: chmod o-w " +
+                                          " of the key file may be written by other users; run: chmod go-w " +
                                           parent.string()};
+  if (info.st_uid != ::geteuid() && info.st_uid != 0)
+    return Error{ErrorCode::kRefused, "directory " + parent.string() +
+                                          " of the key file belongs to another user; put the key into a "
+                                          "directory of the user that this program runs as"};
   return {};
 }
 
@@ -74,9 +78,10 @@ Result<void> check_file(int fd, const std::filesystem::path& path) {
   if (info.st_uid != ::geteuid())
     return Error{ErrorCode::kRefused,
                  "key file " + path.string() + " belongs to another user than the one this program runs as"};
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return Error{ErrorCode::kRefused,
-                 "key file " + path.string() + " is open to other users; run: chmod 600 " + path.string()};
+  if ((info.st_mode & 07777 & ~mode_t{S_IRUSR | S_IWUSR}) != 0)
+    return Error{
+        ErrorCode::kRefused,
+        "key file " + path.string() + " is open to others than its owner; run: chmod 600 " + path.string()};
   if (static_cast<std::size_t>(info.st_size) != kFileSize) return damaged(path);
   return {};
 }
@@ -126,7 +131,9 @@ Result<void> store_key(const SecretKey& key, const std::filesystem::path& path) 
   wipe({reinterpret_cast<std::uint8_t*>(seed.data()), seed.size()});
   const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return system_error("cannot create key file", path, errno);
-  const ssize_t written = ::write(file.get(), text.data(), text.size());
+  // Whatever the umask, neither more nor less.
+  const bool closed = ::fchmod(file.get(), S_IRUSR | S_IWUSR) == 0;
+  const ssize_t written = closed ? ::write(file.get(), text.data(), text.size()) : -1;
   int error = written < 0 ? errno : static_cast<std::size_t>(written) == text.size() ? 0 : ENOSPC;
   wipe({reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
   if (error == 0 && ::fsync(file.get()) != 0) error = errno;

@@ -41,7 +41,8 @@ class SecretKey {
 };
 
 // Reads the key file, or makes a new key there (O_EXCL, mode 0600) if there is none. Refuses a file
-// that others may read, a symbolic link, and a damaged one; the error says what to do.
+// with another mode than 0600 or 0400 or of another user, one in a directory that other users may write or
+// own, a symbolic link, and a damaged one; the error says what to do.
 Result<SecretKey> load_or_create_key(const std::filesystem::path& path);
 
 }  // namespace fedge

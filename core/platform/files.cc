@@ -40,13 +40,6 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::file
 
 }  // namespace
 
-Result<void> sync_directory(const std::filesystem::path& directory) {
-  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return system_error("cannot open directory", directory, errno);
-  if (::fsync(fd.get()) != 0) return system_error("cannot sync directory", directory, errno);
-  return {};
-}
-
 Error system_error(const std::string& what, const std::filesystem::path& path, int error_number) {
   ErrorCode code = ErrorCode::kUnavailable;
   if (error_number == ENOENT || error_number == ENOTDIR) code = ErrorCode::kNotFound;
@@ -111,6 +104,13 @@ Result<void> make_directory(const std::filesystem::path& path, unsigned mode) {
   if (error) return system_error("cannot make directory", path, error.value());
   if (::chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
     return system_error("cannot set the mode of", path, errno);
+  return {};
+}
+
+Result<void> sync_directory(const std::filesystem::path& directory) {
+  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return system_error("cannot open directory", directory, errno);
+  if (::fsync(fd.get()) != 0) return system_error("cannot sync directory", directory, errno);
   return {};
 }
 

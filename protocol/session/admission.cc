@@ -1,5 +1,7 @@
 #include "protocol/session/admission.h"
 
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <utility>
 
 namespace fedge::protocol {

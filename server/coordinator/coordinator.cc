@@ -41,6 +41,9 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   gate_.on_admitted([self = weak_from_this()](ClientId client, std::shared_ptr<protocol::Link> link) {
     if (const auto alive = self.lock()) alive->admit(client, std::move(link));
   });
+  gate_.on_expelled([self = weak_from_this()](ClientId client, const protocol::Link& link) {
+    if (const auto alive = self.lock()) alive->departed(client, &link);
+  });
   gate_.on_event([self = weak_from_this()](const Event& event) {
     if (const auto alive = self.lock()) alive->report(event);
   });
@@ -64,7 +67,9 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
                                [self = weak_from_this()](const Event& event) {
                                  if (const auto alive = self.lock()) alive->report(event);
                                }});
-  protocol::ListenOptions door{.address = options_.listen};
+  gate_.watch();
+  protocol::ListenOptions door = options_.connections;
+  door.address = options_.listen;
   door.on_refused = [self = weak_from_this()](const protocol::Address& peer, const Error& why) {
     if (const auto alive = self.lock()) alive->gate_.refused(peer, why);
   };

@@ -18,6 +18,7 @@
 #include "core/event.h"
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
+#include "server/access/join_limits.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
@@ -31,6 +32,8 @@ namespace fedge::server {
 struct CoordinatorOptions {
   std::filesystem::path data_directory;
   protocol::Address listen;
+  protocol::ListenOptions connections = {};  // their limits; the address is `listen`
+  JoinRates joining = {};
   std::size_t threads = 1;                            // for evaluation and folding
   std::string software;                               // "fedge-coordinator 0.1.0", told to clients
   std::function<void(const RoundMetrics&)> on_round;  // has become durable

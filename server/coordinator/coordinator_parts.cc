@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/crypto/random.h"
+#include "server/access/calendar.h"
 #include "server/data_directory.h"
 #include "server/engine/make_engine.h"
 #include "server/store/sqlite_store.h"
@@ -43,11 +44,6 @@ Result<RunRecord> find_or_submit(RunStore& store, const RunConfig& config) {
 }
 
 }  // namespace
-
-UnixSeconds calendar_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 Result<CoordinatorParts> open_coordinator(const CoordinatorOptions& options, const RunConfig& given) {
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));

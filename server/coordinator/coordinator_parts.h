@@ -35,8 +35,6 @@ struct CoordinatorParts {
   Recovered recovered;
 };
 
-UnixSeconds calendar_now();
-
 // Opens the data directory (exclusively) and takes up the run that has not ended there, or begins this one.
 // kRefused if the one there is another. Errors name the file or the key of the run file at fault.
 Result<CoordinatorParts> open_coordinator(const CoordinatorOptions& options, const RunConfig& run);

@@ -1,7 +1,13 @@
 #include "server/coordinator/gatekeeper.h"
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <utility>
+
+#include "core/crypto/sha256.h"
+#include "protocol/session/admission.h"
+#include "protocol/session/endpoint.h"
 
 namespace fedge::server {
 namespace {
@@ -9,23 +15,54 @@ namespace {
 // Connections a client may make without a pause, and the pause from then on.
 constexpr int kConnectsAtOnce = 16;
 constexpr Duration kBetweenConnects = seconds(5);
+constexpr std::chrono::milliseconds kLook{250};
 
-UnixSeconds calendar_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
+// Without the port, which a peer chooses anew each time.
+std::string household_of(const protocol::Link& link) {
+  const auto address = protocol::parse_address(link.peer_address());
+  return protocol::household(address ? address->host : link.peer_address());
+}
+
+Error pending(ClientId client) {
+  const std::string number = std::to_string(client.value());
+  return {ErrorCode::kUnavailable, "client " + number +
+                                       " waits for approval; the coordinator's operator lets it in with: "
+                                       "fedge client approve " +
+                                       number};
+}
+
+// What is wrong on this machine is for its log, not for a stranger.
+Error hidden(const Error& error) {
+  if (error.code != ErrorCode::kUnavailable) return error;
+  return {error.code, "the coordinator cannot check who you are now; try again later"};
+}
+
+Event about(const char* name, const protocol::Link& link, const std::string& reason) {
+  return Event{Severity::kWarning, name, {}}.with("address", link.peer_address()).with("reason", reason);
 }
 
 }  // namespace
 
-Gatekeeper::Gatekeeper(Enrolment enrolment, std::string software)
+struct Gatekeeper::Watch {
+  explicit Watch(boost::asio::io_context& io) : timer(io) {}
+  boost::asio::steady_timer timer;
+};
+
+Gatekeeper::Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, GatekeeperOptions options)
     : enrolment_(std::move(enrolment)),
-      software_(std::move(software)),
-      rate_(kConnectsAtOnce, kBetweenConnects) {}
+      options_(std::move(options)),
+      limits_(options_.rates),
+      rate_(kConnectsAtOnce, kBetweenConnects),
+      watch_(std::make_shared<Watch>(io)) {}
+
+Gatekeeper::~Gatekeeper() = default;
 
 void Gatekeeper::on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted) {
   admitted_ = std::move(admitted);
 }
-
+void Gatekeeper::on_expelled(std::function<void(ClientId, const protocol::Link&)> expelled) {
+  expelled_ = std::move(expelled);
+}
 void Gatekeeper::on_event(std::function<void(const Event&)> report) { report_ = std::move(report); }
 
 void Gatekeeper::receive(std::shared_ptr<protocol::Link> link) {
@@ -52,41 +89,120 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
                                                       std::to_string(protocol::kProtocolVersion) +
                                                       ", the client " + std::to_string(hello.min_version) +
                                                       " to " + std::to_string(hello.max_version)});
-  const auto client = hello.token.empty() ? enrolment_.authenticate(link->peer())
-                                          : enrolment_.redeem(hello.token, link->peer(), calendar_now());
-  if (!client) return refuse(link, client.error());
-  const bool joining = !hello.token.empty();
-  if (!joining && !rate_.allow(*client, now()))
-    return refuse(link, {ErrorCode::kResource, "this client connects too often; wait a few seconds"});
+  return hello.token.empty() ? let_in(link, hello) : join(link, hello);
+}
+
+void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
+  const JoinAttempt attempt{household_of(*link), to_hex(sha256(hello.token))};
+  // A flood of attempts must not become a flood of lines: that it begins has been said.
+  if (const auto objection = limits_.objection(attempt, options_.now())) return dismiss(link, *objection);
+  const auto standing = enrolment_.redeem({hello.token, link->peer(), calendar_now(), link->peer_address()});
+  if (!standing) {
+    if (standing.error().code == ErrorCode::kRefused && limits_.wrong(attempt, options_.now()))
+      report_(about("client.blocked", *link,
+                    "too many wrong join tokens from this address; it is not listened to for a while"));
+    return refuse(link, standing.error());
+  }
+  if (standing->fresh) limits_.enrolled(attempt, options_.now());
   waiting_.erase(link);
-  link->authorise();  // who has just joined, too: its place before hello is free, and nothing of it is heeded
-  link->send(protocol::Welcome{
-      .version = protocol::kProtocolVersion, .features = {}, .software = software_, .client = *client});
-  report_(Event{Severity::kInfo, joining ? "client.enrolled" : "client.arrived", {}}
-              .with("client", std::int64_t{client->value()})
+  link->authorise();  // its place before hello is free; nothing more of it is heeded
+  welcome(*link, *standing);
+  report_(Event{Severity::kInfo, standing->pending ? "client.pending" : "client.enrolled", {}}
+              .with("client", std::int64_t{standing->client.value()})
               .with("address", link->peer_address())
               .with("software", hello.software));
-  if (joining) return link->close("enrolled");
-  admitted_(*client, link);
+  link->close("enrolled");
+}
+
+void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
+  const auto standing = enrolment_.authenticate(link->peer());
+  if (!standing) return refuse(link, standing.error());
+  if (standing->pending) {
+    const Error error = pending(standing->client);
+    report_(about("client.waiting", *link, error.message));
+    return dismiss(link, error);
+  }
+  if (!rate_.allow(standing->client, options_.now()))
+    return refuse(link, {ErrorCode::kResource, "this client connects too often; wait a few seconds"});
+  waiting_.erase(link);
+  link->authorise();
+  welcome(*link, *standing);
+  report_(Event{Severity::kInfo, "client.arrived", {}}
+              .with("client", std::int64_t{standing->client.value()})
+              .with("address", link->peer_address())
+              .with("software", hello.software));
+  inside_[standing->client] = link;
+  admitted_(standing->client, link);
+}
+
+void Gatekeeper::welcome(protocol::Link& link, const Standing& standing) const {
+  link.send(protocol::Welcome{.version = protocol::kProtocolVersion,
+                              .features = {},
+                              .software = options_.software,
+                              .client = standing.client,
+                              .pending = standing.pending});
+}
+
+Result<ClientId> Gatekeeper::check(const protocol::Link& link) {
+  FEDGE_TRY(standing, enrolment_.authenticate(link.peer()));
+  return standing.pending ? Result<ClientId>(pending(standing.client)) : standing.client;
 }
 
 void Gatekeeper::refuse(const std::shared_ptr<protocol::Link>& link, const Error& error) {
-  waiting_.erase(link);
   if (const auto peer = protocol::parse_address(link->peer_address())) refused(*peer, error);
-  // What is wrong on this machine is for its log, not for a stranger.
-  const bool ours = error.code == ErrorCode::kUnavailable;
-  link->send(protocol::Goodbye{
-      error.code, ours ? "the coordinator cannot check who you are now; try again later" : error.message});
-  link->close(error.message);
+  dismiss(link, hidden(error));
 }
 
 void Gatekeeper::refused(const protocol::Address& peer, const Error& why) {
-  if (const auto event =
-          refusals_.note(protocol::household(peer.host), protocol::to_string(peer), why.message, now()))
+  if (const auto event = refusals_.note(protocol::household(peer.host), protocol::to_string(peer),
+                                        why.message, options_.now()))
     report_(*event);
 }
 
+void Gatekeeper::dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error) {
+  waiting_.erase(link);
+  link->send(protocol::Goodbye{error.code, error.message});
+  link->close(error.message);
+}
+
+void Gatekeeper::watch() {
+  if (!watch_) return;
+  watch_->timer.expires_after(kLook);
+  watch_->timer.async_wait([this, known = std::weak_ptr(watch_)](const boost::system::error_code& error) {
+    if (error || known.expired()) return;
+    look_again();
+    watch();
+  });
+}
+
+void Gatekeeper::look_again() {
+  std::erase_if(inside_, [](const auto& entry) { return entry.second.expired(); });
+  if (enrolment_.changed()) expel_revoked();
+}
+
+void Gatekeeper::expel_revoked() {
+  for (const auto& [client, weak] : std::map(inside_)) {
+    const auto link = weak.lock();
+    if (!link) continue;
+    const auto known = check(*link);
+    if (known) {
+      fault_.clear();
+      continue;
+    }
+    // A book that cannot be read is no reason to send everybody away.
+    if (known.error().code == ErrorCode::kUnavailable) {
+      if (std::exchange(fault_, known.error().message) != known.error().message)
+        report_(Event{Severity::kError, "enrolment.unreadable", {}}.with("reason", known.error().message));
+      return;
+    }
+    inside_.erase(client);
+    refuse(link, known.error());
+    if (expelled_) expelled_(client, *link);
+  }
+}
+
 void Gatekeeper::close(const std::string& reason) {
+  watch_.reset();
   for (const auto& link : std::exchange(waiting_, {})) link->close(reason);
 }
 

@@ -16,7 +16,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "server/enrolment.h"
+#include "server/access/calendar.h"
 
 namespace fedge::server {
 

@@ -154,7 +154,9 @@ inline void feed_hello(std::span<const std::byte> bytes) {
   const auto link = std::make_shared<ScriptedLink>(numbered_key(key));
   bool admitted = false;
   {
-    server::Gatekeeper gate(server::Enrolment(book.folder()), "coordinator");
+    boost::asio::io_context io;
+    server::Gatekeeper gate(io, server::Enrolment(book.folder()),
+                            {.software = "coordinator", .rates = {}, .now = [] { return Time(); }});
     gate.on_admitted([&](ClientId client, const std::shared_ptr<protocol::Link>&) {
       FEDGE_CHECK(client == ClientId(0), "somebody else's number");
       admitted = true;

@@ -80,9 +80,9 @@ class Federation {
     const auto state = directory.path() / name;
     auto key = client::open_node_key(state);
     REQUIRE(key);
-    const auto client = enrolment().redeem(token(), key->public_key(), 0);
+    const auto client = enrolment().redeem({.secret = token(), .key = key->public_key()});
     REQUIRE(client);
-    REQUIRE(client::write_membership(state, {{coordinator->address()}, coordinator_key, *client}));
+    REQUIRE(client::write_membership(state, {{coordinator->address()}, coordinator_key, client->client}));
     return state;
   }
   std::filesystem::path state_of(std::size_t daemon) const {

@@ -46,9 +46,9 @@ struct Site {
     server::Enrolment enrolment(coordinator);
     const auto token = enrolment.create_token(0, std::chrono::hours(1'000'000));
     REQUIRE(token);
-    const auto number = enrolment.redeem(token->secret, key->public_key(), 0);
+    const auto number = enrolment.redeem({.secret = token->secret, .key = key->public_key()});
     REQUIRE(number);
-    REQUIRE(client::write_membership(state, {{address}, coordinator_key->public_key(), *number}));
+    REQUIRE(client::write_membership(state, {{address}, coordinator_key->public_key(), number->client}));
     auto daemon = client::Daemon::create(io, {.state_directory = state,
                                               .software = "test",
                                               .backoff = {.first = seconds(0.01), .longest = seconds(0.05)}});

@@ -129,7 +129,7 @@ TEST_CASE("key file: a pipe, a directory and a missing or open directory are ref
   REQUIRE(::chmod((scratch.path / "dir").c_str(), 0777) == 0);
   const auto open = load_or_create_key(scratch.path / "dir" / "node.key");
   REQUIRE_FALSE(open);
-  CHECK(mentions(open.error(), "every user"));
+  CHECK(mentions(open.error(), "other users"));
 }
 
 TEST_CASE("key file: one of another user is refused") {

@@ -20,7 +20,7 @@ bool same(const Hello& a, const Hello& b) {
 }
 bool same(const Welcome& a, const Welcome& b) {
   return a.version == b.version && a.features == b.features && a.software == b.software &&
-         a.client == b.client;
+         a.client == b.client && a.pending == b.pending;
 }
 bool same(const Goodbye& a, const Goodbye& b) { return a.code == b.code && a.reason == b.reason; }
 bool same(const RunDescription& a, const RunDescription& b) {

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ class RawPeer {
             TlsStream::connecting(std::move(socket), *make_tls_identity(key), net.server_key.public_key())) {}
   RawPeer(Loopback& net, const SecretKey& key) : RawPeer(net, key, connected(net)) {}
   explicit RawPeer(Loopback& net) : RawPeer(net, net.client_key) {}
+  explicit RawPeer(TlsStream stream) : stream_(std::move(stream)) {}
 
   static boost::asio::ip::tcp::socket connected(Loopback& net) {
     boost::asio::ip::tcp::socket socket(net.io);
@@ -67,18 +70,28 @@ class RawPeer {
   // The Goodbye received last, if there is one.
   std::optional<Goodbye> goodbye() const {
     std::optional<Goodbye> found;
-    auto rest = std::as_bytes(std::span(in_));
-    while (rest.size() >= kFrameHeaderSize) {
-      const auto frame = parse_frame_header(rest.first<kFrameHeaderSize>(), {});
-      if (!frame || rest.size() < kFrameHeaderSize + frame->header_size + frame->payload_size) break;
-      if (frame->type == MessageType::kGoodbye)
-        found = std::get<Goodbye>(*decode(frame->type, rest.subspan(kFrameHeaderSize, frame->header_size)));
-      rest = rest.subspan(kFrameHeaderSize + frame->header_size + frame->payload_size);
-    }
+    each_frame([&](MessageType type, std::span<const std::byte> header) {
+      if (type == MessageType::kGoodbye) found = std::get<Goodbye>(*decode(type, header));
+    });
+    return found;
+  }
+  std::size_t count(MessageType wanted) const {
+    std::size_t found = 0;
+    each_frame([&](MessageType type, std::span<const std::byte>) { found += type == wanted ? 1 : 0; });
     return found;
   }
 
  private:
+  void each_frame(const std::function<void(MessageType, std::span<const std::byte>)>& visit) const {
+    auto rest = std::as_bytes(std::span(in_));
+    while (rest.size() >= kFrameHeaderSize) {
+      const auto frame = parse_frame_header(rest.first<kFrameHeaderSize>(), {});
+      if (!frame || rest.size() < kFrameHeaderSize + frame->header_size + frame->payload_size) break;
+      visit(frame->type, rest.subspan(kFrameHeaderSize, frame->header_size));
+      rest = rest.subspan(kFrameHeaderSize + frame->header_size + frame->payload_size);
+    }
+  }
+
   TlsStream stream_;
   bool ready_ = false;
   bool ended_ = false;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/platform/files.h"
+#include "server/audit_log.h"
 
 using namespace fedge;
 using fedge::server::Enrolment;
@@ -33,7 +34,9 @@ PublicKey key(std::uint8_t byte) {
   return result;
 }
 
-std::string reason(const Result<ClientId>& result) { return result ? "accepted" : result.error().message; }
+std::string reason(const Result<server::Standing>& result) {
+  return result ? "accepted" : result.error().message;
+}
 
 }  // namespace
 
@@ -45,30 +48,32 @@ TEST_CASE("enrolment: a token makes a key a client, once, numbers count from 0")
   REQUIRE(first);
   REQUIRE(second);
   CHECK(second->client == ClientId(1));
-  CHECK(*enrolment.redeem(second->secret, key(1), 1001) == ClientId(1));
-  CHECK(*enrolment.authenticate(key(1)) == ClientId(1));
-  CHECK(reason(enrolment.redeem(second->secret, key(2), 1002)) ==
+  CHECK(enrolment.redeem({second->secret, key(1), 1001})->client == ClientId(1));
+  CHECK(enrolment.authenticate(key(1))->client == ClientId(1));
+  CHECK(reason(enrolment.redeem({second->secret, key(2), 1002})) ==
         "the join token has already been used; ask for a new one");
-  CHECK(*enrolment.redeem(second->secret, key(1), 1003) == ClientId(1));  // its first answer was lost
-  CHECK(*enrolment.redeem(first->secret, key(3), 1004) == ClientId(0));
+  CHECK(enrolment.redeem({second->secret, key(1), 1003})->client ==
+        ClientId(1));  // its first answer was lost
+  CHECK(enrolment.redeem({first->secret, key(3), 1004})->client == ClientId(0));
 }
 
 TEST_CASE("enrolment: wrong, expired and revoked tokens and unknown and revoked keys are refused") {
   const Book book;
   Enrolment enrolment = book.open();
   const auto token = enrolment.create_token(1000, std::chrono::seconds(10));
-  CHECK(reason(enrolment.redeem("nonsense", key(1), 1001)) == "the join token is not known here");
-  CHECK(reason(enrolment.redeem(token->secret, key(1), 1011)) ==
+  CHECK(reason(enrolment.redeem({std::string("nonsense"), key(1), 1001})) ==
+        "the join token is not known here");
+  CHECK(reason(enrolment.redeem({token->secret, key(1), 1011})) ==
         "the join token has expired; ask for a new one");
   CHECK(reason(enrolment.authenticate(key(1))) ==
         "this client is not enrolled here; join with a token first");
-  REQUIRE(enrolment.redeem(token->secret, key(1), 1005));
+  REQUIRE(enrolment.redeem({token->secret, key(1), 1005}));
   CHECK(enrolment.revoke(ClientId(0)));
   CHECK(reason(enrolment.authenticate(key(1))) == "this client's key has been revoked");
   CHECK(enrolment.authenticate(key(1)).error().code == ErrorCode::kRefused);
-  CHECK(reason(enrolment.redeem(token->secret, key(1), 1005)) == "the join token has been revoked");
+  CHECK(reason(enrolment.redeem({token->secret, key(1), 1005})) == "the join token has been revoked");
   const auto other = enrolment.create_token(1000, kDay);
-  CHECK(reason(enrolment.redeem(other->secret, key(1), 1005)) == "this client's key has been revoked");
+  CHECK(reason(enrolment.redeem({other->secret, key(1), 1005})) == "this client's key has been revoked");
   CHECK(enrolment.revoke(ClientId(99)).error().code == ErrorCode::kNotFound);
 }
 
@@ -108,4 +113,109 @@ TEST_CASE("enrolment: a damaged book is named, not overwritten") {
   CHECK(token.error().code == ErrorCode::kCorrupt);
   CHECK(token.error().message.find("enrolment.json is damaged") != std::string::npos);
   CHECK(read_file(book.directory / "enrolment.json", 100)->find("{}") != std::string::npos);
+}
+
+TEST_CASE("enrolment: a token for three uses makes three keys clients, with the next free numbers") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto single = enrolment.create_token(1000, kDay);
+  REQUIRE(single);
+  CHECK(single->client == ClientId(0));
+  const auto tokens = enrolment.create_tokens({.count = 2, .uses = 3, .now = 1000, .lifetime = kDay});
+  REQUIRE(tokens);
+  CHECK(tokens->at(0).id == 2);
+  CHECK(tokens->at(1).id == 3);
+  CHECK_FALSE(tokens->at(0).client);
+  const std::string& first = tokens->at(0).secret;
+  CHECK(enrolment.redeem({first, key(1), 1001})->client == ClientId(1));
+  CHECK(enrolment.redeem({tokens->at(1).secret, key(2), 1001})->client == ClientId(2));
+  CHECK(enrolment.create_token(1000, kDay)->client == ClientId(3));
+  CHECK(enrolment.redeem({first, key(3), 1001})->client == ClientId(4));
+  const auto again = enrolment.redeem({first, key(1), 1001});  // its first answer was lost
+  CHECK(again->client == ClientId(1));
+  CHECK_FALSE(again->fresh);
+  const auto last = enrolment.redeem({first, key(4), 1001});
+  CHECK(last->client == ClientId(5));
+  CHECK(last->fresh);
+  CHECK(reason(enrolment.redeem({first, key(5), 1001})) ==
+        "the join token has been used as often as it may be; ask for a new one");
+  const auto read = enrolment.read();
+  CHECK(std::string(state_of(read->tokens[1], 1001)) == "used up");
+  CHECK(std::string(state_of(read->tokens[2], 1001)) == "open");
+  CHECK(std::string(state_of(read->tokens[2], 1001 + 86'400)) == "expired");
+}
+
+TEST_CASE("enrolment: a revoked token enrols nobody more, and who has enrolled with it stays") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto tokens = enrolment.create_tokens({.uses = 2, .now = 1000, .lifetime = kDay});
+  const std::string& secret = tokens->front().secret;
+  REQUIRE(enrolment.redeem({secret, key(1), 1001}));
+  REQUIRE(enrolment.revoke_token(tokens->front().id));
+  CHECK(reason(enrolment.redeem({secret, key(2), 1001})) == "the join token has been revoked");
+  CHECK(enrolment.authenticate(key(1)));
+  CHECK(enrolment.revoke_token(77).error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("enrolment: with an approval token a key is known but pending until an operator approves it") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto tokens = enrolment.create_tokens({.uses = 2, .approve = true, .now = 1000, .lifetime = kDay});
+  REQUIRE(tokens);
+  const auto joined = enrolment.redeem({tokens->front().secret, key(1), 1001});
+  REQUIRE(joined);
+  CHECK(joined->pending);
+  CHECK(enrolment.authenticate(key(1))->pending);
+  Enrolment operator_tool = book.open();
+  CHECK(operator_tool.approve(ClientId(9)).error().code == ErrorCode::kNotFound);
+  CHECK_FALSE(enrolment.changed());
+  REQUIRE(operator_tool.approve(ClientId(0)));
+  CHECK(enrolment.changed());
+  CHECK_FALSE(enrolment.authenticate(key(1))->pending);
+  CHECK(operator_tool.approve(ClientId(0)).error().message ==
+        "client 0 does not wait for approval: it is enrolled");
+  REQUIRE(operator_tool.revoke(ClientId(0)));
+  CHECK(operator_tool.approve(ClientId(0)).error().message ==
+        "client 0 does not wait for approval: it is revoked");
+  CHECK(reason(enrolment.authenticate(key(1))) == "this client's key has been revoked");
+}
+
+TEST_CASE("enrolment: every change is in the audit log with who did it, and refusals are not") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto tokens = enrolment.create_tokens({.approve = true, .now = 0, .lifetime = kDay});
+  const std::string& secret = tokens->front().secret;
+  CHECK_FALSE(enrolment.redeem({std::string(64, '0'), key(1), 1}));
+  REQUIRE(enrolment.redeem({secret, key(0xab), 1, "192.0.2.1:5000"}));
+  REQUIRE(enrolment.redeem({secret, key(0xab), 2, "192.0.2.1:5001"}));  // changes nothing
+  REQUIRE(enrolment.approve(ClientId(0)));
+  REQUIRE(enrolment.revoke(ClientId(0)));
+  REQUIRE(enrolment.revoke_token(1));
+  std::vector<std::string> seen;
+  REQUIRE(server::AuditLog(book.directory).verify("", [&](const server::AuditEntry& entry) {
+    seen.push_back(entry.event.actor + "|" + entry.event.action + "|" + entry.event.subject);
+  }));
+  const std::string me = "uid " + std::to_string(::getuid());
+  std::string peer = "key ";
+  for (int i = 0; i < 32; ++i) peer += "ab";
+  CHECK(seen == std::vector<std::string>{me + "|token.created|token 1", peer + "|client.pending|client 0",
+                                         me + "|client.approved|client 0", me + "|client.revoked|client 0",
+                                         me + "|token.revoked|token 1"});
+  const auto text = read_file(book.directory / "audit.log", 1 << 20);
+  CHECK(text->find(secret) == std::string::npos);
+}
+
+TEST_CASE("A1 row 36: what cannot be recorded is not done, and the client is told to come again") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto token = enrolment.create_token(1000, kDay);
+  const auto before = read_file(book.directory / "enrolment.json", 1 << 20);
+  std::filesystem::remove(book.directory / "audit.log");
+  std::filesystem::create_directory(book.directory / "audit.log");
+  const auto redeemed = enrolment.redeem({token->secret, key(1), 1001});
+  REQUIRE_FALSE(redeemed);
+  CHECK(redeemed.error().code == ErrorCode::kUnavailable);
+  CHECK_FALSE(enrolment.revoke(ClientId(0)));
+  CHECK_FALSE(enrolment.create_token(1000, kDay));
+  CHECK(*read_file(book.directory / "enrolment.json", 1 << 20) == *before);
 }

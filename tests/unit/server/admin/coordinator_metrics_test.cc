@@ -117,7 +117,7 @@ TEST_CASE("coordinator metrics: clients that join are enrolled, those revoked ar
     REQUIRE(token);
     PublicKey key{};
     key.bytes[0] = i;
-    REQUIRE(book.redeem(token->secret, key, 0));
+    REQUIRE(book.redeem({token->secret, key, 0, "127.0.0.1:1"}));
   }
   CHECK(watched.scrape().value("fedge_clients_enrolled") == 3);
   REQUIRE(book.revoke(ClientId(1)));

@@ -1,0 +1,248 @@
+#include "apps/access_commands.h"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "apps/listing.h"
+#include "protocol/join_token.h"
+#include "server/audit_log.h"
+#include "server/data_directory.h"
+#include "server/enrolment.h"
+
+namespace fedge::apps {
+namespace {
+
+struct Options {
+  std::string data_directory;
+  std::string format = "table";
+  std::string address;
+  std::size_t count = 1;
+  std::uint32_t uses = 1;
+  bool approve = false;
+  double hours = 24;
+  std::uint32_t number = 0;
+  std::string expected;
+
+  server::Enrolment enrolment() const { return server::Enrolment(data_directory); }
+  std::string print(const Listing& list) const { return format == "json" ? list.json() : list.table(); }
+  std::string named(const char* what) const { return std::string(what) + " " + std::to_string(number); }
+};
+
+Listing::Cell number_or_nothing(const std::optional<ClientId>& client) {
+  return client ? Listing::Cell(std::int64_t{client->value()}) : Listing::Cell();
+}
+
+Result<std::string> create_tokens(const Options& options) {
+  FEDGE_TRY(key, server::open_coordinator_key(options.data_directory));
+  FEDGE_TRY(address, options.address.empty() ? server::last_address(options.data_directory)
+                                             : protocol::parse_address(options.address));
+  if (address.host == "0.0.0.0" || address.host == "::")
+    return invalid(
+        "the coordinator listens on every address of this machine; give the one that clients reach it at "
+        "with --address HOST:PORT");
+  FEDGE_TRY(created,
+            options.enrolment().create_tokens(
+                {.count = options.count,
+                 .uses = options.uses,
+                 .approve = options.approve,
+                 .now = server::calendar_now(),
+                 .lifetime = std::chrono::seconds(static_cast<std::int64_t>(options.hours * 3600))}));
+  Listing list({"token", "client", "join"});
+  std::string lines;
+  for (const server::NewToken& token : created) {
+    const std::string text = protocol::encode_join_token(
+        {.addresses = {address}, .coordinator = key.public_key(), .secret = token.secret});
+    list.add({std::int64_t{token.id}, number_or_nothing(token.client), text});
+    lines += text + "\n";
+  }
+  return options.format == "json" ? list.json() : lines;
+}
+
+Result<std::string> list_tokens(const Options& options) {
+  FEDGE_TRY(book, options.enrolment().read());
+  Listing list({"token", "state", "used", "uses", "approve", "client", "created", "expires"});
+  for (const server::TokenRecord& token : book.tokens)
+    list.add({std::int64_t{token.id}, state_of(token, server::calendar_now()), std::int64_t{token.used},
+              std::int64_t{token.uses}, token.approve, number_or_nothing(token.client),
+              server::calendar_text(token.created), server::calendar_text(token.expires)});
+  return options.print(list);
+}
+
+Result<std::string> revoke_token(const Options& options) {
+  FEDGE_TRY_VOID(options.enrolment().revoke_token(options.number));
+  return options.named("token") + " is revoked\n";
+}
+
+Listing client_listing() { return Listing({"client", "state", "enrolled", "token", "key"}); }
+
+std::vector<Listing::Cell> row_of(const server::ClientRecord& client) {
+  return {std::int64_t{client.client.value()}, to_string(client.state),
+          server::calendar_text(client.enrolled), std::int64_t{client.token}, to_hex(client.key)};
+}
+
+Result<std::string> list_clients(const Options& options) {
+  FEDGE_TRY(book, options.enrolment().read());
+  Listing list = client_listing();
+  for (const server::ClientRecord& client : book.clients) list.add(row_of(client));
+  for (const server::TokenRecord& token : book.tokens) {
+    if (!token.client || token.used > 0) continue;
+    const std::string state = state_of(token, server::calendar_now());
+    list.add({std::int64_t{token.client->value()},
+              state == "open" ? "invited" : state,
+              {},
+              std::int64_t{token.id},
+              {}});
+  }
+  return options.print(list);
+}
+
+Result<std::string> show_client(const Options& options) {
+  FEDGE_TRY(book, options.enrolment().read());
+  const server::ClientRecord* client = book.find_client(ClientId(options.number));
+  if (client == nullptr)
+    return Error{ErrorCode::kNotFound, "there is no " + options.named("client") + "; see: fedge client ls"};
+  Listing list = client_listing();
+  list.add(row_of(*client));
+  return options.format == "json" ? list.object() : list.lines();
+}
+
+Result<std::string> approve_client(const Options& options) {
+  FEDGE_TRY_VOID(options.enrolment().approve(ClientId(options.number)));
+  return options.named("client") + " is approved; it is let in when it asks next, within a minute\n";
+}
+
+Result<std::string> revoke_client(const Options& options) {
+  FEDGE_TRY_VOID(options.enrolment().revoke(ClientId(options.number)));
+  return options.named("client") + " is revoked\n";
+}
+
+Result<std::string> verify_audit(const Options& options) {
+  FEDGE_TRY(summary, server::AuditLog(options.data_directory).verify(options.expected));
+  return "OK: " + std::to_string(summary.entries) + " entries, head " + summary.head + "\n";
+}
+
+// A key's first digits are enough to tell it from others.
+std::string short_actor(const std::string& actor) {
+  return actor.starts_with("key ") ? actor.substr(0, 16) : actor;
+}
+
+// Line by line: a log may be larger than memory.
+Result<std::string> list_audit(const Options& options) {
+  const bool json = options.format == "json";
+  if (json)
+    std::printf("[");
+  else
+    std::printf("%7s  %-20s  %-16s  %-20s  %-20s  %s\n", "entry", "time", "actor", "action", "subject",
+                "details");
+  const auto print = [&](const server::AuditEntry& entry) {
+    if (json) {
+      const auto line = server::format_audit_entry(entry);
+      std::printf("%s\n %s", entry.sequence == 1 ? "" : ",", line->substr(0, line->size() - 1).c_str());
+      return;
+    }
+    std::string details;
+    for (const auto& [key, value] : entry.event.details)
+      details += (details.empty() ? "" : " ") + key + "=" + value;
+    std::printf("%7llu  %-20s  %-16s  %-20s  %-20s  %s\n", static_cast<unsigned long long>(entry.sequence),
+                entry.time.c_str(), short_actor(entry.event.actor).c_str(), entry.event.action.c_str(),
+                entry.event.subject.c_str(), details.c_str());
+  };
+  const auto read = server::AuditLog(options.data_directory).verify("", print);
+  if (!read) return read.error();
+  return std::string(json ? "\n]\n" : "");
+}
+
+}  // namespace
+
+struct AccessCommands::Impl {
+  using Action = Result<std::string> (*)(const Options&);
+
+  Options options;
+  std::vector<std::pair<CLI::App*, Action>> commands;
+
+  CLI::App* add(CLI::App* parent, const std::string& name, const char* what, Action action) {
+    CLI::App* command = parent->add_subcommand(name, what);
+    command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")
+        ->required()
+        ->envname("FEDGE_DATA_DIR");
+    commands.emplace_back(command, action);
+    return command;
+  }
+  void add_format(CLI::App* command) {
+    command->add_option("--format", options.format, "table or json")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"table", "json"}));
+  }
+  void add_number(CLI::App* command, const char* what) {
+    command->add_option("number", options.number, what)->required();
+  }
+  void add_token(CLI::App& app);
+  void add_client(CLI::App& app);
+  void add_audit(CLI::App& app);
+};
+
+void AccessCommands::Impl::add_token(CLI::App& app) {
+  auto* token = app.add_subcommand("token", "Join tokens")->require_subcommand(1);
+  auto* create = add(token, "create", "Make join tokens, one a line", create_tokens);
+  create->add_option("--count", options.count, "How many")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  create->add_option("--uses", options.uses, "How many clients may join with each")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1'000'000U));
+  create->add_flag("--approve", options.approve,
+                   "Who joins is let in only after: fedge client approve NUMBER");
+  create->add_option("--address", options.address,
+                     "HOST:PORT that clients reach the coordinator at [where it last listened]");
+  create->add_option("--hours", options.hours, "Lifetime")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 87600.0));
+  add_format(create);
+  add_format(add(token, "ls", "List join tokens, without their secrets", list_tokens));
+  auto* revoke = add(token, "revoke", "Let nobody more join with a token", revoke_token);
+  add_number(revoke, "Its number, as in: fedge token ls");
+}
+
+void AccessCommands::Impl::add_client(CLI::App& app) {
+  auto* client = app.add_subcommand("client", "Enrolled clients")->require_subcommand(1);
+  add_format(add(client, "ls", "List clients and open invitations", list_clients));
+  auto* show = add(client, "show", "Show one client", show_client);
+  add_format(show);
+  auto* approve = add(client, "approve", "Let a pending client in", approve_client);
+  auto* revoke = add(client, "revoke", "Cut a client off within a second, for ever", revoke_client);
+  for (CLI::App* command : {show, approve, revoke}) add_number(command, "Its number, as in: fedge client ls");
+}
+
+void AccessCommands::Impl::add_audit(CLI::App& app) {
+  auto* audit =
+      app.add_subcommand("audit", "The trail of who was let in and what was run")->require_subcommand(1);
+  add_format(add(audit, "ls", "List its entries", list_audit));
+  auto* verify = add(audit, "verify", "Check that no entry was altered, left out or moved", verify_audit);
+  verify
+      ->add_option("--expect", options.expected,
+                   "A head hash from an earlier check: the log must hold it, so that a cut shows")
+      ->check([](const std::string& text) {
+        return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos
+                   ? std::string()
+                   : "a hash is 64 lower-case hexadecimal digits";
+      });
+}
+
+AccessCommands::AccessCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
+  impl_->add_token(app);
+  impl_->add_client(app);
+  impl_->add_audit(app);
+}
+
+AccessCommands::~AccessCommands() = default;
+
+std::optional<Result<std::string>> AccessCommands::run() const {
+  for (const auto& [command, action] : impl_->commands)
+    if (command->parsed()) return action(impl_->options);
+  return std::nullopt;
+}
+
+}  // namespace fedge::apps

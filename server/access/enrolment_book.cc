@@ -1,0 +1,153 @@
+#include "server/access/enrolment_book.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/crypto/random.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr const char* kStates[] = {"enrolled", "pending", "revoked"};
+
+// Reads a field of the wanted type and range, or says that it is not there.
+template <class T>
+bool take(const nlohmann::json& object, const char* key, T& out) {
+  const auto it = object.find(key);
+  if (it == object.end()) return false;
+  if constexpr (std::is_same_v<T, bool>) {
+    if (!it->is_boolean()) return false;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!it->is_string()) return false;
+  } else if constexpr (std::is_unsigned_v<T>) {
+    if (!it->is_number_unsigned() || it->template get<std::uint64_t>() > std::numeric_limits<T>::max())
+      return false;
+  } else {
+    if (!it->is_number_integer()) return false;
+  }
+  out = it->template get<T>();
+  return true;
+}
+
+std::optional<TokenRecord> read_token(const nlohmann::json& item) {
+  TokenRecord token;
+  if (!take(item, "token", token.id) || !take(item, "secret_hash", token.secret_hash) ||
+      !take(item, "created", token.created) || !take(item, "expires", token.expires) ||
+      !take(item, "uses", token.uses) || !take(item, "used", token.used) ||
+      !take(item, "approve", token.approve) || !take(item, "revoked", token.revoked))
+    return std::nullopt;
+  if (!item.contains("client")) return token;
+  std::uint32_t client = 0;
+  if (!take(item, "client", client)) return std::nullopt;
+  token.client = ClientId(client);
+  return token;
+}
+
+std::optional<ClientRecord> read_client(const nlohmann::json& item) {
+  ClientRecord record;
+  std::uint32_t client = 0;
+  std::string key;
+  std::string state;
+  if (!take(item, "client", client) || !take(item, "key", key) || !take(item, "enrolled", record.enrolled) ||
+      !take(item, "token", record.token) || !take(item, "state", state))
+    return std::nullopt;
+  const auto parsed = parse_public_key(key);
+  const auto known = std::find(std::begin(kStates), std::end(kStates), state);
+  if (!parsed || known == std::end(kStates)) return std::nullopt;
+  record.client = ClientId(client);
+  record.key = *parsed;
+  record.state = static_cast<ClientState>(known - std::begin(kStates));
+  return record;
+}
+
+}  // namespace
+
+const char* state_of(const TokenRecord& token, UnixSeconds now) {
+  if (token.revoked) return "revoked";
+  if (token.used >= token.uses) return "used up";
+  return now > token.expires ? "expired" : "open";
+}
+
+const char* to_string(ClientState state) { return kStates[static_cast<std::size_t>(state)]; }
+
+TokenRecord* EnrolmentBook::find_token(std::uint32_t id) {
+  const auto it =
+      std::find_if(tokens.begin(), tokens.end(), [&](const TokenRecord& token) { return token.id == id; });
+  return it == tokens.end() ? nullptr : &*it;
+}
+
+TokenRecord* EnrolmentBook::find_secret(const std::string& secret_hash) {
+  TokenRecord* found = nullptr;
+  for (TokenRecord& token : tokens)
+    if (equal_secrets(token.secret_hash, secret_hash)) found = &token;
+  return found;
+}
+
+ClientRecord* EnrolmentBook::find_client(ClientId client) {
+  const auto it = std::find_if(clients.begin(), clients.end(),
+                               [&](const ClientRecord& record) { return record.client == client; });
+  return it == clients.end() ? nullptr : &*it;
+}
+
+ClientRecord* EnrolmentBook::find_key(const PublicKey& key) {
+  const auto it = std::find_if(clients.begin(), clients.end(),
+                               [&](const ClientRecord& record) { return record.key == key; });
+  return it == clients.end() ? nullptr : &*it;
+}
+
+std::uint32_t EnrolmentBook::next_token() const {
+  std::uint32_t next = 1;
+  for (const TokenRecord& token : tokens) next = std::max(next, token.id + 1);
+  return next;
+}
+
+std::uint32_t EnrolmentBook::next_client() const {
+  std::uint32_t next = 0;
+  for (const TokenRecord& token : tokens)
+    if (token.client) next = std::max(next, token.client->value() + 1);
+  for (const ClientRecord& record : clients) next = std::max(next, record.client.value() + 1);
+  return next;
+}
+
+std::string to_json(const EnrolmentBook& book) {
+  nlohmann::json json{{"tokens", nlohmann::json::array()}, {"clients", nlohmann::json::array()}};
+  for (const TokenRecord& token : book.tokens) {
+    json["tokens"].push_back({{"token", token.id},
+                              {"secret_hash", token.secret_hash},
+                              {"created", token.created},
+                              {"expires", token.expires},
+                              {"uses", token.uses},
+                              {"used", token.used},
+                              {"approve", token.approve},
+                              {"revoked", token.revoked}});
+    if (token.client) json["tokens"].back()["client"] = token.client->value();
+  }
+  for (const ClientRecord& record : book.clients)
+    json["clients"].push_back({{"client", record.client.value()},
+                               {"key", to_hex(record.key)},
+                               {"enrolled", record.enrolled},
+                               {"token", record.token},
+                               {"state", to_string(record.state)}});
+  return json.dump(1) + "\n";
+}
+
+Result<EnrolmentBook> parse_enrolment_book(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const Error damaged{ErrorCode::kCorrupt, "is damaged; restore it from a backup"};
+  if (!json.is_object() || !json.contains("tokens") || !json.contains("clients")) return damaged;
+  EnrolmentBook book;
+  for (const auto& item : json["tokens"]) {
+    auto token = read_token(item);
+    if (!token) return damaged;
+    book.tokens.push_back(std::move(*token));
+  }
+  for (const auto& item : json["clients"]) {
+    const auto client = read_client(item);
+    if (!client) return damaged;
+    book.clients.push_back(*client);
+  }
+  return book;
+}
+
+}  // namespace fedge::server

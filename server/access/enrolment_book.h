@@ -1,0 +1,61 @@
+// EnrolmentBook: what is known of join tokens and clients, and how it is written down: `enrolment.json` of
+// the data directory. It holds no secret, only hashes of them. Values; the file's owner is Enrolment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/crypto/ed25519.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "server/access/calendar.h"
+
+namespace fedge::server {
+
+struct TokenRecord {
+  std::uint32_t id = 0;            // from 1, for people: fedge token revoke 3
+  std::optional<ClientId> client;  // of a token for one use: the number its user will get
+  std::string secret_hash;         // hexadecimal SHA-256
+  UnixSeconds created = 0;
+  UnixSeconds expires = 0;
+  std::uint32_t uses = 1;  // allowed in all
+  std::uint32_t used = 0;
+  bool approve = false;  // whoever uses it must be approved before it is let in
+  bool revoked = false;
+};
+
+// "open", "used up", "expired", "revoked".
+const char* state_of(const TokenRecord& token, UnixSeconds now);
+
+enum class ClientState { kEnrolled, kPending, kRevoked };
+const char* to_string(ClientState state);  // "enrolled", "pending", "revoked"
+
+struct ClientRecord {
+  ClientId client;
+  PublicKey key;
+  UnixSeconds enrolled = 0;
+  std::uint32_t token = 0;  // that it came with
+  ClientState state = ClientState::kEnrolled;
+};
+
+struct EnrolmentBook {
+  std::vector<TokenRecord> tokens;
+  std::vector<ClientRecord> clients;
+
+  TokenRecord* find_token(std::uint32_t id);
+  // In time that does not depend on how much of the hash is right.
+  TokenRecord* find_secret(const std::string& secret_hash);
+  ClientRecord* find_client(ClientId client);
+  ClientRecord* find_key(const PublicKey& key);
+  std::uint32_t next_token() const;
+  // Above all numbers that are given away or promised.
+  std::uint32_t next_client() const;
+};
+
+std::string to_json(const EnrolmentBook& book);
+// kCorrupt for anything that to_json() does not write.
+Result<EnrolmentBook> parse_enrolment_book(const std::string& text);
+
+}  // namespace fedge::server

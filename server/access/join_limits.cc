@@ -1,0 +1,40 @@
+#include "server/access/join_limits.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::chrono::minutes kMinute{1};
+constexpr std::chrono::hours kHour{1};
+const std::string kAll;  // the one key of what is counted in all
+
+}  // namespace
+
+JoinLimits::JoinLimits(const JoinRates& rates)
+    : wrong_by_address_(rates.wrong_tokens_per_minute, kMinute),
+      enrolled_(rates.enrolments_per_hour, kHour),
+      enrolled_by_address_(rates.enrolments_per_hour_per_address, kHour),
+      enrolled_by_token_(rates.enrolments_per_hour_per_token, kHour) {}
+
+std::optional<Error> JoinLimits::objection(const JoinAttempt& attempt, Time now) {
+  const auto later = [](const char* what) { return Error{ErrorCode::kResource, what}; };
+  if (wrong_by_address_.full(attempt.address, now))
+    return later("too many wrong join tokens have come from this address; try again in a minute");
+  if (enrolled_.full(kAll, now)) return later("too many clients have joined within an hour; try again later");
+  if (enrolled_by_address_.full(attempt.address, now))
+    return later("too many clients have joined from this address within an hour; try again later");
+  if (enrolled_by_token_.full(attempt.token_hash, now))
+    return later("too many clients have joined with this token within an hour; try again later");
+  return std::nullopt;
+}
+
+bool JoinLimits::wrong(const JoinAttempt& attempt, Time now) {
+  return wrong_by_address_.count(attempt.address, now);
+}
+
+void JoinLimits::enrolled(const JoinAttempt& attempt, Time now) {
+  enrolled_.count(kAll, now);
+  enrolled_by_address_.count(attempt.address, now);
+  enrolled_by_token_.count(attempt.token_hash, now);
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,356 @@
+// Who may say what to a coordinator: every message type from every kind of peer, from one table.
+#include <doctest/doctest.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <map>
+
+#include "core/platform/files.h"
+#include "protocol/chunks/chunk_messages.h"
+#include "tests/integration/hostile_peer.h"
+#include "tests/unit/protocol/example_messages.h"
+#include "tests/unit/protocol/raw_peer.h"
+
+using namespace fedge;
+using protocol::MessageType;
+using test::Federation;
+using test::HostilePeer;
+
+namespace {
+
+enum class Identity { kUnknown, kPending, kRevoked, kEnrolled };
+constexpr Identity kIdentities[] = {Identity::kUnknown, Identity::kPending, Identity::kRevoked,
+                                    Identity::kEnrolled};
+
+struct Row {
+  MessageType type;
+  std::string frame;
+  // What becomes of a connection whose Hello has been accepted: open, or closed with this in the reason.
+  std::string after_hello;
+};
+
+const std::string kOpen = "open";
+
+std::string frame_of(MessageType type) {
+  const protocol::ObjectId object = sha256("some object");
+  if (type == MessageType::kPing || type == MessageType::kPong) return protocol::encode_empty_frame(type);
+  if (type == MessageType::kChunkRequest) return encode_frame(protocol::ChunkRequest{object, 0, 1});
+  if (type == MessageType::kChunk) return encode_frame(protocol::Chunk{object, 0}, 4) + "1234";
+  if (type == MessageType::kChunkRefused)
+    return encode_frame(protocol::ChunkRefused{object, 0, 1, {ErrorCode::kNotFound, "no"}});
+  for (const protocol::Message& message : protocol::example_messages()) {
+    const std::string frame = protocol::encode_frame(message);
+    const auto header =
+        protocol::parse_frame_header(std::as_bytes(std::span(frame)).first<protocol::kFrameHeaderSize>(), {});
+    if (header->type == type) return frame;
+  }
+  FAIL("no example of message type " << static_cast<int>(type));
+  return {};
+}
+
+std::vector<Row> table() {
+  const auto unexpected = [](const char* name) { return std::string("unexpected message ") + name; };
+  std::vector<Row> rows = {
+      {MessageType::kHello, "", unexpected("hello")},
+      {MessageType::kWelcome, "", unexpected("welcome")},
+      {MessageType::kGoodbye, "", kOpen},  // closing is the sender's to do
+      {MessageType::kPing, "", kOpen},
+      {MessageType::kPong, "", kOpen},
+      {MessageType::kChunkRequest, "", kOpen},  // answered with chunk_refused
+      {MessageType::kChunk, "", "came without having been asked for"},
+      {MessageType::kChunkRefused, "", "is not being fetched"},
+      {MessageType::kRunDescription, "", unexpected("run_description")},
+      {MessageType::kTrainRequest, "", unexpected("train_request")},
+      {MessageType::kUpdateOffer, "", kOpen},  // of another run: refused, or not heeded
+      {MessageType::kTaskFailed, "", kOpen},
+      {MessageType::kUpdateVerdict, "", unexpected("update_verdict")},
+      {MessageType::kCancelTask, "", unexpected("cancel_task")},
+      {MessageType::kRunEnded, "", unexpected("run_ended")},
+      {MessageType::kRunAnswer, "", kOpen},
+      {MessageType::kPublishRecord, "", kOpen},
+  };
+  for (Row& row : rows) row.frame = frame_of(row.type);
+  return rows;
+}
+
+protocol::RawPeer dial(Federation& f, const std::shared_ptr<protocol::TlsIdentity>& identity) {
+  boost::asio::ip::tcp::socket socket(f.io);
+  const auto address = f.coordinator->address();
+  socket.connect({boost::asio::ip::make_address(address.host), address.port});
+  return protocol::RawPeer(protocol::TlsStream::connecting(std::move(socket), identity, f.coordinator_key));
+}
+
+// Lets both sides act until `happened`.
+void drive(Federation& f, protocol::RawPeer& peer, const std::function<bool()>& happened) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!happened() && std::chrono::steady_clock::now() < limit) {
+    f.io.run_one_for(std::chrono::milliseconds(1));
+    peer.poll();
+  }
+  REQUIRE(happened());
+}
+
+// A federation that waits for more clients than come, so that nothing happens but what peers cause.
+struct Door {
+  Federation f{3, {"run.wait_for_clients=3"}};
+  std::map<Identity, std::shared_ptr<protocol::TlsIdentity>> identities;
+
+  Door() {
+    for (const Identity identity : kIdentities) {
+      const SecretKey key = SecretKey::generate();
+      identities[identity] = *protocol::make_tls_identity(key);
+      if (identity == Identity::kUnknown) continue;
+      const auto tokens = f.enrolment().create_tokens(
+          {.approve = identity == Identity::kPending, .now = 0, .lifetime = std::chrono::hours(1)});
+      REQUIRE(tokens);
+      const auto enrolled = f.enrolment().redeem({.secret = tokens->front().secret, .key = key.public_key()});
+      REQUIRE(enrolled);
+      if (identity == Identity::kRevoked) REQUIRE(f.enrolment().revoke(enrolled->client));
+    }
+  }
+  protocol::RawPeer connect(Identity identity) { return dial(f, identities.at(identity)); }
+  // What is there for everybody to see: who is enrolled, and every file.
+  std::map<std::string, std::string> state() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(f.directory.path() / "coordinator"))
+      if (entry.is_regular_file()) files[entry.path().string()] = *read_file(entry.path(), 1 << 24);
+    return files;
+  }
+};
+
+// The word that ends the connection, for a peer that begins with this message.
+std::string first_word(const Row& row, Identity identity) {
+  const std::string name = protocol::name_of(row.type);
+  if (row.type > MessageType::kGoodbye) return name + " came before the peer was authorised";
+  if (row.type != MessageType::kHello) return "the first message must be hello, not " + name;
+  if (identity == Identity::kUnknown) return "this client is not enrolled here";
+  if (identity == Identity::kPending) return "waits for approval";
+  return "this client's key has been revoked";
+}
+
+std::string hello() { return protocol::encode_frame(protocol::Hello{.software = "test"}); }
+
+}  // namespace
+
+TEST_CASE("A1 row 35: no message but hello does anything for whoever has not been let in") {
+  Door door;
+  const auto before = door.state();
+  std::size_t cases = 0;
+  for (const Identity identity : kIdentities)
+    for (const Row& row : table()) {
+      if (identity == Identity::kEnrolled && row.type == MessageType::kHello) continue;
+      CAPTURE(static_cast<int>(identity));
+      CAPTURE(std::string(protocol::name_of(row.type)));
+      auto peer = door.connect(identity);
+      peer.write(row.type == MessageType::kHello ? hello() : row.frame);
+      drive(door.f, peer, [&] { return peer.ended(); });
+      REQUIRE(peer.goodbye());
+      CHECK_MESSAGE(peer.goodbye()->reason.find(first_word(row, identity)) != std::string::npos,
+                    peer.goodbye()->reason);
+      CHECK(peer.count(MessageType::kWelcome) == 0);
+      CHECK(peer.count(MessageType::kRunDescription) == 0);
+      ++cases;
+    }
+  CHECK(cases == 4 * 17 - 1);
+  CHECK_FALSE(door.f.reported("client.arrived"));
+  CHECK(door.state() == before);
+}
+
+TEST_CASE("A1 row 35: what follows a refused hello on the same connection does nothing either") {
+  Door door;
+  const auto before = door.state();
+  for (const Identity identity : {Identity::kUnknown, Identity::kPending, Identity::kRevoked}) {
+    std::string everything = hello();
+    for (const Row& row : table()) everything += row.frame;
+    auto peer = door.connect(identity);
+    peer.write(everything);
+    drive(door.f, peer, [&] { return peer.ended(); });
+    REQUIRE(peer.goodbye());
+    CHECK(peer.count(MessageType::kGoodbye) == 1);
+    CHECK(peer.received().size() < 400);
+  }
+  CHECK(door.state() == before);
+}
+
+TEST_CASE("A1 row 35: an enrolled client may say what is a client's to say, and nothing else") {
+  Door door;
+  const auto before = door.state();
+  for (const Row& row : table()) {
+    CAPTURE(std::string(protocol::name_of(row.type)));
+    auto peer = door.connect(Identity::kEnrolled);
+    peer.write(hello());
+    drive(door.f, peer, [&] { return peer.count(MessageType::kRunDescription) == 1; });
+    peer.write(row.frame + protocol::encode_empty_frame(MessageType::kPing));
+    const std::size_t pongs = row.type == MessageType::kPing ? 2 : 1;
+    drive(door.f, peer, [&] { return peer.ended() || peer.count(MessageType::kPong) == pongs; });
+    CHECK(peer.ended() == (row.after_hello != kOpen));
+    if (row.after_hello == kOpen) continue;
+    REQUIRE(peer.goodbye());
+    CHECK_MESSAGE(peer.goodbye()->reason.find(row.after_hello) != std::string::npos, peer.goodbye()->reason);
+  }
+  CHECK(door.state() == before);
+}
+
+TEST_CASE("A2 row 37: no message of a client's has a field that says who it is") {
+  const auto text = read_file(FEDGE_SOURCE_DIR "/protocol/proto/fedge.proto", 1 << 20);
+  REQUIRE(text);
+  for (const char* message :
+       {"Hello", "RunAnswer", "UpdateOffer", "TaskFailed", "PublishRecord", "Manifest"}) {
+    const std::size_t begin = text->find(std::string("message ") + message + " {");
+    REQUIRE_MESSAGE(begin != std::string::npos, message);
+    const std::string body = text->substr(begin, text->find("\n}", begin) - begin);
+    for (const char* field : {" client = ", " client_id = ", " node = ", " key = ", " peer = "})
+      CHECK_MESSAGE(body.find(field) == std::string::npos, message);
+  }
+}
+
+TEST_CASE("A2 row 37: who sends another's offer, byte for byte, sends its own") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1"});
+  HostilePeer one(f);
+  one.join(f.token());
+  HostilePeer two(f);
+  two.join(f.token());
+  one.wait_for_task(1);
+  two.wait_for_task(1);
+  const auto offer = one.offer(one.zero_update());
+  two.send_update(offer, one.zero_update());
+  CHECK(two.verdict->accepted);
+  CHECK_FALSE(one.verdict);  // its own task is open still
+  one.send_update(offer, one.zero_update());
+  CHECK(one.verdict->accepted);
+  f.run_to_the_end();
+  CHECK(f.rounds[0].clients_completed == 2);
+}
+
+TEST_CASE("A2 row 30: a result for a task that was given to another is refused") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1", "sampling.clients_per_round=1"});
+  HostilePeer one(f);
+  one.join(f.token());
+  HostilePeer two(f);
+  two.join(f.token());
+  f.run_until([&] { return one.task || two.task; });
+  HostilePeer& chosen = one.task ? one : two;
+  HostilePeer& other = one.task ? two : one;
+  const auto offer = chosen.offer(chosen.zero_update());
+  other.send_update(offer, chosen.zero_update());
+  CHECK_FALSE(other.verdict->accepted);
+  chosen.send_update(offer, chosen.zero_update());
+  CHECK(chosen.verdict->accepted);
+  f.run_to_the_end();
+  CHECK(f.rounds[0].clients_completed == 1);
+}
+
+TEST_CASE(
+    "A1 row 36: a token that another key has used is refused, and so is one that is only nearly right") {
+  Federation f(1, {});
+  const std::string secret = f.token();
+  HostilePeer first(f);
+  first.greet(secret);
+  REQUIRE(*first.answer);
+  HostilePeer thief(f);
+  thief.greet(secret);
+  CHECK(thief.answer->error().message ==
+        "the coordinator refused: the join token has already been used; ask for a new one");
+  std::string nearly = secret;
+  nearly.back() = nearly.back() == '0' ? '1' : '0';
+  thief.greet(nearly);
+  CHECK(thief.answer->error().message == "the coordinator refused: the join token is not known here");
+}
+
+TEST_CASE(
+    "A1 row 36: after five wrong tokens even the right one is refused from this address, and that is said") {
+  Federation f(1, {});
+  HostilePeer guesser(f);
+  for (int i = 0; i < 5; ++i) guesser.greet("0123456789abcdef0123456789abcde" + std::to_string(i));
+  CHECK(f.count("client.blocked") == 1);
+  CHECK(f.count("client.refused") == 5);
+  const std::string secret = f.token();
+  for (int i = 0; i < 3; ++i) {
+    guesser.greet(secret);
+    REQUIRE_FALSE(*guesser.answer);
+    CHECK(guesser.answer->error().code == ErrorCode::kResource);
+    CHECK(guesser.answer->error().message ==
+          "the coordinator refused: too many wrong join tokens have come from this address; try again in a "
+          "minute");
+  }
+  CHECK(f.count("client.refused") == 5);  // a flood of attempts is no flood of lines
+  CHECK(f.enrolment().read()->clients.empty());
+  // Whoever is enrolled comes in from there as before.
+  f.add_client();
+  f.run_until([&] { return f.reported("client.arrived"); });
+}
+
+TEST_CASE("A1 row 36: a pending client waits at the door, is told so, and is let in once it is approved") {
+  Federation f(1, {"run.rounds=1"});
+  const auto tokens = f.enrolment().create_tokens(
+      {.count = 2, .approve = true, .now = 0, .lifetime = std::chrono::hours(1'000'000)});
+  REQUIRE(tokens);
+  HostilePeer peer(f);
+  peer.greet(tokens->at(1).secret);
+  REQUIRE(*peer.answer);
+  CHECK((*peer.answer)->pending);
+  CHECK(f.reported("client.pending client=1"));
+
+  const auto state = f.state_of(0);
+  const auto key = client::open_node_key(state);
+  REQUIRE(f.enrolment().redeem({.secret = tokens->at(0).secret, .key = key->public_key()})->pending);
+  REQUIRE(client::write_membership(state, {{f.coordinator->address()}, f.coordinator_key, ClientId(0)}));
+  std::vector<std::string> said;
+  auto daemon = client::Daemon::create(
+      f.io, {.state_directory = state,
+             .software = "test",
+             .backoff = {.first = seconds(0.01), .longest = seconds(0.05)},
+             .stop_after_run = true,
+             .on_event = [&](const Event& event) { said.push_back(to_string(event)); }});
+  REQUIRE(daemon);
+  (*daemon)->start();
+  f.run_until([&] { return f.count("client.waiting") >= 3; });
+  REQUIRE_FALSE(said.empty());
+  CHECK_MESSAGE(said.front().find("client 0 waits for approval; the coordinator's operator lets it in with: "
+                                  "fedge client approve 0") != std::string::npos,
+                said.front());
+  CHECK_FALSE(f.reported("client.arrived"));
+  CHECK_FALSE((*daemon)->failure());
+  REQUIRE(f.enrolment().approve(ClientId(0)));
+  f.run_to_the_end();
+  CHECK(f.rounds[0].clients_completed == 1);
+}
+
+TEST_CASE("A1: a revoked client is told and cut off while it works, without a word of its own") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1"});
+  HostilePeer one(f);
+  one.join(f.token());
+  HostilePeer two(f);
+  two.join(f.token());
+  one.wait_for_task(1);
+  two.wait_for_task(1);
+  REQUIRE(f.enrolment().revoke((*two.answer)->client));
+  f.run_until([&] { return two.goodbye && f.reported("client.lost round=1 client=1"); });
+  CHECK(two.goodbye->code == ErrorCode::kRefused);
+  CHECK(two.goodbye->reason == "this client's key has been revoked");
+  one.send_update(one.offer(one.zero_update()), one.zero_update());
+  CHECK(one.verdict->accepted);
+}
+
+TEST_CASE("A1: the update that a revoked client is sending is dropped, and the round closes without it") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1", "run.round_deadline=3"});
+  HostilePeer one(f);
+  one.join(f.token());
+  const SecretKey key = SecretKey::generate();
+  REQUIRE(f.enrolment().redeem({.secret = f.token(), .key = key.public_key()})->client == ClientId(1));
+  auto two = dial(f, *protocol::make_tls_identity(key));
+  two.write(hello() + protocol::encode_frame(protocol::RunAnswer{f.run.id, true, SampleCount(4), {}, {}}));
+  drive(f, two, [&] { return one.task && two.count(MessageType::kTrainRequest) == 1; });
+  // The offer is made and taken up, but the chunks never come.
+  two.write(protocol::encode_frame(one.offer(one.zero_update())));
+  drive(f, two, [&] { return two.count(MessageType::kChunkRequest) == 1; });
+  REQUIRE(f.enrolment().revoke(ClientId(1)));
+  drive(f, two, [&] { return two.ended(); });
+  REQUIRE(two.goodbye());
+  CHECK(two.goodbye()->reason == "this client's key has been revoked");
+  f.run_until([&] { return f.reported("client.lost round=1 client=1 reason=\"connection lost\""); });
+  one.send_update(one.offer(one.zero_update()), one.zero_update());
+  CHECK(one.verdict->accepted);
+  f.run_to_the_end();
+  CHECK(f.rounds[0].clients_completed == 1);
+}

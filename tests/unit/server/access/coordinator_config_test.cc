@@ -1,0 +1,92 @@
+#include "server/coordinator_config.h"
+
+#include <doctest/doctest.h>
+
+using namespace fedge;
+using server::CoordinatorConfig;
+
+namespace {
+
+Result<CoordinatorConfig> read(const std::string& text) {
+  auto document = config::parse_toml(text, "coordinator.toml");
+  REQUIRE(document);
+  return server::read_coordinator_config(*document);
+}
+
+std::string fault(const std::string& text) {
+  const auto config = read(text);
+  return config ? "none" : config.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("coordinator config: an empty file is the documented defaults") {
+  const auto config = read("");
+  REQUIRE(config);
+  CHECK(protocol::to_string(config->listen) == "127.0.0.1:7433");
+  CHECK(config->data_directory.empty());
+  CHECK(config->threads == 0);
+  CHECK(config->log_level == "info");
+  CHECK_FALSE(config->admin);
+  CHECK(config->connections.max_unauthorised == 256);
+  CHECK(config->connections.max_unauthorised_per_address == 16);
+  CHECK(config->connections.timeouts.handshake == std::chrono::seconds(10));
+  CHECK(config->connections.timeouts.idle == std::chrono::seconds(60));
+  CHECK(config->connections.timeouts.ping == std::chrono::seconds(20));
+  CHECK(config->joining.wrong_tokens_per_minute == 5);
+  CHECK(config->joining.enrolments_per_hour == 10'000);
+  CHECK(config->joining.enrolments_per_hour_per_address == 1'000);
+  CHECK(config->joining.enrolments_per_hour_per_token == 1'000);
+}
+
+TEST_CASE("coordinator config: every key that is documented is read, and into its own place") {
+  const auto config = read(R"(
+listen = "[::1]:7000"
+data_directory = "/var/lib/fedge"
+threads = 3
+log_level = "trace"
+[limits]
+connections_before_hello = 11
+connections_before_hello_per_address = 12
+handshake_seconds = 13
+idle_seconds = 30
+wrong_tokens_per_minute = 15
+enrolments_per_hour = 16
+enrolments_per_hour_per_address = 17
+enrolments_per_hour_per_token = 18
+[admin]
+listen = "127.0.0.1:9000"
+)");
+  REQUIRE_MESSAGE(config, config.error().message);
+  CHECK(config->listen.host == "::1");
+  CHECK(config->listen.port == 7000);
+  CHECK(config->data_directory == "/var/lib/fedge");
+  CHECK(config->threads == 3);
+  CHECK(config->log_level == "trace");
+  CHECK(config->connections.max_unauthorised == 11);
+  CHECK(config->connections.max_unauthorised_per_address == 12);
+  CHECK(config->connections.timeouts.handshake == std::chrono::seconds(13));
+  CHECK(config->connections.timeouts.idle == std::chrono::seconds(30));
+  CHECK(config->connections.timeouts.ping == std::chrono::seconds(10));
+  CHECK(config->joining.wrong_tokens_per_minute == 15);
+  CHECK(config->joining.enrolments_per_hour == 16);
+  CHECK(config->joining.enrolments_per_hour_per_address == 17);
+  CHECK(config->joining.enrolments_per_hour_per_token == 18);
+  CHECK(config->admin->port == 9000);
+  CHECK(server::describe_coordinator_config().size() == 13);
+}
+
+TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {
+  CHECK(fault("[limits]\nidle_second = 3\n") ==
+        "coordinator.toml:2: unknown key limits.idle_second, did you mean limits.idle_seconds?");
+  CHECK(fault("data_directry = 'x'\n") ==
+        "coordinator.toml:1: unknown key data_directry, did you mean data_directory?");
+  CHECK(fault("[limits]\nhandshake_seconds = 0\n") ==
+        "coordinator.toml:2: limits.handshake_seconds: 0 is out of range, expected 1 to 3600");
+  CHECK(fault("threads = 'two'\n") == "coordinator.toml:1: threads: is a text, expected a whole number");
+  CHECK(fault("listen = ''\n") == "coordinator.toml:1: listen: is empty");
+  CHECK(fault("listen = 'nowhere'\n").starts_with("coordinator.toml:1: listen: "));
+  CHECK(fault("[admin]\nlisten = '127.0.0.1'\n").starts_with("coordinator.toml:2: admin.listen: "));
+  CHECK(fault("log_level = 'inf'\n").find("did you mean \"info\"?") != std::string::npos);
+  CHECK(fault("[limit]\n").find("did you mean limits?") != std::string::npos);
+}
