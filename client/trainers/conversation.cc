@@ -16,6 +16,7 @@ namespace fedge::client {
 namespace {
 
 constexpr std::size_t kReadAtOnce = std::size_t{16} << 10;
+constexpr Duration kLookEvery = seconds(0.5);  // after the process itself: others may hold its output open
 constexpr Duration kToLeave = seconds(1);  // for a program whose input has ended, and again when asked to end
 constexpr Duration kToEnd = seconds(2);    // between the end of a program's output and its own
 
@@ -162,8 +163,9 @@ Result<std::optional<TrainerFrame>> Conversation::exchange(Duration patience, in
   std::array<pollfd, 4> polled = {
       pollfd{process_->output(), POLLIN, 0}, pollfd{process_->errors(), POLLIN, 0},
       pollfd{sends ? process_->input() : -1, POLLOUT, 0}, pollfd{wake, POLLIN, 0}};
-  if (::poll(polled.data(), polled.size(), milliseconds(patience)) <= 0)
-    return std::optional<TrainerFrame>();  // time is over, or a signal
+  const int ready = ::poll(polled.data(), polled.size(), milliseconds(std::min(patience, kLookEvery)));
+  if (ready == 0 && process_->ends_within(Duration::zero())) return closed();
+  if (ready <= 0) return std::optional<TrainerFrame>();  // time is over, or a signal
   if (polled[3].revents != 0) {
     std::uint64_t rings = 0;
     if (::read(wake, &rings, sizeof rings) < 0) rings = 0;  // nothing is to be known but that it rang
