@@ -174,6 +174,7 @@ TEST_CASE(
 TEST_CASE("trainers: a client whose program never gets ready declines, and the run goes on without it") {
   Programs programs(3, {"run.wait_for_clients=2", "sampling.clients_per_round=2"});
   programs.add("never", "ready_never");
+  REQUIRE_MESSAGE(programs.clients[0]->logs("client.connected"), programs.clients[0]->log());
   programs.add("first", "honest");
   programs.add("second", "");
   for (std::size_t i : {1U, 2U}) CHECK(programs.clients[i]->exit_code() == 0);
@@ -203,9 +204,9 @@ TEST_CASE("trainers: a run with control variates or label counts is declined by 
   Programs programs(2, {"model={kind=\"mlp\",hidden=[5]}", "run.wait_for_clients=1",
                         "sampling.clients_per_round=1", setting});
   programs.add("program", "honest");
+  CHECK_MESSAGE(programs.clients[0]->logs(reason), programs.clients[0]->log());
   programs.add("built-in", "");
   CHECK_MESSAGE(programs.clients[1]->exit_code() == 0, programs.clients[1]->log());
-  CHECK_MESSAGE(programs.clients[0]->logs(reason), programs.clients[0]->log());
   programs.clients[0]->ask_to_end();
   CHECK(programs.clients[0]->exit_code() == 0);
   CHECK(programs.completed() == std::vector<std::size_t>{1, 1});
@@ -233,7 +234,8 @@ TEST_CASE("trainers: the program ends with the run, and with a client that is ki
   for (const Programs* each : {&programs, &killed}) {
     const std::string argument = each->path("of-one").string();
     const auto running = [&] {
-      return std::system(("pgrep -f 'trainer_program.py [a-z_]* " + argument + "' > /dev/null").c_str()) == 0;
+      return std::system(("pgrep -f '[t]rainer_program.py [a-z_]* " + argument + "' > /dev/null").c_str()) ==
+             0;
     };
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (running() && std::chrono::steady_clock::now() < limit) ::usleep(10'000);

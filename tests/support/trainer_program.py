@@ -16,6 +16,7 @@ import sys
 import time
 
 MODE, DIRECTORY = sys.argv[1], sys.argv[2]
+HONEST = ("honest", "environment", "ready_exits", "ready_never", "ready_version")
 
 
 def is_turn():
@@ -181,7 +182,7 @@ def main():
                 pass
             with open(os.path.join(DIRECTORY, "stop"), "w", encoding="utf-8") as file:
                 json.dump(stop, file)
-        elif not MODE.startswith("ready_") and MODE != "honest" and is_turn() and misbehave(header["task"], tensors, values):
+        elif MODE not in HONEST and is_turn() and misbehave(header["task"], tensors, values):
             continue
         write(frame({"type": "progress", "fraction": 0.5, "loss": 1.25}))
         values = [value + 1 for value in values]
