@@ -4,8 +4,6 @@
 // One thread uses it, the one that started it or one that outlives none of its calls.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,10 +53,10 @@ class ChildProcess {
   std::string end(Duration grace);
 
  private:
-  ChildProcess(pid_t process, int input, int output, int errors)
+  ChildProcess(int process, int input, int output, int errors)
       : process_(process), input_(input), output_(output), errors_(errors) {}
 
-  pid_t process_;  // -1 once it is gone
+  int process_;  // its number, -1 once it is gone
   int input_;
   int output_;
   int errors_;

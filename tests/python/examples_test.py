@@ -16,10 +16,10 @@ import tempfile
 
 from federation import PYTHON, ROOT, SECONDS, Federation
 
-# Between a federation of built-in trainers and a mixed one: other random batches. Of six seeds (1 to 6), four
-# clients with 1000 images each and four rounds, the differences of the accuracies were 0.4, 0.1, 0.3, -1.4, 0.8 and -0.9
-# points of a hundred.
-TOLERANCE = 0.03
+# Between a federation of built-in trainers and a mixed one: other random batches. With four clients of 1000 images
+# each and four rounds, seeds 1 to 7, the accuracies differed by 0.4, 0.1, 0.3, -1.4, 0.8, -0.9 and 2.0 points of a
+# hundred: a standard deviation of 1.1.
+TOLERANCE = 0.04
 
 
 def read_model(path):
@@ -80,7 +80,7 @@ def mixed(bin_directory):
             assert completed == [4] * 4, completed
     assert abs(accuracy[0] - accuracy[1]) < TOLERANCE, accuracy
     # A part of the model each, in 8 bits.
-    assert accuracy[2] > accuracy[0] - 3 * TOLERANCE, accuracy
+    assert accuracy[2] > accuracy[0] - 2 * TOLERANCE, accuracy
     print("accuracy: built-in trainers {:.4f}, with PyTorch and NumPy {:.4f}, parts of it compressed {:.4f}".format(*accuracy))
 
 
