@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kReadAtOnce = std::size_t{16} << 10;
 constexpr Duration kLookEvery = seconds(0.5);  // after the process itself: others may hold its output open
 constexpr Duration kToLeave = seconds(1);  // for a program whose input has ended, and again when asked to end
-constexpr Duration kToEnd = seconds(2);    // between the end of a program's output and its own
+constexpr Duration kToEnd = seconds(5);    // between the end of a program's output and its own
 
 Time now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
 

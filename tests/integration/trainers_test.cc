@@ -145,7 +145,7 @@ TEST_CASE(
       {"exits_in_frame", "the trainer program ended with exit status 0 in the middle of a frame"},
       {"garbage", "may be text that something printed to standard output"},
       {"huge_payload", "announces a payload of 1152921504606846976 bytes"},
-      {"hangs", "has sent nothing for 3 seconds", {"--trainer-timeout", "3"}},
+      {"hangs", "has sent nothing for 10 seconds", {"--trainer-timeout", "10"}},
       {"nan", "is not a finite number"},
       {"shape", "this model's is [10, 784]"},
       {"dtype", "is of type"},

@@ -152,10 +152,10 @@ TEST_CASE(
     "external trainer: a program that hangs is ended when it has been silent too long, even if it will not") {
   for (const std::string mode : {"hangs", "ignores_signals"}) {
     CAPTURE(mode);
-    Trainer t(mode, seconds(1));
+    Trainer t(mode, seconds(5));
     REQUIRE(t.begin());
     CHECK(t.failure() ==
-          "the trainer program has sent nothing for 1 seconds; it counts as hanging (--trainer-timeout)");
+          "the trainer program has sent nothing for 5 seconds; it counts as hanging (--trainer-timeout)");
     CHECK(t.failure() == "");
   }
 }
