@@ -4,6 +4,7 @@
 #include "apps/access_commands.h"
 #include "apps/aggregate.h"
 #include "apps/common.h"
+#include "apps/data_commands.h"
 #include "apps/policy_commands.h"
 #include "apps/strategies.h"
 #include "apps/tracks.h"
@@ -31,6 +32,7 @@ Examples:
   fedge tracks add --data-dir /var/lib/fedge --kind inbound --clients 0 --against 1
                                                             from the next round on, 0's model without 1
   fedge tracks resolve policy.toml --round 3                who trains whose model under a policy of disagreements
+  fedge data partition fashion.toml --out parts             each client's samples as a file, for programs of one's own
   fedge reference                                           every key of a run file
   fedge reference coordinator                               every key of a coordinator's configuration
 )";
@@ -53,6 +55,7 @@ struct Options {
   fedge::apps::AggregateOptions aggregate;
   fedge::apps::TracksOptions tracks;
   fedge::apps::PolicyOptions policy;
+  fedge::apps::DataOptions data;
   std::string format = "text";
 };
 
@@ -166,6 +169,26 @@ TracksCommands add_tracks(CLI::App& app, Options& options) {
   return {resolve, add, lift, list};
 }
 
+struct DataCommands {
+  CLI::App* partition;
+  CLI::App* list;
+};
+
+DataCommands add_data(CLI::App& app, fedge::apps::DataOptions& options) {
+  auto* data = app.add_subcommand("data", "Who has which samples in a run")->require_subcommand(1);
+  auto* partition =
+      data->add_subcommand("partition", "Write each client's training samples as a .safetensors file");
+  partition->add_option("--out", options.out, "Directory for the files, made if absent")->required();
+  partition->add_option("--client", options.client, "Only this one's");
+  auto* list = data->add_subcommand("ls", "How many samples each client has, and of which classes");
+  for (auto* command : {partition, list}) {
+    command->add_option("run", options.run_file, "Run file (TOML)")->required();
+    command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
+        ->take_all();
+  }
+  return {partition, list};
+}
+
 int say(const fedge::Result<std::string>& done) {
   if (!done) return fedge::apps::report_failure(kProgram, done.error());
   std::printf("%s", done->c_str());
@@ -196,6 +219,7 @@ int main(int argc, char** argv) {
   strategies->add_flag("--markdown", options.markdown, "All of them, as the page in docs/reference/");
   auto* merge = add_aggregate(app, options.aggregate);
   const TracksCommands tracks = add_tracks(app, options);
+  const DataCommands data = add_data(app, options.data);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -209,6 +233,8 @@ int main(int argc, char** argv) {
     if (*tracks.add) return say(fedge::apps::add_disagreement(options.policy));
     if (*tracks.lift) return say(fedge::apps::lift_disagreement(options.policy));
     if (*tracks.list) return say(fedge::apps::list_disagreements(options.policy));
+    if (*data.partition) return say(fedge::apps::partition_data(options.data));
+    if (*data.list) return say(fedge::apps::list_data(options.data));
     return print_reference(options);
   });
 }

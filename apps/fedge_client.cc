@@ -6,6 +6,7 @@
 
 #include "apps/common.h"
 #include "client/daemon.h"
+#include "client/trainers/process.h"
 #include "core/platform/files.h"
 #include "protocol/join_token.h"
 
@@ -18,6 +19,9 @@ Examples:
   fedge-client join --token-file - < token.txt the same from standard input
   fedge-client run                             stay connected and train when asked, for ever
   fedge-client run --token-file token.txt      join first, unless already a member, for containers
+  fedge-client run --trainer "python3 train.py data.safetensors"
+                                               the same, with a program of your own in any language that
+                                               trains (docs/reference/trainer-protocol.md)
   fedge-client status                          who this client is and whom it belongs to
 )";
 
@@ -28,6 +32,10 @@ struct Options {
   std::string token_file;
   double capability = 1;
   bool once = false;
+  std::string trainer;  // empty: the built-in one
+  std::uint64_t trainer_memory_mb = 0;
+  double trainer_timeout_seconds = 300;
+  int trainer_nice = 10;
 };
 
 std::string default_state_directory() {
@@ -67,8 +75,22 @@ int join(const Options& options) {
   return fedge::apps::kOk;
 }
 
+using MaybeTrainer = std::optional<fedge::client::TrainerOptions>;
+
+fedge::Result<MaybeTrainer> trainer_of(const Options& options) {
+  if (options.trainer.empty()) return MaybeTrainer();
+  auto command = fedge::client::split_command(options.trainer);
+  if (!command) return command.error().with_prefix("--trainer: ");
+  return MaybeTrainer({.command = std::move(*command),
+                       .memory_bytes = options.trainer_memory_mb << 20,
+                       .nice = options.trainer_nice,
+                       .silence = fedge::seconds(options.trainer_timeout_seconds)});
+}
+
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
+  auto trainer = trainer_of(options);
+  if (!trainer) return fedge::apps::report_failure(kProgram, trainer.error());
   const bool has_token = !options.token.empty() || !options.token_file.empty();
   if (has_token && !fedge::client::read_membership(options.state_directory))
     if (const auto joined = redeem(options); !joined)
@@ -79,6 +101,7 @@ int run(const Options& options) {
                                                    .backoff = {},
                                                    .capability = options.capability,
                                                    .stop_after_run = options.once,
+                                                   .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
   if (!daemon) return fedge::apps::report_failure(kProgram, daemon.error());
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
@@ -93,6 +116,23 @@ int run(const Options& options) {
   io.run();
   if (const auto& failure = (*daemon)->failure()) return fedge::apps::report_failure(kProgram, *failure);
   return fedge::apps::kOk;
+}
+
+void add_trainer_options(CLI::App& run, Options& options) {
+  run.add_option("--trainer", options.trainer,
+                 "Program and arguments that train instead of the built-in trainer; split as a shell does, "
+                 "without variables and patterns");
+  run.add_option("--trainer-memory-mb", options.trainer_memory_mb,
+                 "Private memory that it may have, in MiB; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 30));
+  run.add_option("--trainer-timeout", options.trainer_timeout_seconds,
+                 "Seconds without a sign of life after which it counts as hanging and is ended")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 1e6));
+  run.add_option("--trainer-nice", options.trainer_nice, "How far it stands back for other programs")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 19));
 }
 
 int status(const Options& options) {
@@ -140,6 +180,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1.0));
   run_command->add_flag("--once", options.once, "End when the coordinator's run ends");
+  add_trainer_options(*run_command, options);
   auto* status_command = app.add_subcommand("status", "Show who this client is and whom it belongs to");
   for (auto* command : {join_command, run_command, status_command}) command->fallthrough();
   try {

@@ -231,7 +231,10 @@ void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Ef
 
 void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
   if (task_ && task_->run == ended.run) abandon(effects);
-  if (run_ == ended.run) run_.reset();
+  if (run_ == ended.run) {
+    run_.reset();
+    publish_at_.reset();
+  }
   if (preparing_ == ended.run) preparing_.reset();
   effects.push_back(event(Severity::kInfo, "run.ended").with("reason", ended.reason));
 }
@@ -254,6 +257,7 @@ void ClientEngine::stop(std::optional<Error> error, std::vector<Effect>& effects
   if (link_ != LinkState::kOffline) effects.push_back(Disconnect{error ? error->message : "client stopped"});
   link_ = LinkState::kStopped;
   retry_at_.reset();
+  publish_at_.reset();
   effects.push_back(Finished{std::move(error)});
 }
 

@@ -34,12 +34,15 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         unfinished_(io.get_executor()),
         worker_(1) {}
 
+  void use_trainer_program();
+
   void step(const ClientEngine::Input& input);
   void shut_down() {
     timer_.cancel();
     training_timer_.cancel();
     training_.request_stop();
     worker_.stop();
+    if (trainer_) trainer_->shut_down();  // before the thread that started it ends
     worker_.join();
     // The callbacks of a link that is still open hold this object, which holds the link.
     if (const auto link = std::exchange(link_, nullptr)) link->set_callbacks({});
@@ -79,6 +82,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
   boost::asio::thread_pool worker_;
+  std::shared_ptr<ExternalTrainer> trainer_;  // if the user's program trains; used by the worker
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::size_t next_address_ = 0;
   std::shared_ptr<protocol::Link> link_;
@@ -125,6 +129,8 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
                         [&](const ClientEngine::Finished& finished) { finish(finished.error); },
                         [&](const Event& event) {
                           if (options_.on_event) options_.on_event(event);
+                          if (trainer_ && event.name == "run.ended")
+                            boost::asio::post(worker_, [trainer = trainer_] { trainer->end(); });
                           // Through the queue: this effect is being carried out inside a step.
                           if (options_.stop_after_run && event.name == "run.ended")
                             boost::asio::post(
@@ -183,13 +189,12 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   boost::asio::post(worker_, [weak = weak_from_this(), description, client = membership_.client] {
     const auto self = weak.lock();
     if (!self) return;
-    auto built = prepare_run(description, client, self->options_.state_directory);
-    boost::asio::post(self->io_, [self, client, run = description.run, built = std::move(built)] {
+    auto built = prepare_run(description, {client, self->options_.state_directory, self->trainer_});
+    boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
       if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
       self->run_ = *built;
-      const SampleCount samples((*built)->task->samples_of(client).size());
-      self->step(
-          ClientEngine::RunPrepared{run, samples, self->options_.capability, self->run_->status.every});
+      const double capability = self->run_->capability.value_or(self->options_.capability);
+      self->step(ClientEngine::RunPrepared{run, self->run_->samples, capability, self->run_->status.every});
     });
   });
 }
@@ -295,6 +300,18 @@ void Daemon::Impl::finish(const std::optional<Error>& error) {
   unfinished_.reset();
 }
 
+// What the program does is told on the worker's thread, and passed on to the one that all else is told on.
+void Daemon::Impl::use_trainer_program() {
+  if (!options_.trainer) return;
+  options_.trainer->on_event = [weak = weak_from_this()](const Event& event) {
+    if (const auto self = weak.lock())
+      boost::asio::post(self->io_, [self, event] {
+        if (self->options_.on_event) self->options_.on_event(event);
+      });
+  };
+  trainer_ = std::make_shared<ExternalTrainer>(*options_.trainer);
+}
+
 Daemon::Daemon(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Daemon::~Daemon() { impl_->shut_down(); }
 
@@ -303,8 +320,10 @@ Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, Daem
   FEDGE_TRY(lock, DirectoryLock::acquire(options.state_directory));
   FEDGE_TRY(key, open_node_key(options.state_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
-  return std::unique_ptr<Daemon>(new Daemon(std::make_shared<Impl>(
-      io, std::move(options), std::move(lock), std::move(membership), std::move(identity))));
+  auto impl = std::make_shared<Impl>(io, std::move(options), std::move(lock), std::move(membership),
+                                     std::move(identity));
+  impl->use_trainer_program();
+  return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
 }
 
 void Daemon::on_finished(std::function<void()> finished) { impl_->finished_ = std::move(finished); }

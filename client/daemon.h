@@ -9,6 +9,7 @@
 
 #include "client/client_engine.h"
 #include "client/membership.h"
+#include "client/trainers/conversation.h"
 #include "core/event.h"
 #include "core/result.h"
 #include "protocol/join_token.h"
@@ -23,8 +24,9 @@ struct DaemonOptions {
   std::filesystem::path state_directory;
   std::string software;  // "fedge-client 0.1.0", told to the coordinator
   BackoffRules backoff;
-  double capability = 1;        // share of a model that this device can train, in (0, 1]
-  bool stop_after_run = false;  // end with the run instead of waiting for the next
+  double capability = 1;                  // share of a model that this device can train, in (0, 1]
+  bool stop_after_run = false;            // end with the run instead of waiting for the next
+  std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;
 };
 

@@ -70,6 +70,7 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
 
 Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
                                                const ClientMemory& memory, std::span<float> update) {
+  if (elsewhere_) return elsewhere_(order, model, update);
   const learn::TrainingSpec& spec = task_.spec().training;
   if (scaffold()) {
     if (order.control.size() != model.size())
@@ -94,7 +95,7 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
                       .max_steps = order.max_steps,
                       .stop = order.stop,
                       .finish = order.finish},
-                     model, update, trainer_);
+                     model, update, *trainer_);
 }
 
 // c_k+ = c_k - c - delta / (steps * eta), from the update as the coordinator sees it: both sides compute the

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,7 +43,14 @@ struct WorkOrder {
   bool flip_labels = false;        // a simulation's poisoned client
   std::stop_token stop;            // give up: the result is of no use
   std::stop_token finish;          // end training after the step in hand: partial work
+  TrackId track;                   // whose model it is
+  Duration time_left{};            // until the update is no longer waited for, when the task came
 };
+
+// Local training somewhere else than in learn/: writes update = trained - model, packed over the order's
+// coverage.
+using TrainElsewhere = std::function<Result<learn::TrainingResult>(
+    const WorkOrder& order, std::span<const float> model, std::span<float> update)>;
 
 // When a client that may send partial work ends its training of a task that came at `asked`; nothing if it
 // trains to the end.
@@ -68,6 +76,10 @@ class LocalWork {
   // `task` must outlive it.
   LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed)
       : task_(task), compression_(compression), rng_(seed), trainer_(task.make_trainer()) {}
+  // Of such a task only the model and the settings are used; its objective is not scaffold.
+  LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed,
+            TrainElsewhere elsewhere)
+      : task_(task), compression_(compression), rng_(seed), elsewhere_(std::move(elsewhere)) {}
 
   // Whether a task goes on from what an earlier one left.
   bool remembers() const { return compression_.error_feedback || scaffold(); }
@@ -88,7 +100,8 @@ class LocalWork {
   const learn::Task& task_;
   protocol::CompressionSpec compression_;
   Rng rng_;
-  learn::Trainer trainer_;
+  std::optional<learn::Trainer> trainer_;  // or
+  TrainElsewhere elsewhere_;
   std::vector<float> correction_;  // c - c_k, with SCAFFOLD
 };
 

@@ -32,6 +32,40 @@ Result<std::vector<double>> labels_of(const learn::Task& task, ClientId client,
   return published_labels(task, client, status, Rng(seed));
 }
 
+struct Outside {
+  const WorkSpec& spec;
+  std::shared_ptr<const learn::Task> task;
+  std::filesystem::path memory;
+};
+
+// With the user's program, which holds the samples.
+Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescription& description,
+                                                     const ClientSide& side, const Outside& outside) {
+  if (outside.spec.status.labels != protocol::LabelReport::kNone)
+    return Error{
+        ErrorCode::kUnsupported,
+        "the run asks clients for the labels of their samples (status.labels), which this client does "
+        "not know: it trains with a program of its own"};
+  FEDGE_TRY(data, learn::describe(outside.spec.task.data));
+  FEDGE_TRY(ready, side.trainer->begin({.client = side.client,
+                                        .name = description.name,
+                                        .seed = description.seed,
+                                        .task = outside.spec.task,
+                                        .data = data,
+                                        .layout = outside.task->model().layout()}));
+  TrainElsewhere elsewhere = [trainer = side.trainer](const WorkOrder& order, std::span<const float> model,
+                                                      std::span<float> update) {
+    return trainer->train(order, model, update);
+  };
+  return std::make_shared<PreparedRun>(PreparedRun{
+      .task = outside.task,
+      .work = LocalWork(*outside.task, outside.spec.compression, description.seed, std::move(elsewhere)),
+      .memory = outside.memory,
+      .status = outside.spec.status,
+      .samples = ready.samples,
+      .capability = ready.capability});
+}
+
 }  // namespace
 
 std::uint64_t random_seed() {
@@ -42,22 +76,29 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
-                                                 const std::filesystem::path& state_directory) {
+Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
+                                                 const ClientSide& side) {
   FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
   config::Reader root(document.root, "", document.name);
   const WorkSpec spec = read_work(root);
   FEDGE_TRY_VOID(root.finish());
-  FEDGE_TRY(task, learn::Task::build_for(spec.task, description.seed, client));
+  FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
+                               : learn::Task::build_for(spec.task, description.seed, side.client));
   if (task->model().layout()->hash() != description.layout)
     return Error{ErrorCode::kUnsupported,
                  "this client builds another model from the run's description than the "
                  "coordinator; update the older of the two"};
-  if (task->samples_of(client).empty()) return invalid("this client has no training samples");
-  const auto memory = state_directory / "runs" / std::to_string(description.run.value());
-  FEDGE_TRY(labels, labels_of(*task, client, spec.status, memory));
-  return std::make_shared<PreparedRun>(PreparedRun{task, LocalWork(*task, spec.compression, description.seed),
-                                                   memory, spec.status, std::move(labels)});
+  const auto memory = side.state_directory / "runs" / std::to_string(description.run.value());
+  if (side.trainer) return prepare_outside(description, side, {spec, task, memory});
+  if (task->samples_of(side.client).empty()) return invalid("this client has no training samples");
+  FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, memory));
+  return std::make_shared<PreparedRun>(
+      PreparedRun{.task = task,
+                  .work = LocalWork(*task, spec.compression, description.seed),
+                  .memory = memory,
+                  .status = spec.status,
+                  .labels = std::move(labels),
+                  .samples = SampleCount(task->samples_of(side.client).size())});
 }
 
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
@@ -81,7 +122,9 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
       .max_steps = 0,
       .flip_labels = false,
       .stop = task.stop,
-      .finish = task.finish};
+      .finish = task.finish,
+      .track = task.request.track,
+      .time_left = task.request.time_left};
   FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
   if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));
   return result;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
 #include "client/local_work.h"
+#include "client/trainers/external_trainer.h"
 #include "core/parameters.h"
 #include "core/result.h"
 #include "learn/task.h"
@@ -26,12 +28,20 @@ struct PreparedRun {
   LocalWork work;
   std::filesystem::path memory;  // where FileMemory is
   protocol::StatusSpec status;
-  std::vector<double> labels;  // as they are published
+  std::vector<double> labels;        // as they are published
+  SampleCount samples;               // to train on, at least 1
+  std::optional<double> capability;  // share of a model, if a trainer program has said
 };
 
-// Errors say what this client lacks, or what it builds otherwise than the coordinator.
-Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description, ClientId client,
-                                                 const std::filesystem::path& state_directory);
+struct ClientSide {
+  ClientId client;
+  std::filesystem::path state_directory;
+  std::shared_ptr<ExternalTrainer> trainer;  // the user's program; null: the built-in trainer
+};
+// Errors say what this client lacks, or what it builds otherwise than the coordinator. With a trainer program
+// none of the run's data is read: the program has its own.
+Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
+                                                 const ClientSide& side);
 
 struct TaskInHand {
   ClientId client;

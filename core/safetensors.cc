@@ -297,9 +297,14 @@ Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file) {
   return parse_header(bytes, file.size(), name);
 }
 
-Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
+Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> bytes,
+                                                   const std::string& name) {
   FEDGE_TRY(length, header_length(bytes, bytes.size(), name));
-  FEDGE_TRY(header, parse_header(bytes.first(kLengthBytes + length), bytes.size(), name));
+  return parse_header(bytes.first(kLengthBytes + length), bytes.size(), name);
+}
+
+Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
+  FEDGE_TRY(header, parse_safetensors_header(bytes, name));
   Safetensors out{ParameterVector(std::make_shared<const ParameterLayout>(std::move(header.layout))),
                   std::move(header.metadata)};
   const auto data = bytes.subspan(header.data_offset);
@@ -312,22 +317,28 @@ Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::siz
   return parse_safetensors(std::as_bytes(std::span(text)), path.string());
 }
 
+Result<void> check_same_tensors(const ParameterLayout& have, const ParameterLayout& want) {
+  for (const TensorInfo& tensor : have.tensors()) {
+    if (want.find(tensor.name) == nullptr)
+      return invalid("tensor " + shown(tensor.name) + " does not belong to this model");
+  }
+  for (const TensorInfo& tensor : want.tensors()) {
+    const TensorInfo* found = have.find(tensor.name);
+    if (found == nullptr) return invalid("tensor " + shown(tensor.name) + " of this model is missing");
+    if (found->shape != tensor.shape) {
+      return invalid("tensor " + shown(tensor.name) + " has shape " + shape_text(found->shape) +
+                     ", this model's is " + shape_text(tensor.shape));
+    }
+  }
+  return {};
+}
+
 Result<ParameterVector> arrange(const ParameterVector& values,
                                 std::shared_ptr<const ParameterLayout> layout) {
-  for (const TensorInfo& have : values.layout().tensors()) {
-    if (layout->find(have.name) == nullptr)
-      return invalid("tensor " + shown(have.name) + " does not belong to this model");
-  }
+  FEDGE_TRY_VOID(check_same_tensors(values.layout(), *layout));
   ParameterVector out(std::move(layout));
-  for (const TensorInfo& want : out.layout().tensors()) {
-    const TensorInfo* have = values.layout().find(want.name);
-    if (have == nullptr) return invalid("tensor " + shown(want.name) + " of this model is missing");
-    if (have->shape != want.shape) {
-      return invalid("tensor " + shown(want.name) + " has shape " + shape_text(have->shape) +
-                     ", this model's is " + shape_text(want.shape));
-    }
-    std::ranges::copy(values.tensor(*have), out.tensor(want).begin());
-  }
+  for (const TensorInfo& want : out.layout().tensors())
+    std::ranges::copy(values.tensor(*values.layout().find(want.name)), out.tensor(want).begin());
   return out;
 }
 

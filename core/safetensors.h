@@ -49,9 +49,13 @@ Result<void> write_safetensors(const std::filesystem::path& path, const Paramete
 // file, sizes that do not match their shapes, names that come twice.
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
+// Of a whole file's bytes the same checks, and where the values are, which stay where they are.
+Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> bytes, const std::string& name);
 
-// The same tensors in the order of `layout`, found by name. kInvalid if one is missing, left over or
-// of another shape: it names the tensor and both shapes.
+// Whether `have` holds the tensors of `want`, in any order. kInvalid if one is missing, left over or of
+// another shape: it names the tensor and both shapes.
+Result<void> check_same_tensors(const ParameterLayout& have, const ParameterLayout& want);
+// The same tensors in the order of `layout`, found by name; the errors are check_same_tensors'.
 Result<ParameterVector> arrange(const ParameterVector& values, std::shared_ptr<const ParameterLayout> layout);
 
 }  // namespace fedge

@@ -60,6 +60,16 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
   return std::shared_ptr<const Task>(std::move(task));
 }
 
+Result<std::shared_ptr<const Task>> Task::build_without_data(const TaskSpec& spec, std::uint64_t seed,
+                                                             ClientId client) {
+  FEDGE_TRY(info, describe(spec.data));
+  FEDGE_TRY(model, make_model(spec.model, info.shape, info.classes));
+  auto data = std::make_shared<const Dataset>(Dataset{info.shape, info.classes, {}, {}});
+  std::shared_ptr<Task> task(new Task(spec, seed, std::move(data), Partition({}, {0, 0}), std::move(model)));
+  task->only_ = client;
+  return std::shared_ptr<const Task>(std::move(task));
+}
+
 std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
   FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
   return partition_.of(only_ ? 0 : client.value());

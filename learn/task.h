@@ -52,6 +52,9 @@ class Task {
   // For one client: only its samples are in memory.
   static Result<std::shared_ptr<const Task>> build_for(const TaskSpec& spec, std::uint64_t seed,
                                                        ClientId client);
+  // For one client whose samples are elsewhere: the model and no samples, so there is nothing to train on.
+  static Result<std::shared_ptr<const Task>> build_without_data(const TaskSpec& spec, std::uint64_t seed,
+                                                                ClientId client);
 
   const TaskSpec& spec() const { return spec_; }
   const Model& model() const { return *model_; }

@@ -32,7 +32,10 @@ bool is_refused(const Result<T>& result) {
 // The tensors must fill what comes behind the header, byte for byte.
 inline void feed_safetensors(std::span<const std::byte> bytes) {
   const auto file = parse_safetensors(bytes, "fuzz");
+  const auto alone = parse_safetensors_header(bytes, "fuzz");
+  FEDGE_CHECK(file.has_value() == alone.has_value(), "header and file are judged apart");
   if (is_refused(file)) return;
+  FEDGE_CHECK(alone->layout.hash() == file->values.layout().hash(), "the header has another layout");
   const auto values = file->values.bytes();
   FEDGE_CHECK(values.size() < bytes.size() && std::ranges::equal(values, bytes.last(values.size())),
               "the values are not the file's");

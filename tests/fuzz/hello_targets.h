@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>

@@ -76,11 +76,11 @@ struct Watched {
     const auto token = enrolment.create_token(0, std::chrono::hours(1'000'000));
     REQUIRE(token);
     secret = token->secret;
-    const auto number = enrolment.redeem(secret, key->public_key(), 0);
+    const auto number = enrolment.redeem({secret, key->public_key(), 0, "127.0.0.1:1"});
     REQUIRE(number);
     const auto address = protocol::parse_address(coordinator->address());
     REQUIRE(address);
-    REQUIRE(client::write_membership(state, {{*address}, coordinator_key->public_key(), *number}));
+    REQUIRE(client::write_membership(state, {{*address}, coordinator_key->public_key(), number->client}));
     auto created = client::Daemon::create(io, {.state_directory = state, .software = "canary-software"});
     REQUIRE(created);
     daemon = std::move(*created);

@@ -23,7 +23,7 @@ std::vector<double> published(const test::TemporaryDirectory& data, const test::
   REQUIRE_MESSAGE(task, task.error().message);
   const protocol::RunDescription description{
       .run = RunId(run), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
-  const auto prepared = prepare_run(description, ClientId(3), state.path());
+  const auto prepared = prepare_run(description, {ClientId(3), state.path(), nullptr});
   REQUIRE_MESSAGE(prepared, prepared.error().message);
   return (*prepared)->labels;
 }

@@ -1,0 +1,111 @@
+#include "apps/data_commands.h"
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <span>
+
+#include "apps/common.h"
+#include "core/platform/files.h"
+#include "learn/task.h"
+#include "server/run_config.h"
+
+namespace fedge::apps {
+namespace {
+
+struct Shared {
+  std::uint64_t seed = 0;
+  std::shared_ptr<const learn::Task> task;
+};
+
+Result<Shared> share_out(const DataOptions& options) {
+  FEDGE_TRY(document, load_document(options.run_file, options.assignments));
+  FEDGE_TRY(config, server::read_run_config(document));
+  FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
+  return Shared{config.seed, task};
+}
+
+// Eight bytes of length and the header, which ends where a float may begin.
+std::string header_of(std::size_t samples, const learn::InputShape& shape) {
+  const std::size_t images = samples * shape.size() * sizeof(float);
+  std::string text = "{\"images\":{\"dtype\":\"F32\",\"shape\":[" + std::to_string(samples) + "," +
+                     std::to_string(shape.height) + "," + std::to_string(shape.width) + "," +
+                     std::to_string(shape.channels) + "],\"data_offsets\":[0," + std::to_string(images) +
+                     "]},\"labels\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(samples) +
+                     "],\"data_offsets\":[" + std::to_string(images) + "," +
+                     std::to_string(images + samples) + "]}}";
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < length.size(); ++i)
+    length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  return length + text;
+}
+
+Result<void> write_part(const learn::Dataset& data, std::span<const std::uint32_t> samples,
+                        const std::filesystem::path& path) {
+  AlignedBuffer<float> images(samples.size() * data.shape.size());
+  std::vector<std::uint8_t> labels;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    data.read_inputs(samples[i], images.span().subspan(i * data.shape.size(), data.shape.size()));
+    labels.push_back(data.labels[samples[i]]);
+  }
+  const std::string header = header_of(samples.size(), data.shape);
+  const std::array<std::span<const std::byte>, 3> pieces = {
+      std::as_bytes(std::span(header)), std::as_bytes(images.span()), std::as_bytes(std::span(labels))};
+  return write_file_atomic(path, pieces);
+}
+
+}  // namespace
+
+Result<std::string> partition_data(const DataOptions& options) {
+  FEDGE_TRY(shared, share_out(options));
+  const std::size_t clients = shared.task->clients();
+  if (options.client && *options.client >= clients)
+    return invalid("there is no client " + std::to_string(*options.client) + ": data.partition.clients of " +
+                   options.run_file + " is " + std::to_string(clients));
+  FEDGE_TRY_VOID(make_directory(options.out));
+  std::string said;
+  const std::size_t first = options.client.value_or(0);
+  const std::size_t last = options.client ? first + 1 : clients;
+  for (std::size_t client = first; client < last; ++client) {
+    const auto samples = shared.task->samples_of(ClientId(static_cast<std::uint32_t>(client)));
+    const auto path =
+        std::filesystem::path(options.out) / ("client-" + std::to_string(client) + ".safetensors");
+    if (samples.empty()) {
+      said += "client " + std::to_string(client) + " has no samples\n";
+      continue;
+    }
+    FEDGE_TRY_VOID(write_part(shared.task->data(), samples, path));
+    said += path.string() + "  " + std::to_string(samples.size()) + " samples\n";
+  }
+  return said;
+}
+
+Result<std::string> list_data(const DataOptions& options) {
+  FEDGE_TRY(shared, share_out(options));
+  FEDGE_TRY(info, learn::describe(shared.task->spec().data));
+  char line[64];
+  std::string said = shared.task->spec().data.dataset + ": " + std::to_string(shared.task->data().size()) +
+                     " training samples, " + std::to_string(info.classes) + " classes:";
+  for (std::size_t i = 0; i < info.class_names.size(); ++i)
+    said += (i > 0 ? ", " : " ") + std::to_string(i) + " " + info.class_names[i];
+  said += "\n  client  samples  of class";
+  for (std::size_t i = 0; i < info.classes; ++i) {
+    std::snprintf(line, sizeof line, i == 0 ? " %zu" : "%7zu", i);
+    said += line;
+  }
+  said += "\n";
+  for (std::size_t i = 0; i < shared.task->clients(); ++i) {
+    const ClientId client(static_cast<std::uint32_t>(i));
+    std::snprintf(line, sizeof line, "%8zu %8zu    ", i, shared.task->samples_of(client).size());
+    said += line;
+    for (const std::uint64_t count : shared.task->label_counts(client)) {
+      std::snprintf(line, sizeof line, "%7llu", static_cast<unsigned long long>(count));
+      said += line;
+    }
+    said += "\n";
+  }
+  return said;
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,88 @@
+// Conversation: one trainer program from its start to its end, and the frames to and from it. Blocks the
+// calling thread; what the program prints to its standard error goes into the log meanwhile. Every error ends
+// the conversation: what it has of the program is not known to be in order, so it is closed and a new one
+// begun. Memory: one frame.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "client/trainers/line_log.h"
+#include "client/trainers/process.h"
+#include "client/trainers/trainer_frames.h"
+#include "core/event.h"
+#include "core/result.h"
+#include "core/time.h"
+
+namespace fedge::client {
+
+struct TrainerOptions {
+  std::vector<std::string> command;
+  std::uint64_t memory_bytes = 0;   // of private memory; 0: no limit
+  int nice = 10;                    // lower priority than the rest of the device
+  Duration silence = seconds(300);  // without a frame while one is waited for: it hangs
+  Duration grace = seconds(10);     // to answer when told to give up
+  std::function<void(const Event&)> on_event;
+};
+
+class Conversation {
+ public:
+  static Result<std::unique_ptr<Conversation>> begin(const TrainerOptions& options, std::size_t max_payload);
+  ~Conversation();
+
+  // To be sent with the next listen(). What is lent is read there.
+  void say(std::string frame);
+  void lend(std::span<const std::byte> bytes);
+
+  struct Waiting {
+    std::uint64_t task = 0;  // 0: for ready
+    std::stop_token stop;    // tell it to give up
+    std::stop_token finish;  // tell it to end its training
+    std::stop_token leave;   // return at once
+  };
+  // The next ready, update or error of what is waited for; of an earlier task's nothing is said. An error
+  // says what the program did instead: it ended, hangs, or sent what it may not.
+  Result<TrainerFrame> listen(const Waiting& waiting);
+
+ private:
+  struct Piece {
+    std::string owned;
+    std::span<const std::byte> lent;
+    std::size_t sent = 0;
+    std::span<const std::byte> left() const {
+      return (owned.empty() ? lent : std::as_bytes(std::span(owned))).subspan(sent);
+    }
+  };
+
+  Conversation(const TrainerOptions& options, std::unique_ptr<ChildProcess> process, std::size_t max_payload)
+      : options_(options), process_(std::move(process)), reader_(max_payload) {}
+
+  void pass_on_stops(const Waiting& waiting);
+  Result<std::optional<TrainerFrame>> exchange(Duration patience, int wake);
+  Result<std::optional<TrainerFrame>> receive();
+  Result<bool> answers(const TrainerMessage& message, const Waiting& waiting);
+  void send();
+  void read_errors();
+  void report(Severity severity, const char* name, const char* key, const std::string& value) const;
+  Error closed();
+  Error silent(const Waiting& waiting) const;
+
+  const TrainerOptions& options_;
+  std::unique_ptr<ChildProcess> process_;
+  TrainerFrameReader reader_;
+  LineLog log_;
+  std::deque<Piece> outgoing_;
+  Time silent_at_{};  // when it counts as hanging
+  std::optional<Time> give_up_at_;
+  bool told_to_finish_ = false;
+};
+
+}  // namespace fedge::client

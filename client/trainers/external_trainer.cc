@@ -1,0 +1,155 @@
+#include "client/trainers/external_trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <utility>
+
+#include "client/trainers/trainer_update.h"
+#include "core/safetensors.h"
+
+namespace fedge::client {
+namespace {
+
+constexpr int kAttempts = 3;             // to get a program ready for a run
+constexpr std::uint32_t kDoublings = 6;  // of the second between two starts of a program that keeps dying
+
+Time now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
+
+// At once after the first failure, then 1, 2, 4, ... 64 seconds after the last start.
+Duration pause_after(std::uint32_t failures) {
+  if (failures < 2) return Duration::zero();
+  return std::chrono::seconds(std::int64_t{1} << std::min(failures - 2, kDoublings));
+}
+
+}  // namespace
+
+Result<void> check_external(const learn::TrainingSpec& spec) {
+  if (spec.objective.kind == learn::ObjectiveKind::kScaffold)
+    return Error{ErrorCode::kUnsupported,
+                 "this client trains with a program of its own, which cannot take part in a run with the "
+                 "objective scaffold: control variates need the built-in trainer"};
+  if (spec.local_model != LocalModel::kWhole)
+    return Error{ErrorCode::kUnsupported,
+                 "this client trains with a program of its own, which cannot take part in a run that trains "
+                 "thinner networks (training.local_model): they need the built-in trainer"};
+  return {};
+}
+
+ExternalTrainer::ExternalTrainer(TrainerOptions options) : options_(std::move(options)) {}
+ExternalTrainer::~ExternalTrainer() { shut_down(); }
+
+Result<TrainerReady> ExternalTrainer::begin(Run run) {
+  const std::lock_guard lock(mutex_);
+  conversation_.reset();
+  run_.reset();
+  failures_ = 0;
+  task_ = 0;
+  FEDGE_TRY_VOID(check_external(run.task.training));
+  FEDGE_TRY(header, safetensors_header(*run.layout, {}));
+  payload_header_ = std::move(header);
+  run_ = std::move(run);
+  for (int attempt = 1;; ++attempt) {
+    auto ready = start({});
+    if (ready || attempt == kAttempts || leaving_.stop_requested()) return ready;
+  }
+}
+
+// The program, ready for the run's tasks.
+Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
+  FEDGE_TRY_VOID(wait_for_turn(stop));
+  started_ = now();
+  auto begun = Conversation::begin(options_, max_update_payload(run_->layout->size_bytes()));
+  if (!begun) return lost(begun.error());
+  conversation_ = std::move(*begun);
+  conversation_->say(hello_frame({run_->client, run_->name, run_->seed, run_->task, run_->data}));
+  const auto frame =
+      conversation_->listen({.task = 0, .stop = stop, .finish = {}, .leave = leaving_.get_token()});
+  if (!frame) return lost(frame.error());
+  if (const auto* failure = std::get_if<TrainerFailure>(&frame->message))
+    return lost(invalid("the trainer program cannot take part: " + failure->reason));
+  const auto& ready = std::get<TrainerReady>(frame->message);
+  samples_ = ready.samples;
+  return ready;
+}
+
+Result<void> ExternalTrainer::wait_for_turn(const std::stop_token& stop) {
+  const Time due = started_ + pause_after(failures_);
+  std::mutex unused;
+  std::unique_lock lock(unused);
+  std::condition_variable_any bell;
+  const std::stop_callback ring(stop, [&] { bell.notify_all(); });
+  const Duration pause = failures_ == 0 ? Duration::zero() : due - now();
+  if (pause > Duration::zero())
+    bell.wait_for(lock, leaving_.get_token(), pause, [&] { return stop.stop_requested(); });
+  if (leaving_.stop_requested() || stop.stop_requested())
+    return Error{ErrorCode::kUnavailable, "the task was given up before the trainer program was started"};
+  return {};
+}
+
+Error ExternalTrainer::lost(const Error& error) {
+  ++failures_;
+  conversation_.reset();
+  return error;
+}
+
+Result<learn::TrainingResult> ExternalTrainer::train(const WorkOrder& order, std::span<const float> model,
+                                                     std::span<float> update) {
+  const std::lock_guard lock(mutex_);
+  if (!run_) return Error{ErrorCode::kUnavailable, "no trainer program has been started for this run"};
+  if (!conversation_) {
+    FEDGE_TRY(again, start(order.stop));
+    static_cast<void>(again);
+  }
+  const Rng seed = Rng(run_->seed).fork("trainer", order.round.value(), order.client.value());
+  FEDGE_TRY(frame, train_frame({.task = ++task_,
+                                .round = order.round,
+                                .track = order.track,
+                                .seed = Rng(seed).next_u64() >> 11,
+                                .time_left = order.time_left,
+                                .data_share = order.data_share,
+                                .coverage = order.coverage,
+                                .model_size = model.size(),
+                                .payload_bytes = payload_header_.size() + model.size_bytes()}));
+  conversation_->say(std::move(frame) + payload_header_);
+  conversation_->lend(std::as_bytes(model));
+  const auto answer = conversation_->listen(
+      {.task = task_, .stop = order.stop, .finish = order.finish, .leave = leaving_.get_token()});
+  if (!answer) return lost(answer.error());
+  failures_ = 0;
+  return take(*answer, order, model, update);
+}
+
+Result<learn::TrainingResult> ExternalTrainer::take(const TrainerFrame& frame, const WorkOrder& order,
+                                                    std::span<const float> model, std::span<float> update) {
+  if (const auto* failure = std::get_if<TrainerFailure>(&frame.message))
+    return Error{ErrorCode::kUnavailable, "the trainer program could not train: " + failure->reason};
+  const auto& sent = std::get<TrainerUpdate>(frame.message);
+  const SampleCount most = learn::trained_samples(samples_, order.data_share);
+  if (sent.samples > most)
+    return invalid("the trainer program says that it trained on " + std::to_string(sent.samples.value()) +
+                   " samples; of its " + std::to_string(samples_.value()) + " this task may have " +
+                   std::to_string(most.value()));
+  const learn::TrainingSpec& spec = run_->task.training;
+  const std::uint64_t batches = (sent.samples.value() - 1) / spec.batch_size + 1;
+  if (sent.steps > batches * spec.local_epochs)
+    return invalid("the trainer program says that it made " + std::to_string(sent.steps) + " steps; " +
+                   std::to_string(spec.local_epochs) + " epochs of " + std::to_string(sent.samples.value()) +
+                   " samples in batches of " + std::to_string(spec.batch_size) + " are at most " +
+                   std::to_string(batches * spec.local_epochs));
+  FEDGE_TRY_VOID(trained_difference(frame.payload, {*run_->layout, model, order.coverage}, update));
+  return learn::TrainingResult{sent.samples, sent.steps, sent.train_loss, sent.rms_loss};
+}
+
+void ExternalTrainer::end() {
+  const std::lock_guard lock(mutex_);
+  conversation_.reset();
+  run_.reset();
+}
+
+void ExternalTrainer::shut_down() {
+  leaving_.request_stop();
+  end();
+}
+
+}  // namespace fedge::client

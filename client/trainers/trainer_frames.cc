@@ -1,0 +1,312 @@
+#include "client/trainers/trainer_frames.h"
+
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/text.h"
+
+namespace fedge::client {
+namespace {
+
+using nlohmann::json;
+using Ordered = nlohmann::ordered_json;
+
+constexpr double kLargestInteger = 0x1p53;
+
+// For messages: what a program prints may be anything.
+std::string shown(std::string_view text) { return json_text(clean_text(text, 40)); }
+
+// Keeps the scalars of the one outermost object; whatever a later version puts deeper is passed over, as far
+// as it may be nested. A callback that returns false ends the parse.
+class Header : public nlohmann::json_sax<json> {
+ public:
+  using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string>;
+  std::map<std::string, Value> fields;
+  std::string problem;
+
+  bool null() override { return keep(nullptr); }
+  bool boolean(bool value) override { return keep(value); }
+  bool number_integer(number_integer_t value) override { return keep(std::int64_t{value}); }
+  bool number_unsigned(number_unsigned_t value) override { return keep(std::uint64_t{value}); }
+  bool number_float(number_float_t value, const string_t&) override { return keep(value); }
+  bool string(string_t& value) override { return keep(std::move(value)); }
+  bool binary(binary_t&) override { return fail("holds binary data"); }
+  bool start_object(std::size_t) override { return deeper(); }
+  bool end_object() override { return shallower(); }
+  bool start_array(std::size_t) override { return depth_ == 0 ? fail("is a list, not an object") : deeper(); }
+  bool end_array() override { return shallower(); }
+  bool key(string_t& value) override {
+    if (depth_ != 1) return true;
+    key_ = std::move(value);
+    return !fields.contains(key_) || fail("holds the key " + shown(key_) + " twice");
+  }
+  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
+    return fail("is not valid JSON at byte " + std::to_string(position));
+  }
+
+ private:
+  bool keep(Value value) {
+    if (depth_ == 0) return fail("is a single value, not an object");
+    if (depth_ == 1) fields.insert_or_assign(key_, std::move(value));
+    return true;
+  }
+  bool deeper() {
+    if (depth_ == 1) fields.insert_or_assign(key_, nullptr);
+    return ++depth_ <= kMaxTrainerDepth ||
+           fail("is nested more than " + std::to_string(kMaxTrainerDepth) + " deep");
+  }
+  bool shallower() {
+    --depth_;
+    return true;
+  }
+  bool fail(std::string what) {
+    problem = std::move(what);
+    return false;
+  }
+
+  std::size_t depth_ = 0;
+  std::string key_;
+};
+
+// Reads a message's fields; what is wrong first is what is said.
+class Fields {
+ public:
+  explicit Fields(const Header& header, std::string type) : header_(header), type_(std::move(type)) {}
+
+  std::optional<double> number(const std::string& key, double least, double most) {
+    const auto field = header_.fields.find(key);
+    if (field == header_.fields.end() || std::holds_alternative<std::nullptr_t>(field->second))
+      return std::nullopt;
+    double value = std::nan("");
+    if (const auto* real = std::get_if<double>(&field->second)) value = *real;
+    if (const auto* whole = std::get_if<std::uint64_t>(&field->second)) value = static_cast<double>(*whole);
+    if (const auto* whole = std::get_if<std::int64_t>(&field->second)) value = static_cast<double>(*whole);
+    if (value >= least && value <= most) return value;
+    fail("has a " + key + " that is not a number from " + plain(least) + " to " + plain(most));
+    return std::nullopt;
+  }
+  std::optional<std::uint64_t> count(const std::string& key, std::uint64_t least) {
+    const auto field = header_.fields.find(key);
+    if (field == header_.fields.end() || std::holds_alternative<std::nullptr_t>(field->second))
+      return std::nullopt;
+    const auto* value = std::get_if<std::uint64_t>(&field->second);
+    if (value != nullptr && *value >= least && static_cast<double>(*value) <= kLargestInteger) return *value;
+    fail("has a " + key + " that is not a whole number from " + std::to_string(least) + " to 2^53");
+    return std::nullopt;
+  }
+  std::string text(const std::string& key) {
+    const auto field = header_.fields.find(key);
+    const auto* value = field == header_.fields.end() ? nullptr : std::get_if<std::string>(&field->second);
+    if (value == nullptr) fail("has no text " + key);
+    return value == nullptr ? "" : *value;
+  }
+  template <class T>
+  T required(const std::string& key, std::optional<T> value) {
+    if (!value) fail("has no " + key);
+    return value.value_or(T{});
+  }
+
+  Result<TrainerMessage> finish(TrainerMessage message) const {
+    if (error_.empty()) return message;
+    return invalid("the trainer program's message \"" + type_ + "\" " + error_);
+  }
+
+ private:
+  static std::string plain(double value) { return json(value).dump(); }
+  void fail(const std::string& what) {
+    if (error_.empty()) error_ = what;
+  }
+  const Header& header_;
+  std::string type_;
+  std::string error_;
+};
+
+Result<TrainerMessage> read_ready(Fields fields, const Header& header) {
+  const auto version = fields.required("protocol", fields.count("protocol", 0));
+  if (header.fields.contains("protocol") && version != kTrainerProtocol)
+    return Error{ErrorCode::kUnsupported, "the trainer program speaks version " + std::to_string(version) +
+                                              " of the trainer protocol, this client speaks version " +
+                                              std::to_string(kTrainerProtocol)};
+  TrainerReady ready;
+  ready.samples = SampleCount(fields.required("samples", fields.count("samples", 1)));
+  ready.capability = fields.number("capability", 0.001, 1);
+  return fields.finish(ready);
+}
+
+Result<TrainerMessage> read_update(Fields fields) {
+  TrainerUpdate update;
+  update.task = fields.required("task", fields.count("task", 1));
+  update.samples = SampleCount(fields.required("samples", fields.count("samples", 1)));
+  update.steps = fields.required("steps", fields.count("steps", 1));
+  update.train_loss = fields.required("train_loss", fields.number("train_loss", -1e30, 1e30));
+  update.rms_loss = fields.number("rms_loss", 0, 1e30).value_or(std::abs(update.train_loss));
+  return fields.finish(update);
+}
+
+// The frame's lengths, in front of its header.
+std::string framed(const Ordered& header, std::size_t payload) {
+  const std::string text = header.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+  std::string frame(kTrainerPrefix, '\0');
+  for (std::size_t i = 0; i < 4; ++i) frame[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  for (std::size_t i = 0; i < 8; ++i) frame[4 + i] = static_cast<char>(payload >> (8 * i) & 0xFF);
+  return frame + text;
+}
+
+// As a person wrote it: 0.05, not the double nearest to the float nearest to it.
+double shortest(float value) {
+  char text[32];
+  const auto written = std::to_chars(text, text + sizeof text, value);
+  double result = 0;
+  std::from_chars(text, written.ptr, result);
+  return result;
+}
+
+Ordered training_of(const learn::TrainingSpec& spec) {
+  const bool proximal = spec.objective.kind == learn::ObjectiveKind::kProximal;
+  Ordered training = {{"learning_rate", shortest(spec.learning_rate)},
+                      {"momentum", shortest(spec.momentum)},
+                      {"weight_decay", shortest(spec.weight_decay)},
+                      {"local_epochs", spec.local_epochs},
+                      {"batch_size", spec.batch_size},
+                      {"objective", proximal ? "proximal" : "plain"}};
+  if (proximal) training["mu"] = shortest(spec.objective.mu);
+  return training;
+}
+
+Ordered model_of(const learn::ModelSpec& spec) {
+  switch (spec.kind) {
+    case learn::ModelKind::kSoftmax:
+      return {{"kind", "softmax"}};
+    case learn::ModelKind::kMlp:
+      return {{"kind", "mlp"}, {"hidden", spec.hidden}};
+    case learn::ModelKind::kCnn:
+      break;
+  }
+  return {{"kind", "cnn"}, {"channels", spec.channels}, {"dense", spec.dense}};
+}
+
+}  // namespace
+
+Result<TrainerMessage> parse_trainer_header(std::string_view text) {
+  Header header;
+  if (!json::sax_parse(text.begin(), text.end(), &header))
+    return invalid("a header from the trainer program " + header.problem);
+  const auto field = header.fields.find("type");
+  const auto* type = field == header.fields.end() ? nullptr : std::get_if<std::string>(&field->second);
+  if (type == nullptr) return invalid("a header from the trainer program has no text \"type\"");
+  Fields fields(header, *type);
+  if (*type == "ready") return read_ready(fields, header);
+  if (*type == "update") return read_update(fields);
+  if (*type == "heartbeat") return TrainerMessage(TrainerProgress{});
+  if (*type == "progress") {
+    const auto fraction = fields.number("fraction", 0, 1);
+    const auto loss = fields.number("loss", -1e30, 1e30);
+    return fields.finish(TrainerProgress{fraction, loss});
+  }
+  if (*type == "error") {
+    const auto task = fields.count("task", 1);
+    const std::string reason = clean_text(fields.text("reason"), kMaxTrainerReason);
+    return fields.finish(TrainerFailure{task, reason});
+  }
+  return invalid("the trainer program sent a message of the unknown type " + shown(*type));
+}
+
+Result<void> TrainerFrameReader::read_prefix() {
+  std::uint64_t header = 0;
+  payload_size_ = 0;
+  for (std::size_t i = 0; i < 4; ++i) header |= std::to_integer<std::uint64_t>(buffer_[i]) << (8 * i);
+  for (std::size_t i = 0; i < 8; ++i)
+    payload_size_ |= std::to_integer<std::uint64_t>(buffer_[4 + i]) << (8 * i);
+  const std::string_view begin(reinterpret_cast<const char*>(buffer_.data()), buffer_.size());
+  const std::string hint =
+      "; a frame that begins with " + shown(begin) + " may be text that something printed to standard output";
+  if (header < 2 || header > kMaxTrainerHeader)
+    return invalid("the trainer program announces a header of " + std::to_string(header) +
+                   " bytes, allowed are 2 to " + std::to_string(kMaxTrainerHeader) + hint);
+  if (payload_size_ > max_payload_)
+    return invalid("the trainer program announces a payload of " + std::to_string(payload_size_) +
+                   " bytes, at most " + std::to_string(max_payload_) + " are allowed" + hint);
+  part_ = Part::kHeader;
+  buffer_.resize(header);
+  return {};
+}
+
+TrainerFrame TrainerFrameReader::finish() {
+  TrainerFrame frame{std::move(*message_), {}};
+  if (part_ == Part::kPayload) frame.payload = std::move(buffer_);
+  message_.reset();
+  part_ = Part::kPrefix;
+  buffer_.assign(kTrainerPrefix, std::byte{});
+  return frame;
+}
+
+Result<std::optional<TrainerFrame>> TrainerFrameReader::filled(std::size_t bytes) {
+  filled_ += bytes;
+  if (filled_ < buffer_.size()) return std::optional<TrainerFrame>();
+  filled_ = 0;
+  if (part_ == Part::kPrefix) {
+    FEDGE_TRY_VOID(read_prefix());
+    return std::optional<TrainerFrame>();
+  }
+  if (part_ == Part::kHeader) {
+    const auto* text = reinterpret_cast<const char*>(buffer_.data());
+    FEDGE_TRY(message, parse_trainer_header({text, buffer_.size()}));
+    const bool update = std::holds_alternative<TrainerUpdate>(message);
+    if (update && payload_size_ == 0) return invalid("the trainer program sent an update without a model");
+    if (!update && payload_size_ > 0)
+      return invalid("the trainer program sent " + std::to_string(payload_size_) +
+                     " bytes of payload with a message that has none");
+    message_ = std::move(message);
+    if (update) {
+      part_ = Part::kPayload;
+      buffer_.resize(payload_size_);
+      return std::optional<TrainerFrame>();
+    }
+  }
+  return std::optional(finish());
+}
+
+std::string hello_frame(const TrainerHello& hello) {
+  const learn::InputShape& shape = hello.data.shape;
+  return framed({{"type", "hello"},
+                 {"protocol", kTrainerProtocol},
+                 {"client", hello.client.value()},
+                 {"run", {{"name", hello.run}, {"seed", hello.seed}}},
+                 {"training", training_of(hello.task.training)},
+                 {"model", model_of(hello.task.model)},
+                 {"data",
+                  {{"dataset", hello.task.data.dataset},
+                   {"input", {shape.height, shape.width, shape.channels}},
+                   {"classes", hello.data.classes}}}},
+                0);
+}
+
+Result<std::string> train_frame(const TrainerTask& task) {
+  Ordered header = {{"type", "train"},
+                    {"task", task.task},
+                    {"round", task.round.value()},
+                    {"track", task.track.value()},
+                    {"seed", task.seed},
+                    {"seconds_left", to_seconds(task.time_left)},
+                    {"data_share", task.data_share}};
+  if (task.coverage != Coverage::all(task.model_size)) {
+    Ordered ranges = Ordered::array();
+    for (const Range& range : task.coverage.ranges()) ranges.push_back({range.begin, range.end});
+    header["coverage"] = std::move(ranges);
+  }
+  std::string frame = framed(header, task.payload_bytes);
+  if (frame.size() - kTrainerPrefix > kMaxDaemonHeader)
+    return Error{ErrorCode::kResource, "the part to be trained has " +
+                                           std::to_string(task.coverage.ranges().size()) +
+                                           " ranges, too many for a trainer program"};
+  return frame;
+}
+
+std::string stop_frame(std::uint64_t task, bool give_up) {
+  return framed({{"type", "stop"}, {"task", task}, {"give_up", give_up}}, 0);
+}
+
+}  // namespace fedge::client

@@ -1,0 +1,122 @@
+// The frames that a client daemon and the user's trainer program exchange over the program's standard input
+// and output; docs/reference/trainer-protocol.md is the reference for other implementers. A frame is the
+// header's length (4 bytes), the payload's (8 bytes), both little-endian, the header (JSON) and the payload.
+// Bytes in, messages out: no process, no clock. What the program sends is bounded before memory is taken
+// for it, and every error says what it did.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/coverage.h"
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "learn/dataset.h"
+#include "learn/spec.h"
+
+namespace fedge::client {
+
+inline constexpr std::uint32_t kTrainerProtocol = 1;
+inline constexpr std::size_t kTrainerPrefix = 12;                        // the two lengths
+inline constexpr std::size_t kMaxTrainerHeader = std::size_t{64} << 10;  // from the program
+inline constexpr std::size_t kMaxDaemonHeader = std::size_t{16} << 20;   // from the daemon: many ranges
+inline constexpr std::size_t kMaxTrainerDepth = 32;                      // of nested JSON
+inline constexpr std::size_t kMaxTrainerReason = 300;                    // bytes of an error's reason
+
+// --- from the program ---
+struct TrainerReady {
+  SampleCount samples;               // that it can train on, at least 1
+  std::optional<double> capability;  // share of a model that it can train, in (0, 1]
+};
+// A sign of life; both figures may be absent.
+struct TrainerProgress {
+  std::optional<double> fraction;  // of the task, in [0, 1]
+  std::optional<double> loss;
+};
+// The trained model is the frame's payload.
+struct TrainerUpdate {
+  std::uint64_t task = 0;
+  SampleCount samples;
+  std::uint64_t steps = 0;
+  double train_loss = 0;
+  double rms_loss = 0;  // train_loss if the program did not say
+};
+struct TrainerFailure {
+  std::optional<std::uint64_t> task;  // absent: whatever is in hand
+  std::string reason;                 // clean text, at most kMaxTrainerReason bytes
+};
+using TrainerMessage = std::variant<TrainerReady, TrainerProgress, TrainerUpdate, TrainerFailure>;
+
+// Takes a header apart; unknown keys are passed over. kInvalid: not JSON, nested too deeply, a key twice, of
+// an unknown type, a field that is missing or out of range.
+Result<TrainerMessage> parse_trainer_header(std::string_view header);
+
+// Room for an update of a model of this size: its values, 5 % and 64 KiB for names and metadata.
+constexpr std::size_t max_update_payload(std::size_t model_bytes) {
+  return model_bytes + model_bytes / 20 + (std::size_t{64} << 10);
+}
+
+struct TrainerFrame {
+  TrainerMessage message;
+  std::vector<std::byte> payload;  // only with an update
+};
+
+// Puts frames together from a stream, holding one at most. After an error the stream is of no more use.
+class TrainerFrameReader {
+ public:
+  explicit TrainerFrameReader(std::size_t max_payload) : max_payload_(max_payload), buffer_(kTrainerPrefix) {}
+
+  // Where the next bytes go: never empty, never more than the frame in hand lacks.
+  std::span<std::byte> room() { return std::span(buffer_).subspan(filled_); }
+  // So many bytes have been put there; a frame if that was its last one.
+  Result<std::optional<TrainerFrame>> filled(std::size_t bytes);
+  // Whether a frame has begun and not ended.
+  bool inside() const { return part_ != Part::kPrefix || filled_ > 0; }
+
+ private:
+  enum class Part : std::uint8_t { kPrefix, kHeader, kPayload };
+  Result<void> read_prefix();
+  TrainerFrame finish();
+
+  std::size_t max_payload_;
+  std::vector<std::byte> buffer_;  // of the part in hand, in its full size
+  std::size_t filled_ = 0;
+  Part part_ = Part::kPrefix;
+  std::uint64_t payload_size_ = 0;
+  std::optional<TrainerMessage> message_;
+};
+
+// --- from the daemon: lengths and header; a payload follows by itself ---
+struct TrainerHello {
+  ClientId client;
+  std::string run;  // its name
+  std::uint64_t seed = 0;
+  const learn::TaskSpec& task;
+  const learn::DatasetInfo& data;
+};
+std::string hello_frame(const TrainerHello& hello);
+
+struct TrainerTask {
+  std::uint64_t task = 0;  // counts up; an update names it
+  RoundNumber round;
+  TrackId track;
+  std::uint64_t seed = 0;  // below 2^53, for whoever reads JSON numbers as doubles
+  Duration time_left{};
+  double data_share = 1;
+  const Coverage& coverage;
+  std::size_t model_size = 0;     // parameters
+  std::size_t payload_bytes = 0;  // that will follow
+};
+// kResource if the coverage has too many ranges for a header.
+Result<std::string> train_frame(const TrainerTask& task);
+
+std::string stop_frame(std::uint64_t task, bool give_up);
+
+}  // namespace fedge::client

@@ -1,0 +1,189 @@
+"""A trainer program's side of the trainer protocol (docs/reference/trainer-protocol.md): the standard library
+and nothing else, so that it can be copied beside any program.
+
+    import fedge_trainer
+
+    fedge = fedge_trainer.connect()      # what the run asks: fedge.training["learning_rate"], fedge.model, ...
+    fedge.ready(samples=600)
+    for task in fedge.tasks():           # until the client needs the program no more
+        ...                              # train, beginning with task.tensors
+        task.update(tensors, samples=600, steps=30, train_loss=0.7)
+
+While it is in use, print() goes to standard error and from there into the client's log.
+"""
+import json
+import math
+import os
+import select
+import struct
+import sys
+import time
+
+TYPES = {"F32": ("f", 4), "U8": ("B", 1)}  # of struct and memoryview, bytes each
+HEARTBEAT_SECONDS = 1
+
+
+class Tensor:
+    """`data` is a bytearray of row-major little-endian values: for numpy.frombuffer and torch.frombuffer."""
+
+    def __init__(self, dtype, shape, data):
+        self.dtype, self.shape, self.data = dtype, tuple(shape), data
+
+
+def parse_safetensors(raw):
+    """Tensors by name, in the order of their data."""
+    (length,) = struct.unpack_from("<Q", raw)
+    entries = json.loads(bytes(raw[8:8 + length]))
+    entries.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        first, last = entry["data_offsets"]
+        if last - first != TYPES[entry["dtype"]][1] * math.prod(entry["shape"]):
+            raise ValueError(f"tensor {name}: shape and size do not agree")
+        tensors[name] = Tensor(entry["dtype"], entry["shape"], bytearray(raw[8 + length + first:8 + length + last]))
+    return tensors
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        return parse_safetensors(memoryview(file.read()))
+
+
+def write_safetensors(tensors):
+    """Bytes of a .safetensors file. `tensors` maps names to PyTorch tensors, NumPy arrays or Tensors, float32."""
+    header, pieces, offset = {}, [], 0
+    for name, value in tensors.items():
+        if hasattr(value, "detach"):  # PyTorch
+            value = value.detach().cpu().contiguous().numpy()
+        if isinstance(value, Tensor):
+            kind, shape, raw = TYPES[value.dtype][0], value.shape, bytes(value.data)
+        else:
+            view = memoryview(value)
+            kind, shape, raw = view.format.lstrip("<="), view.shape, view.tobytes()
+        if kind != "f":
+            raise TypeError(f"tensor {name} is of type {kind!r}, not float32")
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [offset, offset + len(raw)]}
+        pieces.append(raw)
+        offset += len(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([struct.pack("<Q", len(text)), text, *pieces])
+
+
+class Task:
+    """One round's work: `tensors` (the model by name), `round`, `seed`, `data_share`, `seconds_left`."""
+
+    def __init__(self, connection, header, tensors):
+        self.connection, self.header, self.tensors = connection, header, tensors
+        self.number, self.round, self.seed = header["task"], header["round"], header["seed"]
+        self.data_share, self.seconds_left = header["data_share"], header["seconds_left"]
+        self.done = False
+
+    def parts(self, name):
+        """What of this tensor is to be trained: [begin, end) in its flat values; all of it if that is asked."""
+        begin = 0
+        for other, tensor in self.tensors.items():
+            size = math.prod(tensor.shape)
+            if other == name:
+                break
+            begin += size
+        ranges = self.header.get("coverage", [[0, begin + size]])
+        return [(max(first - begin, 0), min(last - begin, size)) for first, last in ranges
+                if first < begin + size and last > begin]
+
+    def should_stop(self):
+        """Whether to end training after the step in hand and answer with what there is. Ask it in every step: it
+        is also the sign of life without which the client takes this program for hanging."""
+        return self.connection.stopped(self.number)
+
+    def progress(self, fraction, loss=None):
+        header = {"type": "progress", "fraction": fraction}
+        if loss is not None and math.isfinite(loss):
+            header["loss"] = loss
+        self.connection.send(header)
+
+    def update(self, tensors, samples, steps, train_loss):
+        """The trained model: every tensor that came with the task, of the same shape, float32."""
+        if not math.isfinite(train_loss):
+            return self.fail("the training loss is not finite")
+        self.done = True
+        self.connection.send({"type": "update", "task": self.number, "samples": samples, "steps": steps,
+                              "train_loss": train_loss}, write_safetensors(tensors))
+
+    def fail(self, reason):
+        self.done = True
+        self.connection.send({"type": "error", "task": self.number, "reason": reason})
+
+
+class Connection:
+    def __init__(self):
+        self.input = os.dup(0)
+        self.output = os.fdopen(os.dup(1), "wb")
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(2, 1)  # whatever prints must not get between the frames
+        self.sent = time.monotonic()
+        self.stopping = set()
+        hello, _ = self.receive() or sys.exit(0)
+        if hello["type"] != "hello" or hello["protocol"] != 1:
+            raise RuntimeError(f"this program speaks version 1 of the trainer protocol, not {hello}")
+        self.client, self.run, self.training = hello["client"], hello["run"], hello["training"]
+        self.model, self.data = hello["model"], hello["data"]
+
+    def ready(self, samples, capability=None):
+        header = {"type": "ready", "protocol": 1, "samples": samples}
+        if capability is not None:
+            header["capability"] = capability
+        self.send(header)
+
+    def tasks(self):
+        """Each task in turn. An exception in the loop's body ends the program: the task has then failed."""
+        while (frame := self.receive()) is not None:
+            header, payload = frame
+            if header["type"] != "train":
+                continue  # a word about a task that has been answered
+            task = Task(self, header, parse_safetensors(payload))
+            yield task
+            if not task.done:
+                task.fail("the program gave no update")
+
+    def stopped(self, task):
+        if time.monotonic() - self.sent > HEARTBEAT_SECONDS:
+            self.send({"type": "heartbeat"})
+        while task not in self.stopping and select.select([self.input], [], [], 0)[0]:
+            frame = self.receive()
+            if frame is None:
+                sys.exit(0)
+            if frame[0]["type"] == "stop":
+                self.stopping = {frame[0]["task"]}
+        return task in self.stopping
+
+    def send(self, header, payload=b""):
+        text = json.dumps(header).encode()
+        for piece in (struct.pack("<IQ", len(text), len(payload)), text, payload):
+            self.output.write(piece)
+        self.output.flush()
+        self.sent = time.monotonic()
+
+    def receive(self):
+        """(header, payload) or None at the end of the input."""
+        lengths = self.read(12)
+        if lengths is None:
+            return None
+        header, payload = struct.unpack("<IQ", lengths)
+        text, data = self.read(header), self.read(payload)
+        if text is None or data is None:
+            return None
+        return json.loads(bytes(text)), data
+
+    def read(self, count):
+        data, got = memoryview(bytearray(count)), 0
+        while got < count:
+            more = os.readv(self.input, [data[got:]])
+            if more == 0:
+                return None
+            got += more
+        return data
+
+
+def connect():
+    return Connection()

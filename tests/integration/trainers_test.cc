@@ -1,0 +1,298 @@
+// Clients whose trainer is a program of the user's, as processes over TLS: what a program does wrong costs
+// its client a round, and nobody else anything.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/platform/files.h"
+#include "core/safetensors.h"
+#include "server/report/metrics.h"
+#include "tests/integration/coordinator_process.h"
+#include "tests/integration/run_program.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using test::run;
+
+namespace {
+
+// fedge-client run --once, with its output in a file.
+class ClientProcess {
+ public:
+  ClientProcess(const std::filesystem::path& state, std::vector<std::string> more)
+      : log_(state.string() + ".log") {
+    std::vector<std::string> arguments = {FEDGE_BINARY_DIR "/fedge-client", "--state-dir", state.string(),
+                                          "run", "--once"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    process_ = ::fork();
+    REQUIRE(process_ >= 0);
+    if (process_ == 0) {
+      const int log = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(log, STDOUT_FILENO);
+      ::dup2(log, STDERR_FILENO);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+  }
+  ~ClientProcess() {
+    if (process_ > 0) {
+      ::kill(process_, SIGKILL);
+      exit_code();
+    }
+  }
+  ClientProcess(const ClientProcess&) = delete;
+  ClientProcess& operator=(const ClientProcess&) = delete;
+
+  // Waits, for a minute, until it has logged this; who declines a run is not told of its end.
+  bool logs(const std::string& text) const {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (log().find(text) == std::string::npos) {
+      if (std::chrono::steady_clock::now() > limit) return false;
+      ::usleep(10'000);
+    }
+    return true;
+  }
+  void ask_to_end() const { ::kill(process_, SIGTERM); }
+  // Waits for its end.
+  int exit_code() {
+    int status = 0;
+    ::waitpid(std::exchange(process_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  std::string log() const {
+    const auto text = read_file(log_, std::size_t{1} << 24);
+    return text ? *text : "";
+  }
+
+ private:
+  std::string log_;
+  pid_t process_ = -1;
+};
+
+// A coordinator with a run of this many clients, all of them in each of two rounds, and the clients of it.
+struct Programs {
+  Programs(std::size_t count, const std::vector<std::string>& settings) {
+    test::write_tiny_dataset(data);
+    std::vector<std::string> arguments = {"--data-dir", path("coordinator").string(),
+                                          "--listen",   "127.0.0.1:0",
+                                          "--run",      FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml",
+                                          "--out",      path("results").string()};
+    std::vector<std::string> all = {"data.directory=" + data.path().string(),
+                                    "data.partition={kind=\"iid\",clients=" + std::to_string(count) + "}",
+                                    "sampling.clients_per_round=" + std::to_string(count),
+                                    "model={kind=\"softmax\"}", "run.rounds=2"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    for (const std::string& setting : all) arguments.insert(arguments.end(), {"--set", setting});
+    coordinator = std::make_unique<test::CoordinatorProcess>(arguments);
+  }
+  std::filesystem::path path(const std::string& name) const { return directory.path() / name; }
+
+  // The next client, with one of trainer_program.py's modes or the built-in trainer.
+  void add(const std::string& name, const std::string& mode, std::vector<std::string> more = {}) {
+    auto token = run("fedge token create --data-dir " + path("coordinator").string()).output;
+    token.pop_back();
+    if (!mode.empty()) {
+      std::filesystem::create_directory(path("of-" + name));
+      more.insert(more.end(),
+                  {"--trainer", "/usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainer_program.py' " +
+                                    mode + " " + path("of-" + name).string()});
+    }
+    more.insert(more.end(), {"--token", token});
+    clients.push_back(std::make_unique<ClientProcess>(path(name), more));
+  }
+  // For each round how many clients' updates were in it.
+  std::vector<std::size_t> completed() const {
+    const auto rounds = server::read_metrics(path("results") / "metrics.jsonl");
+    REQUIRE(rounds);
+    std::vector<std::size_t> result;
+    for (const auto& round : *rounds) result.push_back(round.clients_completed);
+    return result;
+  }
+
+  test::TemporaryDirectory data;
+  test::TemporaryDirectory directory;
+  std::unique_ptr<test::CoordinatorProcess> coordinator;
+  std::vector<std::unique_ptr<ClientProcess>> clients;
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE(
+    "trainers: each kind of mistake costs its client one round with a reason, and the next one counts") {
+  struct Case {
+    std::string mode;
+    std::string reason;  // empty: none, the update counts
+    std::vector<std::string> options = {};
+  };
+  const std::vector<Case> cases = {
+      {"exits", "the trainer program ended with exit status 3"},
+      {"exits_in_frame", "the trainer program ended with exit status 0 in the middle of a frame"},
+      {"garbage", "may be text that something printed to standard output"},
+      {"huge_payload", "announces a payload of 1152921504606846976 bytes"},
+      {"hangs", "has sent nothing for 10 seconds", {"--trainer-timeout", "10"}},
+      {"nan", "is not a finite number"},
+      {"shape", "this model's is [10, 784]"},
+      {"dtype", "is of type"},
+      {"twice_tensor", "twice"},
+      {"floods", ""},
+      {"ready_exits", ""},
+  };
+  Programs programs(cases.size() + 1, {});
+  programs.add("built-in", "");
+  for (const Case& each : cases) programs.add(each.mode, each.mode, each.options);
+  for (std::size_t i = 0; i < programs.clients.size(); ++i) {
+    ClientProcess& client = *programs.clients[i];
+    const int code = client.exit_code();
+    const std::string log = client.log();
+    CHECK_MESSAGE(code == 0, log);
+    const bool fails = i > 0 && !cases[i - 1].reason.empty();
+    CHECK_MESSAGE(has(log, "update.accepted round=1") == !fails, log);
+    CHECK_MESSAGE(has(log, "update.accepted round=2"), log);
+    CHECK_MESSAGE(has(log, "task.failed round=1 reason=") == fails, log);
+    if (fails) CHECK_MESSAGE(has(log, cases[i - 1].reason), log);
+    CHECK(log.size() < 600'000);  // of 1.5 MB that one of them prints to standard error
+  }
+  CHECK(programs.completed() == std::vector<std::size_t>{3, 12});
+}
+
+TEST_CASE("trainers: a client whose program never gets ready declines, and the run goes on without it") {
+  Programs programs(3, {"run.wait_for_clients=2", "sampling.clients_per_round=2"});
+  programs.add("never", "ready_never");
+  REQUIRE_MESSAGE(programs.clients[0]->logs("client.connected"), programs.clients[0]->log());
+  programs.add("first", "honest");
+  programs.add("second", "");
+  for (std::size_t i : {1U, 2U}) CHECK(programs.clients[i]->exit_code() == 0);
+  CHECK(programs.completed() == std::vector<std::size_t>{2, 2});
+  ClientProcess& never = *programs.clients[0];
+  CHECK_MESSAGE(never.logs("run.rejected reason=\"the trainer program ended with exit status 1\""),
+                never.log());
+  never.ask_to_end();
+  CHECK_MESSAGE(never.exit_code() == 0, never.log());
+}
+
+TEST_CASE("trainers: a run with control variates or label counts is declined by who trains with a program") {
+  std::string reason;
+  std::string setting;
+  SUBCASE("control variates") {
+    setting = "strategy.kind=scaffold";
+    reason = "cannot take part in a run with the objective scaffold";
+  }
+  SUBCASE("thinner networks") {
+    setting = "strategy.kind=heterofl";
+    reason = "cannot take part in a run that trains thinner networks";
+  }
+  SUBCASE("label counts") {
+    setting = "status={every_seconds=1,labels=\"sets\"}";
+    reason = "the run asks clients for the labels of their samples";
+  }
+  Programs programs(2, {"model={kind=\"mlp\",hidden=[5]}", "run.wait_for_clients=1",
+                        "sampling.clients_per_round=1", setting});
+  programs.add("program", "honest");
+  CHECK_MESSAGE(programs.clients[0]->logs(reason), programs.clients[0]->log());
+  programs.add("built-in", "");
+  CHECK_MESSAGE(programs.clients[1]->exit_code() == 0, programs.clients[1]->log());
+  programs.clients[0]->ask_to_end();
+  CHECK(programs.clients[0]->exit_code() == 0);
+  CHECK(programs.completed() == std::vector<std::size_t>{1, 1});
+}
+
+TEST_CASE("trainers: a compressed update of what a program trained is what it trained, to the codec's step") {
+  Programs programs(1, {"compression={kind=\"float16\"}"});
+  programs.add("one", "honest");
+  CHECK(programs.clients[0]->exit_code() == 0);
+  while (!programs.coordinator->has_ended()) ::usleep(10'000);
+  const auto model = read_safetensors(programs.path("results") / "model.safetensors", 1 << 24);
+  REQUIRE(model);
+  // It begins within 1 / 28 of 0, and each of two rounds has added 1, which 16 bits hold to the last one.
+  for (const float value : std::as_const(model->values).values()) REQUIRE(std::abs(value - 2) < 1.001F / 28);
+}
+
+TEST_CASE("trainers: the program ends with the run, and with a client that is killed") {
+  Programs programs(1, {});
+  programs.add("one", "environment");
+  CHECK(programs.clients[0]->exit_code() == 0);
+  Programs killed(1, {"run.rounds=1"});
+  killed.add("one", "hangs");
+  while (!std::filesystem::exists(killed.path("of-one") / "done-hangs")) ::usleep(10'000);
+  killed.clients.clear();  // SIGKILL
+  for (const Programs* each : {&programs, &killed}) {
+    const std::string argument = each->path("of-one").string();
+    const auto running = [&] {
+      return std::system(("pgrep -f '[t]rainer_program.py [a-z_]* " + argument + "' > /dev/null").c_str()) ==
+             0;
+    };
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (running() && std::chrono::steady_clock::now() < limit) ::usleep(10'000);
+    CHECK_FALSE(running());
+  }
+}
+
+TEST_CASE("trainers: what is wrong with the options is said before anything is done") {
+  const auto said = [](const std::string& options) {
+    return run("fedge-client --state-dir /nonexistent run " + options);
+  };
+  CHECK(said("--trainer 'python3 \"train.py'").output ==
+        "fedge-client: --trainer: the command has a \" without its partner\n");
+  CHECK(said("--trainer x --trainer-timeout 0").code == 2);
+  CHECK(said("--trainer x --trainer-memory-mb -1").code == 2);
+  CHECK(has(run("fedge-client run --help").output, "--trainer-memory-mb"));
+}
+
+TEST_CASE("data: each client's file holds its part of the data, and every sample is in one") {
+  const test::TemporaryDirectory data, out;
+  test::write_tiny_dataset(data);
+  const std::string options =
+      " " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" + data.path().string() +
+      " --set 'data.partition={kind=\"shards\",clients=4}'";
+  const auto written = run("fedge data partition" + options + " --out " + out.path().string());
+  REQUIRE_MESSAGE(written.code == 0, written.output);
+  std::vector<int> seen(40, 0);
+  for (int client = 0; client < 4; ++client) {
+    const auto file = read_file(out.path() / ("client-" + std::to_string(client) + ".safetensors"), 1 << 24);
+    REQUIRE(file);
+    const std::string header =
+        "{\"images\":{\"dtype\":\"F32\",\"shape\":[10,28,28,1],\"data_offsets\":[0,31360]},"
+        "\"labels\":{\"dtype\":\"U8\",\"shape\":[10],\"data_offsets\":[31360,31370]}}";
+    REQUIRE(file->substr(8, header.size()) == header);
+    const std::size_t begin = 8 + static_cast<std::uint8_t>((*file)[0]);
+    REQUIRE(file->size() == begin + 31'370);
+    for (std::size_t i = 0; i < 10; ++i) {
+      const int label = (*file)[begin + 31'360 + i];
+      // Sample s of the tiny data has label s % 10, 250 in every tenth pixel, and s in the others.
+      std::vector<float> image(784);
+      std::memcpy(image.data(), file->data() + begin + i * 3136, 3136);
+      const auto pixel = [&](int p) {
+        return std::lround((static_cast<double>(image[static_cast<std::size_t>(p)]) * 0.3530 + 0.2860) * 255);
+      };
+      CHECK(pixel(label) == 250);
+      const auto sample = pixel((label + 1) % 10);
+      REQUIRE(sample >= 0);
+      REQUIRE(sample < 40);
+      CHECK(sample % 10 == label);
+      ++seen[static_cast<std::size_t>(sample)];
+    }
+  }
+  CHECK(seen == std::vector<int>(40, 1));
+  const auto listed = run("fedge data ls" + options);
+  REQUIRE(listed.code == 0);
+  CHECK(std::count(listed.output.begin(), listed.output.end(), '\n') == 6);
+  const auto beyond = run("fedge data partition" + options + " --client 4 --out " + out.path().string());
+  CHECK(beyond.code == 1);
+  CHECK(has(beyond.output, "there is no client 4: data.partition.clients of "));
+}

@@ -1,0 +1,192 @@
+"""A trainer program that does one wrong thing and otherwise the simplest right one: it adds 1 to every value and
+says that it trained on all of its 5 samples in one step.
+
+    trainer_program.py MODE DIRECTORY
+
+MODE is done with the first task (or before it, for ready_*), and never again: DIRECTORY remembers that it has been
+done, whatever becomes of this process. Bytes are put together here by hand, on purpose without the library of the
+examples.
+"""
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+MODE, DIRECTORY = sys.argv[1], sys.argv[2]
+HONEST = ("honest", "environment", "ready_exits", "ready_never", "ready_version")
+
+
+def is_turn():
+    try:
+        os.close(os.open(os.path.join(DIRECTORY, "done-" + MODE), os.O_CREAT | os.O_EXCL))
+        return True
+    except FileExistsError:
+        return False
+
+
+def write(raw):
+    while raw:
+        raw = raw[os.write(1, raw):]
+
+
+def frame(header, payload=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<IQ", len(text), len(payload)) + text + payload
+
+
+def read(count):
+    data = b""
+    while len(data) < count:
+        more = os.read(0, count - len(data))
+        if not more:
+            sys.exit(0)
+        data += more
+    return data
+
+
+def receive():
+    header, payload = struct.unpack("<IQ", read(12))
+    return json.loads(read(header)), read(payload)
+
+
+def safetensors(entries, data):
+    """`entries` are (name, type, shape, bytes) in the order of the data; a name may come twice."""
+    pieces, offset = [], 0
+    for name, kind, shape, size in entries:
+        pieces.append(f'{json.dumps(name)}:{{"dtype":"{kind}","shape":{json.dumps(shape)},'
+                      f'"data_offsets":[{offset},{offset + size}]}}')
+        offset += size
+    text = ("{" + ",".join(pieces) + "}").encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def parse(payload):
+    (length,) = struct.unpack_from("<Q", payload)
+    entries = json.loads(payload[8:8 + length])
+    data = payload[8 + length:]
+    tensors = [(name, e["dtype"], e["shape"], e["data_offsets"][1] - e["data_offsets"][0])
+               for name, e in sorted(entries.items(), key=lambda item: item[1]["data_offsets"])]
+    return tensors, list(struct.unpack(f"<{len(data) // 4}f", data))
+
+
+def answer(task, payload, **changes):
+    header = {"type": "update", "task": task, "samples": 5, "steps": 1, "train_loss": 0.5, **changes}
+    write(frame({key: value for key, value in header.items() if value is not None}, payload))
+
+
+def misbehave(task, tensors, values):
+    """True if nothing more is to be answered."""
+    floats = struct.pack(f"<{len(values)}f", *values)
+    name, kind, shape, size = tensors[0]
+    if MODE == "exits":
+        sys.exit(3)
+    if MODE == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if MODE == "exits_in_frame":
+        write(frame({"type": "update", "task": task})[:20])
+        sys.exit(0)
+    if MODE == "exits_in_payload":
+        write(frame({"type": "update", "task": task, "samples": 5, "steps": 1, "train_loss": 1}, floats)[:-1])
+        sys.exit(0)
+    if MODE == "garbage":
+        print("epoch 1 of 10, loss 2.3", flush=True)
+    if MODE == "huge_payload":
+        write(struct.pack("<IQ", 10, 2**60))
+    if MODE == "huge_header":
+        write(struct.pack("<IQ", 2**31, 0))
+    if MODE == "negative":
+        write(b"\xff" * 12)
+    if MODE == "deep":
+        write(frame(b'{"type":' + b"[" * 40 + b"]" * 40 + b"}"))
+    if MODE == "twice_key":
+        write(frame(b'{"type":"heartbeat","type":"error"}'))
+    if MODE == "big_endian":
+        write(struct.pack(">IQ", 20, 0) + b" " * 20)
+    if MODE == "hangs" or MODE == "ignores_signals":
+        if MODE == "ignores_signals":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            time.sleep(1000)
+    if MODE == "closes":
+        os.close(1)
+        while True:
+            time.sleep(1000)
+    if MODE == "leaves_child":
+        child = subprocess.Popen(["sleep", "1000"])
+        with open(os.path.join(DIRECTORY, "child"), "w", encoding="ascii") as file:
+            file.write(str(child.pid))
+        sys.exit(4)
+    if MODE == "error":
+        write(frame({"type": "error", "task": task, "reason": "the GPU\x1b[31m is on fire"}))
+    if MODE == "nan":
+        values[1] = float("nan")
+        answer(task, safetensors(tensors, struct.pack(f"<{len(values)}f", *values)))
+    if MODE == "shape":
+        answer(task, safetensors([(name, kind, shape[::-1] + [1], size), *tensors[1:]], floats))
+    if MODE == "dtype":
+        answer(task, safetensors([(name, "F64", [size // 8], size), *tensors[1:]], floats))
+    if MODE == "twice_tensor":
+        answer(task, safetensors([tensors[0], *tensors[:-1]], floats[:size] + floats))
+    if MODE == "missing":
+        answer(task, safetensors(tensors[:1], floats[:size]))
+    if MODE == "stranger":
+        answer(task, safetensors([*tensors, ("other", "F32", [1], 4)], floats + b"\0\0\0\0"))
+    if MODE == "pickle":
+        answer(task, b"\x80\x04\x95" + floats)
+    if MODE == "no_samples":
+        answer(task, floats, samples=0)
+    if MODE == "many_samples":
+        answer(task, safetensors(tensors, floats), samples=6)
+    if MODE == "many_steps":
+        answer(task, safetensors(tensors, floats), steps=2)
+    if MODE == "no_loss":
+        answer(task, floats, train_loss=None)
+    if MODE == "other_task":
+        answer(task + 1, safetensors(tensors, floats))
+    if MODE == "floods":
+        for _ in range(40):
+            os.write(2, b"warning: this is the same line again\n" * 1000)
+        os.write(2, b"x" * 1_000_000 + b"\n")
+        return False
+    if MODE == "unbidden":
+        write(frame({"type": "ready", "protocol": 1, "samples": 5}))
+    return True
+
+
+def main():
+    hello, _ = receive()
+    assert hello["type"] == "hello", hello
+    if MODE == "ready_exits" and is_turn():
+        sys.exit(1)
+    if MODE == "ready_never":
+        sys.exit(1)
+    if MODE == "ready_version":
+        write(frame({"type": "ready", "protocol": 2, "samples": 5}))
+    if MODE == "environment":
+        with open(os.path.join(DIRECTORY, "seen"), "w", encoding="utf-8") as file:
+            json.dump({"variables": dict(os.environ), "files": sorted(map(int, os.listdir("/proc/self/fd"))),
+                       "group": os.getpgid(0) == os.getpid(), "nice": os.nice(0), "hello": hello}, file)
+    write(frame({"type": "ready", "protocol": 1, "samples": 5, "future": [{"deep": 1}]}))
+    while True:
+        header, payload = receive()
+        if header["type"] != "train":
+            continue
+        with open(os.path.join(DIRECTORY, "task"), "w", encoding="utf-8") as file:
+            json.dump(header, file)
+        tensors, values = parse(payload)
+        if MODE == "patient":  # goes on until it is told to stop
+            while (stop := receive()[0])["type"] != "stop":
+                pass
+            with open(os.path.join(DIRECTORY, "stop"), "w", encoding="utf-8") as file:
+                json.dump(stop, file)
+        elif MODE not in HONEST and is_turn() and misbehave(header["task"], tensors, values):
+            continue
+        write(frame({"type": "progress", "fraction": 0.5, "loss": 1.25}))
+        values = [value + 1 for value in values]
+        answer(header["task"], safetensors(tensors, struct.pack(f"<{len(values)}f", *values)))
+
+
+main()

@@ -1,0 +1,297 @@
+#include "client/trainers/external_trainer.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::client {
+namespace {
+
+// A model of two tensors, 4 + 3 parameters, and the program tests/support/trainer_program.py, which adds 1.
+struct Trainer {
+  explicit Trainer(const std::string& mode, Duration silence = seconds(60)) {
+    layout->add("a", {2, 2}).add("b", {3});
+    options.command = {"/usr/bin/python3", FEDGE_SOURCE_DIR "/tests/support/trainer_program.py", mode,
+                       directory.path().string()};
+    options.silence = silence;
+    options.nice = 3;
+    options.on_event = [this](const Event& event) { events.push_back(event); };
+  }
+  ExternalTrainer& trainer() {
+    if (!trainer_) trainer_ = std::make_unique<ExternalTrainer>(options);
+    return *trainer_;
+  }
+  Result<TrainerReady> begin() {
+    learn::TaskSpec task;
+    task.model.hidden = {7};
+    task.training.objective = {learn::ObjectiveKind::kProximal, 0.5F};
+    return trainer().begin({ClientId(3), "a run", 11, task, {{28, 28, 1}, 10, {}}, layout});
+  }
+  WorkOrder order() const {
+    return {.client = ClientId(3), .round = RoundNumber(9), .coverage = Coverage::all(7), .stop = {}};
+  }
+  // The reason of a task that fails; "" if it does not.
+  std::string failure() {
+    std::vector<float> update(7);
+    const auto result = trainer().train(order(), model, update);
+    return result ? "" : result.error().message;
+  }
+  nlohmann::json file(const std::string& name) const {
+    std::ifstream in(directory.path() / name);
+    return nlohmann::json::parse(in);
+  }
+
+  test::TemporaryDirectory directory;
+  std::shared_ptr<ParameterLayout> layout = std::make_shared<ParameterLayout>();
+  std::vector<float> model = {0, 1, 2, 3, 4, 5, 6};
+  TrainerOptions options;
+  std::vector<Event> events;
+  std::unique_ptr<ExternalTrainer> trainer_;
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("external trainer: what the program adds to the model is the update, with its figures") {
+  Trainer t("honest");
+  const auto ready = t.begin();
+  REQUIRE_MESSAGE(ready, ready.error().message);
+  CHECK(ready->samples == SampleCount(5));
+  for (int round = 0; round < 2; ++round) {
+    std::vector<float> update(7);
+    const auto result = t.trainer().train(t.order(), t.model, update);
+    REQUIRE_MESSAGE(result, result.error().message);
+    CHECK(update == std::vector<float>(7, 1.0F));
+    CHECK(result->samples == SampleCount(5));
+    CHECK(result->steps == 1);
+    CHECK(result->mean_loss == 0.5);
+    CHECK(result->rms_loss == 0.5);
+  }
+  REQUIRE(t.events.size() == 2);
+  CHECK(to_string(t.events[0]) == "trainer.progress fraction=0.5 loss=1.25");
+}
+
+TEST_CASE("external trainer: of a part of the model the difference covers that part, and the task names it") {
+  Trainer t("honest");
+  REQUIRE(t.begin());
+  WorkOrder order = t.order();
+  order.coverage = Coverage::of({{1, 2}, {3, 6}});
+  order.data_share = 0.5;
+  order.time_left = seconds(90);
+  std::vector<float> update(4);
+  // It says 5 samples, and half of them are 3.
+  const auto refused = t.trainer().train(order, t.model, update);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "the trainer program says that it trained on 5 samples; of its 5 this task may have 3");
+  const auto task = t.file("task");
+  CHECK(task["coverage"] == nlohmann::json::parse("[[1,2],[3,6]]"));
+  CHECK(task["data_share"] == 0.5);
+  CHECK(task["seconds_left"] == 90.0);
+  CHECK(task["round"] == 9);
+  order.data_share = 1;
+  REQUIRE(t.trainer().train(order, t.model, update));
+  CHECK(update == std::vector<float>(4, 1.0F));
+}
+
+TEST_CASE(
+    "external trainer: whatever a program does wrong costs one task, is said, and the next task is done") {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"exits", "the trainer program ended with exit status 3"},
+      {"killed", "the trainer program was ended by signal 9 (Killed)"},
+      {"exits_in_frame", "the trainer program ended with exit status 0 in the middle of a frame"},
+      {"exits_in_payload", "the trainer program ended with exit status 0 in the middle of a frame"},
+      {"garbage",
+       "announces a header of 1668247653 bytes, allowed are 2 to 65536; a frame that begins with "
+       "\"epoch 1 of 1\" may be text that something printed to standard output"},
+      {"huge_payload", "announces a payload of 1152921504606846976 bytes, at most 65565 are allowed"},
+      {"huge_header", "announces a header of 2147483648 bytes, allowed are 2 to 65536"},
+      {"negative", "announces a header of 4294967295 bytes, allowed are 2 to 65536"},
+      {"big_endian", "announces a header of 335544320 bytes"},
+      {"deep", "a header from the trainer program is nested more than 32 deep"},
+      {"twice_key", "a header from the trainer program holds the key \"type\" twice"},
+      {"closes", "the trainer program closed its standard output"},
+      {"error", "the trainer program could not train: the GPU?[31m is on fire"},
+      {"nan", "the trained model's a[1] is not a finite number; has the training diverged?"},
+      {"shape", "tensor \"a\" has shape [2, 2, 1], this model's is [2, 2]"},
+      {"dtype", "tensor \"a\" is of type \"F64\", only \"F32\""},
+      {"twice_tensor", "its header holds the key \"a\" twice"},
+      {"missing", "tensor \"b\" of this model is missing"},
+      {"stranger", "tensor \"other\" does not belong to this model"},
+      {"pickle", "the trained model: is cut short: its header is incomplete"},
+      {"no_samples", "message \"update\" has a samples that is not a whole number from 1 to 2^53"},
+      {"many_samples", "says that it trained on 6 samples; of its 5 this task may have 5"},
+      {"many_steps", "says that it made 2 steps; 1 epochs of 5 samples in batches of 20 are at most 1"},
+      {"no_loss", "message \"update\" has no train_loss"},
+      {"other_task", "answered task 2, which it was not given"},
+      {"unbidden", "said a second time that it is ready"},
+  };
+  for (const auto& [mode, reason] : cases) {
+    CAPTURE(mode);
+    Trainer t(mode);
+    const auto ready = t.begin();
+    REQUIRE_MESSAGE(ready, ready.error().message);
+    const std::string failure = t.failure();
+    CHECK_MESSAGE(has(failure, reason), failure);
+    CHECK(t.failure() == "");
+  }
+}
+
+TEST_CASE(
+    "external trainer: a program that hangs is ended when it has been silent too long, even if it will not") {
+  for (const std::string mode : {"hangs", "ignores_signals"}) {
+    CAPTURE(mode);
+    Trainer t(mode, seconds(5));
+    REQUIRE(t.begin());
+    CHECK(t.failure() ==
+          "the trainer program has sent nothing for 5 seconds; it counts as hanging (--trainer-timeout)");
+    CHECK(t.failure() == "");
+  }
+}
+
+TEST_CASE("external trainer: a flood on standard error is cut to so many lines, and the update is taken") {
+  Trainer t("floods");
+  REQUIRE(t.begin());
+  CHECK(t.failure() == "");
+  t.trainer().end();
+  std::size_t lines = 0, longest = 0, counted = 0;
+  for (const Event& event : t.events) {
+    if (event.name != "trainer.printed") continue;
+    ++lines;
+    const std::string line = std::get<std::string>(event.fields[0].second);
+    longest = std::max(longest, line.size());
+    if (line.starts_with("(")) counted += std::stoul(line.substr(1));
+  }
+  CHECK(lines >= 100);
+  // 100 a second and a count; 40,001 lines are not printed in more than a few seconds.
+  CHECK(lines < 3000);
+  CHECK(longest <= 500);
+  CHECK(lines + counted >= 40'001);
+}
+
+TEST_CASE("external trainer: a program that ends before it is ready is begun again, a few times") {
+  Trainer once("ready_exits");
+  REQUIRE(once.begin());
+  CHECK(once.failure() == "");
+  Trainer never("ready_never");
+  const auto refused = never.begin();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "the trainer program ended with exit status 1");
+  Trainer later("ready_version");
+  const auto version = later.begin();
+  REQUIRE_FALSE(version);
+  CHECK(version.error().message ==
+        "the trainer program speaks version 2 of the trainer protocol, this client speaks version 1");
+  Trainer absent("honest");
+  absent.options.command = {"/nonexistent/train"};
+  const auto missing = absent.begin();
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().message ==
+        "cannot start the trainer program /nonexistent/train: No such file or directory");
+}
+
+TEST_CASE(
+    "external trainer: the program sees the run's settings, no descriptor but its three, and no secret") {
+  ::setenv("FEDGE_TEST_TOKEN", "fedge1.secret", 1);
+  ::setenv("OMP_NUM_THREADS", "1", 1);
+  int inherited[2];
+  REQUIRE(::pipe(inherited) == 0);  // without close-on-exec
+  Trainer t("environment");
+  REQUIRE(t.begin());
+  ::close(inherited[0]);
+  ::close(inherited[1]);
+  ::unsetenv("FEDGE_TEST_TOKEN");
+  const auto seen = t.file("seen");
+  CHECK_FALSE(seen["variables"].contains("FEDGE_TEST_TOKEN"));
+  CHECK(seen["variables"]["OMP_NUM_THREADS"] == "1");
+  CHECK(seen["files"] == nlohmann::json::parse("[0,1,2,3,4]"));  // its files: the one it writes, and the list
+  CHECK(seen["group"] == true);
+  CHECK(seen["nice"] == 3 + ::nice(0));
+  const auto expected = nlohmann::json::parse(R"({
+    "type": "hello", "protocol": 1, "client": 3, "run": {"name": "a run", "seed": 11},
+    "training": {"learning_rate": 0.05, "momentum": 0.0, "weight_decay": 0.0, "local_epochs": 1,
+                 "batch_size": 20, "objective": "proximal", "mu": 0.5},
+    "model": {"kind": "mlp", "hidden": [7]},
+    "data": {"dataset": "fashion-mnist", "input": [28, 28, 1], "classes": 10}})");
+  CHECK_MESSAGE(seen["hello"] == expected, seen["hello"].dump());
+}
+
+TEST_CASE("external trainer: a task can be ended early with what there is, or given up") {
+  Trainer t("patient");
+  REQUIRE(t.begin());
+  WorkOrder order = t.order();
+  std::stop_source finish, stop;
+  order.finish = finish.get_token();
+  order.stop = stop.get_token();
+  std::vector<float> update(7);
+  finish.request_stop();
+  REQUIRE(t.trainer().train(order, t.model, update));
+  CHECK(update == std::vector<float>(7, 1.0F));
+  CHECK(t.file("stop") == nlohmann::json::parse(R"({"type":"stop","task":1,"give_up":false})"));
+  order.finish = {};
+  // From another thread, while it waits for the program.
+  std::thread other([&] { stop.request_stop(); });
+  static_cast<void>(t.trainer().train(order, t.model, update));
+  other.join();
+  CHECK(t.file("stop") == nlohmann::json::parse(R"({"type":"stop","task":2,"give_up":true})"));
+  order.stop = {};
+  finish = std::stop_source();
+  order.finish = finish.get_token();
+  finish.request_stop();
+  CHECK(t.trainer().train(order, t.model, update));
+}
+
+TEST_CASE("external trainer: shutting down ends a task that would last for ever, and its process") {
+  Trainer t("hangs");
+  REQUIRE(t.begin());
+  std::string failure;
+  std::thread worker([&] { failure = t.failure(); });
+  // The program has the task.
+  while (!std::filesystem::exists(t.directory.path() / "done-hangs")) std::this_thread::yield();
+  t.trainer().shut_down();
+  worker.join();
+  CHECK(failure == "the client is stopping");
+  CHECK(t.failure() == "no trainer program has been started for this run");
+}
+
+TEST_CASE("external trainer: what a program has started ends with it") {
+  Trainer t("leaves_child");
+  REQUIRE(t.begin());
+  CHECK(t.failure() == "the trainer program ended with exit status 4");
+  std::string number;
+  std::ifstream(t.directory.path() / "child") >> number;
+  REQUIRE_FALSE(number.empty());
+  // It has been sent SIGKILL; whoever inherits it may take a while to wait for it.
+  const auto gone = [&] {
+    std::ifstream stat("/proc/" + number + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(stat), {}};
+    return text.empty() || has(text, ") Z ") || has(text, ") X ");
+  };
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!gone() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  CHECK(gone());
+}
+
+TEST_CASE("external trainer: objectives and models that need the built-in trainer are refused by name") {
+  learn::TrainingSpec spec;
+  CHECK(check_external(spec));
+  spec.objective.kind = learn::ObjectiveKind::kScaffold;
+  CHECK(has(check_external(spec).error().message, "objective scaffold"));
+  spec.objective.kind = learn::ObjectiveKind::kProximal;
+  CHECK(check_external(spec));
+  spec.local_model = LocalModel::kSlice;
+  CHECK(has(check_external(spec).error().message, "training.local_model"));
+}
+
+}  // namespace fedge::client
