@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "apps/client_health.h"
 #include "apps/common.h"
 #include "client/daemon.h"
 #include "core/platform/files.h"
@@ -16,7 +17,8 @@ Examples:
   fedge-client join fedge1.AbCd...             become a client of the coordinator that made the token
   fedge-client run                             stay connected and train when asked, for ever
   fedge-client run --token fedge1.AbCd...      the same in one step, for containers
-  fedge-client status                          who this client is and whom it belongs to
+  fedge-client status                          who this client is, and what its daemon is doing
+  fedge-client doctor                          what keeps it from taking part, checked one by one
 )";
 
 struct Options {
@@ -25,6 +27,8 @@ struct Options {
   std::string token;
   double capability = 1;
   bool once = false;
+  std::size_t cache_mb = 1024;
+  std::string format = "table";
 };
 
 std::string default_state_directory() {
@@ -60,6 +64,7 @@ int run(const Options& options) {
                                                    .software = fedge::apps::software(kProgram),
                                                    .backoff = {},
                                                    .capability = options.capability,
+                                                   .cache_bytes = options.cache_mb << 20,
                                                    .stop_after_run = options.once,
                                                    .on_event = fedge::apps::log_event});
   if (!daemon) return fedge::apps::report_failure(kProgram, daemon.error());
@@ -77,17 +82,18 @@ int run(const Options& options) {
   return fedge::apps::kOk;
 }
 
-int status(const Options& options) {
-  const auto membership = fedge::client::read_membership(options.state_directory);
-  if (!membership) return fedge::apps::report_failure(kProgram, membership.error());
-  const auto key = fedge::client::open_node_key(options.state_directory);
-  if (!key) return fedge::apps::report_failure(kProgram, key.error());
-  std::printf("client       %u\n", membership->client.value());
-  std::printf("key          %s\n", fedge::to_hex(key->public_key()).c_str());
-  for (const auto& address : membership->coordinators)
-    std::printf("coordinator  %s\n", fedge::protocol::to_string(address).c_str());
-  std::printf("pinned key   %s\n", fedge::to_hex(membership->coordinator_key).c_str());
-  return fedge::apps::kOk;
+fedge::apps::HealthOptions health(const Options& options) {
+  return {.state_directory = options.state_directory,
+          .cache_bytes = options.cache_mb << 20,
+          .json = options.format == "json"};
+}
+
+void add_cache_option(CLI::App& command, Options& options) {
+  command
+      .add_option("--cache-mb", options.cache_mb,
+                  "Largest size of models and updates kept on disk; at least the largest model's")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24));
 }
 
 }  // namespace
@@ -113,8 +119,15 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1.0));
   run_command->add_flag("--once", options.once, "End when the coordinator's run ends");
-  auto* status_command = app.add_subcommand("status", "Show who this client is and whom it belongs to");
-  for (auto* command : {join_command, run_command, status_command}) command->fallthrough();
+  auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");
+  auto* doctor_command = app.add_subcommand("doctor", "Check what may keep this client from taking part");
+  add_cache_option(*run_command, options);
+  add_cache_option(*doctor_command, options);
+  for (auto* command : {status_command, doctor_command})
+    command->add_option("--format", options.format, "table or json")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"table", "json"}));
+  for (auto* command : {join_command, run_command, status_command, doctor_command}) command->fallthrough();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -122,6 +135,8 @@ int main(int argc, char** argv) {
   }
   return fedge::apps::run_safely(kProgram, [&] {
     if (*join_command) return join(options);
-    return *run_command ? run(options) : status(options);
+    if (*run_command) return run(options);
+    return *doctor_command ? fedge::apps::client_doctor(kProgram, health(options))
+                           : fedge::apps::client_status(kProgram, health(options));
   });
 }

@@ -9,9 +9,10 @@
 #include <stop_token>
 #include <utility>
 
+#include "client/diagnosis/status_file.h"
 #include "client/handshake.h"
 #include "client/prepared_run.h"
-#include "client/vector_chunks.h"
+#include "client/task_files.h"
 #include "core/platform/files.h"
 #include "dht/node_record.h"
 #include "protocol/session/endpoint.h"
@@ -21,24 +22,30 @@ namespace fedge::client {
 class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
  public:
   Impl(boost::asio::io_context& io, DaemonOptions options, DirectoryLock lock, Membership membership,
-       std::shared_ptr<protocol::TlsIdentity> identity)
+       std::shared_ptr<protocol::TlsIdentity> identity, std::unique_ptr<TaskFiles> files)
       : lock_(std::move(lock)),
         io_(io),
         options_(std::move(options)),
         membership_(std::move(membership)),
         identity_(std::move(identity)),
+        files_(std::move(files)),
         engine_(options_.backoff),
         rng_(random_seed()),
         timer_(io),
         training_timer_(io),
+        status_timer_(io),
+        status_(options_.state_directory),
         unfinished_(io.get_executor()),
         worker_(1) {}
 
+  // Takes up what an earlier process was left with, and connects.
+  void start();
   void step(const ClientEngine::Input& input);
   void shut_down() {
     timer_.cancel();
     training_timer_.cancel();
-    training_.request_stop();
+    status_timer_.cancel();
+    task_stop_.request_stop();
     worker_.stop();
     worker_.join();
     // The callbacks of a link that is still open hold this object, which holds the link.
@@ -55,26 +62,41 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void send(const protocol::Message& message);
   void prepare(const protocol::RunDescription& description);
   void fetch(const ClientEngine::FetchModel& fetch);
-  void fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
+  void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
+  void fetch_object(const std::shared_ptr<protocol::StoredObject>& object,
                     std::function<void(const Result<void>&)> done);
+  struct TaskToTrain {
+    protocol::TrainRequest request;
+    std::stop_token stop;
+    std::stop_token enough;
+  };
+  Result<TaskFiles::Update> work(PreparedRun& run, const TaskFiles::Download& download, TaskToTrain order);
   void train(const ClientEngine::Train& train);
   void publish(const ClientEngine::Publish& publish);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
   void abandon();
   void finish(const std::optional<Error>& error);
+  void report(const Event& event);
   void arm_timer();
+  void show_status();
   Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
-  void disconnected(const Error& error) { step(ClientEngine::Disconnected{error}); }
+  void disconnected(const Error& error, Duration retry_after = {}) {
+    step(ClientEngine::Disconnected{error, retry_after});
+  }
 
   DirectoryLock lock_;  // two daemons with one key would throw each other out
   boost::asio::io_context& io_;
   DaemonOptions options_;
   Membership membership_;
   std::shared_ptr<protocol::TlsIdentity> identity_;
+  std::unique_ptr<TaskFiles> files_;  // the worker's, once it has begun
   ClientEngine engine_;
   Rng rng_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer training_timer_;
+  boost::asio::steady_timer status_timer_;
+  StatusFile status_;
+  bool status_due_ = false;
   // Keeps the io_context running while only the worker has something to do.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
@@ -83,20 +105,51 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::size_t next_address_ = 0;
   std::shared_ptr<protocol::Link> link_;
   std::shared_ptr<PreparedRun> run_;
-  Duration round_trip_{};                     // of Hello and Welcome
-  std::shared_ptr<ParameterVector> model_;    // fetched, of the task in hand
-  std::shared_ptr<ParameterVector> control_;  // the same, with SCAFFOLD
-  std::shared_ptr<const WorkResult> update_;  // trained, kept until the verdict
-  std::stop_source training_;                 // of the task in hand
+  Duration round_trip_{};                           // of Hello and Welcome
+  std::shared_ptr<protocol::StoredObject> update_;  // trained, kept until the verdict
+  std::stop_source task_stop_;                      // of the task in hand
+  TaskFiles::Download download_;                    // on its way, or waiting to be trained from
   std::optional<protocol::Manifest> fetching_;
   std::optional<protocol::Manifest> serving_;
 };
+
+void Daemon::Impl::start() {
+  status_.write();
+  if (auto kept = files_->take_up([this](const Event& event) { report(event); })) {
+    update_ = std::move(kept->payload);
+    step(ClientEngine::Resumed{std::move(kept->pending.request), std::move(kept->pending.offer)});
+  }
+  step(ClientEngine::Start{});
+}
+
+void Daemon::Impl::report(const Event& event) {
+  status_.note(event);
+  if (options_.on_event) options_.on_event(event);
+}
 
 void Daemon::Impl::step(const ClientEngine::Input& input) {
   std::vector<ClientEngine::Effect> effects;
   engine_.step(input, {now(), rng_}, effects);
   for (const auto& effect : effects) perform(effect);
   arm_timer();
+  show_status();
+}
+
+// Not for every step: a status that is read by people may be a second old.
+void Daemon::Impl::show_status() {
+  status_.set({.link = engine_.link_name(),
+               .work = engine_.work_name(),
+               .run = run_ ? run_->name : "",
+               .task = engine_.task() ? std::optional(engine_.task()->task()) : std::nullopt,
+               .holds_update = engine_.holds_update()});
+  if (engine_.stopped()) return status_.write();
+  if (!status_.changed() || status_due_) return;
+  status_due_ = true;
+  status_timer_.expires_after(std::chrono::seconds(1));
+  status_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    self->status_due_ = false;
+    if (!error) self->status_.write();
+  });
 }
 
 void Daemon::Impl::arm_timer() {
@@ -124,7 +177,7 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
                         [&](const ClientEngine::Abandon&) { abandon(); },
                         [&](const ClientEngine::Finished& finished) { finish(finished.error); },
                         [&](const Event& event) {
-                          if (options_.on_event) options_.on_event(event);
+                          report(event);
                           // Through the queue: this effect is being carried out inside a step.
                           if (options_.stop_after_run && event.name == "run.ended")
                             boost::asio::post(
@@ -146,13 +199,17 @@ void Daemon::Impl::connect() {
                       if (!connected)
                         return self->disconnected({ErrorCode::kUnavailable, connected.error().message});
                       self->link_ = *connected;
-                      greet(self->link_, self->options_.software, "",
-                            [self, asked = self->now()](Result<protocol::Welcome> welcome) {
-                              self->round_trip_ = self->now() - asked;
-                              if (welcome) return self->use(self->link_, *welcome);
-                              if (self->link_) std::exchange(self->link_, nullptr)->close("no welcome");
-                              self->disconnected(welcome.error());
-                            });
+                      const auto wait = std::make_shared<Duration>();
+                      greet(
+                          self->link_,
+                          {.software = self->options_.software,
+                           .on_goodbye = [wait](const protocol::Goodbye& word) { *wait = word.retry_after; }},
+                          [self, wait, asked = self->now()](Result<protocol::Welcome> welcome) {
+                            self->round_trip_ = self->now() - asked;
+                            if (welcome) return self->use(self->link_, *welcome);
+                            if (self->link_) std::exchange(self->link_, nullptr)->close("no welcome");
+                            self->disconnected(welcome.error(), *wait);
+                          });
                     });
 }
 
@@ -174,7 +231,7 @@ void Daemon::Impl::send(const protocol::Message& message) {
   if (!link_) return;
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message); offer != nullptr && update_) {
     serving_ = offer->update;
-    link_->serve(offer->update, std::make_shared<PayloadSource>(update_, offer->update.chunk_size));
+    link_->serve(offer->update, update_);
   }
   link_->send(message);
 }
@@ -207,59 +264,76 @@ void Daemon::Impl::publish(const ClientEngine::Publish& publish) {
 }
 
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
-  if (!link_) return;  // the engine will hear of the loss next
-  fetch_vector(fetch.model, model_, [self = shared_from_this(), fetch](const Result<void>& done) {
-    if (!done) return self->step(ClientEngine::ModelFailed{fetch.task, done.error()});
-    if (!fetch.control) return self->step(ClientEngine::ModelFetched{fetch.task});
-    self->fetch_vector(*fetch.control, self->control_, [self, task = fetch.task](const Result<void>& both) {
-      if (both) return self->step(ClientEngine::ModelFetched{task});
-      self->step(ClientEngine::ModelFailed{task, both.error()});
+  task_stop_ = std::stop_source();
+  boost::asio::post(worker_, [weak = weak_from_this(), fetch, stop = task_stop_.get_token(), run = run_] {
+    const auto self = weak.lock();
+    if (!self || stop.stop_requested()) return;
+    // Looks through what is there already.
+    auto download = self->files_->download(*run->task->model().layout(), fetch.model, fetch.control);
+    boost::asio::post(self->io_, [self, fetch, stop, download = std::move(download)] {
+      if (!stop.stop_requested()) self->fetched(fetch, download);
     });
   });
 }
 
-// Into `target`, a vector of the whole model; `done` is called once, unless the task is abandoned first.
-void Daemon::Impl::fetch_vector(const protocol::Manifest& manifest, std::shared_ptr<ParameterVector>& target,
+void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download) {
+  if (!download) return step(ClientEngine::ModelFailed{fetch.task, download.error()});
+  download_ = std::move(*download);
+  const auto done = [self = shared_from_this(), task = fetch.task](const Result<void>& all) {
+    if (all) return self->step(ClientEngine::ModelFetched{task});
+    self->step(ClientEngine::ModelFailed{task, all.error()});
+  };
+  fetch_object(download_.model, [self = shared_from_this(), done](const Result<void>& model) {
+    if (!model || !self->download_.control) return done(model);
+    self->fetch_object(self->download_.control, done);
+  });
+}
+
+// `done` is called once, unless the task is abandoned first.
+void Daemon::Impl::fetch_object(const std::shared_ptr<protocol::StoredObject>& object,
                                 std::function<void(const Result<void>&)> done) {
-  const auto& layout = run_->task->model().layout();
-  if (manifest.layout != layout->hash() || manifest.coverage != Coverage::all(layout->size()))
-    return done(invalid("what is offered is not of the run's model"));
-  target = std::make_shared<ParameterVector>(layout);
-  fetching_ = manifest;
-  link_->fetch(manifest, std::make_shared<VectorSink>(target, manifest),
+  if (!link_) return;  // the engine will hear of the loss next
+  fetching_ = object->manifest();
+  link_->fetch(object->manifest(), object,
                [self = shared_from_this(), done = std::move(done)](Result<void> fetched) {
                  self->fetching_.reset();
                  done(fetched);
                });
 }
 
+// On the worker thread. The model is in memory while training lasts, and no longer.
+Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, const TaskFiles::Download& download,
+                                             TaskToTrain order) {
+  const auto& layout = run.task->model().layout();
+  std::optional<ParameterVector> control;
+  FEDGE_TRY(model, files_->load(download.model, layout));
+  if (download.control) {
+    FEDGE_TRY(second, files_->load(download.control, layout));
+    control = std::move(second);
+  }
+  FEDGE_TRY(result, work_on(run, {membership_.client, order.request, model, control ? &*control : nullptr,
+                                  order.stop, order.enough}));
+  if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
+  return files_->keep(order.request, result);
+}
+
 void Daemon::Impl::train(const ClientEngine::Train& train) {
-  training_ = std::stop_source();
   const std::stop_source enough;
   limit_training(train, enough);
-  boost::asio::post(
-      worker_, [weak = weak_from_this(), train, stop = training_.get_token(), enough, run = run_,
-                model = model_, control = control_, task = *engine_.task(), client = membership_.client] {
-        const auto self = weak.lock();
-        if (!self) return;
-        auto result = work_on(*run, {client, task, *model, control.get(), stop, enough.get_token()});
-        if (stop.stop_requested()) return;
-        std::shared_ptr<const WorkResult> update;
-        ClientEngine::Input outcome;
-        if (!result) {
-          outcome = ClientEngine::TrainingFailed{train.task, result.error()};
-        } else {
-          update = std::make_shared<const WorkResult>(std::move(*result));
-          outcome = ClientEngine::Trained{train.task, offer_of(*update, task)};
-        }
-        boost::asio::post(self->io_, [self, stop, update, outcome = std::move(outcome)] {
-          if (stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
-          self->update_ = update;
-          self->model_.reset();
-          self->control_.reset();
-          self->step(outcome);
-        });
-      });
+  const TaskToTrain order{*engine_.task(), task_stop_.get_token(), enough.get_token()};
+  boost::asio::post(worker_, [weak = weak_from_this(), order, run = run_,
+                              download = std::exchange(download_, {})]() mutable {
+    const auto self = weak.lock();
+    if (!self || order.stop.stop_requested()) return;
+    auto update = self->work(*run, std::exchange(download, {}), order);
+    boost::asio::post(self->io_, [self, order, update = std::move(update)] {
+      if (order.stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
+      const TaskId task = order.request.task();
+      if (!update) return self->step(ClientEngine::TrainingFailed{task, update.error()});
+      self->update_ = update->payload;
+      self->step(ClientEngine::Trained{task, update->pending.offer});
+    });
+  });
 }
 
 // Partial work: asks the training to end in time.
@@ -273,22 +347,26 @@ void Daemon::Impl::limit_training(const ClientEngine::Train& train, std::stop_so
 }
 
 void Daemon::Impl::abandon() {
-  training_.request_stop();
+  task_stop_.request_stop();
   training_timer_.cancel();
   if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
   if (link_ && serving_) link_->stop_serving(serving_->id());
   fetching_.reset();
   serving_.reset();
-  model_.reset();
-  control_.reset();
+  download_ = {};
   update_.reset();
+  // After whatever the worker is about to keep of this task, and before anything of the next.
+  boost::asio::post(worker_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->files_->forget();
+  });
 }
 
 void Daemon::Impl::finish(const std::optional<Error>& error) {
   failure_ = error;
-  training_.request_stop();
+  task_stop_.request_stop();
   timer_.cancel();
   training_timer_.cancel();
+  status_timer_.cancel();
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
   worker_.stop();
   if (finished_) boost::asio::post(io_, finished_);
@@ -303,12 +381,14 @@ Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, Daem
   FEDGE_TRY(lock, DirectoryLock::acquire(options.state_directory));
   FEDGE_TRY(key, open_node_key(options.state_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
-  return std::unique_ptr<Daemon>(new Daemon(std::make_shared<Impl>(
-      io, std::move(options), std::move(lock), std::move(membership), std::move(identity))));
+  FEDGE_TRY(files, TaskFiles::open(options.state_directory, options.cache_bytes));
+  return std::unique_ptr<Daemon>(
+      new Daemon(std::make_shared<Impl>(io, std::move(options), std::move(lock), std::move(membership),
+                                        std::move(identity), std::move(files))));
 }
 
 void Daemon::on_finished(std::function<void()> finished) { impl_->finished_ = std::move(finished); }
-void Daemon::start() { impl_->step(ClientEngine::Start{}); }
+void Daemon::start() { impl_->start(); }
 void Daemon::stop() { impl_->step(ClientEngine::Stop{}); }
 const std::optional<Error>& Daemon::failure() const { return impl_->failure_; }
 

@@ -56,7 +56,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   if (task->samples_of(client).empty()) return invalid("this client has no training samples");
   const auto memory = state_directory / "runs" / std::to_string(description.run.value());
   FEDGE_TRY(labels, labels_of(*task, client, spec.status, memory));
-  return std::make_shared<PreparedRun>(PreparedRun{task, LocalWork(*task, spec.compression, description.seed),
+  return std::make_shared<PreparedRun>(PreparedRun{description.name, task,
+                                                   LocalWork(*task, spec.compression, description.seed),
                                                    memory, spec.status, std::move(labels)});
 }
 

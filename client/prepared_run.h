@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "client/local_work.h"
@@ -22,6 +23,7 @@ std::uint64_t random_seed();
 
 // What a run needs, once it is prepared; used on the worker thread only.
 struct PreparedRun {
+  std::string name;
   std::shared_ptr<const learn::Task> task;
   LocalWork work;
   std::filesystem::path memory;  // where FileMemory is

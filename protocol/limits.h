@@ -43,6 +43,8 @@ inline constexpr std::size_t kMaxOutstandingChunks = 512;
 inline constexpr std::size_t kMaxQueuedControl = 4 << 20;
 // Control frames from one peer within one tick (a twelfth of the idle timeout); a flood is cut off.
 inline constexpr std::size_t kMaxControlFramesPerTick = 10'000;
+// How long a Goodbye may ask a peer to stay away: one that lies cannot silence a client for ever.
+inline constexpr std::chrono::minutes kMaxRetryAfter{10};
 inline constexpr std::chrono::seconds kHandshakeTimeout{10};
 inline constexpr std::chrono::seconds kPingInterval{20};
 inline constexpr std::chrono::seconds kIdleTimeout{60};

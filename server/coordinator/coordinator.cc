@@ -205,7 +205,11 @@ void Coordinator::Impl::finish() {
   policy_timer_.cancel();
   if (listener_) listener_->stop();
   gate_.close("the run has ended");
-  for (auto& [client, link] : peers_) link->close("the run has ended");
+  for (auto& [client, link] : peers_) {
+    link->send(
+        protocol::Goodbye{ErrorCode::kUnavailable, "the coordinator stops", gate_.window(peers_.size())});
+    link->close("the run has ended");
+  }
   boost::asio::post(worker_, [self = shared_from_this(), failure = failure_] {
     auto models = failure ? Result<std::vector<FinalModel>>(*failure) : self->state_.load_models();
     auto shared = std::make_shared<Result<std::vector<FinalModel>>>(std::move(models));

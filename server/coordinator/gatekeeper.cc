@@ -11,6 +11,10 @@ UnixSeconds calendar_now() {
       .count();
 }
 
+Time now() {
+  return Time(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
+}
+
 }  // namespace
 
 Gatekeeper::Gatekeeper(Enrolment enrolment, std::string software)
@@ -46,6 +50,7 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
                                                       std::to_string(protocol::kProtocolVersion) +
                                                       ", the client " + std::to_string(hello.min_version) +
                                                       " to " + std::to_string(hello.max_version)});
+  if (const auto window = arrivals_.arrive(now())) return send_away(link, *window);
   const auto client = hello.token.empty() ? enrolment_.authenticate(link->peer())
                                           : enrolment_.redeem(hello.token, link->peer(), calendar_now());
   if (!client) return refuse(link, client.error());
@@ -74,8 +79,22 @@ void Gatekeeper::refuse(const std::shared_ptr<protocol::Link>& link, const Error
   link->close(error.message);
 }
 
+void Gatekeeper::send_away(const std::shared_ptr<protocol::Link>& link, Duration window) {
+  waiting_.erase(link);
+  report_(Event{Severity::kDebug, "client.sent_away", {}}
+              .with("address", link->peer_address())
+              .with("window_seconds", to_seconds(window)));
+  link->send(
+      protocol::Goodbye{ErrorCode::kUnavailable, "too many clients come at once; come back later", window});
+  link->close("too many clients come at once");
+}
+
 void Gatekeeper::close(const std::string& reason) {
-  for (const auto& link : std::exchange(waiting_, {})) link->close(reason);
+  const Duration window = arrivals_.window(waiting_.size());
+  for (const auto& link : std::exchange(waiting_, {})) {
+    link->send(protocol::Goodbye{ErrorCode::kUnavailable, reason, window});
+    link->close(reason);
+  }
 }
 
 }  // namespace fedge::server

@@ -12,6 +12,7 @@
 
 #include "core/event.h"
 #include "protocol/session/link.h"
+#include "server/arrival_rate.h"
 #include "server/enrolment.h"
 
 namespace fedge::server {
@@ -29,13 +30,19 @@ class Gatekeeper {
   Result<ClientId> check(const protocol::Link& link) { return enrolment_.authenticate(link.peer()); }
   // Tells the peer why it is not let in, or no longer, and closes the link.
   void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
-  // Closes the links that have not said hello yet.
+  // Closes the links that have not said hello yet; they may come back.
   void close(const std::string& reason);
+  // How long so many clients are asked to stay away when all are sent away.
+  Duration window(std::size_t clients) const { return arrivals_.window(clients); }
 
  private:
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
 
+  // Nothing to reproach it with: there are too many at once.
+  void send_away(const std::shared_ptr<protocol::Link>& link, Duration window);
+
   Enrolment enrolment_;
+  ArrivalRate arrivals_;
   std::string software_;
   std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted_;
   std::function<void(const Event&)> report_;

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "client/daemon.h"
-#include "client/vector_chunks.h"
 #include "core/config/document.h"
 #include "server/coordinator/coordinator.h"
 #include "server/data_directory.h"
