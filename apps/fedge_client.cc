@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <csignal>
 
 #include "apps/client_health.h"
 #include "apps/common.h"
@@ -56,6 +57,7 @@ int join(const Options& options) {
 
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
+  std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads is no reason to end
   if (!options.token.empty() && !fedge::client::read_membership(options.state_directory))
     if (const auto joined = redeem(options); !joined)
       return fedge::apps::report_failure(kProgram, joined.error());

@@ -1,0 +1,95 @@
+// An upload whose link is cut: what has arrived is not sent again.
+#include <boost/asio/post.hpp>
+
+#include "tests/integration/hostile_peer.h"
+
+using namespace fedge;
+using test::Federation;
+using test::HostilePeer;
+
+namespace {
+
+// Counts the bytes that are read to be sent, and cuts the link after a few chunks.
+class CountingSource final : public protocol::ChunkSource {
+ public:
+  CountingSource(std::shared_ptr<ParameterVector> vector, std::function<void()> cut)
+      : inner_(std::move(vector), 4096), cut_(std::move(cut)) {}
+  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
+    bytes += out.size();
+    if (cut_ && bytes >= std::size_t{3} * 4096) std::exchange(cut_, nullptr)();
+    return inner_.read(chunk, out);
+  }
+  std::size_t bytes = 0;
+
+ private:
+  test::VectorSource inner_;
+  std::function<void()> cut_;
+};
+
+}  // namespace
+
+TEST_CASE("upload: after a cut the second offer of an update sends what had not arrived, and no more") {
+  Federation f(1, {"run.chunk_size=4096", "run.rounds=1"});
+  HostilePeer peer(f);
+  peer.join(f.token());
+  REQUIRE(*peer.answer);
+  peer.wait_for_task(1);
+  const auto update = peer.zero_update();
+  for (std::size_t i = 0; i < update->values().size(); ++i)
+    update->values()[i] = static_cast<float>(i % 97) * 1e-4F;  // no two chunks alike
+  const auto offer = peer.offer(update);
+  REQUIRE(offer.update.payload_size == 31'400);
+
+  const auto first = std::make_shared<CountingSource>(
+      update, [&] { boost::asio::post(f.io, [&] { peer.link->close("cut"); }); });
+  peer.link->serve(offer.update, first);
+  peer.link->send(offer);
+  f.run_until([&] { return peer.closed && f.reported("client.lost"); });
+  REQUIRE(first->bytes < 31'400);
+
+  peer.task.reset();
+  peer.greet("");
+  REQUIRE(*peer.answer);
+  peer.wait_for_task(1);
+  const auto second = std::make_shared<CountingSource>(update, nullptr);
+  peer.link->serve(offer.update, second);
+  peer.link->send(offer);
+  f.run_until([&] { return peer.verdict.has_value(); });
+  CHECK(peer.verdict->accepted);
+  CHECK(second->bytes == 31'400 - first->bytes);
+  f.run_to_the_end();
+  CHECK(f.rounds[0].clients_completed == 1);
+}
+
+TEST_CASE("upload: after a cut another update may be offered, and only that one counts") {
+  Federation f(1, {"run.chunk_size=4096", "run.rounds=1"});
+  HostilePeer peer(f);
+  peer.join(f.token());
+  peer.wait_for_task(1);
+  const auto update = peer.zero_update();
+  update->values()[0] = 1e-3F;
+  const auto offer = peer.offer(update);
+  peer.link->serve(offer.update, std::make_shared<CountingSource>(update, [&] {
+                     boost::asio::post(f.io, [&] { peer.link->close("cut"); });
+                   }));
+  peer.link->send(offer);
+  f.run_until([&] { return peer.closed && f.reported("client.lost"); });
+  peer.task.reset();
+  peer.greet("");
+  peer.wait_for_task(1);
+  const auto other = peer.zero_update();
+  for (float& value : other->values()) value = 0.25F;
+  peer.send_update(peer.offer(other), other);
+  CHECK(peer.verdict->accepted);
+  f.run_to_the_end();
+  // The initial model is drawn from the run's seed; a second run without any update gives it.
+  Federation still(1, {"run.chunk_size=4096", "run.rounds=1"});
+  HostilePeer idle(still);
+  idle.join(still.token());
+  idle.wait_for_task(1);
+  idle.send_update(idle.offer(idle.zero_update()), idle.zero_update());
+  still.run_to_the_end();
+  const auto moved = (*f.final_models)->front().values.values();
+  const auto kept = (*still.final_models)->front().values.values();
+  for (std::size_t i = 0; i < moved.size(); i += 785) CHECK(moved[i] - kept[i] == doctest::Approx(0.25));
+}
