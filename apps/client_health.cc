@@ -23,13 +23,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string ago(std::int64_t then) {
+std::string passed_since(std::int64_t then) {
   const std::int64_t passed = std::max<std::int64_t>(0, std::time(nullptr) - then);
-  if (passed < 120) return std::to_string(passed) + " s ago";
-  if (passed < 7200) return std::to_string(passed / 60) + " min ago";
-  if (passed < 172'800) return std::to_string(passed / 3600) + " h ago";
-  return std::to_string(passed / 86'400) + " days ago";
+  if (passed < 120) return std::to_string(passed) + " s";
+  if (passed < 7200) return std::to_string(passed / 60) + " min";
+  if (passed < 172'800) return std::to_string(passed / 3600) + " h";
+  return std::to_string(passed / 86'400) + " days";
 }
+
+std::string ago(std::int64_t then) { return passed_since(then) + " ago"; }
 
 std::string megabytes(std::uint64_t bytes) {
   std::array<char, 32> text{};
@@ -53,9 +55,10 @@ std::string connection(const Found& found) {
     return found.daemon ? "not running; last seen " + ago(found.daemon->written) : "not running";
   if (!found.daemon) return "running";
   const client::DaemonStatus& daemon = *found.daemon;
-  const std::string since = ", since " + ago(daemon.link_since);
-  if (daemon.activity.link == "online") return "connected" + since;
-  std::string text = daemon.activity.link + since;
+  const std::string lasting = " for " + passed_since(daemon.link_since);
+  if (daemon.activity.link == "online") return "connected" + lasting;
+  if (daemon.activity.link == "starting") return "starting";
+  const std::string text = "not connected" + lasting;
   return daemon.link_reason.empty() ? text : text + ": " + daemon.link_reason;
 }
 

@@ -22,7 +22,8 @@ struct ArrivalRules {
 
 class ArrivalRate {
  public:
-  explicit ArrivalRate(const ArrivalRules& rules = {}) : rules_(rules), tokens_(rules.burst) {}
+  ArrivalRate() : ArrivalRate(ArrivalRules{}) {}
+  explicit ArrivalRate(const ArrivalRules& rules) : rules_(rules), tokens_(rules.burst) {}
 
   // One that has come: nothing if it may come in, else the window to send it away with.
   std::optional<Duration> arrive(Time now);

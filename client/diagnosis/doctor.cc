@@ -68,8 +68,6 @@ Check key_file(const std::filesystem::path& directory) {
   const auto key = open_node_key(directory);
   if (!key) {
     check.detail = key.error().message;
-  } else if ((info.st_mode & 077) != 0) {
-    check.detail = file.string() + " has mode " + octal(info.st_mode) + ": chmod 600 " + file.string();
   } else {
     check.health = Health::kGood;
     check.detail = to_hex(key->public_key()).substr(0, 16) + "..., mode " + octal(info.st_mode);

@@ -47,8 +47,9 @@ std::optional<tcp::resolver::results_type> resolve(const protocol::Address& addr
     checks.push_back({"address", Health::kBad, address.host + " has no address: " + error.message()});
     return std::nullopt;
   }
+  const std::string number = found.begin()->endpoint().address().to_string();
   checks.push_back(
-      {"address", Health::kGood, address.host + " is " + found.begin()->endpoint().address().to_string()});
+      {"address", Health::kGood, number == address.host ? number : address.host + " is " + number});
   return found;
 }
 

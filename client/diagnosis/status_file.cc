@@ -114,6 +114,7 @@ bool daemon_runs(const std::filesystem::path& state_directory) {
 }
 
 StatusFile::StatusFile(std::filesystem::path state_directory) : directory_(std::move(state_directory)) {
+  status_.activity.link = "starting";
   status_.pid = ::getpid();
   status_.link_since = calendar_now();
 }

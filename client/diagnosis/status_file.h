@@ -14,7 +14,7 @@
 namespace fedge::client {
 
 struct Activity {
-  std::string link;            // ClientEngine::link_name()
+  std::string link;            // ClientEngine::link_name(), or "starting"
   std::string work;            // ClientEngine::work_name()
   std::string run;             // its name; empty: none
   std::optional<TaskId> task;  // in hand
