@@ -48,6 +48,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     task_stop_.request_stop();
     worker_.stop();
     worker_.join();
+    // The worker may not have come to it.
+    if (!engine_.holds_update()) files_->forget();
     // The callbacks of a link that is still open hold this object, which holds the link.
     if (const auto link = std::exchange(link_, nullptr)) link->set_callbacks({});
   }

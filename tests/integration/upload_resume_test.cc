@@ -9,14 +9,19 @@ using test::HostilePeer;
 
 namespace {
 
+// Large enough that a link cannot take all of an update at once: 814,090 parameters, 50 chunks.
+constexpr std::size_t kChunk = 64 << 10;
+const std::vector<std::string> kSettings = {"run.chunk_size=65536", "run.rounds=1", "model.kind=mlp",
+                                            "model.hidden=[1024]"};
+
 // Counts the bytes that are read to be sent, and cuts the link after a few chunks.
 class CountingSource final : public protocol::ChunkSource {
  public:
   CountingSource(std::shared_ptr<ParameterVector> vector, std::function<void()> cut)
-      : inner_(std::move(vector), 4096), cut_(std::move(cut)) {}
+      : inner_(std::move(vector), kChunk), cut_(std::move(cut)) {}
   Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
     bytes += out.size();
-    if (cut_ && bytes >= std::size_t{3} * 4096) std::exchange(cut_, nullptr)();
+    if (cut_ && bytes >= 3 * kChunk) std::exchange(cut_, nullptr)();
     return inner_.read(chunk, out);
   }
   std::size_t bytes = 0;
@@ -29,7 +34,7 @@ class CountingSource final : public protocol::ChunkSource {
 }  // namespace
 
 TEST_CASE("upload: after a cut the second offer of an update sends what had not arrived, and no more") {
-  Federation f(1, {"run.chunk_size=4096", "run.rounds=1"});
+  Federation f(1, kSettings);
   HostilePeer peer(f);
   peer.join(f.token());
   REQUIRE(*peer.answer);
@@ -38,14 +43,15 @@ TEST_CASE("upload: after a cut the second offer of an update sends what had not 
   for (std::size_t i = 0; i < update->values().size(); ++i)
     update->values()[i] = static_cast<float>(i % 97) * 1e-4F;  // no two chunks alike
   const auto offer = peer.offer(update);
-  REQUIRE(offer.update.payload_size == 31'400);
+  const std::size_t all = offer.update.payload_size;
+  REQUIRE(all == std::size_t{4} * 814'090);
 
   const auto first = std::make_shared<CountingSource>(
       update, [&] { boost::asio::post(f.io, [&] { peer.link->close("cut"); }); });
   peer.link->serve(offer.update, first);
   peer.link->send(offer);
   f.run_until([&] { return peer.closed && f.reported("client.lost"); });
-  REQUIRE(first->bytes < 31'400);
+  REQUIRE(first->bytes < all);
 
   peer.task.reset();
   peer.greet("");
@@ -56,13 +62,13 @@ TEST_CASE("upload: after a cut the second offer of an update sends what had not 
   peer.link->send(offer);
   f.run_until([&] { return peer.verdict.has_value(); });
   CHECK(peer.verdict->accepted);
-  CHECK(second->bytes == 31'400 - first->bytes);
+  CHECK(second->bytes == all - first->bytes);
   f.run_to_the_end();
   CHECK(f.rounds[0].clients_completed == 1);
 }
 
 TEST_CASE("upload: after a cut another update may be offered, and only that one counts") {
-  Federation f(1, {"run.chunk_size=4096", "run.rounds=1"});
+  Federation f(1, kSettings);
   HostilePeer peer(f);
   peer.join(f.token());
   peer.wait_for_task(1);
@@ -83,7 +89,7 @@ TEST_CASE("upload: after a cut another update may be offered, and only that one 
   CHECK(peer.verdict->accepted);
   f.run_to_the_end();
   // The initial model is drawn from the run's seed; a second run without any update gives it.
-  Federation still(1, {"run.chunk_size=4096", "run.rounds=1"});
+  Federation still(1, kSettings);
   HostilePeer idle(still);
   idle.join(still.token());
   idle.wait_for_task(1);
@@ -91,5 +97,5 @@ TEST_CASE("upload: after a cut another update may be offered, and only that one 
   still.run_to_the_end();
   const auto moved = (*f.final_models)->front().values.values();
   const auto kept = (*still.final_models)->front().values.values();
-  for (std::size_t i = 0; i < moved.size(); i += 785) CHECK(moved[i] - kept[i] == doctest::Approx(0.25));
+  for (std::size_t i = 0; i < moved.size(); i += 7850) CHECK(moved[i] - kept[i] == doctest::Approx(0.25));
 }
