@@ -33,9 +33,14 @@ std::string passed_since(std::int64_t then) {
 
 std::string ago(std::int64_t then) { return passed_since(then) + " ago"; }
 
-std::string megabytes(std::uint64_t bytes) {
+std::string size_of(std::uint64_t bytes) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f MB", static_cast<double>(bytes) / 1048576.0);
+  const double kilobytes = static_cast<double>(bytes) / 1024;
+  if (kilobytes < 1024) {
+    std::snprintf(text.data(), text.size(), "%.0f KB", kilobytes);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.1f MB", kilobytes / 1024);
+  }
   return text.data();
 }
 
@@ -92,9 +97,9 @@ Rows table(const Found& found) {
   }
   rows.emplace_back("pending", found.pending ? "the update of round " +
                                                    std::to_string(found.pending->offer.round.value()) + ", " +
-                                                   megabytes(found.pending->offer.update.payload_size)
+                                                   size_of(found.pending->offer.update.payload_size)
                                              : "none");
-  rows.emplace_back("cache", megabytes(found.cache));
+  rows.emplace_back("cache", size_of(found.cache));
   return rows;
 }
 

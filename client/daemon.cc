@@ -72,7 +72,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::stop_token stop;
     std::stop_token enough;
   };
-  Result<TaskFiles::Update> work(PreparedRun& run, const TaskFiles::Download& download, TaskToTrain order);
+  Result<TaskFiles::Update> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
   void train(const ClientEngine::Train& train);
   void publish(const ClientEngine::Publish& publish);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
@@ -304,8 +304,8 @@ void Daemon::Impl::fetch_object(const std::shared_ptr<protocol::StoredObject>& o
 }
 
 // On the worker thread. The model is in memory while training lasts, and no longer.
-Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, const TaskFiles::Download& download,
-                                             TaskToTrain order) {
+Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download download,
+                                             const TaskToTrain& order) {
   const auto& layout = run.task->model().layout();
   std::optional<ParameterVector> control;
   FEDGE_TRY(model, files_->load(download.model, layout));
@@ -313,6 +313,7 @@ Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, const TaskFiles::
     FEDGE_TRY(second, files_->load(download.control, layout));
     control = std::move(second);
   }
+  download = {};  // its room is the update's
   FEDGE_TRY(result, work_on(run, {membership_.client, order.request, model, control ? &*control : nullptr,
                                   order.stop, order.enough}));
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};

@@ -13,6 +13,7 @@
 #include "core/event.h"
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
+#include "server/arrival_rate.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
@@ -28,6 +29,7 @@ struct CoordinatorOptions {
   protocol::Address listen;
   std::size_t threads = 1;  // for evaluation and folding
   std::string software;     // "fedge-coordinator 0.1.0", told to clients
+  ArrivalRules arrivals = {};
   std::function<void(const RoundMetrics&)> on_round;
   std::function<void(const Event&)> on_event;
   // Called once, after the last round or a failure; the models are the run's last (RunState::load_models).

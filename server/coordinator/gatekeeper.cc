@@ -17,8 +17,8 @@ Time now() {
 
 }  // namespace
 
-Gatekeeper::Gatekeeper(Enrolment enrolment, std::string software)
-    : enrolment_(std::move(enrolment)), software_(std::move(software)) {}
+Gatekeeper::Gatekeeper(Enrolment enrolment, std::string software, const ArrivalRules& arrivals)
+    : enrolment_(std::move(enrolment)), arrivals_(arrivals), software_(std::move(software)) {}
 
 void Gatekeeper::on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted) {
   admitted_ = std::move(admitted);

@@ -19,7 +19,7 @@ namespace fedge::server {
 
 class Gatekeeper {
  public:
-  Gatekeeper(Enrolment enrolment, std::string software);
+  Gatekeeper(Enrolment enrolment, std::string software, const ArrivalRules& arrivals = {});
 
   // Called with each client let in; its link's callbacks are the callee's to set.
   void on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted);

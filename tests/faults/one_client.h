@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct OneClient {
   std::filesystem::path out = place.path() / "out";
 
   std::vector<std::size_t> completed;  // of each round, afterwards
+  // A client that need not end by itself: it may have come back after the run has ended.
+  std::unique_ptr<Process> last;
 
   explicit OneClient(std::string of) : strategy(std::move(of)) { write_tiny_dataset(data); }
 
@@ -55,6 +58,11 @@ struct OneClient {
     REQUIRE_MESSAGE(joined.code == 0, joined.output);
     client();
     CHECK_MESSAGE(server.wait() == 0, server.log());
+    if (last) {
+      last->read_until("client.");  // from then on it can be told to end
+      last->signal(SIGTERM);
+      CHECK_MESSAGE(last->wait() == 0, last->log());
+    }
     const auto rounds = server::read_metrics(out / "metrics.jsonl");
     REQUIRE(rounds);
     std::string hashes;

@@ -26,7 +26,8 @@ namespace fedge::test {
 class Federation {
  public:
   // `settings` are --set assignments on top of a softmax run with as many clients as asked for.
-  Federation(std::size_t clients, const std::vector<std::string>& settings) {
+  Federation(std::size_t clients, const std::vector<std::string>& settings,
+             const server::ArrivalRules& arrivals = {}) {
     write_tiny_dataset(data);
     const std::string count = std::to_string(clients);
     auto document = config::parse_toml(
@@ -45,6 +46,7 @@ class Federation {
         {.data_directory = directory.path() / "coordinator",
          .listen = {"127.0.0.1", 0},
          .software = "test",
+         .arrivals = arrivals,
          .on_round =
              [this](const server::RoundMetrics& metrics) {
                rounds.push_back(metrics);

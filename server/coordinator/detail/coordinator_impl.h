@@ -36,7 +36,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         state_(*parts_.state),
         engine_(std::move(parts_.engine)),
         rng_(state_.config().seed),
-        gate_(Enrolment(options.data_directory), options.software),
+        gate_(Enrolment(options.data_directory), options.software, options.arrivals),
         timer_(io),
         unfinished_(io.get_executor()),
         worker_(1),

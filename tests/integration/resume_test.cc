@@ -1,4 +1,4 @@
-// An upload whose link is cut: what has arrived is not sent again.
+// An upload whose link is cut is gone on from; clients that are sent away come back.
 #include <boost/asio/post.hpp>
 
 #include "tests/integration/hostile_peer.h"
@@ -98,4 +98,27 @@ TEST_CASE("upload: after a cut another update may be offered, and only that one 
   const auto moved = (*f.final_models)->front().values.values();
   const auto kept = (*still.final_models)->front().values.values();
   for (std::size_t i = 0; i < moved.size(); i += 7850) CHECK(moved[i] - kept[i] == doctest::Approx(0.25));
+}
+
+TEST_CASE("arrivals: who comes when there are too many is told when to come back, and does") {
+  Federation f(3, {"run.wait_for_clients=3"},
+               {.per_second = 20, .burst = 1, .shortest = seconds(0.05), .longest = seconds(1)});
+  for (int i = 0; i < 3; ++i) f.add_client();
+  f.run_to_the_end();
+  CHECK(f.reported("client.sent_away"));
+  CHECK(f.rounds.back().clients_completed == 3);
+}
+
+TEST_CASE("arrivals: a coordinator that stops says how long its clients should stay away") {
+  Federation f(1, {}, {.per_second = 0.5, .burst = 10, .shortest = seconds(0.05), .longest = seconds(100)});
+  HostilePeer peer(f);
+  peer.join(f.token());
+  REQUIRE(*peer.answer);
+  peer.wait_for_task(1);
+  f.coordinator->stop("told to");
+  f.run_until([&] { return peer.closed; });
+  CHECK(peer.ended);
+  REQUIRE(peer.goodbye);
+  CHECK(peer.goodbye->code == ErrorCode::kUnavailable);
+  CHECK(peer.goodbye->retry_after == seconds(2));  // one client, at half a client a second
 }
