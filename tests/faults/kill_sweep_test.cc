@@ -44,7 +44,10 @@ bool run_with_fault(const Fault& fault, const Boundary& at, const std::string& e
     log = first.log();
     const bool finished = log.find("run.ended") != std::string::npos;
     hit = fault.signal == "KILL" ? code == 128 + SIGKILL : !finished;
-    if (fault.signal == "TERM") CHECK_MESSAGE(code == 0, log);
+    // Among all boundaries are some before it listens to signals, and some where a second thread comes to its
+    // own call of that number while the client ends.
+    const bool well = code == 0 || (sweep_all() && code == 128 + SIGTERM);
+    if (fault.signal == "TERM") CHECK_MESSAGE(well, log);
     if (finished) return;
     example.last = std::make_unique<Process>(example.client());
   });
@@ -62,7 +65,7 @@ void sweep(const Fault& fault, const std::vector<Boundary>& few) {
     return;
   }
   // What changes the disk, and what makes that durable.
-  for (const char* call : {"pwrite64", "write", "fsync", "fdatasync", "rename", "unlink"}) {
+  for (const std::string call : {"pwrite64", "write", "fsync", "fdatasync", "rename", "unlink"}) {
     int when = 1;
     while (run_with_fault(fault, {call, when}, expected)) ++when;
     MESSAGE(fault.signal << " at " << call << ": " << when - 1 << " boundaries");
