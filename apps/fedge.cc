@@ -1,13 +1,13 @@
 // fedge: the command-line tool for everybody: enrolment, strategies, offline aggregation, reference.
 #include <CLI/CLI.hpp>
 
-#include "apps/access_commands.h"
-#include "apps/aggregate.h"
+#include "apps/commands/access_commands.h"
+#include "apps/commands/aggregate.h"
+#include "apps/commands/data_commands.h"
+#include "apps/commands/policy_commands.h"
+#include "apps/commands/strategies.h"
+#include "apps/commands/tracks.h"
 #include "apps/common.h"
-#include "apps/data_commands.h"
-#include "apps/policy_commands.h"
-#include "apps/strategies.h"
-#include "apps/tracks.h"
 #include "core/platform/thread_pool.h"
 #include "server/coordinator_config.h"
 #include "server/run_config.h"

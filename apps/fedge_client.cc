@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <csignal>
 #include <utility>
 
+#include "apps/client_health.h"
 #include "apps/common.h"
 #include "client/daemon.h"
 #include "client/trainers/process.h"
@@ -22,7 +24,8 @@ Examples:
   fedge-client run --trainer "python3 train.py data.safetensors"
                                                the same, with a program of your own in any language that
                                                trains (docs/reference/trainer-protocol.md)
-  fedge-client status                          who this client is and whom it belongs to
+  fedge-client status                          who this client is, and what its daemon is doing
+  fedge-client doctor                          what keeps it from taking part, checked one by one
 )";
 
 struct Options {
@@ -36,6 +39,8 @@ struct Options {
   std::uint64_t trainer_memory_mb = 0;
   double trainer_timeout_seconds = 300;
   int trainer_nice = 10;
+  std::size_t cache_mb = 1024;
+  std::string format = "table";
 };
 
 std::string default_state_directory() {
@@ -89,6 +94,7 @@ fedge::Result<MaybeTrainer> trainer_of(const Options& options) {
 
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
+  std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads is no reason to end
   auto trainer = trainer_of(options);
   if (!trainer) return fedge::apps::report_failure(kProgram, trainer.error());
   const bool has_token = !options.token.empty() || !options.token_file.empty();
@@ -100,6 +106,7 @@ int run(const Options& options) {
                                                    .software = fedge::apps::software(kProgram),
                                                    .backoff = {},
                                                    .capability = options.capability,
+                                                   .cache_bytes = options.cache_mb << 20,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -135,17 +142,18 @@ void add_trainer_options(CLI::App& run, Options& options) {
       ->check(CLI::Range(0, 19));
 }
 
-int status(const Options& options) {
-  const auto membership = fedge::client::read_membership(options.state_directory);
-  if (!membership) return fedge::apps::report_failure(kProgram, membership.error());
-  const auto key = fedge::client::open_node_key(options.state_directory);
-  if (!key) return fedge::apps::report_failure(kProgram, key.error());
-  std::printf("client       %u\n", membership->client.value());
-  std::printf("key          %s\n", fedge::to_hex(key->public_key()).c_str());
-  for (const auto& address : membership->coordinators)
-    std::printf("coordinator  %s\n", fedge::protocol::to_string(address).c_str());
-  std::printf("pinned key   %s\n", fedge::to_hex(membership->coordinator_key).c_str());
-  return fedge::apps::kOk;
+fedge::apps::HealthOptions health(const Options& options) {
+  return {.state_directory = options.state_directory,
+          .cache_bytes = options.cache_mb << 20,
+          .json = options.format == "json"};
+}
+
+void add_cache_option(CLI::App& command, Options& options) {
+  command
+      .add_option("--cache-mb", options.cache_mb,
+                  "Largest size of models and updates kept on disk; at least the largest model's")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24));
 }
 
 }  // namespace
@@ -181,8 +189,15 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.001, 1.0));
   run_command->add_flag("--once", options.once, "End when the coordinator's run ends");
   add_trainer_options(*run_command, options);
-  auto* status_command = app.add_subcommand("status", "Show who this client is and whom it belongs to");
-  for (auto* command : {join_command, run_command, status_command}) command->fallthrough();
+  auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");
+  auto* doctor_command = app.add_subcommand("doctor", "Check what may keep this client from taking part");
+  add_cache_option(*run_command, options);
+  add_cache_option(*doctor_command, options);
+  for (auto* command : {status_command, doctor_command})
+    command->add_option("--format", options.format, "table or json")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"table", "json"}));
+  for (auto* command : {join_command, run_command, status_command, doctor_command}) command->fallthrough();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -191,6 +206,8 @@ int main(int argc, char** argv) {
   fedge::apps::hide_argument(argc, argv, options.token);
   return fedge::apps::run_safely(kProgram, [&] {
     if (*join_command) return join(options);
-    return *run_command ? run(options) : status(options);
+    if (*run_command) return run(options);
+    return *doctor_command ? fedge::apps::client_doctor(kProgram, health(options))
+                           : fedge::apps::client_status(kProgram, health(options));
   });
 }

@@ -1,7 +1,9 @@
 #include "client/client_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace fedge::client {
 namespace {
@@ -13,6 +15,16 @@ std::int64_t number(RoundNumber round) { return round.value(); }
 bool is_final(ErrorCode code) { return code == ErrorCode::kRefused || code == ErrorCode::kUnsupported; }
 
 }  // namespace
+
+const char* ClientEngine::link_name() const {
+  constexpr std::array kNames = {"offline", "connecting", "online", "stopped"};
+  return kNames.at(static_cast<std::size_t>(link_));
+}
+
+const char* ClientEngine::work_name() const {
+  constexpr std::array kNames = {"idle", "preparing", "fetching", "training", "offered"};
+  return kNames.at(static_cast<std::size_t>(work_));
+}
 
 void ClientEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   if (link_ == LinkState::kStopped) return;
@@ -31,6 +43,15 @@ void ClientEngine::on(const Start&, const StepContext&, std::vector<Effect>& eff
   connect(effects);
 }
 
+void ClientEngine::on(const Resumed& resumed, const StepContext& context, std::vector<Effect>& effects) {
+  if (link_ != LinkState::kOffline || task_) return;
+  task_ = resumed.request;
+  offer_ = resumed.offer;
+  asked_ = context.now;
+  work_ = WorkState::kOffered;
+  effects.push_back(event(Severity::kInfo, "update.resumed").with("round", number(task_->round)));
+}
+
 std::optional<Time> ClientEngine::next_deadline() const {
   if (retry_at_ && publish_at_) return std::min(*retry_at_, *publish_at_);
   return retry_at_ ? retry_at_ : publish_at_;
@@ -44,6 +65,7 @@ void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Ef
 void ClientEngine::on(const Connected& connected, const StepContext&, std::vector<Effect>& effects) {
   link_ = LinkState::kOnline;
   attempts_ = 0;
+  retry_after_ = Duration::zero();
   effects.push_back(event(Severity::kInfo, "client.connected")
                         .with("client", std::int64_t{connected.welcome.client.value()})
                         .with("software", connected.welcome.software));
@@ -56,21 +78,27 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
   }
   link_ = LinkState::kOffline;
   publish_at_.reset();
-  // A model half fetched is gone with the link; training goes on, and a finished update is kept.
+  // What has been fetched of a model is kept by the shell; training goes on, and a finished update is kept.
   if (work_ == WorkState::kFetching) abandon(effects);
-  // Full jitter: uniform in (0, cap], so that clients cut off together do not come back together.
-  const double cap =
-      std::min(to_seconds(backoff_.longest), to_seconds(backoff_.first) * std::exp2(attempts_));
-  const double delay =
-      cap * (1.0 - context.rng
-                       .fork("backoff", attempts_,
-                             static_cast<std::uint64_t>(context.now.time_since_epoch().count()))
-                       .uniform());
-  attempts_ = std::min(attempts_ + 1, 30U);
+  const Duration window = std::max(lost.retry_after, std::exchange(retry_after_, Duration::zero()));
+  const double delay = retry_delay(window, context);
   retry_at_ = context.now + seconds(delay);
   effects.push_back(event(Severity::kWarning, "client.disconnected")
                         .with("reason", lost.error.message)
                         .with("retry_seconds", delay));
+}
+
+// Of a coordinator that says when it has room: uniform in [w, 2w]. It was there, so this does not count as a
+// failure. Else full jitter, uniform in (0, cap], so that clients cut off together do not come back together.
+double ClientEngine::retry_delay(Duration window, const StepContext& context) {
+  const auto ticks = static_cast<std::uint64_t>(context.now.time_since_epoch().count());
+  if (window > Duration::zero())
+    return to_seconds(window) * (1.0 + context.rng.fork("retry-window", attempts_, ticks).uniform());
+  const double cap =
+      std::min(to_seconds(backoff_.longest), to_seconds(backoff_.first) * std::exp2(attempts_));
+  const double delay = cap * (1.0 - context.rng.fork("backoff", attempts_, ticks).uniform());
+  attempts_ = std::min(attempts_ + 1, 30U);
+  return delay;
 }
 
 void ClientEngine::on(const Received& received, const StepContext& context, std::vector<Effect>& effects) {
@@ -88,7 +116,7 @@ void ClientEngine::on_message(const protocol::RunDescription& description, Time 
                               std::vector<Effect>& effects) {
   if (preparing_ == description.run) return;  // told again after a reconnect
   if (run_ == description.run) return answer_run(now, effects);
-  if (task_ && task_->run != description.run) abandon(effects);
+  if (task_ && task_->run != description.run) drop("the coordinator has begun another run", effects);
   preparing_ = description.run;
   run_.reset();
   publish_at_.reset();
@@ -107,7 +135,13 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
     return;
   }
   if (same && work_ != WorkState::kIdle) return;
-  if (task_) abandon(effects);
+  if (task_ && task_->run == request.run && task_->track == request.track &&
+      task_->round == request.last_round && work_ == WorkState::kOffered) {
+    // Its verdict was lost on the way.
+    effects.push_back(event(Severity::kInfo, "update.accepted").with("round", number(task_->round)));
+    abandon(effects);
+  }
+  if (task_) drop("the coordinator asks for another task", effects);
   if (run_ != request.run && preparing_ != request.run) {
     const Error reason = rejected_ && rejected_->run == request.run
                              ? rejected_->error
@@ -209,6 +243,14 @@ void ClientEngine::abandon(std::vector<Effect>& effects) {
   work_ = WorkState::kIdle;
 }
 
+void ClientEngine::drop(const std::string& reason, std::vector<Effect>& effects) {
+  if (work_ == WorkState::kOffered)
+    effects.push_back(event(Severity::kWarning, "update.dropped")
+                          .with("round", number(task_->round))
+                          .with("reason", reason));
+  abandon(effects);
+}
+
 void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vector<Effect>& effects) {
   if (!in_hand(verdict.run, verdict.task())) return;
   if (verdict.accepted) {
@@ -230,7 +272,7 @@ void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Ef
 }
 
 void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
-  if (task_ && task_->run == ended.run) abandon(effects);
+  if (task_ && task_->run == ended.run) drop("the run has ended: " + ended.reason, effects);
   if (run_ == ended.run) {
     run_.reset();
     publish_at_.reset();
@@ -241,7 +283,8 @@ void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effec
 
 void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {
   // The link will close; a final refusal must not be retried, so it is acted on here.
-  if (is_final(goodbye.code)) stop(Error{goodbye.code, goodbye.reason}, effects);
+  if (is_final(goodbye.code)) return stop(Error{goodbye.code, goodbye.reason}, effects);
+  retry_after_ = goodbye.retry_after;
 }
 
 void ClientEngine::unexpected(const protocol::Message& message, std::vector<Effect>& effects) {
@@ -253,7 +296,7 @@ void ClientEngine::on(const Stop&, const StepContext&, std::vector<Effect>& effe
 }
 
 void ClientEngine::stop(std::optional<Error> error, std::vector<Effect>& effects) {
-  abandon(effects);
+  if (work_ != WorkState::kOffered) abandon(effects);
   if (link_ != LinkState::kOffline) effects.push_back(Disconnect{error ? error->message : "client stopped"});
   link_ = LinkState::kStopped;
   retry_at_.reset();

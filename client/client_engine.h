@@ -1,7 +1,8 @@
 // ClientEngine: the client's decisions as a pure state machine (core/node.h): keep a connection,
 // take one task at a time, fetch the model, train, offer the update, survive cut links. What was
-// trained before a cut is offered again after it, not trained again. Sockets, training and storage
-// are effects; the same engine runs in the daemon and in the simulator. Under 1 KiB a client.
+// trained before a cut, or by a process that was killed, is offered again, not trained again. Sockets,
+// training and storage are effects; the same engine runs in the daemon and in the simulator. Under 1 KiB a
+// client.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +28,18 @@ class ClientEngine {
   // --- inputs ---
   // Connect now: at the beginning, and when the network or the device is back, whatever the back-off says.
   struct Start {};
+  // Before Start: an update that an earlier process has trained for this task, and that has no verdict yet.
+  struct Resumed {
+    protocol::TrainRequest request;
+    protocol::UpdateOffer offer;
+  };
   struct Connected {
     protocol::Welcome welcome;
   };
   // The link is gone or could not be made. kRefused and kUnsupported are final: asking again will not help.
   struct Disconnected {
     Error error;
+    Duration retry_after{};  // as the coordinator asks (protocol::Goodbye); 0: it has not
   };
   struct Received {
     protocol::Message message;
@@ -63,8 +70,8 @@ class ClientEngine {
     Error error;
   };
   struct Stop {};
-  using Input = std::variant<Expired, Start, Connected, Disconnected, Received, RunPrepared, RunRejected,
-                             ModelFetched, ModelFailed, Trained, TrainingFailed, Stop>;
+  using Input = std::variant<Expired, Start, Resumed, Connected, Disconnected, Received, RunPrepared,
+                             RunRejected, ModelFetched, ModelFailed, Trained, TrainingFailed, Stop>;
 
   // --- effects ---
   struct Connect {};
@@ -84,15 +91,15 @@ class ClientEngine {
     protocol::Manifest model;
     std::optional<protocol::Manifest> control;  // to be fetched as well
   };
-  // Train from the fetched model; answer with Trained (the offer's payload is then kept for the peer) or
-  // TrainingFailed.
+  // Train from the fetched model; answer with Trained (the offer's payload is then kept for the peer, also
+  // for a process after this one) or TrainingFailed.
   struct Train {
     TaskId task;
     Coverage coverage;
     Time asked;          // when the task came
     Duration time_left;  // from then on, until the update is no longer waited for
   };
-  // Stop fetching or training for this task and forget its model and update.
+  // Stop fetching or training for this task and forget its update.
   struct Abandon {
     TaskId task;
   };
@@ -101,7 +108,7 @@ class ClientEngine {
     RunId run;
     RoundNumber round;  // of the task it saw last
   };
-  // The engine has stopped for good; a reason means that it failed.
+  // The engine has stopped for good; a reason means that it failed. A finished update is kept (Resumed).
   struct Finished {
     std::optional<Error> error;
   };
@@ -115,7 +122,11 @@ class ClientEngine {
   std::optional<Time> next_deadline() const;
 
   bool connected() const { return link_ == LinkState::kOnline; }
+  // Whether a trained update is kept until there is a verdict.
+  bool holds_update() const { return work_ == WorkState::kOffered; }
   bool stopped() const { return link_ == LinkState::kStopped; }
+  const char* link_name() const;  // "offline", "connecting", "online" or "stopped"
+  const char* work_name() const;  // "idle", "preparing", "fetching", "training" or "offered"
   // The task in hand, if any.
   const std::optional<protocol::TrainRequest>& task() const { return task_; }
 
@@ -125,6 +136,7 @@ class ClientEngine {
 
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const Start&, const StepContext&, std::vector<Effect>&);
+  void on(const Resumed&, const StepContext&, std::vector<Effect>&);
   void on(const Connected&, const StepContext&, std::vector<Effect>&);
   void on(const Disconnected&, const StepContext&, std::vector<Effect>&);
   void on(const Received&, const StepContext&, std::vector<Effect>&);
@@ -145,9 +157,13 @@ class ClientEngine {
   void unexpected(const protocol::Message&, std::vector<Effect>&);
 
   void connect(std::vector<Effect>& effects);
+  // In seconds, until the next try.
+  double retry_delay(Duration window, const StepContext& context);
   void answer_run(Time now, std::vector<Effect>& effects);
   void publish(Time now, std::vector<Effect>& effects);
   void begin_task(std::vector<Effect>& effects);
+  // The task in hand gives way; says so of an update that nobody will fetch.
+  void drop(const std::string& reason, std::vector<Effect>& effects);
   void abandon(std::vector<Effect>& effects);
   void fail_task(const Error& error, std::vector<Effect>& effects);
   bool in_hand(RunId run, TaskId task) const { return task_ && task_->run == run && task_->task() == task; }
@@ -158,6 +174,7 @@ class ClientEngine {
   WorkState work_ = WorkState::kIdle;
   std::uint32_t attempts_ = 0;  // failed connections in a row
   std::optional<Time> retry_at_;
+  Duration retry_after_{};    // from the Goodbye that ends this link
   std::optional<RunId> run_;  // whose data and model are prepared
   SampleCount samples_;       // and how many there are
   double capability_ = 1;

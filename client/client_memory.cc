@@ -119,8 +119,12 @@ Result<std::optional<ClientMemory>> FileMemory::load(RoundNumber round) {
   const auto text = read_file(wanted, kMaxFile);
   if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<ClientMemory>();
   if (!text) return text.error();
-  FEDGE_TRY(memory, parse(*text, round, wanted.string()));
-  return std::optional<ClientMemory>(std::move(memory));
+  auto memory = parse(*text, round, wanted.string());
+  if (memory) return std::optional<ClientMemory>(std::move(*memory));
+  // Named once, it must not stand in the way of every task from now on.
+  std::error_code ignored;
+  std::filesystem::remove(wanted, ignored);
+  return Error{memory.error().code, memory.error().message + "; it has been removed"};
 }
 
 Result<void> FileMemory::save(ClientMemory memory) {

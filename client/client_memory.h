@@ -47,7 +47,7 @@ class VolatileMemory final : public MemoryStore {
 void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live);
 
 // One file for each task of a track under this directory, made on first use; written whole or not at all,
-// with a checksum. A damaged file is kCorrupt and named.
+// with a checksum. A damaged file is kCorrupt, named and removed.
 class FileMemory final : public MemoryStore {
  public:
   explicit FileMemory(const std::filesystem::path& directory, TrackId track = {});

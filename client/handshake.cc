@@ -6,6 +6,11 @@ namespace fedge::client {
 
 void greet(const std::shared_ptr<protocol::Link>& link, const std::string& software,
            const std::string& secret, std::function<void(Result<protocol::Welcome>)> done) {
+  greet(link, Greeting{.software = software, .secret = secret}, std::move(done));
+}
+
+void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting,
+           std::function<void(Result<protocol::Welcome>)> done) {
   // Called once, by whichever comes first: answer, refusal or end of the link.
   auto finish = [done = std::move(done), called = false](Result<protocol::Welcome> result) mutable {
     if (std::exchange(called, true)) return;
@@ -15,7 +20,7 @@ void greet(const std::shared_ptr<protocol::Link>& link, const std::string& softw
   const std::weak_ptr<protocol::Link> weak = link;
   link->set_callbacks(
       {.on_message =
-           [shared, weak](const protocol::Message& message) {
+           [shared, weak, on_goodbye = greeting.on_goodbye](const protocol::Message& message) {
              if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
                if (welcome->version != protocol::kProtocolVersion) {
                  (*shared)(Error{ErrorCode::kUnsupported, "the coordinator chose protocol version " +
@@ -27,6 +32,7 @@ void greet(const std::shared_ptr<protocol::Link>& link, const std::string& softw
                if (const auto alive = weak.lock()) alive->authorise();
                (*shared)(*welcome);
              } else if (const auto* goodbye = std::get_if<protocol::Goodbye>(&message)) {
+               if (on_goodbye) on_goodbye(*goodbye);
                (*shared)(Error{goodbye->code, "the coordinator refused: " + goodbye->reason});
              } else {
                (*shared)(invalid(std::string("the coordinator began with ") + protocol::name_of(message) +
@@ -34,7 +40,7 @@ void greet(const std::shared_ptr<protocol::Link>& link, const std::string& softw
              }
            },
        .on_closed = [shared](const Error& error) { (*shared)(error); }});
-  link->send(protocol::Hello{.features = {}, .software = software, .token = secret});
+  link->send(protocol::Hello{.features = {}, .software = greeting.software, .token = greeting.secret});
 }
 
 }  // namespace fedge::client

@@ -11,8 +11,17 @@
 
 namespace fedge::client {
 
-// Sends Hello (with the join secret, if any) and calls done once with the coordinator's answer. On
-// success the link is authorised; its callbacks are the caller's again from then on.
+struct Greeting {
+  std::string software;
+  std::string secret = {};  // of a join token, if any
+  // Called before done if the coordinator says goodbye; may be empty.
+  std::function<void(const protocol::Goodbye&)> on_goodbye = {};
+};
+
+// Sends Hello and calls done once with the coordinator's answer. On success the link is authorised; its
+// callbacks are the caller's again from then on.
+void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting,
+           std::function<void(Result<protocol::Welcome>)> done);
 void greet(const std::shared_ptr<protocol::Link>& link, const std::string& software,
            const std::string& secret, std::function<void(Result<protocol::Welcome>)> done);
 

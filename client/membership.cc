@@ -1,5 +1,6 @@
 #include "client/membership.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/platform/files.h"
@@ -27,6 +28,7 @@ Result<Membership> read_membership(const std::filesystem::path& state_directory)
   const auto json = nlohmann::json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("coordinators") || !json.contains("coordinator_key") ||
       !json.contains("client") || !json["client"].is_number_unsigned() ||
+      json["client"].get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max() ||
       !json["coordinator_key"].is_string())
     return damaged;
   Membership membership;

@@ -58,6 +58,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescript
     return trainer->train(order, model, update);
   };
   return std::make_shared<PreparedRun>(PreparedRun{
+      .name = description.name,
       .task = outside.task,
       .work = LocalWork(*outside.task, outside.spec.compression, description.seed, std::move(elsewhere)),
       .memory = outside.memory,
@@ -93,7 +94,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   if (task->samples_of(side.client).empty()) return invalid("this client has no training samples");
   FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, memory));
   return std::make_shared<PreparedRun>(
-      PreparedRun{.task = task,
+      PreparedRun{.name = description.name,
+                  .task = task,
                   .work = LocalWork(*task, spec.compression, description.seed),
                   .memory = memory,
                   .status = spec.status,

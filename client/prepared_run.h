@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "client/local_work.h"
@@ -24,6 +25,7 @@ std::uint64_t random_seed();
 
 // What a run needs, once it is prepared; used on the worker thread only.
 struct PreparedRun {
+  std::string name;
   std::shared_ptr<const learn::Task> task;
   LocalWork work;
   std::filesystem::path memory;  // where FileMemory is

@@ -46,6 +46,8 @@ v1::Goodbye message_to_wire(const Goodbye& message) {
   v1::Goodbye wire;
   wire.set_code(to_wire(message.code));
   wire.set_reason(clean_text(message.reason, kMaxText));
+  const Duration wait = std::clamp<Duration>(message.retry_after, Duration::zero(), kMaxRetryAfter);
+  wire.set_retry_after_ms(static_cast<std::uint32_t>(wait / std::chrono::milliseconds(1)));
   return wire;
 }
 
@@ -200,7 +202,9 @@ Result<Message> message_from_wire(const v1::Welcome& wire) {
 
 Result<Message> message_from_wire(const v1::Goodbye& wire) {
   Reader reader;
-  return reader.finish(Goodbye{from_wire(wire.code()), reader.text(wire.reason(), "reason")});
+  const std::chrono::milliseconds wait(wire.retry_after_ms());
+  reader.require(wait <= kMaxRetryAfter, "retry_after_ms is above 600000");
+  return reader.finish(Goodbye{from_wire(wire.code()), reader.text(wire.reason(), "reason"), wait});
 }
 
 Result<Message> message_from_wire(const v1::RunDescription& wire) {

@@ -48,6 +48,8 @@ inline constexpr std::size_t kMaxControlBytesPerTick = 64 << 20;
 // silent for long.
 inline constexpr std::size_t kMinBytesPerSecond = 4 << 10;
 inline constexpr std::chrono::seconds kSlowGrace{30};
+// How long a Goodbye may ask a peer to stay away: one that lies cannot silence a client for ever.
+inline constexpr std::chrono::minutes kMaxRetryAfter{10};
 inline constexpr std::chrono::seconds kHandshakeTimeout{10};
 // How long a connection that was not let in still counts as one of its address's; up to twice as long.
 inline constexpr std::chrono::seconds kRefusedPause{1};

@@ -40,6 +40,9 @@ struct Welcome {
 struct Goodbye {
   ErrorCode code = ErrorCode::kRefused;
   std::string reason;
+  // When there is room again: come back at a moment drawn uniformly from [this, 2 * this], at most
+  // kMaxRetryAfter. 0: not said.
+  Duration retry_after = {};
 };
 
 // A run the client takes part in: what it needs to build data, model and trainer.

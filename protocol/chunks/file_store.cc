@@ -138,7 +138,16 @@ class FilePool {
     if (used_ > options_.max_bytes || size > options_.max_bytes - used_)
       return store_full(size, used_, options_.max_bytes);
     FEDGE_TRY(file, take_spare(size));
-    FEDGE_TRY_VOID(reserve(file, size));
+    auto reserved = reserve(file, size);
+    // A disk that is full is so of old objects as well.
+    while (!reserved && reserved.error().code == ErrorCode::kResource && !spares_.empty()) {
+      drop_oldest_spare();
+      reserved = reserve(file, size);
+    }
+    if (!reserved) {
+      file.keep = false;
+      return reserved.error();
+    }
     file.id.reset();
     used_ += file.size;
     drop_spares();
@@ -154,6 +163,7 @@ class FilePool {
     File file = std::move(*known);
     spares_.erase(known);
     used_ += file.size;
+    ::futimens(file.fd, nullptr);  // for a later process, which goes by it to tell the oldest
     return file;
   }
 
@@ -232,9 +242,12 @@ class FilePool {
     for (const File& spare : spares_) total += spare.size;
     while (!spares_.empty() && ((settled_ && spares_.size() > kMaxSpares) || total > options_.max_bytes)) {
       total -= spares_.front().size;
-      spares_.front().keep = false;
-      spares_.erase(spares_.begin());
+      drop_oldest_spare();
     }
+  }
+  void drop_oldest_spare() {
+    spares_.front().keep = false;
+    spares_.erase(spares_.begin());
   }
 
   std::mutex mutex_;

@@ -293,8 +293,13 @@ void Coordinator::Impl::close_doors(const std::string& reason) {
   for (auto* timer : {&timer_, &policy_timer_, &retry_timer_}) timer->cancel();
   if (listener_) listener_->stop();
   gate_.close(reason);
+  say_goodbye(reason);
+}
+
+void Coordinator::Impl::say_goodbye(const std::string& reason) {
+  const Duration window = gate_.window(peers_.size());
   for (auto& [client, link] : peers_) {
-    link->send(protocol::Goodbye{ErrorCode::kUnavailable, reason});
+    link->send(protocol::Goodbye{ErrorCode::kUnavailable, reason, window});
     link->close(reason);
   }
 }
@@ -306,7 +311,7 @@ void Coordinator::Impl::finish() {
   for (auto* timer : {&timer_, &policy_timer_}) timer->cancel();
   if (listener_) listener_->stop();
   gate_.close("the run has ended");
-  for (auto& [client, link] : peers_) link->close("the run has ended");
+  say_goodbye("the run has ended");
   boost::asio::post(worker_, [self = shared_from_this()] {
     auto models = self->state_.load_models();
     auto shared = std::make_shared<Result<std::vector<FinalModel>>>(std::move(models));

@@ -18,6 +18,7 @@
 #include "core/event.h"
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
+#include "server/access/arrival_rate.h"
 #include "server/access/join_limits.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
@@ -34,6 +35,7 @@ struct CoordinatorOptions {
   protocol::Address listen;
   protocol::ListenOptions connections = {};  // their limits; the address is `listen`
   JoinRates joining = {};
+  ArrivalRules arrivals = {};
   std::size_t threads = 1;                            // for evaluation and folding
   std::string software;                               // "fedge-coordinator 0.1.0", told to clients
   std::function<void(const RoundMetrics&)> on_round;  // has become durable

@@ -12,9 +12,6 @@
 namespace fedge::server {
 namespace {
 
-// Connections a client may make without a pause, and the pause from then on.
-constexpr int kConnectsAtOnce = 16;
-constexpr Duration kBetweenConnects = seconds(5);
 constexpr std::chrono::milliseconds kLook{250};
 
 // Without the port, which a peer chooses anew each time.
@@ -52,7 +49,8 @@ Gatekeeper::Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, Gatekee
     : enrolment_(std::move(enrolment)),
       options_(std::move(options)),
       limits_(options_.rates),
-      rate_(kConnectsAtOnce, kBetweenConnects),
+      arrivals_(options_.arrivals),
+      rate_(options_.arrivals.per_client, options_.arrivals.per_client_pause),
       watch_(std::make_shared<Watch>(io)) {}
 
 Gatekeeper::~Gatekeeper() = default;
@@ -89,6 +87,7 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
                                                       std::to_string(protocol::kProtocolVersion) +
                                                       ", the client " + std::to_string(hello.min_version) +
                                                       " to " + std::to_string(hello.max_version)});
+  if (const auto window = arrivals_.arrive(options_.now())) return send_away(link, *window);
   return hello.token.empty() ? let_in(link, hello) : join(link, hello);
 }
 
@@ -201,9 +200,23 @@ void Gatekeeper::expel_revoked() {
   }
 }
 
+void Gatekeeper::send_away(const std::shared_ptr<protocol::Link>& link, Duration window) {
+  waiting_.erase(link);
+  report_(Event{Severity::kDebug, "client.sent_away", {}}
+              .with("address", link->peer_address())
+              .with("window_seconds", to_seconds(window)));
+  link->send(
+      protocol::Goodbye{ErrorCode::kUnavailable, "too many clients come at once; come back later", window});
+  link->close("too many clients come at once");
+}
+
 void Gatekeeper::close(const std::string& reason) {
   watch_.reset();
-  for (const auto& link : std::exchange(waiting_, {})) link->close(reason);
+  const Duration window = arrivals_.window(waiting_.size());
+  for (const auto& link : std::exchange(waiting_, {})) {
+    link->send(protocol::Goodbye{ErrorCode::kUnavailable, reason, window});
+    link->close(reason);
+  }
 }
 
 }  // namespace fedge::server

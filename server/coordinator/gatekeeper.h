@@ -18,6 +18,7 @@
 #include "core/time.h"
 #include "protocol/session/endpoint.h"
 #include "protocol/session/link.h"
+#include "server/access/arrival_rate.h"
 #include "server/access/join_limits.h"
 #include "server/coordinator/connect_rate.h"
 #include "server/coordinator/refusal_log.h"
@@ -32,6 +33,7 @@ namespace fedge::server {
 struct GatekeeperOptions {
   std::string software;
   JoinRates rates;
+  ArrivalRules arrivals = {};
   std::function<Time()> now;  // a clock that never jumps
 };
 
@@ -56,8 +58,10 @@ class Gatekeeper {
   void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
   // Logs a connection that ended before it was a link.
   void refused(const protocol::Address& peer, const Error& why);
-  // Closes the links that have not said hello yet.
+  // Closes the links that have not said hello yet; they may come back.
   void close(const std::string& reason);
+  // How long so many clients are asked to stay away when all are sent away.
+  Duration window(std::size_t clients) const { return arrivals_.window(clients); }
 
  private:
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
@@ -69,9 +73,13 @@ class Gatekeeper {
   void look_again();
   void expel_revoked();
 
+  // Nothing to reproach it with: there are too many at once.
+  void send_away(const std::shared_ptr<protocol::Link>& link, Duration window);
+
   Enrolment enrolment_;
   GatekeeperOptions options_;
   JoinLimits limits_;
+  ArrivalRate arrivals_;
   std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted_;
   std::function<void(ClientId, const protocol::Link&)> expelled_;
   std::function<void(const Event&)> report_;

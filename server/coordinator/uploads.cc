@@ -47,6 +47,10 @@ void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protoco
     });
     return;
   }
+  // What had arrived over a link that was lost is gone on from, unless something else is offered now.
+  if (const auto before = entries_.find(client);
+      before != entries_.end() && before->second.upload.arrived != *object)
+    discard(client);
   const auto sink = std::make_shared<UpdateSink>(*object);
   entries_[client] = {{*object, *object, 0}, link};
   link->fetch(fetch.offer.update, sink, [self = weak_from_this(), client, task, sink](Result<void> done) {

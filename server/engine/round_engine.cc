@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "server/engine/offer_check.h"
 #include "server/engine/round_events.h"
@@ -192,7 +193,7 @@ void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& 
   if (phase_ == Phase::kFinished) return;
   if (phase_ == Phase::kCollecting)
     for (const auto& [client, task] : tasks_)
-      if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching)
+      if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching || task.partial)
         effects.push_back(Discard{client, current()});
   finish(stop.reason, effects);
 }
@@ -233,7 +234,11 @@ std::size_t RoundEngine::at_work() const {
 void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
                        const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
-  if (task.state == TaskState::kFetching) effects.push_back(Discard{client, current()});
+  // Of one whose link is gone what has arrived is kept: it may come back and send the rest.
+  if (state == TaskState::kLost && refills())
+    task.partial = task.partial || task.state == TaskState::kFetching;
+  else if (task.state == TaskState::kFetching || std::exchange(task.partial, false))
+    effects.push_back(Discard{client, current()});
   task.state = refills() ? state : TaskState::kFailed;
   track().deciders.sampler->remember({.client = client, .round = round_});
   effects.push_back(
@@ -325,7 +330,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       samples += static_cast<double>(task.samples.value());
       continue;
     }
-    if (task.state == TaskState::kFetching) effects.push_back(Discard{client, current()});
+    if (task.state == TaskState::kFetching || task.partial) effects.push_back(Discard{client, current()});
     if (at_work(task.state) && counts_missing(task)) count_as_zeros(client, task, effects);
     if (at_work(task.state))
       effects.push_back(

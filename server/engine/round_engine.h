@@ -48,6 +48,7 @@ class RoundEngine final : public RunEngine {
     double loss_rms = 0;
     double factor = 1;     // of its update in the aggregate
     bool weighed = false;  // by a coefficient of the sampler's
+    bool partial = false;  // some of its update may have arrived before its link was lost
     Time assigned{};
     std::optional<protocol::UpdateOffer> offer;  // while kOffered
   };

@@ -76,12 +76,13 @@ class KnownBook {
     std::string folder = (std::filesystem::temp_directory_path() / "fedge-hello-XXXXXX").string();
     FEDGE_CHECK(::mkdtemp(folder.data()) != nullptr, "no temporary folder");
     folder_ = folder;
-    const std::string token = R"({"client":0,"secret_hash":")" + to_hex(sha256(kKnownSecret)) +
-                              R"(","expires":0,"used":true,"revoked":false})";
+    const std::string token =
+        R"({"token":1,"client":0,"secret_hash":")" + to_hex(sha256(kKnownSecret)) +
+        R"(","created":0,"expires":0,"uses":1,"used":1,"approve":false,"revoked":false})";
     const auto client = [](int number, bool revoked) {
       return R"({"client":)" + std::to_string(number) + R"(,"key":")" +
-             to_hex(numbered_key(static_cast<std::uint8_t>(number + 1))) + R"(","enrolled":0,"revoked":)" +
-             (revoked ? "true}" : "false}");
+             to_hex(numbered_key(static_cast<std::uint8_t>(number + 1))) +
+             R"(","enrolled":0,"token":1,"state":")" + (revoked ? "revoked" : "enrolled") + "\"}";
     };
     const auto written =
         write_file_atomic(folder_ / "enrolment.json", R"({"tokens":[)" + token + R"(],"clients":[)" +

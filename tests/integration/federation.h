@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "client/daemon.h"
-#include "client/vector_chunks.h"
 #include "core/config/document.h"
 #include "server/coordinator/coordinator.h"
 #include "server/data_directory.h"
@@ -27,7 +26,8 @@ namespace fedge::test {
 class Federation {
  public:
   // `settings` are --set assignments on top of a softmax run with as many clients as asked for.
-  Federation(std::size_t clients, const std::vector<std::string>& settings) {
+  Federation(std::size_t clients, const std::vector<std::string>& settings,
+             const server::ArrivalRules& arrivals = {}, const protocol::ListenOptions& connections = {}) {
     write_tiny_dataset(data);
     const std::string count = std::to_string(clients);
     auto document = config::parse_toml(
@@ -45,6 +45,8 @@ class Federation {
         io,
         {.data_directory = directory.path() / "coordinator",
          .listen = {"127.0.0.1", 0},
+         .connections = connections,
+         .arrivals = arrivals,
          .software = "test",
          .on_round =
              [this](const server::RoundMetrics& metrics) {

@@ -39,7 +39,10 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         engine_(std::move(parts_.engine)),
         rng_(state_.config().seed),
         gate_(io, Enrolment(options.data_directory),
-              {.software = options.software, .rates = options.joining, .now = [this] { return now(); }}),
+              {.software = options.software,
+               .rates = options.joining,
+               .arrivals = options.arrivals,
+               .now = [this] { return now(); }}),
         timer_(io),
         unfinished_(io.get_executor()),
         worker_(1),
@@ -119,6 +122,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void finish();
   // Nobody is served any more; when this returns, nothing new begins.
   void close_doors(const std::string& reason);
+  // Tells everybody connected to come back, at moments that spread them.
+  void say_goodbye(const std::string& reason);
   void let_go();
   void arm_timer();
   void report(const Event& event) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 using namespace fedge;
 using fedge::client::ClientEngine;
@@ -292,4 +294,123 @@ TEST_CASE("status: a run that does not ask is told nothing") {
   h.describe_and_prepare();
   CHECK(h.effect<ClientEngine::Publish>() == nullptr);
   CHECK_FALSE(h.engine.next_deadline());
+}
+
+namespace {
+
+// A harness that begins with an update of round 4, trained by an earlier process.
+struct Resumed : Harness {
+  Resumed() {
+    protocol::TrainRequest request;
+    request.run = kRun;
+    request.round = RoundNumber(4);
+    request.coverage = Coverage::all(10);
+    protocol::UpdateOffer offer;
+    offer.run = kRun;
+    offer.round = RoundNumber(4);
+    offer.samples = SampleCount(60);
+    feed(ClientEngine::Resumed{request, offer});
+    go_online();
+  }
+  std::string event(const std::string& name) const {
+    for (const auto& candidate : effects)
+      if (const auto* found = std::get_if<Event>(&candidate); found && found->name == name)
+        return to_string(*found);
+    return "";
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "resume: an update of an earlier process is offered when its task is asked for again, not trained") {
+  Resumed h;
+  h.describe_and_prepare();
+  CHECK(h.sent<protocol::UpdateOffer>() == nullptr);  // nobody has asked
+  h.request(4);
+  REQUIRE(h.sent<protocol::UpdateOffer>() != nullptr);
+  CHECK(h.sent<protocol::UpdateOffer>()->samples == SampleCount(60));
+  CHECK(h.effect<ClientEngine::FetchModel>() == nullptr);
+  h.feed(ClientEngine::Received{protocol::UpdateVerdict{kRun, RoundNumber(4), true, {}, {}}});
+  CHECK(h.effect<ClientEngine::Abandon>() != nullptr);
+  h.train(5);
+}
+
+TEST_CASE("resume: an update whose task is not the one asked for is dropped, and that is said") {
+  Resumed h;
+  h.describe_and_prepare();
+  SUBCASE("another round") {
+    h.request(5);
+    CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
+  }
+  SUBCASE("the same round of another model") {
+    protocol::Manifest other;
+    other.layout = sha256("another");
+    h.request(4, other);
+    CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
+  }
+  SUBCASE("another run") {
+    h.feed(ClientEngine::Received{
+        protocol::RunDescription{.run = RunId(78), .name = "s", .seed = 1, .task = "", .layout = {}}});
+  }
+  SUBCASE("the run has ended") { h.feed(ClientEngine::Received{protocol::RunEnded{kRun, "done"}}); }
+  CHECK(h.event("update.dropped").starts_with("update.dropped round=4 reason="));
+  REQUIRE(h.effect<ClientEngine::Abandon>() != nullptr);
+  CHECK(h.effect<ClientEngine::Abandon>()->task.round == RoundNumber(4));
+  CHECK(h.sent<protocol::UpdateOffer>() == nullptr);
+}
+
+TEST_CASE("resume: a next task that goes on from this update says that it was accepted") {
+  Resumed h;
+  h.describe_and_prepare();
+  protocol::TrainRequest request;
+  request.run = kRun;
+  request.round = RoundNumber(5);
+  request.last_round = RoundNumber(4);
+  request.coverage = Coverage::all(10);
+  h.feed(ClientEngine::Received{request});
+  CHECK(h.event("update.accepted") == "update.accepted round=4");
+  CHECK(h.event("update.dropped").empty());
+  CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
+}
+
+TEST_CASE("resume: a client that stops keeps a finished update and gives up one that is being trained") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(1);
+  SUBCASE("finished") {
+    h.finish_training(1);
+    h.feed(ClientEngine::Stop{});
+    CHECK(h.effect<ClientEngine::Abandon>() == nullptr);
+  }
+  SUBCASE("in training") {
+    h.feed(ClientEngine::Stop{});
+    CHECK(h.effect<ClientEngine::Abandon>() != nullptr);
+  }
+  CHECK(h.effect<ClientEngine::Finished>() != nullptr);
+}
+
+TEST_CASE("back-off: a coordinator that says when to come back is obeyed, once, and is not a failure") {
+  std::vector<double> delays;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Harness h;
+    h.rng = Rng(seed);
+    h.go_online();
+    if (seed % 2 == 0) {  // on a link in use
+      h.feed(ClientEngine::Received{protocol::Goodbye{ErrorCode::kUnavailable, "stopping", seconds(20)}});
+      h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "stopping"}});
+    } else {  // in place of a welcome
+      h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "busy"}, seconds(20)});
+    }
+    delays.push_back(to_seconds(*h.engine.next_deadline() - h.now));
+    h.now = *h.engine.next_deadline();
+    h.feed(Expired{});
+    h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+    CHECK(*h.engine.next_deadline() - h.now <= seconds(1));  // the first failure
+  }
+  CHECK(*std::ranges::min_element(delays) >= 20);
+  CHECK(*std::ranges::min_element(delays) < 22);
+  CHECK(*std::ranges::max_element(delays) <= 40);
+  CHECK(*std::ranges::max_element(delays) > 38);
 }

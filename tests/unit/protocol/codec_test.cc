@@ -22,7 +22,9 @@ bool same(const Welcome& a, const Welcome& b) {
   return a.version == b.version && a.features == b.features && a.software == b.software &&
          a.client == b.client && a.pending == b.pending;
 }
-bool same(const Goodbye& a, const Goodbye& b) { return a.code == b.code && a.reason == b.reason; }
+bool same(const Goodbye& a, const Goodbye& b) {
+  return a.code == b.code && a.reason == b.reason && a.retry_after == b.retry_after;
+}
 bool same(const RunDescription& a, const RunDescription& b) {
   return a.run == b.run && a.name == b.name && a.seed == b.seed && a.task == b.task && a.layout == b.layout;
 }
@@ -148,6 +150,20 @@ TEST_CASE("codec: an error code of a later version counts as invalid") {
   const auto result = decode(MessageType::kGoodbye, bytes_of(std::string("\x08\x63", 2)));
   REQUIRE(result);
   CHECK(std::get<Goodbye>(*result).code == ErrorCode::kInvalid);
+}
+
+TEST_CASE("codec: a goodbye keeps a peer away for ten minutes at the most") {
+  // Field 3, a varint: 600,000 and 600,001.
+  const auto longest = decode(MessageType::kGoodbye, bytes_of(std::string("\x18\xc0\xcf\x24", 4)));
+  REQUIRE(longest);
+  CHECK(std::get<Goodbye>(*longest).retry_after == std::chrono::minutes(10));
+  const auto longer = decode(MessageType::kGoodbye, bytes_of(std::string("\x18\xc1\xcf\x24", 4)));
+  REQUIRE_FALSE(longer);
+  CHECK(longer.error().message == "goodbye: retry_after_ms is above 600000");
+  // One of ours is cut to what may be sent, so that it arrives.
+  const auto ours = received(Goodbye{ErrorCode::kUnavailable, "", std::chrono::hours(5)});
+  REQUIRE(ours);
+  CHECK(std::get<Goodbye>(*ours).retry_after == std::chrono::minutes(10));
 }
 
 TEST_CASE("A6 row 20: codec: lengths that lie within a message are refused without being allocated") {

@@ -232,6 +232,38 @@ TEST_CASE("round: an upload that a closed round cut short is discarded, a late o
   CHECK(!h.one<RoundEngine::Fold>());
 }
 
+TEST_CASE("round: what arrived of an update before its link was lost is kept until the round closes") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
+  h.feed(RoundEngine::ClientLeft{ClientId(0)});
+  CHECK(!h.one<RoundEngine::Discard>());
+  h.feed(RoundEngine::ClientArrived{ClientId(0)});
+  REQUIRE(h.one<RoundEngine::Assign>());
+  SUBCASE("and fetched on when it is offered again") {
+    h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
+    CHECK(h.one<RoundEngine::Fetch>());
+    h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+    CHECK(h.one<RoundEngine::Fold>());
+    CHECK(!h.one<RoundEngine::Discard>());
+    return;
+  }
+  SUBCASE("the client fails the task") {
+    h.feed(RoundEngine::Failed{ClientId(0), {kRun, RoundNumber(1), ErrorCode::kResource, "disk full"}});
+  }
+  SUBCASE("the round closes while it is away again") {
+    h.feed(RoundEngine::ClientLeft{ClientId(0)});
+    h.now = Time(seconds(60));
+    h.feed(Expired{});
+  }
+  SUBCASE("the round closes while it has the task in hand") {
+    h.now = Time(seconds(60));
+    h.feed(Expired{});
+  }
+  REQUIRE(h.one<RoundEngine::Discard>());
+  CHECK(h.one<RoundEngine::Discard>()->client == ClientId(0));
+}
+
 TEST_CASE("round: clients that all fail end the round at once instead of at the deadline") {
   Harness h;
   h.arrive({0, 1, 2});

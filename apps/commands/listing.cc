@@ -1,4 +1,4 @@
-#include "apps/listing.h"
+#include "apps/commands/listing.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "apps/aggregate.h"
+#include "apps/commands/aggregate.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "apps/data_commands.h"
+#include "apps/commands/data_commands.h"
 
 #include <array>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "apps/tracks.h"
+#include "apps/commands/tracks.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "apps/policy_commands.h"
+#include "apps/commands/policy_commands.h"
 
 #include "server/policy_file.h"
 

@@ -1,4 +1,4 @@
-#include "apps/access_commands.h"
+#include "apps/commands/access_commands.h"
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "apps/listing.h"
+#include "apps/commands/listing.h"
 #include "protocol/join_token.h"
 #include "server/audit_log.h"
 #include "server/data_directory.h"

@@ -1,4 +1,4 @@
-#include "apps/strategies.h"
+#include "apps/commands/strategies.h"
 
 #include <algorithm>
 #include <sstream>

@@ -1,0 +1,195 @@
+#include "apps/client_health.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "apps/common.h"
+#include "client/diagnosis/doctor.h"
+#include "client/diagnosis/status_file.h"
+#include "client/membership.h"
+#include "client/pending_update.h"
+#include "client/task_files.h"
+
+namespace fedge::apps {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string passed_since(std::int64_t then) {
+  const std::int64_t passed = std::max<std::int64_t>(0, std::time(nullptr) - then);
+  if (passed < 120) return std::to_string(passed) + " s";
+  if (passed < 7200) return std::to_string(passed / 60) + " min";
+  if (passed < 172'800) return std::to_string(passed / 3600) + " h";
+  return std::to_string(passed / 86'400) + " days";
+}
+
+std::string ago(std::int64_t then) { return passed_since(then) + " ago"; }
+
+std::string size_of(std::uint64_t bytes) {
+  std::array<char, 32> text{};
+  const double kilobytes = static_cast<double>(bytes) / 1024;
+  if (kilobytes < 1024) {
+    std::snprintf(text.data(), text.size(), "%.0f KB", kilobytes);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.1f MB", kilobytes / 1024);
+  }
+  return text.data();
+}
+
+struct Found {
+  client::Membership membership;
+  PublicKey key;
+  bool running = false;
+  std::optional<client::DaemonStatus> daemon;
+  std::optional<client::PendingUpdate> pending;
+  std::uint64_t cache = 0;
+};
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+std::string connection(const Found& found) {
+  if (!found.running)
+    return found.daemon ? "not running; last seen " + ago(found.daemon->written) : "not running";
+  if (!found.daemon) return "running";
+  const client::DaemonStatus& daemon = *found.daemon;
+  const std::string lasting = " for " + passed_since(daemon.link_since);
+  if (daemon.activity.link == "online") return "connected" + lasting;
+  if (daemon.activity.link == "starting") return "starting";
+  const std::string text = "not connected" + lasting;
+  return daemon.link_reason.empty() ? text : text + ": " + daemon.link_reason;
+}
+
+std::string task(const client::Activity& activity) {
+  if (!activity.task) return "none";
+  std::string text = "round " + std::to_string(activity.task->round.value());
+  if (activity.task->track != TrackId()) text += ", track " + std::to_string(activity.task->track.value());
+  return text + ": " + (activity.work == "offered" ? "trained, waits for the verdict" : activity.work);
+}
+
+std::string last_update(const client::DaemonStatus& daemon) {
+  if (daemon.verdict.empty()) return "none yet";
+  std::string text = daemon.verdict;
+  if (daemon.verdict_round > 0) text = "round " + std::to_string(daemon.verdict_round) + " " + text;
+  text += ", " + ago(daemon.verdict_at);
+  return daemon.verdict_reason.empty() ? text : text + ": " + daemon.verdict_reason;
+}
+
+Rows table(const Found& found) {
+  Rows rows = {{"client", std::to_string(found.membership.client.value())}, {"key", to_hex(found.key)}};
+  for (const auto& address : found.membership.coordinators)
+    rows.emplace_back("coordinator", protocol::to_string(address));
+  rows.emplace_back("pinned key", to_hex(found.membership.coordinator_key));
+  rows.emplace_back("daemon", connection(found));
+  if (found.running && found.daemon) {
+    const client::DaemonStatus& daemon = *found.daemon;
+    rows.emplace_back("run", daemon.activity.run.empty() ? "none" : daemon.activity.run);
+    rows.emplace_back("task", task(daemon.activity));
+    rows.emplace_back("last update", last_update(daemon));
+    rows.emplace_back("accepted", std::to_string(daemon.accepted) + " since the daemon began");
+  }
+  rows.emplace_back("pending", found.pending ? "the update of round " +
+                                                   std::to_string(found.pending->offer.round.value()) + ", " +
+                                                   size_of(found.pending->offer.update.payload_size)
+                                             : "none");
+  rows.emplace_back("cache", size_of(found.cache));
+  return rows;
+}
+
+ordered_json document(const Found& found) {
+  ordered_json json{{"client", found.membership.client.value()}, {"key", to_hex(found.key)}};
+  json["coordinators"] = ordered_json::array();
+  for (const auto& address : found.membership.coordinators)
+    json["coordinators"].push_back(protocol::to_string(address));
+  json["coordinator_key"] = to_hex(found.membership.coordinator_key);
+  json["running"] = found.running;
+  json["cache_bytes"] = found.cache;
+  json["pending_round"] =
+      found.pending ? ordered_json(found.pending->offer.round.value()) : ordered_json(nullptr);
+  if (!found.daemon) return json;
+  const client::DaemonStatus& daemon = *found.daemon;
+  ordered_json said{{"connection", daemon.activity.link},
+                    {"since", daemon.link_since},
+                    {"reason", daemon.link_reason},
+                    {"run", daemon.activity.run},
+                    {"work", daemon.activity.work}};
+  if (daemon.activity.task) {
+    said["round"] = daemon.activity.task->round.value();
+    said["track"] = daemon.activity.task->track.value();
+  }
+  said["last_update"] = {{"verdict", daemon.verdict},
+                         {"round", daemon.verdict_round},
+                         {"at", daemon.verdict_at},
+                         {"reason", daemon.verdict_reason}};
+  said["accepted"] = daemon.accepted;
+  said["written"] = daemon.written;
+  json["daemon"] = said;
+  return json;
+}
+
+// The file's bytes may be anybody's.
+std::string printed(const ordered_json& json) {
+  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+const char* name_of(client::Health health) {
+  constexpr std::array kNames = {"ok", "warning", "failed", "skipped"};
+  return kNames.at(static_cast<std::size_t>(health));
+}
+
+void print(const client::Check& check) {
+  constexpr std::array kMarks = {"ok  ", "warn", "FAIL", "skip"};
+  constexpr std::array kColours = {"\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[90m"};
+  const auto health = static_cast<std::size_t>(check.health);
+  const bool colour = ::isatty(STDOUT_FILENO) != 0;
+  std::printf("%s%s%s  %-15s  %s\n", colour ? kColours.at(health) : "", kMarks.at(health),
+              colour ? "\x1b[0m" : "", check.name.c_str(), check.detail.c_str());
+}
+
+}  // namespace
+
+int client_status(const std::string& program, const HealthOptions& options) {
+  const auto membership = client::read_membership(options.state_directory);
+  if (!membership) return report_failure(program, membership.error());
+  const auto key = client::open_node_key(options.state_directory);
+  if (!key) return report_failure(program, key.error());
+  Found found{.membership = *membership, .key = key->public_key()};
+  found.running = client::daemon_runs(options.state_directory);
+  if (const auto daemon = client::read_status(options.state_directory)) found.daemon = *daemon;
+  if (const auto pending = client::read_pending_update(options.state_directory)) found.pending = *pending;
+  found.cache = client::chunk_cache_use(options.state_directory);
+  if (options.json) {
+    std::printf("%s\n", printed(document(found)).c_str());
+    return kOk;
+  }
+  for (const auto& [name, value] : table(found)) std::printf("%-12s  %s\n", name.c_str(), value.c_str());
+  return kOk;
+}
+
+int client_doctor(const std::string& program, const HealthOptions& options) {
+  const auto checks = client::examine({.state_directory = options.state_directory,
+                                       .software = software(program),
+                                       .cache_bytes = options.cache_bytes});
+  const bool healthy = client::healthy(checks);
+  if (options.json) {
+    ordered_json json{{"healthy", healthy}, {"checks", ordered_json::array()}};
+    for (const auto& check : checks)
+      json["checks"].push_back(
+          {{"name", check.name}, {"result", name_of(check.health)}, {"detail", check.detail}});
+    std::printf("%s\n", printed(json).c_str());
+    return healthy ? kOk : kFailed;
+  }
+  for (const auto& check : checks) print(check);
+  std::printf("\n%s\n", healthy ? "This client can take part."
+                                : "This client cannot take part as it is; see FAIL above.");
+  return healthy ? kOk : kFailed;
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,20 @@
+// fedge-client status and doctor: what the daemon is doing, and what keeps it from doing it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace fedge::apps {
+
+struct HealthOptions {
+  std::string state_directory;
+  std::size_t cache_bytes = 0;  // what the daemon may use
+  bool json = false;
+};
+
+// Both print to standard output and return the exit code.
+int client_status(const std::string& program, const HealthOptions& options);
+// kFailed if anything keeps the client from taking part.
+int client_doctor(const std::string& program, const HealthOptions& options);
+
+}  // namespace fedge::apps

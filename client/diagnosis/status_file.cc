@@ -1,0 +1,162 @@
+#include "client/diagnosis/status_file.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "core/platform/files.h"
+
+namespace fedge::client {
+namespace {
+
+constexpr std::size_t kMaxFile = 64 << 10;
+
+std::int64_t calendar_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string text_of(const Event& event, std::string_view key) {
+  for (const auto& [name, value] : event.fields)
+    if (const auto* text = std::get_if<std::string>(&value); name == key && text != nullptr) return *text;
+  return {};
+}
+
+std::int64_t number_of(const Event& event, std::string_view key) {
+  for (const auto& [name, value] : event.fields)
+    if (const auto* number = std::get_if<std::int64_t>(&value); name == key && number != nullptr)
+      return *number;
+  return 0;
+}
+
+// What an event says became of an update; empty: nothing.
+std::string_view verdict_of(const Event& event) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kVerdicts = {
+      {{"update.accepted", "accepted"},
+       {"update.refused", "refused"},
+       {"update.dropped", "dropped"},
+       {"task.failed", "failed"}}};
+  for (const auto& [name, verdict] : kVerdicts)
+    if (event.name == name) return verdict;
+  return {};
+}
+
+// Each field's name in the file, and where it is.
+template <class Status, class Visit>
+void for_each_field(Status& status, const Visit& visit) {
+  visit("link", status.activity.link);
+  visit("work", status.activity.work);
+  visit("run", status.activity.run);
+  visit("holds_update", status.activity.holds_update);
+  visit("pid", status.pid);
+  visit("link_since", status.link_since);
+  visit("link_reason", status.link_reason);
+  visit("verdict", status.verdict);
+  visit("verdict_round", status.verdict_round);
+  visit("verdict_at", status.verdict_at);
+  visit("verdict_reason", status.verdict_reason);
+  visit("accepted", status.accepted);
+  visit("written", status.written);
+}
+
+bool take(const nlohmann::json& json, const char* name, std::string& out) {
+  if (!json.contains(name) || !json[name].is_string()) return false;
+  out = json[name].get<std::string>();
+  return true;
+}
+bool take(const nlohmann::json& json, const char* name, std::int64_t& out) {
+  if (!json.contains(name) || !json[name].is_number_integer()) return false;
+  out = json[name].get<std::int64_t>();
+  return true;
+}
+bool take(const nlohmann::json& json, const char* name, bool& out) {
+  if (!json.contains(name) || !json[name].is_boolean()) return false;
+  out = json[name].get<bool>();
+  return true;
+}
+
+}  // namespace
+
+std::filesystem::path status_file(const std::filesystem::path& state_directory) {
+  return state_directory / "status.json";
+}
+
+Result<DaemonStatus> read_status(const std::filesystem::path& state_directory) {
+  const auto file = status_file(state_directory);
+  FEDGE_TRY(text, read_file(file, kMaxFile));
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  DaemonStatus status;
+  bool whole = json.is_object();
+  for_each_field(status, [&](const char* name, auto& field) { whole = whole && take(json, name, field); });
+  std::int64_t round = 0;
+  std::int64_t track = 0;
+  if (whole && take(json, "round", round) && take(json, "track", track))
+    status.activity.task =
+        TaskId{RoundNumber(static_cast<std::uint32_t>(round)), TrackId(static_cast<std::uint32_t>(track))};
+  if (!whole) return Error{ErrorCode::kCorrupt, file.string() + " is damaged"};
+  return status;
+}
+
+// The lock is asked for only if there is a process that may hold it: a daemon that is just being started must
+// not find it taken.
+bool daemon_runs(const std::filesystem::path& state_directory) {
+  const auto status = read_status(state_directory);
+  if (!status || status->activity.link == "stopped" || status->pid <= 0) return false;
+  if (::kill(static_cast<pid_t>(status->pid), 0) != 0 && errno == ESRCH) return false;
+  return !DirectoryLock::acquire(state_directory);
+}
+
+StatusFile::StatusFile(std::filesystem::path state_directory) : directory_(std::move(state_directory)) {
+  status_.activity.link = "starting";
+  status_.pid = ::getpid();
+  status_.link_since = calendar_now();
+}
+
+void StatusFile::note(const Event& event) {
+  if (event.name == "client.disconnected") status_.link_reason = text_of(event, "reason");
+  const std::string_view verdict = verdict_of(event);
+  if (verdict.empty()) return;
+  status_.verdict = verdict;
+  status_.verdict_round = number_of(event, "round");
+  status_.verdict_reason = text_of(event, "reason");
+  status_.verdict_at = calendar_now();
+  if (verdict == "accepted") ++status_.accepted;
+  changed_ = true;
+}
+
+void StatusFile::set(Activity activity) {
+  if (activity == status_.activity) return;
+  if (activity.link != status_.activity.link) status_.link_since = calendar_now();
+  status_.activity = std::move(activity);
+  changed_ = true;
+}
+
+void StatusFile::write() {
+  if (!std::exchange(changed_, false)) return;
+  status_.written = calendar_now();
+  nlohmann::ordered_json json;
+  for_each_field(std::as_const(status_), [&](const char* name, const auto& field) { json[name] = field; });
+  if (const auto& task = status_.activity.task) {
+    json["round"] = task->round.value();
+    json["track"] = task->track.value();
+  }
+  const auto file = status_file(directory_);
+  const std::filesystem::path fresh = file.string() + ".new";
+  // A reason may hold a peer's bytes.
+  const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::ofstream out(fresh, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) return;
+  std::error_code error;
+  std::filesystem::rename(fresh, file, error);
+}
+
+}  // namespace fedge::client

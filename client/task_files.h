@@ -1,0 +1,72 @@
+// TaskFiles: what a client keeps on disk of the task in hand, so that neither a cut link nor a power cut
+// costs it twice: models on their way (STATE/chunks, a cache whose oldest files give way) and the finished
+// update that waits for its verdict (its payload there, the rest in STATE/pending). Whatever is read back is
+// believed for its hashes alone. Blocks on the disk: the daemon's worker thread calls it; objects it hands
+// out may be read and written elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "client/local_work.h"
+#include "client/pending_update.h"
+#include "core/event.h"
+#include "core/parameters.h"
+#include "core/result.h"
+#include "protocol/chunks/chunk_store.h"
+
+namespace fedge::client {
+
+class TaskFiles {
+ public:
+  struct Download {
+    std::shared_ptr<protocol::StoredObject> model;
+    std::shared_ptr<protocol::StoredObject> control;  // null without one
+  };
+  struct Update {
+    PendingUpdate pending;
+    std::shared_ptr<protocol::StoredObject> payload;
+  };
+
+  // At most so many bytes of payload under the state directory, which is made if absent.
+  static Result<std::unique_ptr<TaskFiles>> open(const std::filesystem::path& state_directory,
+                                                 std::size_t max_bytes);
+
+  // What an earlier process was left with. Nothing if that is damaged; then `report` has said so.
+  std::optional<Update> take_up(const std::function<void(const Event&)>& report);
+  // Where these vectors of the whole layout go, with the chunks that are there already. Those of the download
+  // before are released.
+  Result<Download> download(const ParameterLayout& layout, const protocol::Manifest& model,
+                            const std::optional<protocol::Manifest>& control);
+  // A complete float32 object of the whole layout, every chunk checked. A damaged one is kCorrupt and fetched
+  // again next time. 4 bytes a parameter.
+  Result<ParameterVector> load(const std::shared_ptr<protocol::StoredObject>& object,
+                               const std::shared_ptr<const ParameterLayout>& layout);
+  // Keeps an update until forget(); survives a power cut once it returns. Releases the download.
+  Result<Update> keep(const protocol::TrainRequest& request, const WorkResult& update);
+  void forget();
+
+ private:
+  TaskFiles(std::filesystem::path state_directory, std::unique_ptr<protocol::ChunkStore> store,
+            std::size_t max_bytes)
+      : directory_(std::move(state_directory)), store_(std::move(store)), max_bytes_(max_bytes) {}
+  Result<void> write_payload(const PendingUpdate& pending, const WorkResult& update);
+  void release_download();
+
+  std::filesystem::path directory_;
+  std::unique_ptr<protocol::ChunkStore> store_;
+  std::size_t max_bytes_;
+  Download download_;
+  std::shared_ptr<protocol::StoredObject> payload_;
+  bool pending_ = true;  // there may be a file
+};
+
+// Where the chunks are.
+std::filesystem::path chunk_cache(const std::filesystem::path& state_directory);
+// Bytes that it takes on the disk.
+std::uint64_t chunk_cache_use(const std::filesystem::path& state_directory);
+
+}  // namespace fedge::client

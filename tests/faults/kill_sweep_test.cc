@@ -1,0 +1,89 @@
+// A client that is killed, or told to end, at its N-th write to the disk, started again, and left to finish:
+// the run must come to the very models of an undisturbed one. FEDGE_KILL_SWEEP=all tries every N, else a few.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/faults/one_client.h"
+
+using namespace fedge;
+using test::OneClient;
+using test::Process;
+
+namespace {
+
+bool sweep_all() {
+  const char* wanted = std::getenv("FEDGE_KILL_SWEEP");
+  return wanted != nullptr && std::string(wanted) == "all";
+}
+
+struct Fault {
+  const char* strategy;
+  std::string signal;  // KILL or TERM
+};
+struct Boundary {
+  std::string call;
+  int when = 1;
+};
+
+// Each thread's calls of this name are counted by themselves: the first that comes to `when` is hit. False if
+// none did.
+bool run_with_fault(const Fault& fault, const Boundary& at, const std::string& expected) {
+  OneClient example(fault.strategy);
+  bool hit = false;
+  const std::string inject =
+      "inject=" + at.call + ":signal=" + fault.signal + ":when=" + std::to_string(at.when);
+  std::string log;
+  const std::string hashes = example.run_with([&] {
+    Process first(
+        example.client({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + at.call, "-e", inject}));
+    const int code = first.wait();
+    log = first.log();
+    const bool finished = log.find("run.ended") != std::string::npos;
+    hit = fault.signal == "KILL" ? code == 128 + SIGKILL : !finished;
+    // Among all boundaries are some before it listens to signals, and some where a second thread comes to its
+    // own call of that number while the client ends.
+    const bool well = code == 0 || (sweep_all() && code == 128 + SIGTERM);
+    if (fault.signal == "TERM") CHECK_MESSAGE(well, log);
+    if (finished) return;
+    example.last = std::make_unique<Process>(example.client());
+  });
+  if (example.last) log += example.last->log();
+  CHECK_MESSAGE(hashes == expected, fault.signal << " at " << at.call << " " << at.when << "\n" << log);
+  return hit;
+}
+
+void sweep(const Fault& fault, const std::vector<Boundary>& few) {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(fault.strategy);
+  if (!sweep_all()) {
+    for (const Boundary& at : few)
+      CHECK_MESSAGE(run_with_fault(fault, at, expected), "no such boundary: " << at.call << " " << at.when);
+    return;
+  }
+  // What changes the disk, and what makes that durable.
+  for (const std::string call : {"pwrite64", "write", "fsync", "fdatasync", "rename", "unlink"}) {
+    int when = 1;
+    while (run_with_fault(fault, {call, when}, expected)) ++when;
+    MESSAGE(fault.signal << " at " << call << ": " << when - 1 << " boundaries");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("kill: at any write a client with a control variate goes on to the same models, rows 2 and 19") {
+  sweep({test::kScaffold, "KILL"},
+        {{"pwrite64", 4}, {"pwrite64", 13}, {"fsync", 3}, {"fsync", 8}, {"rename", 3}, {"fdatasync", 2}});
+}
+
+TEST_CASE("kill: at any write a client with error feedback goes on to the same models, rows 2, 7 and 19") {
+  sweep({test::kFeedback, "KILL"},
+        {{"fsync", 4}, {"rename", 4}, {"write", 6}, {"fdatasync", 3}, {"unlink", 2}});
+}
+
+TEST_CASE("kill: told to end at any write, a client ends well and goes on to the same models, row 64") {
+  sweep({test::kScaffold, "TERM"}, {{"fdatasync", 1}, {"rename", 2}, {"pwrite64", 6}});
+}

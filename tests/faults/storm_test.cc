@@ -1,0 +1,161 @@
+// Ten thousand clients lose their coordinator at the same moment: the real ClientEngine and the real
+// ArrivalRate in virtual time, with a seed for each client.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "client/client_engine.h"
+#include "server/access/arrival_rate.h"
+
+using namespace fedge;
+using client::ClientEngine;
+using server::ArrivalRate;
+
+namespace {
+
+constexpr std::size_t kClients = 10'000;
+
+struct Outcome {
+  std::map<std::int64_t, std::size_t>
+      arrivals;  // Hellos that reach the coordinator, for each second since the loss
+  std::map<std::int64_t, std::size_t> admitted;
+  std::vector<double> waited;  // of each client until it is back, in seconds, ascending
+  std::size_t peak(std::int64_t from = 0) const {
+    std::size_t most = 0;
+    for (const auto& [second, count] : arrivals)
+      if (second >= from) most = std::max(most, count);
+    return most;
+  }
+  double back_after(double share) const {
+    return waited.at(static_cast<std::size_t>(share * static_cast<double>(waited.size() - 1)));
+  }
+};
+
+struct Storm {
+  bool announced = false;  // the coordinator says goodbye
+  double away = 0;         // seconds until it is there again
+
+  struct Due {
+    Time at;
+    std::size_t order;  // ties
+    std::size_t client;
+    std::optional<ClientEngine::Input> input;  // none: its connection reaches the coordinator
+    bool operator<(const Due& other) const { return std::pair(other.at, other.order) < std::pair(at, order); }
+  };
+  std::vector<ClientEngine> engines = std::vector<ClientEngine>(kClients);
+  std::vector<Rng> rngs;
+  std::priority_queue<Due> queue;
+  std::size_t orders = 0;
+  ArrivalRate rate{};
+  Outcome outcome;
+
+  void later(Time at, std::size_t client, std::optional<ClientEngine::Input> input) {
+    queue.push({at, orders++, client, std::move(input)});
+  }
+  void feed(Time now, std::size_t client, const ClientEngine::Input& input) {
+    std::vector<ClientEngine::Effect> effects;
+    engines[client].step(input, {now, rngs[client]}, effects);
+    for (const auto& effect : effects)
+      if (std::holds_alternative<ClientEngine::Connect>(effect))
+        later(now + std::chrono::milliseconds(20), client, std::nullopt);
+    if (const auto deadline = engines[client].next_deadline()) later(*deadline, client, Expired{});
+  }
+  void reach(Time now, std::size_t client) {
+    const Error refused{ErrorCode::kUnavailable, "nobody is there"};
+    if (now < Time(seconds(away))) return feed(now, client, ClientEngine::Disconnected{refused});
+    const auto second = static_cast<std::int64_t>(to_seconds(now.time_since_epoch()));
+    ++outcome.arrivals[second];
+    if (const auto window = rate.arrive(now))
+      return feed(now, client, ClientEngine::Disconnected{refused, *window});
+    ++outcome.admitted[second];
+    outcome.waited.push_back(to_seconds(now.time_since_epoch()));
+    feed(now, client, ClientEngine::Connected{});
+  }
+  Outcome run() {
+    for (std::size_t i = 0; i < kClients; ++i) {
+      rngs.emplace_back(i);
+      std::vector<ClientEngine::Effect> effects;
+      engines[i].step(ClientEngine::Start{}, {Time{}, rngs[i]}, effects);
+      engines[i].step(ClientEngine::Connected{}, {Time{}, rngs[i]}, effects);
+    }
+    const Duration window = rate.window(kClients);
+    for (std::size_t i = 0; i < kClients; ++i) {
+      if (announced)
+        feed(Time{}, i, ClientEngine::Received{protocol::Goodbye{ErrorCode::kUnavailable, "", window}});
+      feed(Time{}, i, ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+    }
+    while (!queue.empty()) {
+      const Due due = queue.top();
+      queue.pop();
+      if (due.input) {
+        feed(due.at, due.client, *due.input);
+      } else {
+        reach(due.at, due.client);
+      }
+    }
+    REQUIRE(outcome.waited.size() == kClients);
+    std::ranges::sort(outcome.waited);
+    const double mean = static_cast<double>(kClients) / outcome.waited.back();
+    MESSAGE("peak " << outcome.peak() << "/s, after the first second " << outcome.peak(1) << "/s, mean "
+                    << mean << "/s; 99 % back after " << outcome.back_after(0.99) << " s, all after "
+                    << outcome.waited.back() << " s");
+    return std::move(outcome);
+  }
+};
+
+// In no second are more let in than the bucket holds and a second brings.
+void check_admitted(const Outcome& outcome) {
+  for (const auto& [second, count] : outcome.admitted) CHECK(count <= 1000 + 200);
+}
+
+}  // namespace
+
+TEST_CASE("storm: 10,000 clients told to come back do so evenly, row 57") {
+  // The window is 10,000 / 200 = 50 s: they come between 50 and 100 s, 200 a second, give or take five
+  // standard deviations of a count of 200.
+  const Outcome outcome = Storm{.announced = true, .away = 5}.run();
+  CHECK(outcome.waited.front() >= 50);
+  CHECK(outcome.peak() <= 200 + 5 * 15);
+  CHECK(outcome.back_after(0.99) <= 101);
+  CHECK(outcome.waited.back() <= 130);  // who is sent away once more
+  check_admitted(outcome);
+}
+
+TEST_CASE(
+    "storm: 10,000 clients whose coordinator died for 30 s come back spread by their own back-off, row 57") {
+  const Outcome outcome = Storm{.announced = false, .away = 30}.run();
+  // After 30 s everybody has tried five times or more and draws from 16 s at least: 10,000 / 16 a second, and
+  // five standard deviations of a count of 625.
+  CHECK(outcome.peak() <= 625 + 5 * 25);
+  CHECK(outcome.back_after(0.99) <= 30 + 130);
+  CHECK(outcome.waited.back() <= 30 + 200);
+  check_admitted(outcome);
+}
+
+TEST_CASE("storm: after a cut of all links at once only the first second is crowded, row 57") {
+  const Outcome outcome = Storm{.announced = false, .away = 0}.run();
+  // Everybody's first try comes within a second; those sent away return at ln 2 times the rate of 200.
+  CHECK(outcome.peak(2) <= 139 + 5 * 12);
+  CHECK(outcome.back_after(0.99) <= 2 * 50);
+  CHECK(outcome.waited.back() <= 2 * 50 + 10);
+  check_admitted(outcome);
+}
+
+TEST_CASE("arrivals: a burst comes in, the next ones are given places behind each other, at the rate") {
+  ArrivalRate rate({.per_second = 10, .burst = 3, .shortest = seconds(0.05), .longest = seconds(2)});
+  const Time start(seconds(100));
+  for (int i = 0; i < 3; ++i) CHECK(!rate.arrive(start));
+  CHECK(to_seconds(*rate.arrive(start)) == doctest::Approx(0.1));
+  CHECK(to_seconds(*rate.arrive(start)) == doctest::Approx(0.2));
+  CHECK(!rate.arrive(start + seconds(0.1)));  // one token is there again, and the line has moved by one
+  CHECK(to_seconds(*rate.arrive(start + seconds(0.1))) == doctest::Approx(0.2));
+  for (int i = 0; i < 100; ++i) (void)rate.arrive(start + seconds(0.1));
+  CHECK(*rate.arrive(start + seconds(0.1)) == seconds(2));
+  CHECK(rate.window(1) == seconds(0.1));
+  CHECK(rate.window(0) == seconds(0.05));
+  CHECK(rate.window(1'000'000) == seconds(2));
+}

@@ -1,0 +1,285 @@
+#include "client/task_files.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "client/client_memory.h"
+#include "client/membership.h"
+#include "core/platform/files.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::client {
+namespace {
+
+using test::TemporaryDirectory;
+
+constexpr std::size_t kRoom = 1 << 20;
+
+// 3000 parameters in three chunks of 4096 bytes, the last one shorter.
+std::shared_ptr<const ParameterLayout> layout() {
+  auto result = std::make_shared<ParameterLayout>();
+  result->add("all", {3000});
+  return result;
+}
+
+std::vector<float> numbers(float first) {
+  std::vector<float> values(3000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<float>(i);
+  return values;
+}
+
+protocol::Manifest manifest_of(const std::vector<float>& values) {
+  return protocol::make_manifest(layout()->hash(), Coverage::all(values.size()),
+                                 std::as_bytes(std::span(values)), 4096);
+}
+
+void write_chunk(protocol::StoredObject& object, const std::vector<float>& values, std::size_t chunk) {
+  const auto bytes =
+      std::as_bytes(std::span(values)).subspan(chunk * 4096, object.manifest().chunk_length(chunk));
+  REQUIRE(object.write(chunk, bytes));
+}
+
+protocol::TrainRequest request_for(const std::vector<float>& model) {
+  protocol::TrainRequest request;
+  request.run = RunId(7);
+  request.round = RoundNumber(3);
+  request.model = manifest_of(model);
+  request.coverage = Coverage::all(model.size());
+  request.last_round = RoundNumber(2);
+  return request;
+}
+
+WorkResult result_of(const std::vector<float>& values) {
+  WorkResult result;
+  result.training.samples = SampleCount(12);
+  result.training.steps = 3;
+  result.training.mean_loss = 0.5;
+  result.training.rms_loss = 0.75;
+  result.norm = 2;
+  result.values = AlignedBuffer<float>(values.size());
+  std::ranges::copy(values, result.values.data());
+  return result;
+}
+
+std::unique_ptr<TaskFiles> open(const TemporaryDirectory& state, std::size_t room = kRoom) {
+  auto files = TaskFiles::open(state.path(), room);
+  REQUIRE_MESSAGE(files, files.error().message);
+  return std::move(*files);
+}
+
+// What a process that begins here takes up, and what it says.
+struct Taken {
+  std::optional<TaskFiles::Update> update;
+  std::string said;
+};
+Taken take_up(TaskFiles& files) {
+  Taken taken;
+  taken.update = files.take_up([&](const Event& event) { taken.said += to_string(event); });
+  return taken;
+}
+
+// Changes one byte of a file.
+void damage(const std::filesystem::path& file, std::int64_t position) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(position);
+  const int byte = stream.get();
+  stream.seekp(position);
+  stream.put(static_cast<char>(byte ^ 1));
+  REQUIRE(stream.good());
+}
+
+std::vector<std::filesystem::path> chunk_files(const TemporaryDirectory& state) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(chunk_cache(state.path())))
+    files.push_back(entry.path());
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("cache: a download goes on from the chunks that an earlier process has got") {
+  const TemporaryDirectory state;
+  const auto model = numbers(1);
+  {
+    auto files = open(state);
+    auto download = files->download(*layout(), manifest_of(model), std::nullopt);
+    REQUIRE(download);
+    write_chunk(*download->model, model, 1);
+  }
+  auto files = open(state);
+  auto download = files->download(*layout(), manifest_of(model), std::nullopt);
+  REQUIRE(download);
+  CHECK(!download->model->has(0));
+  CHECK(download->model->has(1));
+  write_chunk(*download->model, model, 0);
+  write_chunk(*download->model, model, 2);
+  auto vector = files->load(download->model, layout());
+  REQUIRE(vector);
+  CHECK(std::ranges::equal(vector->values(), model));
+}
+
+TEST_CASE("cache: a model that was there before is there again, whatever came between, while there is room") {
+  const TemporaryDirectory state;
+  const auto first = numbers(1);
+  const auto second = numbers(2);
+  auto files = open(state, 3 * 12'000);
+  for (const auto* model : {&first, &second}) {
+    auto download = files->download(*layout(), manifest_of(*model), std::nullopt);
+    REQUIRE(download);
+    for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*download->model, *model, chunk);
+  }
+  CHECK(files->download(*layout(), manifest_of(first), manifest_of(second))->model->complete());
+  for (float other = 3; other < 6; ++other)
+    REQUIRE(files->download(*layout(), manifest_of(numbers(other)), std::nullopt));
+  CHECK(!files->download(*layout(), manifest_of(first), std::nullopt)->model->complete());
+  CHECK(chunk_files(state).size() <= 3);
+}
+
+TEST_CASE("cache: a chunk damaged on the disk is found before training, and fetched again") {
+  const TemporaryDirectory state;
+  const auto model = numbers(1);
+  auto files = open(state);
+  {
+    auto download = files->download(*layout(), manifest_of(model), std::nullopt);
+    for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*download->model, model, chunk);
+    REQUIRE(chunk_files(state).size() == 1);
+    damage(chunk_files(state).front(), 4096 + 5000);  // chunk 1, after the file's header
+    const auto vector = files->load(download->model, layout());
+    REQUIRE_FALSE(vector);
+    CHECK(vector.error().code == ErrorCode::kCorrupt);
+    CHECK_MESSAGE(vector.error().message.find((state.path() / "chunks").string()) != std::string::npos,
+                  vector.error().message);
+  }
+  auto again = files->download(*layout(), manifest_of(model), std::nullopt);
+  REQUIRE(again);
+  CHECK(again->model->has(0));
+  CHECK(!again->model->has(1));
+}
+
+TEST_CASE("cache: a model larger than the cache is refused with what to do") {
+  const TemporaryDirectory state;
+  auto files = open(state, 20'000);
+  CHECK(files->download(*layout(), manifest_of(numbers(1)), std::nullopt));
+  const auto both = files->download(*layout(), manifest_of(numbers(1)), manifest_of(numbers(2)));
+  REQUIRE_FALSE(both);
+  CHECK(both.error().code == ErrorCode::kResource);
+  CHECK(
+      both.error().message ==
+      "the model takes 24000 bytes, the cache of this client holds 20000; start it with a larger --cache-mb");
+}
+
+TEST_CASE("cache: a model of another layout, or a part of one, is not fetched") {
+  const TemporaryDirectory state;
+  auto files = open(state);
+  auto other = manifest_of(numbers(1));
+  other.layout = sha256("another");
+  CHECK(!files->download(*layout(), other, std::nullopt));
+  CHECK(!files->download(*layout(), manifest_of(numbers(1)), other));
+  const auto values = numbers(1);
+  const auto part = protocol::make_manifest(layout()->hash(), Coverage::of({{0, 2048}}),
+                                            std::as_bytes(std::span(values)).first(8192), 4096);
+  const auto refused = files->download(*layout(), part, std::nullopt);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "what is offered is not of the run's model");
+}
+
+TEST_CASE("pending: an update that was kept is there in the next process, as it was offered") {
+  const TemporaryDirectory state;
+  const auto update = numbers(-5);
+  const auto request = request_for(numbers(1));
+  protocol::UpdateOffer offer;
+  {
+    auto files = open(state);
+    auto kept = files->keep(request, result_of(update));
+    REQUIRE_MESSAGE(kept, kept.error().message);
+    offer = kept->pending.offer;
+  }
+  struct stat info {};
+  REQUIRE(::stat((state.path() / "pending").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  auto files = open(state);
+  auto taken = take_up(*files);
+  CHECK(taken.said.empty());
+  REQUIRE(taken.update);
+  CHECK(taken.update->pending.offer.update == offer.update);
+  CHECK(taken.update->pending.offer.samples == SampleCount(12));
+  CHECK(taken.update->pending.offer.loss_rms == 0.75);
+  CHECK(taken.update->pending.request.model == request.model);
+  CHECK(taken.update->pending.request.last_round == RoundNumber(2));
+  std::vector<float> payload(3000);
+  REQUIRE(taken.update->payload->read_bytes(0, std::as_writable_bytes(std::span(payload))));
+  CHECK(payload == update);
+  files->forget();
+  CHECK(!std::filesystem::exists(state.path() / "pending"));
+  CHECK(!take_up(*open(state)).update);
+}
+
+TEST_CASE("pending: a file cut or changed at any byte is named and dropped, and never offered") {
+  const TemporaryDirectory state;
+  const auto file = state.path() / "pending";
+  REQUIRE(open(state)->keep(request_for(numbers(1)), result_of(numbers(2))));
+  const auto whole = read_file(file, 1 << 20);
+  REQUIRE(whole);
+  const auto refused = [&](const std::string& text) {
+    REQUIRE(write_file_atomic(file, text));
+    const auto read = read_pending_update(state.path());
+    return !read && read.error().message == file.string() + " is damaged";
+  };
+  std::size_t accepted = 0;
+  for (std::size_t length = 0; length < whole->size(); ++length)
+    if (!refused(whole->substr(0, length))) ++accepted;
+  for (std::size_t i = 0; i < whole->size(); ++i) {
+    std::string changed = *whole;
+    changed[i] = static_cast<char>(changed[i] ^ 4);
+    if (!refused(changed)) ++accepted;
+  }
+  CHECK(accepted == 0);
+  const auto taken = take_up(*open(state));
+  CHECK(!taken.update);
+  CHECK(taken.said == "update.dropped reason=\"" + file.string() + " is damaged\"");
+  CHECK(!std::filesystem::exists(file));
+}
+
+TEST_CASE("pending: an update whose payload is damaged or gone is dropped, and that is said") {
+  const TemporaryDirectory state;
+  REQUIRE(open(state)->keep(request_for(numbers(1)), result_of(numbers(2))));
+  REQUIRE(chunk_files(state).size() == 1);
+  SUBCASE("a flipped bit") { damage(chunk_files(state).front(), 4096 + 11'999); }
+  SUBCASE("cut short") { std::filesystem::resize_file(chunk_files(state).front(), 4096 + 5000); }
+  SUBCASE("gone") { std::filesystem::remove_all(state.path() / "chunks"); }
+  const auto taken = take_up(*open(state));
+  CHECK(!taken.update);
+  CHECK(taken.said == "update.dropped reason=\"the payload of the pending update is not whole in " +
+                          (state.path() / "chunks").string() + "\"");
+  CHECK(!std::filesystem::exists(state.path() / "pending"));
+}
+
+TEST_CASE("memory: a damaged one is named once and gone, so that it does not fail every task after it") {
+  const TemporaryDirectory state;
+  FileMemory memory(state.path());
+  REQUIRE(memory.save({.round = RoundNumber(3), .control = {}, .residual = {1, 2, 3}}));
+  damage(state.path() / "task-3", 45);
+  const auto first = memory.load(RoundNumber(3));
+  REQUIRE_FALSE(first);
+  CHECK(first.error().message == (state.path() / "task-3").string() + " is damaged; it has been removed");
+  const auto second = memory.load(RoundNumber(3));
+  REQUIRE(second);
+  CHECK(!*second);
+}
+
+TEST_CASE("membership: a client number that no client can have is damage, not another client") {
+  const TemporaryDirectory state;
+  const std::string key(64, '0');
+  REQUIRE(write_file_atomic(
+      state.path() / "membership.json",
+      "{\"client\": 4294967297, \"coordinator_key\": \"" + key + "\", \"coordinators\": [\"127.0.0.1:1\"]}"));
+  const auto read = read_membership(state.path());
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == ErrorCode::kCorrupt);
+}
+
+}  // namespace fedge::client
