@@ -119,10 +119,11 @@ inline void check_greeting(const ScriptedLink& link, const protocol::Message& fi
                            bool admitted) {
   FEDGE_CHECK(!link.touched, "a stranger is served");
   FEDGE_CHECK(admitted == may_enter(first, key, false), "the wrong one is let in, or the right one is not");
-  FEDGE_CHECK(link.authorised == admitted && link.closed == !admitted, "let in and sent away");
+  const bool joined = may_enter(first, key, true);
+  FEDGE_CHECK(link.authorised == (admitted || joined) && link.closed == !admitted, "let in and sent away");
   FEDGE_CHECK(link.sent.size() == 1, "a greeting has one answer");
   const bool welcome = std::holds_alternative<protocol::Welcome>(link.sent.front());
-  FEDGE_CHECK(welcome == (admitted || may_enter(first, key, true)), "the wrong answer");
+  FEDGE_CHECK(welcome == (admitted || joined), "the wrong answer");
   const auto* goodbye = std::get_if<protocol::Goodbye>(&link.sent.front());
   FEDGE_CHECK(welcome || (goodbye != nullptr && check_text(goodbye->reason, protocol::kMaxText, "reason")),
               "a refusal gives a reason that can be shown");
