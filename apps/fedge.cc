@@ -5,6 +5,7 @@
 #include "apps/commands/aggregate.h"
 #include "apps/commands/data_commands.h"
 #include "apps/commands/policy_commands.h"
+#include "apps/commands/run_commands.h"
 #include "apps/commands/strategies.h"
 #include "apps/commands/tracks.h"
 #include "apps/common.h"
@@ -22,6 +23,7 @@ Examples:
                                                             three join tokens, one a line
   fedge token create --data-dir /var/lib/fedge --uses 100 --approve
                                                             one for a hundred clients, each to be approved
+  fedge run ls --data-dir /var/lib/fedge                    its runs; also: show, log, stop
   fedge client ls --data-dir /var/lib/fedge
   fedge client approve 7 --data-dir /var/lib/fedge
   fedge client revoke 7 --data-dir /var/lib/fedge           cut off within a second
@@ -207,6 +209,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 
   const fedge::apps::AccessCommands access(app);
+  const fedge::apps::RunCommands runs(app);
   auto* reference =
       app.add_subcommand("reference", "Every key of a configuration file, with type, default and meaning");
   reference->add_option("file", options.page, "run-file or coordinator")
@@ -227,6 +230,7 @@ int main(int argc, char** argv) {
   }
   return fedge::apps::run_safely(kProgram, [&] {
     if (const auto done = access.run()) return say(*done);
+    if (const auto done = runs.run()) return say(*done);
     if (*strategies) return list_strategies(options);
     if (*merge) return aggregate(options);
     if (*tracks.resolve) return resolve_tracks(options);

@@ -107,6 +107,7 @@ std::vector<std::span<std::byte>> TrackModel::memory() {
   std::vector<std::span<std::byte>> all = aggregator_->memory();
   for (const auto span : optimizer_->memory()) all.push_back(span);
   if (control_) all.push_back(control_->memory());
+  std::erase_if(all, [](const auto span) { return span.empty(); });
   return all;
 }
 
