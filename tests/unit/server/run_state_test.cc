@@ -36,12 +36,15 @@ struct Run {
   std::optional<RunState> state;
 
   // Room for so many models.
-  explicit Run(std::size_t models) {
+  explicit Run(std::size_t models, const std::vector<std::string>& settings = {}) {
     test::write_tiny_dataset(data);
-    const auto document = config::parse_toml(
+    auto document = config::parse_toml(
         "[data]\ndirectory = \"" + data.path().string() + "\"\n[model]\nkind = \"softmax\"\n", "run.toml");
     REQUIRE(document);
-    config = *read_run_config(*document);
+    for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
+    const auto read = read_run_config(*document);
+    REQUIRE_MESSAGE(read, read.error().message);
+    config = *read;
     test = *learn::load_test(config.task.data);
     model = *learn::make_model(config.task.model, test->shape, test->classes);
     store = protocol::make_memory_chunk_store(models * model->layout()->size_bytes());
@@ -50,17 +53,24 @@ struct Run {
   void start(std::uint32_t track, std::optional<TrackId> source) {
     REQUIRE(state->start({TrackId(track), source, nullptr}));
   }
-  // The track's model becomes another.
-  void train(std::uint32_t track) {
+  // The track's model becomes another, by five clients' updates.
+  void train(std::uint32_t track, std::uint32_t round = 1) {
     const std::size_t size = model->layout()->size();
-    const aggregation::Update update{.client = ClientId(0),
-                                     .weight = SampleCount(1),
-                                     .coverage = Coverage::all(size),
-                                     .values = std::make_shared<InMemory>(std::vector<float>(size, 0.5F))};
-    REQUIRE(state->fold(TrackId(track), {&update, 1}));
-    const auto closed = state->close({.round = RoundNumber(1),
-                                      .selected = 1,
-                                      .completed = 1,
+    for (std::uint32_t client = 0; client < 5; ++client) {
+      std::vector<float> values(size);
+      Rng rng = Rng(round).fork("update", client);
+      for (float& value : values) value = static_cast<float>(rng.uniform() - 0.4) / 10;
+      const aggregation::Update update{.client = ClientId(client),
+                                       .weight = SampleCount(client + 1),
+                                       .steps = 2,
+                                       .norm = 1,
+                                       .coverage = Coverage::all(size),
+                                       .values = std::make_shared<InMemory>(std::move(values))};
+      REQUIRE(state->fold(TrackId(track), {&update, 1}));
+    }
+    const auto closed = state->close({.round = RoundNumber(round),
+                                      .selected = 5,
+                                      .completed = 5,
                                       .train_loss = 0,
                                       .track = TrackId(track),
                                       .description = nullptr});
@@ -103,6 +113,68 @@ TEST_CASE("run state: a run without tracks that begin anew keeps no model but it
   Run run(2);  // the one that there is, and the one that takes its place
   for (int round = 0; round < 5; ++round) run.train(0);
   CHECK(run.state->load_models()->size() == 1);
+}
+
+TEST_CASE("N2, run state: whatever the strategy remembers, a saved run goes on bit for bit") {
+  const std::vector<std::vector<std::string>> runs = {
+      {},
+      {"strategy.kind=fedavgm"},
+      {"strategy.kind=fedadam"},
+      {"strategy.kind=scaffold"},
+      {"strategy.kind=centered_clip"},
+      {"strategy.aggregator={kind=\"median\", bucket_size=2}"},
+      {"strategy.kind=centered_clip", "strategy.server_optimizer={kind=\"momentum\", nesterov=true}"}};
+  for (std::vector<std::string> settings : runs) {
+    CAPTURE(settings.empty() ? std::string("fedavg") : settings.front());
+    settings.insert(settings.end(), {"data.partition.clients=20", "sampling.clients_per_round=5"});
+    Run run(40, settings);
+    run.train(0, 1);
+    run.train(0, 2);
+    run.state->end_round({});
+    const auto saved = run.state->save();
+    REQUIRE_MESSAGE(saved, saved.error().message);
+    // Another process: the initial model, then what was saved.
+    auto again = RunState::create(run.config, *run.model, *run.test, *run.store, run.pool);
+    REQUIRE(again);
+    const auto restored = again->restore(*saved, {});
+    REQUIRE_MESSAGE(restored, restored.error().message);
+    CHECK(again->track(TrackId(0)).hash() == run.hash(0));
+    const auto participation = [](RunState& state) { return state.end_round({}).participation.jain; };
+    run.train(0, 3);
+    const Digest expected = run.hash(0);
+    const double jain = participation(*run.state);
+    std::swap(*run.state, *again);
+    run.train(0, 3);
+    CHECK(run.hash(0) == expected);
+    CHECK(participation(*run.state) == jain);
+  }
+}
+
+TEST_CASE(
+    "N2 row 9, run state: a checkpoint whose objects are gone, or of another strategy, is refused by name") {
+  Run run(40, {"strategy.kind=fedadam"});
+  run.train(0, 1);
+  run.state->end_round({});
+  const auto saved = run.state->save();
+  REQUIRE(saved);
+  auto again = RunState::create(run.config, *run.model, *run.test, *run.store, run.pool);
+  REQUIRE(again);
+  run.store->remove(run.state->track(TrackId(0)).object()->manifest().id());
+  const auto missing = again->restore(*saved, {});
+  CHECK(missing.error().code == ErrorCode::kCorrupt);
+  CHECK(missing.error().message.find("missing or damaged") != std::string::npos);
+
+  Run other(40);
+  other.train(0, 1);
+  other.state->end_round({});
+  const auto theirs = other.state->save();
+  REQUIRE(theirs);
+  Run fresh(40, {"strategy.kind=fedadam"});
+  fresh.store = std::move(other.store);
+  auto mixed = RunState::create(fresh.config, *fresh.model, *fresh.test, *fresh.store, fresh.pool);
+  REQUIRE(mixed);
+  CHECK(mixed->restore(*theirs, {}).error().message.find("another strategy's") != std::string::npos);
+  CHECK(mixed->restore("", {}).error().code == ErrorCode::kCorrupt);
 }
 
 }  // namespace fedge::server
