@@ -138,7 +138,7 @@ void Coordinator::Impl::arm_timer() {
     timer_.cancel();
     return;
   }
-  timer_.expires_at(started_ + deadline->time_since_epoch());
+  timer_.expires_at(started_ + (*deadline - parts_.recovered.time));
   timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
     if (const auto alive = self.lock(); alive && !error) alive->step(Expired{});
   });
@@ -219,6 +219,7 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
 // One that cannot be kept costs nobody anything: the next one comes soon.
 void Coordinator::Impl::published(ClientId client, const protocol::PublishRecord& record) {
   if (!nodes_ || record.run != state_.config().id) return;
+  if (journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
   const auto kept = nodes_->publish(client, record, now());
   if (kept || kept.error().code == ErrorCode::kStale) return;
   report(Event{Severity::kWarning, "record.refused", {}}

@@ -38,6 +38,8 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   // What a round has come to; written at once, and `durable` called then.
   void keep(Checkpoint checkpoint, std::function<void()> durable);
   void flush();
+  // The disk is full: what is added stays in memory for now.
+  bool waits_for_room() const { return waits_for_room_; }
   // Tells what the store says of the run, if another process has changed the store since this was asked last.
   void look(std::function<void(const RunRecord&)> seen);
   // Writes the rest, if the disk takes it, and returns when all is done; no callback comes after this.
