@@ -126,10 +126,13 @@ void ClientEngine::on_message(const protocol::RunDescription& description, Time 
 }
 
 void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, std::vector<Effect>& effects) {
-  // A coordinator that began again counts from round 1 again: the same round of another model is new.
-  const bool same = in_hand(request.run, request.task()) && task_->model == request.model &&
-                    task_->coverage == request.coverage && task_->data_share == request.data_share &&
-                    task_->last_round == request.last_round && task_->control == request.control;
+  // A coordinator that was killed may have forgotten what it had not promised yet: the same task is another
+  // then, unless it says that it knows.
+  const bool same =
+      in_hand(request.run, request.task()) &&
+      (request.again || (task_->model == request.model && task_->coverage == request.coverage &&
+                         task_->data_share == request.data_share && task_->last_round == request.last_round &&
+                         task_->control == request.control));
   if (same && work_ == WorkState::kOffered) {
     effects.push_back(Send{*offer_});
     return;

@@ -72,6 +72,7 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   if (message.control) *wire.mutable_control() = to_wire(*message.control);
   if (message.data_share < 1) wire.set_data_share(message.data_share);
   for (const TrackId track : message.live_tracks) wire.add_live_tracks(track.value());
+  wire.set_again(message.again);
   return wire;
 }
 
@@ -235,6 +236,7 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                      std::ranges::adjacent_find(live, std::ranges::greater_equal()) == live.end(),
                  "live_tracks are not at most 16384 in ascending order");
   for (const std::uint32_t track : live) message.live_tracks.emplace_back(track);
+  message.again = wire.again();
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),

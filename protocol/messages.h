@@ -78,6 +78,8 @@ struct TrainRequest {
   // All that the run has, ascending, at most kMaxLiveTracks; what is remembered of others is of no use.
   // Empty: not said.
   std::vector<TrackId> live_tracks = {};
+  // Asked for before, perhaps with another model: who has the task in hand goes on with it.
+  bool again = false;
 
   TaskId task() const { return {round, track}; }
 };

@@ -63,7 +63,8 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
                               .control = control ? std::optional(control->manifest()) : std::nullopt,
                               .track = work.task.track,
                               .data_share = work.data_share,
-                              .live_tracks = state_.tracks_to_remember()});
+                              .live_tracks = state_.tracks_to_remember(),
+                              .again = work.again});
 }
 
 void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {

@@ -27,6 +27,7 @@ void BufferedEngine::step(const Input& input, const StepContext& context, std::v
 std::optional<Time> BufferedEngine::next_deadline() const {
   std::optional<Time> earliest;
   if (filling()) earliest = fill_by_;
+  if (return_by_ && (!earliest || *return_by_ < *earliest)) earliest = return_by_;
   for (const auto& [client, task] : tasks_)
     if (!earliest || task.deadline < *earliest) earliest = task.deadline;
   for (const ClientId client : resting_) {
@@ -48,6 +49,15 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
   member.present = true;
   member.samples = arrived.samples;
   member.capability = arrived.capability;
+  if (const auto task = tasks_.find(arrived.client); task != tasks_.end() && task->second.away) {
+    task->second.away = false;
+    effects.push_back(Assign{.client = arrived.client,
+                             .task = name_of(task->second),
+                             .coverage = task->second.coverage,
+                             .time_left = task->second.deadline - context.now,
+                             .last_round = member.last_round,
+                             .again = true});
+  }
   assign(context, effects);
 }
 
@@ -64,6 +74,7 @@ void BufferedEngine::on(const Described& described, const StepContext&, std::vec
 }
 
 void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
+  if (return_by_ && context.now >= *return_by_) give_up_waiting(effects);
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     const auto late = task++;
     if (context.now < late->second.deadline) continue;
@@ -309,13 +320,25 @@ void BufferedEngine::on(const Stop& stop, const StepContext&, std::vector<Effect
   finish(stop.reason, effects);
 }
 
-// A client begins with the model as it is then: the one that its task began with may be gone.
+// The coordinator's own absence costs nobody his task. Who has lost it begins with the model as it is then,
+// as old as the task counts all the same.
 void BufferedEngine::on(const Restarted&, const StepContext& context, std::vector<Effect>& effects) {
   effects.push_back(Event{Severity::kInfo, "run.resumed", {}}.with("round", std::int64_t{round().value()}));
   for (auto& [client, member] : members_) member.present = false;
   present_ = 0;
-  while (!tasks_.empty()) end_task(tasks_.begin(), "the coordinator was restarted", effects);
+  for (auto& [client, task] : tasks_) {
+    task.away = true;
+    task.fetching = false;
+    task.deadline = context.now + rules_.deadline;
+  }
+  return_by_ = context.now + rules_.return_within;
   fill_by_ = context.now + rules_.deadline;
+}
+
+void BufferedEngine::give_up_waiting(std::vector<Effect>& effects) {
+  return_by_.reset();
+  for (auto next = tasks_.begin(); next != tasks_.end();)
+    if (const auto task = next++; task->second.away) end_task(task, "it has not come back", effects);
 }
 
 void BufferedEngine::finish(const std::string& reason, std::vector<Effect>& effects) {

@@ -52,6 +52,7 @@ class BufferedEngine final : public RunEngine {
     Time assigned{};
     Time deadline;
     bool fetching = false;
+    bool away = false;  // its client is expected back from before the last restart
     protocol::UpdateOffer offer;  // while fetching; without its chunks' hashes
   };
   using Tasks = std::map<ClientId, Task>;
@@ -77,6 +78,8 @@ class BufferedEngine final : public RunEngine {
   // made up for tasks that it was not there for.
   void catch_up(Member& member) const;
   static TaskId name_of(const Task& task) { return {task.number, TrackId()}; }
+  // Nobody else is expected back from before the restart.
+  void give_up_waiting(std::vector<Effect>& effects);
   void end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects);
   void refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
               std::vector<Effect>& effects);
@@ -102,6 +105,7 @@ class BufferedEngine final : public RunEngine {
   std::uint32_t moves_ = 0;            // of the model, asked for
   std::uint32_t committed_ = 0;        // of them, carried out
   std::size_t buffered_ = 0;           // updates in the buffer
+  std::optional<Time> return_by_;      // after a restart: then nobody else is expected back
   Time fill_by_{};                     // then the model moves by what is there
   std::uint64_t assigned_before_ = 0;  // assigned_ when the buffer was last emptied
   double loss_ = 0;                    // of the buffer's updates, by samples

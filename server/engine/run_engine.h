@@ -116,6 +116,7 @@ class RunEngine {
     Duration time_left;
     RoundNumber last_round;  // its last task for this track whose update was accepted, 0 for none
     double data_share = 1;   // of its samples, to be trained on
+    bool again = false;      // whoever has the task in hand from before goes on with it
   };
   struct Send {
     ClientId client;

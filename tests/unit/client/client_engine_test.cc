@@ -191,7 +191,22 @@ TEST_CASE("client: data that cannot be prepared fails the work that waits for it
   CHECK(h.sent<protocol::TaskFailed>()->reason == "no data here");
 }
 
-TEST_CASE("client: the same round of another model is new work: the coordinator has begun again") {
+TEST_CASE("client: a task that is asked for again is gone on with, whatever the model is now") {
+  Harness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(1);
+  h.finish_training(1);
+  protocol::Manifest other;
+  other.layout = sha256("moved on");
+  h.feed(ClientEngine::Received{protocol::TrainRequest{
+      .run = kRun, .round = RoundNumber(1), .model = other, .coverage = {}, .again = true}});
+  CHECK(h.effect<ClientEngine::FetchModel>() == nullptr);
+  REQUIRE(h.sent<protocol::UpdateOffer>() != nullptr);
+  CHECK(h.sent<protocol::UpdateOffer>()->round == RoundNumber(1));
+}
+
+TEST_CASE("client: the same round of another model is new work, unless it is said that it is not") {
   Harness h;
   h.go_online();
   h.describe_and_prepare();

@@ -31,7 +31,8 @@ bool same(const RunDescription& a, const RunDescription& b) {
 bool same(const TrainRequest& a, const TrainRequest& b) {
   return a.run == b.run && a.round == b.round && a.model == b.model && a.coverage == b.coverage &&
          a.time_left == b.time_left && a.last_round == b.last_round && a.control == b.control &&
-         a.track == b.track && a.data_share == b.data_share && a.live_tracks == b.live_tracks;
+         a.track == b.track && a.data_share == b.data_share && a.live_tracks == b.live_tracks &&
+         a.again == b.again;
 }
 bool same(const UpdateOffer& a, const UpdateOffer& b) {
   return a.run == b.run && a.round == b.round && a.update == b.update && a.samples == b.samples &&

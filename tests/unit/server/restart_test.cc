@@ -118,9 +118,10 @@ TEST_CASE("restart: who does not come back leaves the round to those who answere
   CHECK(h.one<RoundEngine::CloseRound>()->completed == 1);
 }
 
-TEST_CASE("restart: an asynchronous run hands out new work as clients come back") {
+TEST_CASE("N1, restart: in an asynchronous run a client goes on with the task it had") {
   Harness h;
   h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 2};
+  h.rules.return_within = seconds(30);
   h.arrive({0, 1, 2});
   CHECK(h.all<RunEngine::Assign>().size() == 3);
   h.deliver(0, 1);
@@ -128,10 +129,30 @@ TEST_CASE("restart: an asynchronous run hands out new work as clients come back"
   CHECK(h.all<RunEngine::Assign>().empty());
   h.arrive({1});
   REQUIRE(h.one<RunEngine::Assign>());
-  CHECK(h.one<RunEngine::Assign>()->task.round == RoundNumber(2));
-  h.deliver(1, 2);
+  CHECK(h.one<RunEngine::Assign>()->task.round == RoundNumber(1));
+  CHECK(h.one<RunEngine::Assign>()->again);
+  h.deliver(1, 1);
   REQUIRE(h.one<RunEngine::CloseRound>());
   CHECK(h.one<RunEngine::CloseRound>()->completed == 2);  // what was stored before the restart is in it
+}
+
+TEST_CASE("restart: in an asynchronous run the task of who does not come back is given up in time") {
+  Harness h;
+  h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 2};
+  h.rules.clients_per_round = 1;
+  h.rules.first_round_clients = 1;
+  h.rules.return_within = seconds(30);
+  h.arrive({0});
+  CHECK(h.one<RunEngine::Assign>());
+  h.feed(RunEngine::Restarted{});
+  h.arrive({1});
+  CHECK(h.all<RunEngine::Assign>().empty());  // the only place is another's
+  CHECK(h.engine().next_deadline() == Time(seconds(30)));
+  h.now = Time(seconds(30));
+  h.feed(Expired{});
+  REQUIRE(h.one<RunEngine::Assign>());
+  CHECK(h.one<RunEngine::Assign>()->client == ClientId(1));
+  CHECK_FALSE(h.one<RunEngine::Assign>()->again);
 }
 
 TEST_CASE("restart: a run that has ended stays so") {
