@@ -63,7 +63,11 @@ class Site {
     return rounds ? std::move(*rounds) : std::vector<server::RoundMetrics>();
   }
   CoordinatorProcess& coordinator() { return *coordinator_; }
-  void kill_coordinator() { coordinator_->kill(); }
+  // In the middle of the run.
+  void kill_coordinator() {
+    REQUIRE_FALSE(coordinator_->has_ended());
+    coordinator_->kill();
+  }
   void restart_coordinator() { start_coordinator(coordinator_->address()); }
 
   // The first ones are daemons on this thread, the last two programs.
@@ -108,8 +112,8 @@ class Site {
 
  private:
   static constexpr const char* kRunFile =
-      "[run]\nname = \"audited\"\nrounds = 7\nseed = 5\nwait_for_clients = 20\nround_deadline = 20\n"
-      "[model]\nkind = \"softmax\"\n[training]\nbatch_size = 1\nlocal_epochs = 2\n"
+      "[run]\nname = \"audited\"\nrounds = 12\nseed = 5\nwait_for_clients = 20\nround_deadline = 20\n"
+      "[model]\nkind = \"softmax\"\n[training]\nbatch_size = 1\nlocal_epochs = 100\n"
       "[data]\ndirectory = \"data\"\npartition = { clients = 20 }\n[sampling]\nclients_per_round = 15\n";
   struct Client {
     std::unique_ptr<client::Daemon> daemon;  // or
@@ -181,7 +185,7 @@ TEST_CASE(
                 "strategy.kind=scaffold"};
   }
   SUBCASE("asynchronous") {
-    settings = {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=8", "run.rounds=12"};
+    settings = {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=8", "run.rounds=20"};
   }
   SUBCASE("uploads drawn by their norms") {
     settings = {"sampling.kind=optimal", "sampling.budget=6", "sampling.clients_per_round=20"};
@@ -205,7 +209,7 @@ TEST_CASE(
   site.start_client(18);
   site.run_to_the_end();
 
-  check_equal(site, replay(site.directory(), "--format json --threads 1"), 7);
+  check_equal(site, replay(site.directory(), "--format json --threads 1"), 12);
   const Outcome table = replay(site.directory(), "--threads 2");
   CHECK(table.code == 0);
   const auto rounds = site.rounds();
