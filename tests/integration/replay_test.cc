@@ -185,7 +185,8 @@ TEST_CASE(
                 "strategy.kind=scaffold"};
   }
   SUBCASE("asynchronous") {
-    settings = {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=8", "run.rounds=20"};
+    settings = {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=8", "run.rounds=20",
+                "run.round_deadline=2"};
   }
   SUBCASE("uploads drawn by their norms") {
     settings = {"sampling.kind=optimal", "sampling.budget=6", "sampling.clients_per_round=20"};
