@@ -106,3 +106,17 @@ TEST_CASE("run state: a run without tracks that begin anew keeps no model but it
 }
 
 }  // namespace fedge::server
+
+TEST_CASE(
+    "run state: without momentum there is nothing to remember, and what was saved is taken up all the same") {
+  Run run(4);
+  run.train(0);
+  const Digest trained = run.hash(0);
+  const auto saved = run.state->save();
+  REQUIRE(saved);
+  run.state.emplace(*RunState::create(run.config, *run.model, *run.test, *run.store, run.pool));
+  CHECK(run.hash(0) != trained);
+  const auto restored = run.state->restore(*saved, {});
+  REQUIRE_MESSAGE(restored, restored.error().message);
+  CHECK(run.hash(0) == trained);
+}
