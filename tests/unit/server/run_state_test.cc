@@ -105,8 +105,6 @@ TEST_CASE("run state: a run without tracks that begin anew keeps no model but it
   CHECK(run.state->load_models()->size() == 1);
 }
 
-}  // namespace fedge::server
-
 TEST_CASE(
     "run state: without momentum there is nothing to remember, and what was saved is taken up all the same") {
   Run run(4);
@@ -120,3 +118,5 @@ TEST_CASE(
   REQUIRE_MESSAGE(restored, restored.error().message);
   CHECK(run.hash(0) == trained);
 }
+
+}  // namespace fedge::server
