@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "apps/commands/replay.h"
 #include "apps/common.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
@@ -25,6 +26,7 @@ Examples:
   fedge-sim run examples/fashion-mlp.toml --set run.seed=8 --set training.local_epochs=2
   fedge-sim run examples/fashion-mlp.toml --mode concrete      real processes, sockets and TLS on loopback
   fedge-sim report out/fashion                                 write report.html and metrics.csv again
+  fedge-sim replay /var/lib/fedge-coordinator                  carry a coordinator's run out again and compare
 )";
 
 volatile sig_atomic_t interrupt_signal = 0;
@@ -37,6 +39,8 @@ struct Options {
   std::size_t threads = fedge::available_processors();
   std::string log_level = "warning";
   std::string report_directory;
+  fedge::apps::ReplayCommand replay;
+  std::string format = "table";
 };
 
 // Without SA_RESTART, so that waiting for a child ends too.
@@ -148,6 +152,54 @@ int report(const Options& options) {
   return written ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, written.error());
 }
 
+int replay(Options& options) {
+  fedge::apps::set_up_logging(kProgram, options.log_level);
+  options.replay.threads = options.threads;
+  options.replay.json = options.format == "json";
+  const auto done = fedge::apps::replay(options.replay, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
+void add_threads(CLI::App& command, Options& options) {
+  command.add_option("--threads", options.threads, "Threads; the result does not depend on it")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+CLI::App* add_run(CLI::App& app, Options& options) {
+  auto* command = app.add_subcommand("run", "Run a run file");
+  command->add_option("file", options.run_file, "Run file (TOML)")->required();
+  command->add_option("--out", options.out, "Where metrics, model and report go")->capture_default_str();
+  command->add_option("--mode", options.mode, "abstract: virtual time; concrete: real processes on loopback")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"abstract", "concrete"}));
+  command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
+      ->take_all();
+  add_threads(*command, options);
+  command->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
+  return command;
+}
+
+CLI::App* add_replay(CLI::App& app, Options& options) {
+  auto* command = app.add_subcommand(
+      "replay",
+      "Carry a coordinator's run out again from its journal, train every accepted update again, and compare "
+      "updates and models with those that were offered and recorded. Changes nothing; the coordinator may be "
+      "running. Ends with 1 and names the first difference if there is one");
+  command->add_option("directory", options.replay.directory, "The coordinator's data directory")->required();
+  command->add_option("--run", options.replay.run, "The run's number (default: the last run)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--until", options.replay.until, "The last round to be replayed")
+      ->check(CLI::PositiveNumber);
+  add_threads(*command, options);
+  command->add_option("--format", options.format, "table or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json"}));
+  return command;
+}
+
 }  // namespace
 
 int fedge::apps::sim_main(int argc, char** argv) {
@@ -156,21 +208,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   app.footer(kExamples);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   app.require_subcommand(1);
-  auto* run_command = app.add_subcommand("run", "Run a run file");
-  run_command->add_option("file", options.run_file, "Run file (TOML)")->required();
-  run_command->add_option("--out", options.out, "Where metrics, model and report go")->capture_default_str();
-  run_command
-      ->add_option("--mode", options.mode, "abstract: virtual time; concrete: real processes on loopback")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"abstract", "concrete"}));
-  run_command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
-      ->take_all();
-  run_command->add_option("--threads", options.threads, "Threads; the result does not depend on it")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  run_command->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
+  const auto* run_command = add_run(app, options);
+  const auto* replay_command = add_replay(app, options);
   auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
   report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
   try {
@@ -178,5 +217,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
   }
-  return fedge::apps::run_safely(kProgram, [&] { return *run_command ? run(options) : report(options); });
+  return fedge::apps::run_safely(kProgram, [&] {
+    if (*replay_command) return replay(options);
+    return *run_command ? run(options) : report(options);
+  });
 }

@@ -21,9 +21,8 @@ Result<Recovered> Recovery::run() {
     FEDGE_TRY(metrics, parse_metrics(line, "round " + std::to_string(result_.history.size() + 1) + ": "));
     result_.history.push_back(std::move(metrics));
   }
-  FEDGE_TRY_VOID(read_lost());
   FEDGE_TRY_VOID(
-      parts_.store.read_journal(parts_.run, [this](const JournalEntry& entry) { return take(entry); }));
+      read_inputs(parts_.store, parts_.run, [this](JournalStep step) { return take(std::move(step)); }));
   if (is_kept())
     return Error{ErrorCode::kCorrupt, "the journal of run " + std::to_string(parts_.run.value()) +
                                           " ends before its last checkpoint; restore the data directory from "
@@ -35,35 +34,24 @@ Result<Recovered> Recovery::run() {
   return std::move(result_);
 }
 
-Result<void> Recovery::read_lost() {
-  return parts_.store.read_journal(parts_.run, [this](const JournalEntry& entry) -> Result<void> {
-    FEDGE_TRY(record, decode_record(entry.input));
-    if (const auto* lost = std::get_if<LostUpdate>(&record)) lost_.insert(lost->sequence);
-    return {};
-  });
-}
-
-Result<void> Recovery::take(const JournalEntry& entry) {
-  result_.entries = entry.sequence;
-  result_.time = entry.time;
-  FEDGE_TRY(record, decode_record(entry.input));
-  if (std::holds_alternative<LostUpdate>(record)) return {};
-  RunEngine::Input input = std::move(std::get<RunEngine::Input>(record));
+Result<void> Recovery::take(JournalStep step) {
+  result_.entries = step.sequence;
+  result_.time = step.time;
+  if (!step.input) return {};
+  RunEngine::Input input = std::move(*step.input);
   if (const auto* stored = std::get_if<RunEngine::Stored>(&input)) {
-    FEDGE_TRY(instead, checked(*stored, entry.sequence));
+    FEDGE_TRY(instead, checked(*stored, step.sequence));
     input = std::move(instead);
   }
   if (const auto* changed = std::get_if<RunEngine::PolicyChanged>(&input)) result_.policy = changed->policy;
   if (std::holds_alternative<RunEngine::Committed>(input)) result_.closed.reset();
   std::vector<RunEngine::Effect> effects;
-  parts_.engine.step(input, {entry.time, rng_}, effects);
+  parts_.engine.step(input, {step.time, rng_}, effects);
   for (const auto& effect : effects) FEDGE_TRY_VOID(perform(effect));
   return {};
 }
 
 Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std::uint64_t sequence) {
-  const RunEngine::Input left = RunEngine::ClientLeft{stored.client};
-  if (lost_.contains(sequence)) return left;
   if (is_kept()) return RunEngine::Input(stored);
   const auto offered = offered_.find(stored.client);
   if (offered == offered_.end()) return RunEngine::Input(stored);  // the engine will discard it
@@ -79,7 +67,7 @@ Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std:
                                .with("round", std::int64_t{stored.task.round.value()})
                                .with("reason", std::string("the disk has lost what was stored of it; its "
                                                            "client will be asked again")));
-  return left;
+  return RunEngine::Input(RunEngine::ClientLeft{stored.client});
 }
 
 Result<void> Recovery::perform(const RunEngine::Effect& effect) {

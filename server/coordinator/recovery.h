@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "core/event.h"
@@ -19,6 +18,7 @@
 #include "server/engine/run_engine.h"
 #include "server/run_state.h"
 #include "server/store/input_codec.h"
+#include "server/store/journal_reader.h"
 #include "server/store/run_store.h"
 
 namespace fedge::server {
@@ -59,8 +59,7 @@ class Recovery {
   Result<Recovered> run();
 
  private:
-  Result<void> read_lost();
-  Result<void> take(const JournalEntry& entry);
+  Result<void> take(JournalStep step);
   // What is fed to the engine in place of a Stored whose update is gone; otherwise the input itself.
   Result<RunEngine::Input> checked(const RunEngine::Stored& stored, std::uint64_t sequence);
   Result<void> perform(const RunEngine::Effect& effect);
@@ -76,7 +75,6 @@ class Recovery {
   std::uint64_t kept_rounds_ = 0;    // in the checkpoint
   std::uint64_t closed_rounds_ = 0;  // seen so far
   RunState::Descriptions descriptions_;
-  std::set<std::uint64_t> lost_;                    // entries, from earlier recoveries
   std::map<ClientId, protocol::Manifest> offered_;  // being fetched
   std::map<ClientId, Upload> uploads_;              // about to be folded
 };

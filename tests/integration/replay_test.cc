@@ -1,0 +1,281 @@
+// `fedge-sim replay` on the data directories of real federations: coordinators and clients are killed on the
+// way, and the replay comes to the models that the coordinator wrote down.
+#include <sqlite3.h>
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "client/daemon.h"
+#include "core/platform/files.h"
+#include "protocol/session/endpoint.h"
+#include "server/data_directory.h"
+#include "server/enrolment.h"
+#include "server/report/metrics.h"
+#include "tests/integration/background_program.h"
+#include "tests/integration/coordinator_process.h"
+#include "tests/integration/federation.h"
+#include "tests/integration/run_program.h"
+
+using namespace fedge;
+using test::BackgroundProgram;
+using test::CoordinatorProcess;
+using test::Federation;
+using test::Outcome;
+
+namespace {
+
+constexpr std::size_t kClients = 20;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Outcome replay(const std::filesystem::path& directory, const std::string& more = "") {
+  return test::run("fedge-sim replay " + directory.string() + " " + more);
+}
+
+// The working directory, in which the run's data lies, is the test's own while this lives: a client that is
+// started elsewhere has other data.
+class Site {
+ public:
+  explicit Site(const std::vector<std::string>& settings) : before_(std::filesystem::current_path()) {
+    test::write_tiny_dataset(data_);
+    std::filesystem::current_path(out_.path());
+    std::filesystem::copy(data_.path(), "data");
+    REQUIRE(write_file_atomic(out_.path() / "run.toml", std::string(kRunFile), 0600));
+    settings_ = settings;
+    start_coordinator("127.0.0.1:0");
+  }
+  ~Site() {
+    clients_.clear();
+    std::filesystem::current_path(before_);
+  }
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+  std::filesystem::path directory() const { return out_.path() / "coordinator"; }
+  std::filesystem::path at(const std::string& name) const { return out_.path() / name; }
+  std::vector<server::RoundMetrics> rounds() const {
+    auto rounds = server::read_metrics(at("results") / "metrics.jsonl");
+    return rounds ? std::move(*rounds) : std::vector<server::RoundMetrics>();
+  }
+  CoordinatorProcess& coordinator() { return *coordinator_; }
+  // In the middle of the run.
+  void kill_coordinator() {
+    REQUIRE_FALSE(coordinator_->has_ended());
+    coordinator_->kill();
+  }
+  void restart_coordinator() { start_coordinator(coordinator_->address()); }
+
+  // The first ones are daemons on this thread, the last two programs.
+  void start_client(std::size_t client) {
+    if (clients_.size() <= client) clients_.resize(client + 1);
+    const auto state = at("client-" + std::to_string(client));
+    if (!std::filesystem::exists(state)) enrol(state);
+    Client& started = clients_[client];
+    if (client + 2 >= kClients) {
+      started.program = std::make_unique<BackgroundProgram>(
+          std::vector<std::string>{"fedge-client", "--state-dir", state.string(), "--log-level", "error",
+                                   "run"},
+          at("log"));
+      return;
+    }
+    // One that has just been stopped holds its directory until its last callback is gone.
+    run_until([&] {
+      if (started.daemon) return true;
+      auto daemon =
+          client::Daemon::create(io_, {.state_directory = state,
+                                       .software = "test",
+                                       .backoff = {.first = seconds(0.01), .longest = seconds(0.05)}});
+      if (daemon) started.daemon = std::move(*daemon);
+      return daemon.has_value();
+    });
+    started.daemon->start();
+  }
+  void stop_client(std::size_t client) {
+    if (clients_[client].daemon) clients_[client].daemon->stop();
+    clients_[client] = {};
+  }
+  void run_until(const std::function<bool()>& happened) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+    while (!happened() && std::chrono::steady_clock::now() < limit)
+      io_.run_one_for(std::chrono::milliseconds(20));
+    REQUIRE(happened());
+  }
+  void run_to_the_end() {
+    run_until([&] { return coordinator_->has_ended(); });
+    CHECK(coordinator_->exit_code() == 0);
+  }
+
+ private:
+  static constexpr const char* kRunFile =
+      "[run]\nname = \"audited\"\nrounds = 12\nseed = 5\nwait_for_clients = 20\nround_deadline = 20\n"
+      "[model]\nkind = \"softmax\"\n[training]\nbatch_size = 1\nlocal_epochs = 100\n"
+      "[data]\ndirectory = \"data\"\npartition = { clients = 20 }\n[sampling]\nclients_per_round = 15\n";
+  struct Client {
+    std::unique_ptr<client::Daemon> daemon;  // or
+    std::unique_ptr<BackgroundProgram> program;
+  };
+
+  void start_coordinator(const std::string& listen) {
+    std::vector<std::string> arguments = {
+        "--data-dir", directory().string(),  "--run", "run.toml", "--listen", listen,
+        "--out",      at("results").string()};
+    for (const std::string& setting : settings_) arguments.insert(arguments.end(), {"--set", setting});
+    coordinator_ = std::make_unique<CoordinatorProcess>(arguments);
+  }
+  void enrol(const std::filesystem::path& state) const {
+    const auto address = protocol::parse_address(coordinator_->address());
+    const auto coordinator_key = server::open_coordinator_key(directory());
+    const auto key = client::open_node_key(state);
+    REQUIRE(address);
+    REQUIRE(coordinator_key);
+    REQUIRE(key);
+    server::Enrolment enrolment(directory());
+    const auto token = enrolment.create_token(0, std::chrono::hours(1'000'000));
+    REQUIRE(token);
+    const auto number = enrolment.redeem({.secret = token->secret, .key = key->public_key()});
+    REQUIRE(number);
+    REQUIRE(client::write_membership(state, {{*address}, coordinator_key->public_key(), number->client}));
+  }
+
+  std::filesystem::path before_;
+  test::TemporaryDirectory data_;
+  test::TemporaryDirectory out_;
+  std::vector<std::string> settings_;
+  std::unique_ptr<CoordinatorProcess> coordinator_;
+  boost::asio::io_context io_;
+  std::vector<Client> clients_;
+};
+
+// What the coordinator wrote into its results is what the replay says of every round.
+void check_equal(const Site& site, const Outcome& outcome, std::size_t least_rounds) {
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  const auto rounds = site.rounds();
+  CHECK(rounds.size() >= least_rounds);
+  for (const auto& round : rounds) {
+    const std::string both =
+        R"(,"recorded":")" + round.model_hash + R"(","replayed":")" + round.model_hash + '"';
+    CHECK_MESSAGE(contains(outcome.output, "{\"round\":" + std::to_string(round.round) + both),
+                  outcome.output);
+    for (const auto& track : round.tracks)
+      CHECK(contains(outcome.output, R"({"recorded":")" + track.model_hash + R"(","replayed":")" +
+                                         track.model_hash + R"("})"));
+  }
+  CHECK(contains(outcome.output, "\"difference\":null"));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "replay: a run of twenty clients, some of them and the coordinator killed on the way, is carried out "
+    "again to "
+    "the recorded models of every round") {
+  std::vector<std::string> settings;
+  SUBCASE("means") {}
+  SUBCASE("control variates") { settings = {"strategy.kind=scaffold"}; }
+  SUBCASE("error feedback") {
+    settings = {"compression.kind=top_k", "compression.fraction=0.05", "compression.zstd=true"};
+  }
+  SUBCASE("several tracks with control variates") {
+    settings = {R"(tracks.disagreement=[{ kind = "inbound", clients = ["0"], against = ["3"] }])",
+                "strategy.kind=scaffold"};
+  }
+  SUBCASE("asynchronous") {
+    settings = {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=8", "run.rounds=20",
+                "run.round_deadline=2"};
+  }
+  SUBCASE("uploads drawn by their norms") {
+    settings = {"sampling.kind=optimal", "sampling.budget=6", "sampling.clients_per_round=20"};
+  }
+  SUBCASE("clients drawn by their records") {
+    settings = {"sampling.kind=aw_psp", "sampling.labels=dp_histogram", "status.every_seconds=0.1"};
+  }
+  SUBCASE("a rule that keeps updates") { settings = {"strategy.kind=median"}; }
+  Site site(settings);
+  for (std::size_t client = 0; client < kClients; ++client) site.start_client(client);
+  site.run_until([&] { return !site.rounds().empty(); });
+  for (const std::size_t client : {1UL, 2UL, 3UL, 19UL}) site.stop_client(client);
+  site.run_until([&] { return site.rounds().size() >= 3; });
+  site.kill_coordinator();
+  check_equal(site, replay(site.directory(), "--format json"), 3);
+  site.restart_coordinator();
+  for (const std::size_t client : {1UL, 2UL, 3UL, 19UL}) site.start_client(client);
+  site.run_until([&] { return site.rounds().size() >= 5; });
+  site.stop_client(18);
+  check_equal(site, replay(site.directory(), "--format json"), 5);  // the coordinator is running
+  site.start_client(18);
+  site.run_to_the_end();
+
+  check_equal(site, replay(site.directory(), "--format json --threads 1"), 12);
+  const Outcome table = replay(site.directory(), "--threads 2");
+  CHECK(table.code == 0);
+  const auto rounds = site.rounds();
+  CHECK(contains(table.output, std::to_string(rounds.size()) + " rounds, "));
+  CHECK(contains(table.output, ": all equal"));
+  CHECK(contains(table.output,
+                 rounds.back().model_hash.substr(0, 16) + "  " + rounds.back().model_hash.substr(0, 16)));
+  CHECK(contains(replay(site.directory(), "--run 1 --until 2").output, "2 rounds, "));
+}
+
+TEST_CASE("replay: a client that trained on other data is named, with the round") {
+  Site site({"run.rounds=2"});
+  const auto elsewhere = site.at("elsewhere");
+  std::filesystem::create_directory(elsewhere);
+  std::filesystem::copy("data", elsewhere / "data");
+  const auto labels = elsewhere / "data" / "train-labels-idx1-ubyte";
+  auto bytes = read_file(labels, 1 << 20);
+  REQUIRE(bytes);
+  REQUIRE(bytes->size() == 8 + 40);
+  for (std::size_t i = 8; i < bytes->size(); ++i) (*bytes)[i] = static_cast<char>(((*bytes)[i] + 1) % 10);
+  REQUIRE(write_file_atomic(labels, *bytes, 0600));
+  for (std::size_t client = 0; client + 1 < kClients; ++client) site.start_client(client);
+  const auto honest = std::filesystem::current_path();
+  std::filesystem::current_path(elsewhere);
+  site.start_client(kClients - 1);
+  std::filesystem::current_path(honest);
+  site.run_to_the_end();
+  const Outcome outcome = replay(site.directory());
+  CHECK(outcome.code == 1);
+  CHECK_MESSAGE(contains(outcome.output, "client 19's update of round "), outcome.output);
+  CHECK(contains(outcome.output, " is not what its data and the model give"));
+  CHECK_FALSE(contains(outcome.output, "all equal"));
+}
+
+TEST_CASE("replay: a journal with one changed entry is refused with the entry's number") {
+  Federation federation(3, {});
+  for (int i = 0; i < 3; ++i) federation.add_client();
+  federation.run_to_the_end();
+  const auto directory = federation.directory.path() / "coordinator";
+  const Outcome before = replay(directory);
+  REQUIRE_MESSAGE(before.code == 0, before.output);
+  CHECK(contains(before.output, "2 rounds, 6 updates: all equal"));
+
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open((directory / "runs.db").c_str(), &database) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(database, "UPDATE journal SET time = time + 1 WHERE sequence = 4", nullptr, nullptr,
+                       nullptr) == SQLITE_OK);
+  REQUIRE(sqlite3_changes(database) == 1);
+  sqlite3_close(database);
+  const Outcome after = replay(directory);
+  CHECK(after.code == 1);
+  CHECK_MESSAGE(contains(after.output, "entry 4 of the journal of run 1 is not as it was written"),
+                after.output);
+}
+
+TEST_CASE("replay: what is not there is named, and nothing is made in its place") {
+  const test::TemporaryDirectory empty;
+  const Outcome nothing = replay(empty.path());
+  CHECK(nothing.code == 1);
+  CHECK(contains(nothing.output, "it holds no runs.db"));
+  CHECK(std::filesystem::is_empty(empty.path()));
+  Federation federation(1, {"run.rounds=1"});
+  federation.add_client();
+  federation.run_to_the_end();
+  const Outcome unknown = replay(federation.directory.path() / "coordinator", "--run 9");
+  CHECK(unknown.code == 1);
+  CHECK(contains(unknown.output, "there is no run 9"));
+}
