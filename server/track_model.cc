@@ -138,6 +138,7 @@ Result<TrackModel> TrackModel::restored(const Saved& saved) const {
     return Error{ErrorCode::kCorrupt, "what is kept of this run's model is another strategy's"};
   std::uint64_t offset = 0;
   for (const auto span : spans) {
+    if (span.empty()) continue;  // with nothing but such ones nothing was kept
     FEDGE_TRY_VOID(saved.memory->read_bytes(offset, span));
     offset += span.size();
   }
