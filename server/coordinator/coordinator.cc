@@ -291,6 +291,7 @@ void Coordinator::Impl::end_run(const std::string& reason) {
 void Coordinator::Impl::close_doors(const std::string& reason) {
   finished_ = true;
   for (auto* timer : {&timer_, &policy_timer_, &retry_timer_}) timer->cancel();
+  uploads_->stop();
   if (listener_) listener_->stop();
   gate_.close(reason);
   say_goodbye(reason);
@@ -309,6 +310,7 @@ void Coordinator::Impl::finish() {
   finished_ = true;
   journal_->shut_down();
   for (auto* timer : {&timer_, &policy_timer_}) timer->cancel();
+  uploads_->stop();
   if (listener_) listener_->stop();
   gate_.close("the run has ended");
   say_goodbye("the run has ended");
