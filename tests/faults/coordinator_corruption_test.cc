@@ -152,7 +152,7 @@ TEST_CASE("corruption: a damaged policy, enrolment book or audit log is refused 
   // The book is read when somebody comes, who is not to blame.
   const auto book = whole.data() / "enrolment.json";
   const std::string good = contents(book);
-  flip(book, 3);
+  flip(book, 0);
   const Outcome listed = test::run("fedge token ls --data-dir " + whole.data().string());
   CHECK(listed.code == 1);
   CHECK_MESSAGE(contains(listed.output, book.string()), listed.output);

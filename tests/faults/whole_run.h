@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <sqlite3.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cstdlib>
 #include <map>
@@ -39,24 +40,41 @@ inline bool sweep_all() {
   return wanted != nullptr && std::string(wanted) == "all";
 }
 
-// Below the ports that the system gives to outgoing connections, so that it stays free between two starts.
-inline int free_port() {
-  for (int port = 20000 + ::getpid() % 12000;; port = port < 32000 ? port + 1 : 20000) {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool is_free = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    ::close(fd);
-    if (is_free) return port;
+// A port below those that the system gives to outgoing connections, so that it stays free between two starts,
+// and which no other test of this machine takes meanwhile.
+class FreePort {
+ public:
+  FreePort() {
+    for (number_ = 20000 + ::getpid() % 12000;; number_ = number_ < 32000 ? number_ + 1 : 20000) {
+      sockaddr_un name{};
+      name.sun_family = AF_UNIX;
+      std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "fedge-test-port-%d", number_);
+      claim_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<std::uint16_t>(number_));
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      const bool is_free = ::bind(claim_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 &&
+                           ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+      ::close(fd);
+      if (is_free) return;
+      ::close(claim_);
+    }
   }
-}
+  ~FreePort() { ::close(claim_); }
+  FreePort(const FreePort&) = delete;
+  FreePort& operator=(const FreePort&) = delete;
+  std::string address() const { return "127.0.0.1:" + std::to_string(number_); }
+
+ private:
+  int number_ = 0;
+  int claim_ = -1;
+};
 
 class WholeRun {
  public:
-  explicit WholeRun(Setting of)
-      : setting(std::move(of)), address_("127.0.0.1:" + std::to_string(free_port())) {
+  explicit WholeRun(Setting of) : setting(std::move(of)), address_(port_.address()) {
     write_tiny_dataset(dataset_);
     REQUIRE(write_file_atomic(
         place_.path() / "run.toml",
@@ -121,6 +139,7 @@ class WholeRun {
   void begin(std::vector<std::string> before = {}) {
     make_tokens();
     start(std::move(before));
+    (void)server->wait_for("coordinator.listening");
     start_clients();
   }
   // Begins undisturbed and has taken up its work.
@@ -230,6 +249,7 @@ class WholeRun {
  private:
   learn::test::TemporaryDirectory place_;
   learn::test::TemporaryDirectory dataset_;
+  FreePort port_;
   std::string address_;
   std::vector<std::string> tokens_;
 };
