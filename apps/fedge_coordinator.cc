@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <csignal>
 #include <optional>
 
 #include "apps/common.h"
@@ -179,6 +180,8 @@ int run(const Options& options) {
     return wrong_usage("--data-dir is required, or data_directory in the file of --config");
   if (options.run_file.empty()) return wrong_usage("--run is required");
   fedge::apps::set_up_logging(kProgram, settled->log_level);
+  // A log that nobody reads, or a terminal that is closed, is no reason to end.
+  for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
   const auto config = load_run(options);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
   return lead(options, *settled, *config);

@@ -57,11 +57,18 @@ class LockedFile {
     bytes.resize(got);
     return bytes;
   }
+  // All or, if there is no room, nothing.
   Result<void> append(std::string_view bytes) const {
+    FEDGE_TRY(before, size());
     while (!bytes.empty()) {
       const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return error("cannot write");
+      if (written < 0) {
+        const Error failed = error("cannot write");
+        // What stays of it is cut off with the next entry.
+        (void)!::ftruncate(fd_, static_cast<off_t>(before));
+        return failed;
+      }
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
     if (::fsync(fd_) != 0) return error("cannot sync");

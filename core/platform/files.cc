@@ -12,6 +12,9 @@
 namespace fedge {
 namespace {
 
+// Of the name that a file has until it is whole.
+constexpr std::size_t kSuffix = 6;
+
 // Closes on every way out; release() hands the descriptor on.
 class Descriptor {
  public:
@@ -69,7 +72,8 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t max
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> pieces, unsigned mode) {
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  std::string temporary = (directory / ("." + path.filename().string() + ".XXXXXX")).string();
+  std::string temporary =
+      (directory / ("." + path.filename().string() + "." + std::string(kSuffix, 'X'))).string();
   Descriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (fd.get() < 0) return system_error("cannot create a file beside", path, errno);
   Result<void> result;
@@ -95,6 +99,16 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::span<cons
 
 Result<void> write_file_atomic(const std::filesystem::path& path, std::string_view text, unsigned mode) {
   return write_file_atomic(path, std::as_bytes(std::span(text)), mode);
+}
+
+void remove_unfinished(const std::filesystem::path& path) {
+  const std::string begin = "." + path.filename().string() + ".";
+  std::error_code ignored;
+  std::filesystem::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", ignored);
+  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (name.size() == begin.size() + kSuffix && name.starts_with(begin)) ::unlink(entry->path().c_str());
+  }
 }
 
 Result<void> make_directory(const std::filesystem::path& path, unsigned mode) {

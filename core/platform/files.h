@@ -26,6 +26,8 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
 // The pieces one after the other, so that a header and a large payload need not be joined in memory.
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> pieces, unsigned mode = 0644);
+// Removes what writers of this file that were killed have left beside it. Nobody else may be writing it.
+void remove_unfinished(const std::filesystem::path& path);
 
 // A file to be read in pieces, from any thread. Closed at the end.
 class ReadOnlyFile {

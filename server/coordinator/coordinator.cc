@@ -88,16 +88,7 @@ void Coordinator::Impl::start() {
   for (const Event& event : parts_.recovered.events) report(event);
   if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
   if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
-  if (parts_.recovered.closed) {
-    const auto closing = std::make_shared<Closing>(Closing{.close = parts_.recovered.closed->close});
-    closing->closed = true;
-    closing->metrics = parts_.recovered.closed->metrics;
-    closing->folded = parts_.recovered.closed->folded;
-    if (parts_.recovered.closed->durable)
-      committed(closing);
-    else
-      post_closing(closing);
-  }
+  for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
   watch();
 }
 
@@ -292,6 +283,7 @@ void Coordinator::Impl::end_run(const std::string& reason) {
 void Coordinator::Impl::close_doors(const std::string& reason) {
   finished_ = true;
   for (auto* timer : {&timer_, &policy_timer_, &retry_timer_}) timer->cancel();
+  uploads_->stop();
   if (listener_) listener_->stop();
   gate_.close(reason);
   say_goodbye(reason);
@@ -310,6 +302,7 @@ void Coordinator::Impl::finish() {
   finished_ = true;
   journal_->shut_down();
   for (auto* timer : {&timer_, &policy_timer_}) timer->cancel();
+  uploads_->stop();
   if (listener_) listener_->stop();
   gate_.close("the run has ended");
   say_goodbye("the run has ended");

@@ -44,7 +44,8 @@ Result<void> Recovery::take(JournalStep step) {
     input = std::move(instead);
   }
   if (const auto* changed = std::get_if<RunEngine::PolicyChanged>(&input)) result_.policy = changed->policy;
-  if (std::holds_alternative<RunEngine::Committed>(input)) result_.closed.reset();
+  if (std::holds_alternative<RunEngine::Committed>(input) && !result_.closed.empty())
+    result_.closed.erase(result_.closed.begin());
   std::vector<RunEngine::Effect> effects;
   parts_.engine.step(input, {step.time, rng_}, effects);
   for (const auto& effect : effects) FEDGE_TRY_VOID(perform(effect));
@@ -113,17 +114,27 @@ Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
 
 Result<void> Recovery::close(const RunEngine::CloseRound& close) {
   descriptions_[close.track] = close.description;
+  result_.closed.push_back(close);
   const bool kept = is_kept();
   if (close.ends_round) ++closed_rounds_;
   if (kept) {
-    result_.closed = ClosedRound{close, true, {}, std::nullopt};
     if (!is_kept()) return parts_.state.restore(checkpoint_->state, descriptions_);
     return {};
   }
   FEDGE_TRY_VOID(parts_.state.close(close));
-  result_.closed = ClosedRound{close, false, {}, std::nullopt};
-  if (close.ends_round) result_.closed->folded = std::exchange(result_.folded, {});
-  if (close.ends_round) result_.closed->metrics = parts_.state.end_round(circumstances(result_.time));
+  return close.ends_round ? keep(close) : Result<void>();
+}
+
+// Before anything of the next round is aggregated.
+Result<void> Recovery::keep(const RunEngine::CloseRound& close) {
+  RoundMetrics metrics = parts_.state.end_round(circumstances(result_.time));
+  FEDGE_TRY(saved, parts_.state.save());
+  const Batch batch{.run = parts_.run,
+                    .entries = {},
+                    .checkpoint = Checkpoint{close.round.value(), std::move(saved), to_json(metrics)}};
+  FEDGE_TRY_VOID(parts_.store.append({&batch, 1}));
+  for (const auto& object : std::exchange(result_.folded, {})) parts_.updates.remove(object->manifest().id());
+  result_.history.push_back(std::move(metrics));
   return {};
 }
 

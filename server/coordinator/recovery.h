@@ -23,20 +23,13 @@
 
 namespace fedge::server {
 
-// A turn that has been carried out, but the engine has not been told.
-struct ClosedRound {
-  RunEngine::CloseRound close;
-  bool durable = false;                                         // it is in the last checkpoint
-  std::vector<std::shared_ptr<protocol::StoredObject>> folded;  // updates in it, until it is
-  std::optional<RoundMetrics> metrics;                          // if it ends the round
-};
-
 struct Recovered {
   std::uint64_t entries = 0;  // in the journal
   Time time{};                // of the last one
   std::vector<RoundMetrics> history;
   std::optional<aggregation::Policy> policy;  // the last one that the engine was told
-  std::optional<ClosedRound> closed;
+  // Turns that have been carried out, those that end a round durably, but the engine has not been told.
+  std::vector<RunEngine::CloseRound> closed;
   bool finished = false;                                          // there is nothing left to do
   std::vector<std::shared_ptr<protocol::StoredObject>> folded;    // updates in the round in progress
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving;  // that had not come to their end
@@ -64,6 +57,7 @@ class Recovery {
   Result<RunEngine::Input> checked(const RunEngine::Stored& stored, std::uint64_t sequence);
   Result<void> perform(const RunEngine::Effect& effect);
   Result<void> close(const RunEngine::CloseRound& close);
+  Result<void> keep(const RunEngine::CloseRound& close);
   Result<void> fold(const RunEngine::Fold& fold);
   // Whether what the engine wants now is in the checkpoint already.
   bool is_kept() const { return closed_rounds_ < kept_rounds_; }

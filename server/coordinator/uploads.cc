@@ -2,13 +2,20 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
 #include <utility>
 
 #include "core/check.h"
 #include "server/stored_update.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr std::chrono::seconds kRetryWhenFull{1};
+
+}  // namespace
 
 Result<Upload> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived, const RunState& state,
                               protocol::ChunkStore& store) {
@@ -36,15 +43,25 @@ aggregation::Update update_of(const RunEngine::Fold& accepted, const Upload& upl
           .values = std::make_shared<StoredValues>(upload.plain)};
 }
 
+struct Uploads::Retry {
+  explicit Retry(boost::asio::io_context& io) : timer(io) {}
+  boost::asio::steady_timer timer;
+};
+
+Uploads::Uploads(boost::asio::io_context& io, boost::asio::thread_pool& worker, protocol::ChunkStore& store,
+                 const RunState& state)
+    : io_(io), worker_(worker), store_(store), state_(state), retry_(std::make_shared<Retry>(io)) {}
+
 void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link) {
   const ClientId client = fetch.client;
-  const TaskId task = fetch.offer.task();
+  const Waiting from{fetch, link};
+  waiting_.erase(client);
   auto object = store_.create(fetch.offer.update);
+  if (!object && object.error().code == ErrorCode::kResource) return wait_for_room(from, object.error());
   if (!object) {
     // Not at once: the effects of the step that asked for this are still being carried out.
-    boost::asio::post(io_, [self = shared_from_this(), client, task, fault = object.error()] {
-      self->lose(client, task, fault);
-    });
+    boost::asio::post(io_,
+                      [self = shared_from_this(), from, fault = object.error()] { self->lose(from, fault); });
     return;
   }
   // What had arrived over a link that was lost is gone on from, unless something else is offered now.
@@ -53,32 +70,37 @@ void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protoco
     discard(client);
   const auto sink = std::make_shared<UpdateSink>(*object);
   entries_[client] = {{*object, *object, 0}, link};
-  link->fetch(fetch.offer.update, sink, [self = weak_from_this(), client, task, sink](Result<void> done) {
+  link->fetch(fetch.offer.update, sink, [self = weak_from_this(), from, sink](Result<void> done) {
     const auto alive = self.lock();
     if (!alive) return;
-    if (const auto entry = alive->entries_.find(client); entry != alive->entries_.end())
+    const ClientId sender = from.fetch.client;
+    if (const auto entry = alive->entries_.find(sender); entry != alive->entries_.end())
       entry->second.link.reset();
-    if (done) return alive->inspect(client, task);
-    if (sink->fault()) return alive->lose(client, task, *sink->fault());
+    if (done) return alive->inspect(from);
+    if (sink->fault() && sink->fault()->code == ErrorCode::kResource)
+      return alive->wait_for_room(from, *sink->fault());
+    if (sink->fault()) return alive->lose(from, *sink->fault());
     // A link that broke says so itself: the client may come back in time.
     if (done.error().code == ErrorCode::kUnavailable) return;
-    alive->discard(client);
-    alive->callbacks_.on_outcome(RunEngine::Damaged{client, task, done.error()});
+    alive->discard(sender);
+    alive->callbacks_.on_outcome(RunEngine::Damaged{sender, from.fetch.offer.task(), done.error()});
   });
 }
 
-void Uploads::inspect(ClientId client, TaskId task) {
-  const auto entry = entries_.find(client);
+void Uploads::inspect(const Waiting& from) {
+  const auto entry = entries_.find(from.fetch.client);
   if (entry == entries_.end()) return;
-  boost::asio::post(worker_,
-                    [self = shared_from_this(), client, task, arrived = entry->second.upload.arrived] {
-                      const auto upload = examine_update(arrived, self->state_, self->store_);
-                      boost::asio::post(self->io_, [=] { self->examined(arrived, client, task, upload); });
-                    });
+  if (waiting_.empty() && std::exchange(full_, false))
+    callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
+  boost::asio::post(worker_, [self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
+    const auto upload = examine_update(arrived, self->state_, self->store_);
+    boost::asio::post(self->io_, [=] { self->examined(arrived, from, upload); });
+  });
 }
 
-void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, TaskId task,
+void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, const Waiting& from,
                        const Result<Upload>& upload) {
+  const ClientId client = from.fetch.client;
   const auto entry = entries_.find(client);
   if (entry == entries_.end() || entry->second.upload.arrived != arrived) {  // discarded meanwhile
     if (upload) release_plain(*upload);
@@ -86,24 +108,50 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, C
   }
   if (upload) {
     entry->second.upload = *upload;
-    callbacks_.on_outcome(RunEngine::Stored{client, task});
+    callbacks_.on_outcome(RunEngine::Stored{client, from.fetch.offer.task()});
     return;
   }
   // What may not be in an update is the client's fault, what cannot be read or kept is the disk's.
   const ErrorCode code = upload.error().code;
-  if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(client, task, upload.error());
+  if (code == ErrorCode::kResource) return wait_for_room(from, upload.error());
+  if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(from, upload.error());
   discard(client);
-  callbacks_.on_outcome(RunEngine::Damaged{client, task, upload.error()});
+  callbacks_.on_outcome(RunEngine::Damaged{client, from.fetch.offer.task(), upload.error()});
 }
 
-// No file, no space or a bad disk here costs this update, not the run; the client is not to blame.
-void Uploads::lose(ClientId client, TaskId task, const Error& fault) {
+// A bad disk here costs this update, not the run; the client is not to blame.
+void Uploads::lose(const Waiting& from, const Error& fault) {
+  const ClientId client = from.fetch.client;
   callbacks_.on_event(Event{Severity::kError, "update.not_stored", {}}
                           .with("client", std::int64_t{client.value()})
                           .with("reason", fault.message));
   discard(client);
-  callbacks_.on_outcome(RunEngine::Damaged{
-      client, task, {ErrorCode::kResource, "the coordinator could not store this update"}});
+  callbacks_.on_outcome(
+      RunEngine::Damaged{client,
+                         from.fetch.offer.task(),
+                         {ErrorCode::kResource, "the coordinator could not store this update"}});
+}
+
+// Somebody may make room before the round closes; what has arrived until now is kept.
+void Uploads::wait_for_room(const Waiting& from, const Error& full) {
+  if (!std::exchange(full_, true))
+    callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));
+  const bool first = waiting_.empty();
+  waiting_.insert_or_assign(from.fetch.client, from);
+  if (!first) return;
+  retry_->timer.expires_after(kRetryWhenFull);
+  retry_->timer.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto alive = self.lock(); alive && !error) alive->try_again();
+  });
+}
+
+void Uploads::try_again() {
+  for (const auto& [client, from] : std::exchange(waiting_, {})) fetch(from.fetch, from.link);
+}
+
+void Uploads::stop() {
+  waiting_.clear();
+  retry_->timer.cancel();
 }
 
 const std::shared_ptr<protocol::StoredObject>& Uploads::arrived(ClientId client) const {
@@ -121,6 +169,7 @@ void Uploads::release_plain(const Upload& upload) {
 }
 
 void Uploads::discard(ClientId client) {
+  waiting_.erase(client);
   auto node = entries_.extract(client);
   if (node.empty()) return;
   const Entry& entry = node.mapped();

@@ -1,7 +1,7 @@
 // Uploads: updates on their way from clients into the coordinator's chunk store. fetch() brings one in
 // over its client's link, decodes it and looks at every value on the worker thread, and answers with Stored
-// or Damaged;
-// a link that breaks answers nothing, for its client may come back. At most one a client. Lives on the
+// or Damaged; a link that breaks answers nothing, for its client may come back. Without room on the disk the
+// offer is kept and tried again every second, until it is discarded. At most one a client. Lives on the
 // io_context's thread; owned by shared_ptr, since links and the worker call back.
 #pragma once
 
@@ -44,8 +44,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   };
   // What is lent must outlive it.
   Uploads(boost::asio::io_context& io, boost::asio::thread_pool& worker, protocol::ChunkStore& store,
-          const RunState& state)
-      : io_(io), worker_(worker), store_(store), state_(state) {}
+          const RunState& state);
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
   void fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link);
@@ -54,18 +53,27 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   // Hands such an update over.
   Upload take(ClientId client);
   void discard(ClientId client);
+  // Nothing is waited for any more.
+  void stop();
 
  private:
+  struct Retry;
+  struct Waiting {
+    RunEngine::Fetch fetch;
+    std::shared_ptr<protocol::Link> link;
+  };
   struct Entry {
     Upload upload;
     std::shared_ptr<protocol::Link> link;  // while chunks are still coming
   };
-  void inspect(ClientId client, TaskId task);
+  void inspect(const Waiting& from);
   // Frees what was made of an update that arrived.
   void release_plain(const Upload& upload);
-  void examined(const std::shared_ptr<protocol::StoredObject>& arrived, ClientId client, TaskId task,
+  void examined(const std::shared_ptr<protocol::StoredObject>& arrived, const Waiting& from,
                 const Result<Upload>& upload);
-  void lose(ClientId client, TaskId task, const Error& fault);
+  void lose(const Waiting& from, const Error& fault);
+  void wait_for_room(const Waiting& from, const Error& full);
+  void try_again();
 
   boost::asio::io_context& io_;
   boost::asio::thread_pool& worker_;
@@ -73,6 +81,9 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   const RunState& state_;
   Callbacks callbacks_;
   std::map<ClientId, Entry> entries_;
+  std::map<ClientId, Waiting> waiting_;  // for room
+  bool full_ = false;                    // has been reported
+  std::shared_ptr<Retry> retry_;
 };
 
 }  // namespace fedge::server

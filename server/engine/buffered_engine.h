@@ -52,7 +52,7 @@ class BufferedEngine final : public RunEngine {
     Time assigned{};
     Time deadline;
     bool fetching = false;
-    bool away = false;  // its client is expected back from before the last restart
+    bool away = false;            // its client is expected back from before the last restart
     protocol::UpdateOffer offer;  // while fetching; without its chunks' hashes
   };
   using Tasks = std::map<ClientId, Task>;

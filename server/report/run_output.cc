@@ -56,6 +56,8 @@ Result<void> write_reports(const std::filesystem::path& directory, const RunConf
 
 Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const RunConfig& config) {
   FEDGE_TRY_VOID(make_directory(directory));
+  for (const char* name : {"run.toml", "model.safetensors", "metrics.csv", "tracks.csv", "report.html"})
+    remove_unfinished(directory / name);
   FEDGE_TRY_VOID(write_file_atomic(directory / "run.toml", config.canonical));
   remove_tracks(directory);
   const auto path = directory / "metrics.jsonl";

@@ -35,6 +35,11 @@ Retraining::Retraining(const learn::Task& task, server::RunState& state, protoco
 
 void Retraining::assigned(const server::RunEngine::Assign& work) {
   const server::TrackModel& track = state_.track(work.task.track);
+  if (const auto before = assigned_.find(work.client);
+      work.again && before != assigned_.end() && before->second.request.task() == work.task) {
+    before->second.models.push_back(track.object());
+    return;
+  }
   const auto& control = track.control_object();
   assigned_[work.client] = {.request = {.run = state_.config().id,
                                         .round = work.task.round,
@@ -44,7 +49,7 @@ void Retraining::assigned(const server::RunEngine::Assign& work) {
                                         .last_round = work.last_round,
                                         .track = work.task.track,
                                         .data_share = work.data_share},
-                            .model = track.object(),
+                            .models = {track.object()},
                             .control = control};
 }
 
@@ -90,7 +95,7 @@ Result<void> Retraining::finish() {
 }
 
 Result<void> Retraining::begin(Waiting& waiting, Models& models) {
-  FEDGE_TRY_VOID(load(waiting.task.model, models));
+  for (const auto& model : waiting.task.models) FEDGE_TRY_VOID(load(model, models));
   if (waiting.task.control) FEDGE_TRY_VOID(load(waiting.task.control, models));
   if (!workers_.front().remembers()) return {};
   FEDGE_TRY(
@@ -127,7 +132,14 @@ void Retraining::train(Waiting& waiting, const Models& models, client::LocalWork
                                 .finish = {},
                                 .track = request.track,
                                 .time_left = request.time_left};
-  waiting.outcome = worker.run(order, models.at(waiting.task.model.get()).values(), waiting.memory);
+  const client::ClientMemory before = waiting.memory;
+  for (const auto& model : waiting.task.models) {
+    waiting.memory = before;
+    waiting.outcome = worker.run(order, models.at(model.get()).values(), waiting.memory);
+    if (*waiting.outcome &&
+        difference_of(waiting.offer, client::offer_of(**waiting.outcome, request)).empty())
+      return;
+  }
 }
 
 Result<void> Retraining::hand_on(Waiting& waiting) {

@@ -51,7 +51,8 @@ class Retraining {
   // A task as its client got it.
   struct Assignment {
     protocol::TrainRequest request;
-    std::shared_ptr<protocol::StoredObject> model;
+    // Of the task; then those it was asked for again with, with which a client begins that had lost it.
+    std::vector<std::shared_ptr<protocol::StoredObject>> models;
     std::shared_ptr<protocol::StoredObject> control;  // null but for SCAFFOLD
   };
   struct Waiting {

@@ -1,0 +1,58 @@
+// A coordinator killed at its N-th call that changes the disk or makes a change durable, started again, and
+// left to finish. FEDGE_KILL_SWEEP=all tries every N, else a few.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/faults/whole_run.h"
+
+using namespace fedge;
+using test::LoggedProcess;
+using test::Setting;
+using test::WholeRun;
+
+namespace {
+
+const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
+
+struct Boundary {
+  std::string call;
+  int when = 1;
+};
+
+// False if there is no such call. Each thread's calls are counted by themselves.
+bool killed_at(const Boundary& at, const std::string& expected) {
+  INFO(at.call << " " << at.when);
+  WholeRun whole(kSetting);
+  whole.begin({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + at.call, "-e",
+               "inject=" + at.call + ":signal=KILL:when=" + std::to_string(at.when)});
+  const bool hit = whole.server->wait() == 128 + SIGKILL;
+  if (hit) {
+    whole.restart();
+    whole.start_clients();  // those that found nobody to join have ended
+  }
+  whole.check(expected);
+  return hit;
+}
+
+}  // namespace
+
+TEST_CASE("kill: at any write a coordinator goes on to the same models, files whole, N1 N2 N4, row 2") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  if (!test::sweep_all()) {
+    const std::vector<Boundary> few = {{"pwrite64", 3}, {"pwrite64", 20}, {"fdatasync", 5},
+                                       {"fsync", 2},    {"fsync", 6},     {"write", 9},
+                                       {"rename", 2},   {"unlink", 1},    {"fallocate", 2}};
+    for (const Boundary& at : few)
+      CHECK_MESSAGE(killed_at(at, expected), "no such boundary: " << at.call << " " << at.when);
+    return;
+  }
+  for (const std::string call :
+       {"pwrite64", "write", "fsync", "fdatasync", "rename", "unlink", "ftruncate", "fallocate"}) {
+    int when = 1;
+    while (killed_at({call, when}, expected)) ++when;
+    MESSAGE("KILL at " << call << ": " << when - 1 << " boundaries");
+  }
+}

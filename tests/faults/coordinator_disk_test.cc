@@ -1,0 +1,96 @@
+// A coordinator whose disk fails, is slow, or is full.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/faults/whole_run.h"
+
+using namespace fedge;
+using test::contains;
+using test::Outcome;
+using test::Setting;
+using test::WholeRun;
+
+namespace {
+
+const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
+
+std::vector<std::string> strace(const std::string& call, const std::string& fault) {
+  return {
+      "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", "inject=" + call + ":" + fault};
+}
+
+struct Failing {
+  std::string call;
+  int when;
+};
+
+}  // namespace
+
+TEST_CASE("disk: after a write or sync that fails a coordinator stops and names the file, R3 N1, row 5") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  std::vector<Failing> cases = {
+      {"fdatasync", 1}, {"fdatasync", 6}, {"fsync", 3}, {"pwrite64", 2}, {"pwrite64", 40}};
+  if (test::sweep_all()) {
+    cases.clear();
+    for (const std::string call : {"fdatasync", "fsync", "pwrite64"})
+      for (int when = 1; when <= (call == "pwrite64" ? 60 : 15); ++when) cases.push_back({call, when});
+  }
+  for (const Failing& at : cases) {
+    CAPTURE(at.call);
+    CAPTURE(at.when);
+    WholeRun whole(kSetting);
+    whole.begin(strace(at.call, "error=EIO:when=" + std::to_string(at.when)));
+    const int code = whole.server->wait();
+    // Reading back a log's index, or an update that is asked for again, may go well.
+    if (code == 0 && test::sweep_all()) continue;
+    CHECK_MESSAGE(code == 1, whole.server->log());
+    const std::string said = whole.server->log();
+    const bool clear = contains(said, "Input/output error") || contains(said, "disk I/O error");  // SQLite's
+    CHECK_MESSAGE(clear, said);
+    CHECK_MESSAGE(contains(whole.server->log(), whole.data().parent_path().string()), whole.server->log());
+    whole.kill_clients();
+    whole.restart();
+    whole.start_clients();
+    whole.check(expected);
+  }
+}
+
+TEST_CASE("disk: without room for a while a coordinator waits and says so once, N1 N6, row 6") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  // The first two files are the initial model and its control variate; then come updates.
+  for (const Failing& at : std::vector<Failing>{{"fallocate", 3}, {"fallocate", 4}}) {
+    CAPTURE(at.call);
+    CAPTURE(at.when);
+    WholeRun whole(kSetting);
+    whole.begin(strace(at.call, "error=ENOSPC:when=" + std::to_string(at.when)));
+    whole.check(expected);
+    CHECK_MESSAGE(contains(whole.server_log(), "disk.full"), whole.server_log());
+    CHECK_FALSE(contains(whole.client_logs(), "update.refused"));
+  }
+}
+
+TEST_CASE("disk: interrupted writes change nothing, N1, row 7") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  for (const std::string fault : {"error=EINTR:when=2+3", "error=EINTR:when=1+7"}) {
+    CAPTURE(fault);
+    WholeRun whole(kSetting);
+    whole.begin(strace("pwrite64", fault));
+    whole.check(expected);
+  }
+}
+
+TEST_CASE("disk: a slow one holds a run up, and nothing else, N6, row 16") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  WholeRun whole(kSetting);
+  whole.begin(strace("fdatasync", "delay_enter=2s:when=4+6"));
+  whole.check(expected);
+  const std::string logs = whole.client_logs();
+  const std::size_t first = logs.find("client.connected");
+  CHECK(logs.find("client.connected", logs.find("client.connected", first + 1) + 1) == std::string::npos);
+}

@@ -1,0 +1,132 @@
+// A coordinator whose data directory is on a file system of 4 MiB that somebody else fills.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+
+#include <string>
+
+#include "tests/faults/whole_run.h"
+
+using namespace fedge;
+using test::contains;
+using test::Outcome;
+using test::Setting;
+using test::WholeRun;
+
+namespace {
+
+// Enough rounds to be in the middle of them.
+const Setting kPlain{"fedavg", "", 2, 40};
+const Setting kCompressed{"fedadam", "[strategy]\nkind = \"fedadam\"\n[compression]\nkind = \"int8\"\n", 2,
+                          40};
+
+// Seen by this program and those that it starts.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::filesystem::path at) : at_(std::move(at)) {
+    std::filesystem::create_directory(at_);
+    REQUIRE(::mount("none", at_.c_str(), "tmpfs", 0, "size=4m,mode=0700") == 0);
+  }
+  ~SmallDisk() { ::umount2(at_.c_str(), MNT_DETACH); }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  void fill() const {
+    const int fd = ::open(ballast().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0);
+    off_t size = 0;
+    const off_t page = 4096;
+    for (off_t step = 1 << 20; step >= page; step /= 2)
+      while (::fallocate(fd, 0, size, step) == 0) size += step;
+    ::close(fd);
+    REQUIRE(size > 0);
+  }
+  void free() const { std::filesystem::remove(ballast()); }
+
+ private:
+  std::filesystem::path ballast() const { return at_ / "ballast"; }
+  std::filesystem::path at_;
+};
+
+bool may_mount() {
+  static const bool may =
+      ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  if (!may) MESSAGE("skipped: no file system may be mounted");
+  return may;
+}
+
+}  // namespace
+
+TEST_CASE("full disk: a run waits for room, says so, and loses nothing, N1 N6, row 6") {
+  if (!may_mount()) return;
+  for (const Setting& setting : {kPlain, kCompressed}) {
+    CAPTURE(std::string(setting.name));
+    const std::string expected = test::undisturbed(setting);
+    WholeRun whole(setting);
+    const SmallDisk disk(whole.data());
+    whole.begin_well();
+    REQUIRE(whole.server->wait_for("round.started round=2"));
+    disk.fill();
+    REQUIRE_MESSAGE(whole.server->wait_for("disk.full"), whole.server_log());
+    CHECK_FALSE(whole.server->ends_within(1500));  // it tries again meanwhile
+    disk.free();
+    whole.check(expected);
+    CHECK_FALSE(contains(whole.server_log(), "update.not_stored"));
+  }
+}
+
+TEST_CASE("full disk: killed while it waits for room a coordinator goes on when there is some, N1, row 6") {
+  if (!may_mount()) return;
+  const std::string expected = test::undisturbed(kPlain);
+  WholeRun whole(kPlain);
+  const SmallDisk disk(whole.data());
+  whole.begin_well();
+  REQUIRE(whole.server->wait_for("round.started round=2"));
+  disk.fill();
+  REQUIRE(whole.server->wait_for("disk.full"));
+  whole.server->kill();
+  disk.free();
+  whole.restart();
+  whole.check(expected);
+}
+
+TEST_CASE("full disk: told to end while it waits for room a coordinator does, row 64") {
+  if (!may_mount()) return;
+  const std::string expected = test::undisturbed(kPlain);
+  WholeRun whole(kPlain);
+  const SmallDisk disk(whole.data());
+  whole.begin_well();
+  REQUIRE(whole.server->wait_for("round.started round=2"));
+  disk.fill();
+  REQUIRE(whole.server->wait_for("disk.full"));
+  whole.server->signal(SIGTERM);
+  CHECK(whole.server->ends_within(10'000));
+  whole.kill_clients();
+  disk.free();
+  whole.restart();
+  whole.start_clients();
+  whole.check(expected);
+}
+
+TEST_CASE("full disk: a token that cannot be kept is refused with the reason, the files stay whole, row 6") {
+  if (!may_mount()) return;
+  WholeRun whole(kPlain);
+  const SmallDisk disk(whole.data());
+  whole.make_tokens();
+  const std::string of = " --data-dir " + whole.data().string();
+  const Outcome before = test::run("fedge token ls" + of);
+  CHECK(before.code == 0);
+  disk.fill();
+  for (int i = 0; i < 40; ++i) {  // until the log's last page is full, too
+    const Outcome refused = test::run("fedge token create --address 127.0.0.1:7433" + of);
+    CHECK(refused.code == 1);
+    CHECK_MESSAGE(contains(refused.output, "No space left on device"), refused.output);
+  }
+  disk.free();
+  const Outcome audit = test::run("fedge audit verify" + of);
+  CHECK_MESSAGE(audit.code == 0, audit.output);
+  CHECK(test::run("fedge token ls" + of).output == before.output);
+  CHECK(test::run("fedge token create --address 127.0.0.1:7433" + of).code == 0);
+}

@@ -1,0 +1,81 @@
+// Coordinator and clients killed at random instants, over and over, until the run has ended: it must come to
+// the very models of an undisturbed one. FEDGE_KILLS: how many kills, FEDGE_KILL_SEED: which.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "tests/faults/whole_run.h"
+
+using namespace fedge;
+using test::Setting;
+using test::WholeRun;
+
+namespace {
+
+std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// Kills until the run has ended or as often as wanted; how often that was.
+std::size_t disturb(WholeRun& whole, Rng& rng, std::size_t most) {
+  whole.begin_well();
+  for (std::size_t kills = 0; kills < most;) {
+    const auto pause = static_cast<int>(rng.below(300));
+    // One client, the coordinator, it and all clients.
+    const std::uint64_t victim = whole.setting.clients_die ? rng.below(4) : 2;
+    if (whole.server->ends_within(pause)) return kills;
+    ++kills;
+    const auto one = static_cast<std::size_t>(rng.below(whole.setting.clients));
+    if (victim >= 2) whole.server->kill();
+    if (victim == 3) whole.kill_clients();
+    if (victim < 2) whole.start_client(one);  // kills the one before it
+    if (victim >= 2) whole.restart();
+    if (victim == 3) whole.start_clients();
+  }
+  return most;
+}
+
+// The kills of one setting, over as many runs as it takes.
+void kill_loop(const Setting& setting) {
+  const std::string expected = test::undisturbed(setting);
+  const std::uint64_t seed = number_from("FEDGE_KILL_SEED", 1);
+  const std::size_t wanted = (number_from("FEDGE_KILLS", 40) + 4) / 5;  // there are five settings
+  std::size_t kills = 0;
+  std::size_t acknowledged = 0;
+  Rng rng(seed);
+  for (std::size_t runs = 0; kills < wanted; ++runs) {
+    INFO("FEDGE_KILL_SEED=" << seed << ", run " << runs << " of " << std::string(setting.name));
+    WholeRun whole(setting);
+    kills += disturb(whole, rng, wanted - kills);
+    whole.check(expected);
+    for (const auto& [client, rounds] : whole.acknowledged()) acknowledged += rounds.size();
+  }
+  MESSAGE(std::string(setting.name) << ": " << kills << " kills from seed " << seed << ", " << acknowledged
+                                    << " updates acknowledged, none lost");
+}
+
+}  // namespace
+
+TEST_CASE("kill loop: fedavg comes to the undisturbed models, nothing acknowledged is lost, N1 N4, row 1") {
+  kill_loop({"fedavg", "", 3, 4});
+}
+
+TEST_CASE("kill loop: scaffold comes to the undisturbed models, nothing acknowledged is lost, N1 N4, row 1") {
+  kill_loop({"scaffold", "[strategy]\nkind = \"scaffold\"\n", 3, 4});
+}
+
+TEST_CASE("kill loop: fedadam with int8 comes to the undisturbed models, N1 N4, row 1") {
+  kill_loop({"fedadam", "[strategy]\nkind = \"fedadam\"\n[compression]\nkind = \"int8\"\n", 3, 4});
+}
+
+TEST_CASE("kill loop: krum comes to the undisturbed models, N1 N4, row 1") {
+  kill_loop({"krum", "[strategy]\nkind = \"krum\"\n", 3, 4});
+}
+
+TEST_CASE("kill loop: an asynchronous run of one client comes to the undisturbed models, N1 N4, row 1") {
+  kill_loop({"fedbuff", "[strategy]\nkind = \"fedbuff\"\nschedule = { buffer_size = 1 }\n", 1, 8, false});
+}

@@ -1,0 +1,110 @@
+// Signals to a coordinator in the middle of a run, another one beside it, and a calendar that jumps.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/faults/whole_run.h"
+
+using namespace fedge;
+using test::contains;
+using test::LoggedProcess;
+using test::Outcome;
+using test::Setting;
+using test::WholeRun;
+
+namespace {
+
+const Setting kSetting{"fedavg", "", 2, 4};
+
+}  // namespace
+
+TEST_CASE("signals: told to end in any phase a coordinator does within 10 s, and the run goes on, row 64") {
+  const std::string expected = test::undisturbed(kSetting);
+  for (const char* phase : {"client.arrived", "round.started round=2", "round.closed round=2"}) {
+    CAPTURE(std::string(phase));
+    WholeRun whole(kSetting);
+    whole.begin_well();
+    REQUIRE(whole.server->wait_for(phase));
+    whole.server->signal(SIGTERM);
+    CHECK(whole.server->ends_within(10'000));
+    CHECK(whole.server->wait() == 0);
+    CHECK(contains(whole.server->log(), "the same command goes on with the run"));
+    whole.kill_clients();  // they were told to stay away for a while
+    whole.restart();
+    whole.start_clients();
+    whole.check(expected);
+  }
+}
+
+TEST_CASE("signals: a hangup, a log that nobody reads, and a stop and go leave a run as it was, row 64") {
+  const std::string expected = test::undisturbed(kSetting);
+  for (const int number : {SIGHUP, SIGPIPE}) {
+    WholeRun whole(kSetting);
+    whole.begin_well();
+    REQUIRE(whole.server->wait_for("round.started round=2"));
+    whole.server->signal(number);
+    whole.check(expected);
+  }
+  WholeRun stopped(kSetting);
+  stopped.begin_well();
+  REQUIRE(stopped.server->wait_for("round.started round=2"));
+  stopped.server->signal(SIGSTOP);
+  CHECK_FALSE(stopped.server->ends_within(500));
+  stopped.server->signal(SIGCONT);
+  stopped.check(expected);
+}
+
+TEST_CASE(
+    "lock: a second coordinator of a data directory says who has it, a dead one's lock is free, row 11") {
+  const std::string expected = test::undisturbed(kSetting);
+  WholeRun whole(kSetting);
+  whole.begin_well();
+  LoggedProcess second(whole.command(), whole.log_of("second"));
+  CHECK(second.wait() == 1);
+  CHECK_MESSAGE(contains(second.log(), whole.data().string() + " is in use by another process"),
+                second.log());
+  whole.server->kill();
+  CHECK(std::filesystem::exists(whole.data() / "lock"));
+  whole.restart();
+  whole.check(expected);
+}
+
+TEST_CASE("clock: a calendar that jumps by hours and to 2040 changes nothing of a run, row 15") {
+  const std::string library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+  if (!std::filesystem::exists(library)) {
+    MESSAGE("skipped: faketime not found");
+    return;
+  }
+  const std::string expected = test::undisturbed(kSetting);
+  WholeRun whole(kSetting);
+  const auto calendar = whole.log_of("calendar");
+  const auto set = [&](const std::string& to) { REQUIRE(write_file_atomic(calendar, to + "\n")); };
+  set("+0");
+  whole.begin({"env", "LD_PRELOAD=" + library, "FAKETIME_TIMESTAMP_FILE=" + calendar.string(),
+               "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"});
+  REQUIRE(whole.server->wait_for("round.started round=1"));
+  set("+1h");
+  REQUIRE(whole.server->wait_for("round.started round=2"));
+  set("-1h");
+  REQUIRE(whole.server->wait_for("round.started round=3"));
+  set("@2040-01-01 00:00:00");
+  whole.check(expected);
+  CHECK_MESSAGE(contains(whole.server_log(), "2040-01-01T"), whole.server_log());  // it did jump
+  CHECK_FALSE(contains(whole.server_log(), "reason=\"out of time\""));
+  for (const auto& round : whole.rounds()) CHECK(round.wall_seconds < 60);
+}
+
+TEST_CASE("clock: whether a join token has expired is judged by the calendar, row 15") {
+  const std::string library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+  if (!std::filesystem::exists(library)) {
+    MESSAGE("skipped: faketime not found");
+    return;
+  }
+  WholeRun whole(kSetting);
+  whole.begin(
+      {"env", "LD_PRELOAD=" + library, "FAKETIME=@2040-01-01 00:00:00", "FAKETIME_DONT_FAKE_MONOTONIC=1"});
+  CHECK(whole.clients[0]->wait() == 1);
+  CHECK_MESSAGE(contains(whole.clients[0]->log(), "the join token has expired"), whole.clients[0]->log());
+}

@@ -1,0 +1,108 @@
+// A program as a process of its own whose output goes into a file, so that it never waits for a reader, and
+// which ends with the test. With a program before it (strace) both do.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/platform/files.h"
+
+namespace fedge::test {
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class LoggedProcess {
+ public:
+  // The first argument is the program, found by PATH. Standard output and errors are added to the file.
+  LoggedProcess(std::vector<std::string> arguments, std::filesystem::path log) : log_(std::move(log)) {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    const int file = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    REQUIRE(file >= 0);
+    begin_ = std::filesystem::file_size(log_);
+    changes_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    REQUIRE(::inotify_add_watch(changes_, log_.c_str(), IN_MODIFY) >= 0);
+    process_ = ::fork();
+    REQUIRE(process_ >= 0);
+    if (process_ == 0) {
+      ::setpgid(0, 0);
+      ::dup2(file, STDOUT_FILENO);
+      ::dup2(file, STDERR_FILENO);
+      ::execvp(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ::setpgid(process_, process_);
+    ::close(file);
+    handle_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
+    REQUIRE(handle_ >= 0);
+  }
+  ~LoggedProcess() {
+    kill();
+    ::close(handle_);
+    ::close(changes_);
+  }
+  LoggedProcess(const LoggedProcess&) = delete;
+  LoggedProcess& operator=(const LoggedProcess&) = delete;
+
+  void signal(int number) const { ::kill(process_, number); }
+  // As the power goes: it has no time for a last word.
+  void kill() {
+    if (status_) return;
+    ::kill(-process_, SIGKILL);
+    (void)wait();
+  }
+  // Its exit code, 128 and more for a signal.
+  int wait() {
+    if (status_) return *status_;
+    int status = 0;
+    REQUIRE(::waitpid(process_, &status, 0) == process_);
+    status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return *status_;
+  }
+  // Whether it ends by itself within this time.
+  bool ends_within(int milliseconds) const {
+    pollfd end{handle_, POLLIN, 0};
+    return status_ || ::poll(&end, 1, milliseconds) == 1;
+  }
+  // Blocks until its log has this text; false if it ended without.
+  bool wait_for(const std::string& text) const {
+    while (!contains(log(), text)) {
+      pollfd both[] = {{handle_, POLLIN, 0}, {changes_, POLLIN, 0}};
+      if (status_ || ::poll(both, 2, -1) < 0 || (both[0].revents != 0)) return contains(log(), text);
+      char buffer[4096];
+      while (::read(changes_, buffer, sizeof buffer) > 0) {
+      }
+    }
+    return true;
+  }
+  // What it has said, not what was in the file before.
+  std::string log() const {
+    const auto text = read_file(log_, 64 << 20);
+    REQUIRE(text);
+    return text->substr(begin_);
+  }
+
+ private:
+  std::filesystem::path log_;
+  std::size_t begin_ = 0;
+  pid_t process_ = -1;
+  int handle_ = -1;
+  int changes_ = -1;
+  std::optional<int> status_;
+};
+
+}  // namespace fedge::test
