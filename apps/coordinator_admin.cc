@@ -8,10 +8,13 @@ namespace fedge::apps {
 
 CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
     : address_file_(data_directory / "admin-address"),
-      metrics_({.data_directory = data_directory,
-                .version = version(),
-                .clients = [this] { return coordinator_ ? coordinator_->activity().clients : 0; },
-                .tasks = [this] { return coordinator_ ? coordinator_->activity().tasks : 0; }}) {}
+      metrics_(
+          {.data_directory = data_directory,
+           .version = version(),
+           .clients = [this] { return coordinator_ ? coordinator_->activity().clients : 0; },
+           .tasks = [this] { return coordinator_ ? coordinator_->activity().tasks : 0; },
+           .runs =
+               [this] { return coordinator_ ? coordinator_->runs() : std::vector<server::RunRecord>(); }}) {}
 
 void CoordinatorAdmin::log(const Event& event) {
   log_event(event);

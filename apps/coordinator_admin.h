@@ -22,7 +22,8 @@ class CoordinatorAdmin {
 
   // Puts the event into the log and the metrics.
   void log(const Event& event);
-  void add(const server::RoundMetrics& round) { metrics_.add(round); }
+  void add(server::RunNumber run, const server::RoundMetrics& round) { metrics_.add(run, round); }
+  void forget(server::RunNumber run) { metrics_.forget(run); }
   // Begins to serve at this address, and writes where into the data directory's file admin-address; no
   // address takes the file away. The coordinator must listen already.
   Result<void> listen(boost::asio::io_context& io, const std::optional<protocol::Address>& address,

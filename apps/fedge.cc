@@ -23,7 +23,8 @@ Examples:
                                                             three join tokens, one a line
   fedge token create --data-dir /var/lib/fedge --uses 100 --approve
                                                             one for a hundred clients, each to be approved
-  fedge run ls --data-dir /var/lib/fedge                    its runs; also: show, log, stop
+  fedge run submit fashion.toml --data-dir /var/lib/fedge   begins when its turn comes
+  fedge run ls --data-dir /var/lib/fedge                    also: show, log, pause, resume, stop
   fedge client ls --data-dir /var/lib/fedge
   fedge client approve 7 --data-dir /var/lib/fedge
   fedge client revoke 7 --data-dir /var/lib/fedge           cut off within a second
@@ -164,10 +165,14 @@ TracksCommands add_tracks(CLI::App& app, Options& options) {
   add_policy_options(*add, options.policy);
   auto* lift = tracks->add_subcommand("lift", "One less");
   lift->add_option("number", options.policy.place, "As in: fedge tracks ls")->required();
-  auto* list = tracks->add_subcommand("ls", "The disagreements of the coordinator's run");
-  for (auto* command : {add, lift, list})
+  auto* list = tracks->add_subcommand("ls", "The disagreements of a coordinator's run");
+  for (auto* command : {add, lift, list}) {
     command->add_option("--data-dir", options.policy.data_directory, "The coordinator's data directory")
-        ->required();
+        ->required()
+        ->envname("FEDGE_DATA_DIR");
+    command->add_option("--run", options.policy.run, "The run's number [the only one in progress]")
+        ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  }
   return {resolve, add, lift, list};
 }
 

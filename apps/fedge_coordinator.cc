@@ -9,20 +9,21 @@
 
 #include "apps/common.h"
 #include "apps/coordinator_admin.h"
+#include "apps/run_results.h"
 #include "core/platform/thread_pool.h"
 #include "server/audit_log.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator_config.h"
-#include "server/report/console.h"
-#include "server/report/run_output.h"
 
 namespace {
 
 constexpr const char* kProgram = "fedge-coordinator";
 constexpr const char* kExamples = R"(
 Examples:
-  fedge-coordinator --data-dir /var/lib/fedge --listen 0.0.0.0:7433 --run fashion.toml --out results
-  fedge-coordinator --config coordinator.toml --run fashion.toml
+  fedge-coordinator --data-dir /var/lib/fedge --listen 0.0.0.0:7433
+                                                     leads the runs of: fedge run submit
+  fedge-coordinator --data-dir /var/lib/fedge --run fashion.toml --out results
+                                                     one run, and ends with it
   fedge-coordinator --config coordinator.toml --check-config
   fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433
                                                      then, on a device: fedge-client join TOKEN
@@ -93,98 +94,124 @@ int wrong_usage(const char* what) {
   return fedge::apps::kWrongUsage;
 }
 
-fedge::Result<void> record(const std::filesystem::path& data_directory, const char* action,
-                           const fedge::server::RunConfig& run) {
-  char id[17];
-  std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(run.id.value()));
-  return fedge::server::AuditLog(data_directory)
-      .append({fedge::server::operator_name(),
-               action,
-               "run " + run.name,
-               {{"run_id", id}, {"software", fedge::apps::software(kProgram)}}});
-}
+// The daemon and what listens to it, for as long as the process lives.
+class Daemon {
+ public:
+  Daemon(const Options& options, fedge::server::CoordinatorConfig settled)
+      : options_(options),
+        settled_(std::move(settled)),
+        admin_(settled_.data_directory),
+        signals_(io_, SIGINT, SIGTERM),
+        results_(settled_.data_directory) {}
 
-int lead(const Options& options, const fedge::server::CoordinatorConfig& settled,
-         const fedge::server::RunConfig& config) {
-  // Opened below, once this is known to be the only coordinator of its data directory and address.
-  std::optional<fedge::server::RunOutput> output;
-  fedge::server::RoundTable table(stdout, config.rounds);
-
-  boost::asio::io_context io;
-  fedge::apps::CoordinatorAdmin admin(settled.data_directory);
-  boost::asio::signal_set signals(io, SIGINT, SIGTERM);
-  std::optional<fedge::Error> failure;
-  bool ended = false;
-  const auto note = [&](const fedge::Result<void>& result) {
-    if (!result && !failure) failure = result.error();
-  };
-  auto coordinator = fedge::server::Coordinator::create(
-      io,
-      {.data_directory = settled.data_directory,
-       .listen = settled.listen,
-       .connections = settled.connections,
-       .joining = settled.joining,
-       .threads = settled.threads,
-       .software = fedge::apps::software(kProgram),
-       .on_round =
-           [&](const fedge::server::RoundMetrics& metrics) {
-             admin.add(metrics);
-             note(output->add(metrics));
-             table.add(metrics);
-           },
-       .on_event = [&](const fedge::Event& event) { admin.log(event); },
-       .on_finished = [&](const std::vector<fedge::server::FinalModel>& models) -> fedge::Result<void> {
-         table.finish();
-         ended = true;
-         return output->finish(models);
-       },
-       .on_stopped =
-           [&] {
-             admin.stop();
-             signals.cancel();
-             signals.clear();  // from now on a signal ends the program
-           }},
-      config);
-  if (!coordinator) return fedge::apps::report_failure(kProgram, coordinator.error());
-  // Nobody has been listened to yet.
-  if (const auto recorded = record(settled.data_directory, "coordinator.started", config); !recorded)
-    return fedge::apps::report_failure(kProgram, recorded.error());
-  auto opened = fedge::server::RunOutput::create(options.out, config);
-  if (!opened) return fedge::apps::report_failure(kProgram, opened.error());
-  output.emplace(std::move(*opened));
-  if (const auto listening = admin.listen(io, settled.admin, **coordinator); !listening)
-    return fedge::apps::report_failure(kProgram, listening.error());
-  signals.async_wait([&](const boost::system::error_code& error, int) {
-    if (!error) (*coordinator)->stop("the coordinator was told to stop");
-  });
-  const std::string address = fedge::protocol::to_string((*coordinator)->address());
-  announce(options.ready_fd, address);
-  table.begin(config.name);
-  for (const auto& metrics : (*coordinator)->history()) {
-    note(output->add(metrics));
-    table.add(metrics);
+  int run() {
+    if (const auto ready = set_up(); !ready) return fedge::apps::report_failure(kProgram, ready.error());
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (!error) coordinator_->stop("the coordinator was told to stop");
+    });
+    announce(options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
+    coordinator_->start();
+    io_.run();
+    note(coordinator_->failure());
+    if (const auto recorded = record("coordinator.stopped"); !recorded) note(recorded.error());
+    if (failure_) return fedge::apps::report_failure(kProgram, *failure_);
+    std::printf("%s", ended_ ? results_.summary().c_str() : "stopped; the same command goes on\n");
+    return fedge::apps::kOk;
   }
-  (*coordinator)->start();
-  io.run();
-  if (!failure) failure = (*coordinator)->failure();
-  note(record(settled.data_directory, "coordinator.stopped", config));
-  if (failure) return fedge::apps::report_failure(kProgram, *failure);
-  std::printf("%s", ended ? output->summary().c_str() : "stopped; the same command goes on with the run\n");
-  return fedge::apps::kOk;
-}
+
+ private:
+  fedge::Result<void> set_up() {
+    std::optional<fedge::server::RunConfig> config;
+    if (!options_.run_file.empty()) {
+      FEDGE_TRY(loaded, load_run(options_));
+      config = std::move(loaded);
+    }
+    FEDGE_TRY(coordinator, fedge::server::Coordinator::create(io_,
+                                                              {.data_directory = settled_.data_directory,
+                                                               .listen = settled_.listen,
+                                                               .connections = settled_.connections,
+                                                               .joining = settled_.joining,
+                                                               .runs_at_once = settled_.runs_at_once,
+                                                               .threads = settled_.threads,
+                                                               .software = fedge::apps::software(kProgram)},
+                                                              callbacks()));
+    coordinator_ = std::move(coordinator);
+    if (config) {
+      FEDGE_TRY(submitted, coordinator_->submit(*config));
+      given_ = submitted.number;
+      results_.show(submitted.number, options_.out);
+    }
+    FEDGE_TRY_VOID(record("coordinator.started"));  // nobody has been listened to yet
+    return admin_.listen(io_, settled_.admin, *coordinator_);
+  }
+
+  fedge::server::RunCallbacks callbacks() {
+    return {.on_led = [this](const auto& run, const auto& config,
+                             const auto& history) { return results_.begin(run, config, history); },
+            .on_round =
+                [this](fedge::server::RunNumber run, const fedge::server::RoundMetrics& metrics) {
+                  admin_.add(run, metrics);
+                  if (const auto added = results_.add(run, metrics); !added) note(added.error());
+                },
+            .on_models = [this](fedge::server::RunNumber run,
+                                const auto& models) { return results_.finish(run, models); },
+            .on_left = [this](fedge::server::RunNumber run, fedge::server::RunStatus status,
+                              const std::string& reason) { left(run, status, reason); },
+            .on_event = [this](const fedge::Event& event) { admin_.log(event); },
+            .on_stopped =
+                [this] {
+                  admin_.stop();
+                  signals_.cancel();
+                  signals_.clear();  // from now on a signal ends the program
+                }};
+  }
+
+  // With the run that was given on the command line the program ends, unless an operator has only paused it.
+  void left(fedge::server::RunNumber run, fedge::server::RunStatus status, const std::string& reason) {
+    const bool begun = results_.leads(run);
+    results_.forget(run);
+    admin_.forget(run);
+    if (run != given_ || (begun && status == fedge::server::RunStatus::kPaused)) return;
+    ended_ = begun;
+    if (!begun) note(fedge::Error{fedge::ErrorCode::kUnavailable, reason});
+    coordinator_->stop("the run has ended");
+  }
+
+  void note(const std::optional<fedge::Error>& error) {
+    if (error && !failure_) failure_ = error;
+  }
+
+  fedge::Result<void> record(const char* action) const {
+    return fedge::server::AuditLog(settled_.data_directory)
+        .append({fedge::server::operator_name(),
+                 action,
+                 given_ ? "run " + std::to_string(given_->value()) : "all runs",
+                 {{"software", fedge::apps::software(kProgram)}}});
+  }
+
+  const Options& options_;
+  fedge::server::CoordinatorConfig settled_;
+  boost::asio::io_context io_;
+  fedge::apps::CoordinatorAdmin admin_;
+  boost::asio::signal_set signals_;
+  fedge::apps::RunResults results_;
+  std::optional<fedge::server::RunNumber> given_;  // on the command line
+  std::unique_ptr<fedge::server::Coordinator> coordinator_;
+  std::optional<fedge::Error> failure_;
+  bool ended_ = false;
+};
 
 int run(const Options& options) {
   const auto settled = settings(options);
   if (!settled) return fedge::apps::report_failure(kProgram, settled.error());
   if (settled->data_directory.empty())
     return wrong_usage("--data-dir is required, or data_directory in the file of --config");
-  if (options.run_file.empty()) return wrong_usage("--run is required");
+  if (options.run_file.empty() && !options.assignments.empty())
+    return wrong_usage("--set changes the run file of --run, which is missing");
   fedge::apps::set_up_logging(kProgram, settled->log_level);
   // A log that nobody reads, or a terminal that is closed, is no reason to end.
   for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
-  const auto config = load_run(options);
-  if (!config) return fedge::apps::report_failure(kProgram, config.error());
-  return lead(options, *settled, *config);
+  return Daemon(options, *settled).run();
 }
 
 }  // namespace
@@ -192,7 +219,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   fedge::apps::protect_process();
   Options options;
-  CLI::App app("The coordinator daemon: enrols clients and leads a federated run to its end.", kProgram);
+  CLI::App app("The coordinator daemon: enrols clients and leads federated runs to their end.", kProgram);
   app.footer(kExamples);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   auto* config = app.add_option("--config", options.config_file,
@@ -205,11 +232,16 @@ int main(int argc, char** argv) {
   app.add_option(
       "--admin-listen", options.admin_listen,
       "Address for /metrics, /healthz and /readyz; they are open to all who reach it. Default: none");
-  app.add_option("--run", options.run_file, "Run file (TOML)");
+  auto* run_file =
+      app.add_option("--run", options.run_file,
+                     "Submit this run file (TOML), or go on with it, and end when the run has ended");
   app.add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
       ->take_all();
-  app.add_option("--out", options.out, "Where metrics, model and report go")->capture_default_str();
-  app.add_option("--threads", options.threads, "Threads for evaluation and aggregation [one a processor]")
+  app.add_option("--out", options.out, "Where metrics, model and report of that run go")
+      ->capture_default_str()
+      ->needs(run_file);
+  app.add_option("--threads", options.threads,
+                 "Threads of each run for evaluation and aggregation [one a processor]")
       ->check(CLI::Range(1, 1024));
   app.add_option("--ready-fd", options.ready_fd, "Write the address to this file descriptor once listening");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off [info]")

@@ -67,11 +67,14 @@ CoordinatorConfig read_all(config::Reader& root) {
     config.listen = *listen;
   else
     root.fail("listen", "is empty");
-  config.data_directory =
-      root.text("data_directory", "", "Key, enrolled clients, audit log and chunks; made if absent.");
-  config.threads = static_cast<std::size_t>(
-      root.integer("threads", 0, {0, 1024},
-                   "Threads for evaluation and aggregation; 0 = as many as there are processors."));
+  config.data_directory = root.text(
+      "data_directory", "", "Key, enrolled clients, audit log, runs and their results; made if absent.");
+  config.runs_at_once = static_cast<std::size_t>(
+      root.integer("runs_at_once", 1, {1, 16},
+                   "Runs that are led at the same time; the others wait in the order of submission."));
+  config.threads = static_cast<std::size_t>(root.integer(
+      "threads", 0, {0, 1024},
+      "Threads of each run for evaluation and aggregation; 0 = as many as there are processors."));
   config.log_level = log_levels()[root.choice("log_level", log_levels(), 2, "What is logged, and worse.")];
   config::Reader limits = root.section("limits");
   read_limits(limits, config);

@@ -20,7 +20,8 @@ namespace fedge::server {
 struct CoordinatorConfig {
   protocol::Address listen;
   std::filesystem::path data_directory;  // empty: not said
-  std::size_t threads = 0;               // 0: as many as there are processors
+  std::size_t runs_at_once = 1;
+  std::size_t threads = 0;  // of each, 0: as many as there are processors
   std::string log_level;
   protocol::ListenOptions connections;  // its address is `listen`
   JoinRates joining;

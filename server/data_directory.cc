@@ -19,4 +19,12 @@ Result<protocol::Address> last_address(const std::filesystem::path& data_directo
   return protocol::parse_address(*text);
 }
 
+std::filesystem::path run_directory(const std::filesystem::path& data_directory, RunNumber run) {
+  return data_directory / "runs" / std::to_string(run.value());
+}
+
+std::filesystem::path run_results(const std::filesystem::path& data_directory, RunNumber run) {
+  return run_directory(data_directory, run) / "results";
+}
+
 }  // namespace fedge::server

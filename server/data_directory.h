@@ -6,6 +6,7 @@
 #include "core/crypto/ed25519.h"
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
+#include "server/store/run_store.h"
 
 namespace fedge::server {
 
@@ -13,5 +14,9 @@ namespace fedge::server {
 // the file with the address the coordinator was last seen listening on.
 Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory);
 Result<protocol::Address> last_address(const std::filesystem::path& data_directory);
+
+// What a run alone has there: its policy, its chunks, its results.
+std::filesystem::path run_directory(const std::filesystem::path& data_directory, RunNumber run);
+std::filesystem::path run_results(const std::filesystem::path& data_directory, RunNumber run);
 
 }  // namespace fedge::server

@@ -9,15 +9,19 @@
 #include <span>
 
 #include "aggregation/aggregators/aggregator.h"
+#include "protocol/chunks/chunk_messages.h"
 #include "protocol/chunks/chunk_store.h"
 
 namespace fedge::server {
 
 class UpdateSink final : public protocol::ChunkSink {
  public:
-  explicit UpdateSink(std::shared_ptr<protocol::StoredObject> object) : object_(std::move(object)) {}
+  // `received` gets what the chunks take on the wire.
+  UpdateSink(std::shared_ptr<protocol::StoredObject> object, std::shared_ptr<Bytes> received)
+      : object_(std::move(object)), received_(std::move(received)) {}
   bool has(std::size_t chunk) const override { return object_->has(chunk); }
   Result<void> write(std::size_t chunk, std::span<const std::byte> bytes) override {
+    *received_ += protocol::chunk_frame_size(static_cast<std::uint32_t>(chunk), bytes.size());
     const auto written = object_->write(chunk, bytes);
     if (!written) fault_ = written.error();
     return written;
@@ -27,7 +31,23 @@ class UpdateSink final : public protocol::ChunkSink {
 
  private:
   std::shared_ptr<protocol::StoredObject> object_;
+  std::shared_ptr<Bytes> received_;
   std::optional<Error> fault_;
+};
+
+// A model on its way out.
+class CountedSource final : public protocol::ChunkSource {
+ public:
+  CountedSource(std::shared_ptr<protocol::StoredObject> object, std::shared_ptr<Bytes> sent)
+      : object_(std::move(object)), sent_(std::move(sent)) {}
+  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
+    *sent_ += protocol::chunk_frame_size(static_cast<std::uint32_t>(chunk), out.size());
+    return object_->read(chunk, out);
+  }
+
+ private:
+  std::shared_ptr<protocol::StoredObject> object_;
+  std::shared_ptr<Bytes> sent_;
 };
 
 class StoredValues final : public aggregation::UpdateValues {

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <functional>
 #include <vector>
 
+#include "apps/commands/command_table.h"
 #include "apps/commands/listing.h"
 #include "protocol/join_token.h"
 #include "server/audit_log.h"
@@ -157,25 +157,7 @@ Result<std::string> list_audit(const Options& options) {
 
 }  // namespace
 
-struct AccessCommands::Impl {
-  using Action = Result<std::string> (*)(const Options&);
-
-  Options options;
-  std::vector<std::pair<CLI::App*, Action>> commands;
-
-  CLI::App* add(CLI::App* parent, const std::string& name, const char* what, Action action) {
-    CLI::App* command = parent->add_subcommand(name, what);
-    command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")
-        ->required()
-        ->envname("FEDGE_DATA_DIR");
-    commands.emplace_back(command, action);
-    return command;
-  }
-  void add_format(CLI::App* command) {
-    command->add_option("--format", options.format, "table or json")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"table", "json"}));
-  }
+struct AccessCommands::Impl : CommandTable<Options> {
   void add_number(CLI::App* command, const char* what) {
     command->add_option("number", options.number, what)->required();
   }
@@ -239,10 +221,6 @@ AccessCommands::AccessCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) 
 
 AccessCommands::~AccessCommands() = default;
 
-std::optional<Result<std::string>> AccessCommands::run() const {
-  for (const auto& [command, action] : impl_->commands)
-    if (command->parsed()) return action(impl_->options);
-  return std::nullopt;
-}
+std::optional<Result<std::string>> AccessCommands::run() const { return impl_->run(); }
 
 }  // namespace fedge::apps

@@ -1,6 +1,7 @@
 #include "apps/commands/policy_commands.h"
 
 #include "server/policy_file.h"
+#include "server/store/sqlite_store.h"
 
 namespace fedge::apps {
 namespace {
@@ -33,6 +34,25 @@ std::string row(const std::string& number, const std::vector<std::string>& cells
   return line + "\n";
 }
 
+// The run that was named, or the only one that has begun and has not ended.
+Result<server::PolicyFile> policy_of(const PolicyOptions& options) {
+  if (options.run != 0) return server::PolicyFile(options.data_directory, server::RunNumber(options.run));
+  const auto path = server::run_store_path(options.data_directory);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return Error{ErrorCode::kNotFound, "a coordinator has never run in " + options.data_directory};
+  FEDGE_TRY(store, server::open_sqlite_store(path));
+  FEDGE_TRY(runs, store->open_runs());
+  std::erase_if(runs, [](const server::RunRecord& run) { return run.started == 0; });
+  if (runs.size() == 1) return server::PolicyFile(options.data_directory, runs.front().number);
+  if (runs.empty())
+    return Error{ErrorCode::kNotFound,
+                 "no run has begun in " + options.data_directory + " that has not ended; see: fedge run ls"};
+  std::string numbers;
+  for (const server::RunRecord& run : runs) numbers += " " + std::to_string(run.number.value());
+  return invalid("there are several runs; say which one with --run:" + numbers);
+}
+
 }  // namespace
 
 Result<std::string> add_disagreement(const PolicyOptions& options) {
@@ -46,18 +66,21 @@ Result<std::string> add_disagreement(const PolicyOptions& options) {
     table.emplace("until_round", config::Value{std::int64_t{*options.until_round}, kWhere});
   if (options.withheld) table.emplace("withheld", config::Value{*options.withheld, kWhere});
   if (options.deep) table.emplace("deep", config::Value{true, kWhere});
-  FEDGE_TRY(place, server::PolicyFile(options.data_directory).add(table));
+  FEDGE_TRY(file, policy_of(options));
+  FEDGE_TRY(place, file.add(table));
   return "disagreement " + std::to_string(place) +
          " holds from the next round on, or from its own first round\n";
 }
 
 Result<std::string> lift_disagreement(const PolicyOptions& options) {
-  FEDGE_TRY_VOID(server::PolicyFile(options.data_directory).lift(options.place));
+  FEDGE_TRY(file, policy_of(options));
+  FEDGE_TRY_VOID(file.lift(options.place));
   return "disagreement " + std::to_string(options.place) + " ends with this round\n";
 }
 
 Result<std::string> list_disagreements(const PolicyOptions& options) {
-  FEDGE_TRY(policy, server::PolicyFile(options.data_directory).read());
+  FEDGE_TRY(file, policy_of(options));
+  FEDGE_TRY(policy, file.read());
   std::string text = row("", {"kind", "clients", "against", "rounds", "past"});
   for (std::size_t i = 0; i < policy.disagreements.size(); ++i) {
     const aggregation::Disagreement& entry = policy.disagreements[i];

@@ -13,6 +13,7 @@ namespace fedge::apps {
 
 struct PolicyOptions {
   std::string data_directory;  // the coordinator's
+  std::int64_t run = 0;        // its number; 0: the only one in progress
   std::size_t place = 0;       // lift: as ls counts them, from 1
   // add: as in a policy file.
   std::string kind;

@@ -6,8 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "apps/commands/command_table.h"
 #include "apps/commands/listing.h"
+#include "apps/common.h"
+#include "core/platform/files.h"
 #include "server/audit_log.h"
+#include "server/coordinator/run_parts.h"
+#include "server/data_directory.h"
 #include "server/report/metrics.h"
 #include "server/store/sqlite_store.h"
 
@@ -17,6 +22,8 @@ namespace {
 struct Options {
   std::string data_directory;
   std::string format = "table";
+  std::string file;
+  std::vector<std::string> assignments;
   std::int64_t number = 0;
   std::string reason;
 
@@ -110,62 +117,88 @@ Result<std::string> log_run(const Options& options) {
   return list.table();
 }
 
-// A coordinator that leads the run looks every second.
-Result<std::string> stop_run(const Options& options) {
+// In the audit log before it holds, and in the store when it does.
+Result<void> note(const Options& options, const char* action, const server::RunRecord& run) {
+  std::vector<std::pair<std::string, std::string>> details = {{"name", run.name}};
+  if (!options.reason.empty()) details.emplace_back("reason", options.reason);
+  return server::AuditLog(options.data_directory)
+      .append({server::operator_name(), action, "run " + std::to_string(run.number.value()), details});
+}
+
+Result<std::string> say(const Options& options, server::RunStore& store, const server::RunRecord& run) {
+  if (options.format == "json") {
+    FEDGE_TRY(row, row_of(store, run));
+    Listing list = run_listing();
+    list.add(std::move(row));
+    return list.object();
+  }
+  return "run " + std::to_string(run.number.value()) + " is " + name_of(run.status) + "\n";
+}
+
+// A coordinator that is at work here looks every second.
+Result<std::string> ask(const Options& options, server::RunStatus wanted, const char* action) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));
-  const std::string named = "run " + std::to_string(options.number);
-  if (has_ended(run.status)) return invalid(named + " has ended already: it is " + name_of(run.status));
-  FEDGE_TRY_VOID(server::AuditLog(options.data_directory)
-                     .append({server::operator_name(),
-                              "run.stopped",
-                              "run " + run.name,
-                              {{"run", std::to_string(options.number)}, {"reason", options.reason}}}));
-  FEDGE_TRY_VOID(
-      store->set_status(run.number, server::RunStatus::kStopped, options.reason, server::calendar_now()));
-  return named + " is stopped; what it has come to stays\n";
+  const auto now = server::calendar_now();
+  FEDGE_TRY(possible, server::transition(run, wanted, options.reason, now));
+  FEDGE_TRY_VOID(note(options, action, possible));
+  FEDGE_TRY_VOID(store->ask(run.number, wanted, options.reason, now));
+  FEDGE_TRY(asked, store->run(run.number));
+  return say(options, *store, asked);
+}
+
+Result<std::string> pause_run(const Options& options) {
+  return ask(options, server::RunStatus::kPaused, "run.paused");
+}
+
+Result<std::string> resume_run(const Options& options) {
+  return ask(options, server::RunStatus::kPending, "run.resumed");
+}
+
+Result<std::string> stop_run(const Options& options) {
+  return ask(options, server::RunStatus::kStopped, "run.stopped");
+}
+
+// Checked here rather than by the coordinator: who hands it in is still there to put it right.
+Result<std::string> submit_run(const Options& options) {
+  FEDGE_TRY(document, load_document(options.file, options.assignments));
+  FEDGE_TRY(config, server::read_run_config(document));
+  FEDGE_TRY_VOID(server::check_run(config));
+  FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
+  FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(options.data_directory)));
+  FEDGE_TRY(number, store->submit(server::new_run(config.name, config.canonical)));
+  FEDGE_TRY(run, store->run(number));
+  FEDGE_TRY_VOID(note(options, "run.submitted", run));
+  return say(options, *store, run);
 }
 
 }  // namespace
 
-struct RunCommands::Impl {
-  using Action = Result<std::string> (*)(const Options&);
-
-  Options options;
-  std::vector<std::pair<CLI::App*, Action>> commands;
-
-  CLI::App* add(CLI::App* parent, const std::string& name, const char* what, Action action) {
-    CLI::App* command = parent->add_subcommand(name, what);
-    command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")
-        ->required()
-        ->envname("FEDGE_DATA_DIR");
-    commands.emplace_back(command, action);
-    return command;
-  }
-};
+struct RunCommands::Impl : CommandTable<Options> {};
 
 RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   Options& options = impl_->options;
   auto* run = app.add_subcommand("run", "The runs of a coordinator")->require_subcommand(1);
+  auto* submit =
+      impl_->add(run, "submit", "Hand a run file in: its run begins when its turn comes", submit_run);
+  submit->add_option("file", options.file, "Run file (TOML)")->required();
+  submit->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
+      ->take_all();
   auto* list = impl_->add(run, "ls", "List them, with what they have come to", list_runs);
   auto* show = impl_->add(run, "show", "Show one, with its run file", show_run);
   auto* log = impl_->add(run, "log", "Show the rounds of one", log_run);
+  auto* pause = impl_->add(run, "pause", "Give one no more work until it is resumed", pause_run);
+  auto* resume = impl_->add(run, "resume", "Go on with a paused one, when its turn comes", resume_run);
   auto* stop = impl_->add(run, "stop", "End one for good; its last model stays", stop_run);
-  stop->add_option("--reason", options.reason, "Why, for those who look at it later");
-  for (CLI::App* command : {list, show, log})
-    command->add_option("--format", options.format, "table or json")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"table", "json"}));
-  for (CLI::App* command : {show, log, stop})
+  for (CLI::App* command : {pause, stop})
+    command->add_option("--reason", options.reason, "Why, for those who look at it later");
+  for (CLI::App* command : {submit, list, show, log, pause, resume, stop}) impl_->add_format(command);
+  for (CLI::App* command : {show, log, pause, resume, stop})
     command->add_option("number", options.number, "Its number, as in: fedge run ls")->required();
 }
 
 RunCommands::~RunCommands() = default;
 
-std::optional<Result<std::string>> RunCommands::run() const {
-  for (const auto& [command, action] : impl_->commands)
-    if (command->parsed()) return action(impl_->options);
-  return std::nullopt;
-}
+std::optional<Result<std::string>> RunCommands::run() const { return impl_->run(); }
 
 }  // namespace fedge::apps

@@ -85,4 +85,8 @@ Result<Chunk> decode_chunk(std::span<const std::byte> header) {
   return Chunk{*object, wire.index()};
 }
 
+Bytes chunk_frame_size(std::uint32_t index, std::size_t payload_size) {
+  return Bytes(encode_frame(Chunk{.object = {}, .index = index}, payload_size).size() + payload_size);
+}
+
 }  // namespace fedge::protocol

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "core/ids.h"
 #include "core/result.h"
 #include "protocol/chunks/manifest.h"
 
@@ -38,6 +39,8 @@ std::string encode_frame(const ChunkRequest& request);
 std::string encode_frame(const ChunkRefused& refused);
 // Both headers; the payload of this many bytes follows them.
 std::string encode_frame(const Chunk& chunk, std::size_t payload_size);
+// All of such a frame; but for the payload it is the same whatever the object.
+Bytes chunk_frame_size(std::uint32_t index, std::size_t payload_size);
 
 Result<ChunkRequest> decode_chunk_request(std::span<const std::byte> header);
 Result<ChunkRefused> decode_chunk_refused(std::span<const std::byte> header);

@@ -21,19 +21,24 @@ constexpr std::uint64_t kLeastFreeBytes = 16 << 20;
 using enum MetricType;
 constexpr MetricFamily kBuild{"fedge_build_info", kGauge, "Always 1; the label says which version runs.",
                               "version"};
-constexpr MetricFamily kRounds{"fedge_rounds_total", kCounter, "Rounds that have ended."};
-constexpr MetricFamily kRound{"fedge_last_round", kGauge,
-                              "Number of the last round that ended, 0 before the first."};
+constexpr MetricFamily kRuns{"fedge_runs", kGauge, "Runs that have not ended, by state.", "state"};
+constexpr MetricFamily kRounds{"fedge_rounds_total", kCounter, "Rounds that have ended, of all runs."};
+constexpr MetricFamily kRound{"fedge_last_round", kGauge, "Number of the run's last round that ended.",
+                              "run"};
 constexpr MetricFamily kDuration{
     "fedge_round_duration_seconds", kHistogram,
     "From the end of the round before, or the start of the run, to the round's end."};
 constexpr MetricFamily kAccuracy{
     "fedge_test_accuracy_ratio", kGauge,
-    "Accuracy on the test samples, 0 to 1, of the last model that was evaluated."};
+    "Accuracy on the test samples, 0 to 1, of the run's last model that was evaluated.", "run"};
 constexpr MetricFamily kLoss{"fedge_test_loss", kGauge,
-                             "Mean cross-entropy on the test samples of the last model that was evaluated."};
+                             "Mean cross-entropy on the test samples of the run's last model that was "
+                             "evaluated.",
+                             "run"};
 constexpr MetricFamily kTrainLoss{"fedge_train_loss", kGauge,
-                                  "Mean loss in local training in the last round that somebody trained in."};
+                                  "Mean loss in local training in the run's last round that somebody "
+                                  "trained in.",
+                                  "run"};
 constexpr MetricFamily kConnected{"fedge_clients_connected", kGauge, "Clients that are connected."};
 constexpr MetricFamily kEnrolled{"fedge_clients_enrolled", kGauge,
                                  "Clients that have joined and are not revoked."};
@@ -58,10 +63,10 @@ constexpr MetricFamily kMaxFiles{"process_max_fds", kGauge, "Maximum number of o
 constexpr MetricFamily kStarted{"process_start_time_seconds", kGauge,
                                 "Start time of the process since unix epoch in seconds."};
 
-constexpr std::array kFamilies = {kBuild,     kRounds,    kRound,    kDuration, kAccuracy, kLoss,
-                                  kTrainLoss, kConnected, kEnrolled, kTasks,    kAccepted, kRefused,
-                                  kBytesUp,   kBytesDown, kEvents,   kResident, kVirtual,  kCpu,
-                                  kOpenFiles, kMaxFiles,  kStarted};
+constexpr std::array kFamilies = {kBuild,   kRuns,      kRounds,    kRound,    kDuration, kAccuracy,
+                                  kLoss,    kTrainLoss, kConnected, kEnrolled, kTasks,    kAccepted,
+                                  kRefused, kBytesUp,   kBytesDown, kEvents,   kResident, kVirtual,
+                                  kCpu,     kOpenFiles, kMaxFiles,  kStarted};
 
 const std::string* text_field(const Event& event, const std::string& key) {
   for (const auto& [name, value] : event.fields)
@@ -93,30 +98,30 @@ void CoordinatorMetrics::add(const Event& event) {
     const std::string* code = text_field(event, "code");
     refused_.add(code != nullptr ? *code : "unknown");
   }
-  if (event.name == "run.finished" || event.name == "run.failed") ended_ = true;
   if (event.name == "update.not_stored") {
     const std::string* reason = text_field(event, "reason");
     not_stored_ = reason != nullptr ? *reason : "no reason is known";
   }
 }
 
-void CoordinatorMetrics::add(const RoundMetrics& round) {
+void CoordinatorMetrics::add(RunNumber run, const RoundMetrics& round) {
+  Latest& latest = latest_[run];
   ++rounds_;
-  durations_.observe(std::max(0.0, round.wall_seconds - last_.wall_seconds));
-  keep_if_measured(round.test_accuracy, accuracy_);
-  keep_if_measured(round.test_loss, loss_);
+  durations_.observe(std::max(0.0, round.wall_seconds - latest.seconds));
+  keep_if_measured(round.test_accuracy, latest.accuracy);
+  keep_if_measured(round.test_loss, latest.loss);
   accepted_ += round.clients_completed;
   bytes_up_ += static_cast<double>(round.bytes_up);
   bytes_down_ += static_cast<double>(round.bytes_down);
   if (round.clients_completed > 0) {
-    keep_if_measured(round.train_loss, train_loss_);
+    keep_if_measured(round.train_loss, latest.train_loss);
     not_stored_.reset();
   }
-  last_ = round;
+  latest.round = round.round;
+  latest.seconds = round.wall_seconds;
 }
 
 Result<void> CoordinatorMetrics::check_ready() const {
-  if (ended_) return Error{ErrorCode::kUnavailable, "the run has ended"};
   const std::filesystem::path& directory = sources_.data_directory;
   struct statvfs disk {};
   if (::statvfs(directory.c_str(), &disk) != 0)
@@ -133,12 +138,27 @@ Result<void> CoordinatorMetrics::check_ready() const {
 }
 
 void CoordinatorMetrics::add_rounds(Exposition& page) const {
+  if (sources_.runs) {
+    std::map<RunStatus, std::size_t> states;
+    for (const RunRecord& run : sources_.runs()) ++states[run.status];
+    Exposition::Samples samples;
+    for (const RunStatus state : {RunStatus::kPending, RunStatus::kRunning, RunStatus::kPaused})
+      samples.emplace_back(name_of(state), static_cast<double>(states[state]));
+    page.add(kRuns, samples);
+  }
   page.add(kRounds, static_cast<double>(rounds_));
-  page.add(kRound, static_cast<double>(last_.round));
+  const auto each = [&](const MetricFamily& family, auto figure) {
+    Exposition::Samples samples;
+    for (const auto& [run, latest] : latest_)
+      if (const std::optional<double> value = figure(latest))
+        samples.emplace_back(std::to_string(run.value()), *value);
+    if (!samples.empty()) page.add(family, samples);
+  };
+  each(kRound, [](const Latest& latest) { return std::optional(static_cast<double>(latest.round)); });
   page.add(kDuration, durations_);
-  add_if_known(page, kAccuracy, accuracy_);
-  add_if_known(page, kLoss, loss_);
-  add_if_known(page, kTrainLoss, train_loss_);
+  each(kAccuracy, [](const Latest& latest) { return latest.accuracy; });
+  each(kLoss, [](const Latest& latest) { return latest.loss; });
+  each(kTrainLoss, [](const Latest& latest) { return latest.train_loss; });
 }
 
 void CoordinatorMetrics::add_clients(Exposition& page) {

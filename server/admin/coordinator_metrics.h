@@ -7,15 +7,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "core/result.h"
 #include "server/admin/exposition.h"
 #include "server/enrolment.h"
 #include "server/report/metrics.h"
+#include "server/store/run_store.h"
 
 namespace fedge::server {
 
@@ -26,16 +29,19 @@ class CoordinatorMetrics {
  public:
   struct Sources {
     std::filesystem::path data_directory;
-    std::string version;                   // of this program
-    std::function<std::size_t()> clients;  // connected now; with the next, null if nobody can say
-    std::function<std::size_t()> tasks;    // in clients' hands now
+    std::string version;                           // of this program
+    std::function<std::size_t()> clients;          // connected now; with the next, null if nobody can say
+    std::function<std::size_t()> tasks;            // in clients' hands now
+    std::function<std::vector<RunRecord>()> runs;  // those that are not over; may be null, too
   };
   explicit CoordinatorMetrics(Sources sources);
 
   void add(const Event& event);
-  void add(const RoundMetrics& round);
-  // Why no client should come now, or nothing: the run has ended, the data directory is gone or full, or the
-  // last update that came could not be stored.
+  void add(RunNumber run, const RoundMetrics& round);
+  // It is led no more.
+  void forget(RunNumber run) { latest_.erase(run); }
+  // Why no client should come now, or nothing: the data directory is gone or full, or the last update that
+  // came could not be stored.
   Result<void> check_ready() const;
   // The whole page. Reads the enrolment book again if it has changed.
   std::string text();
@@ -49,19 +55,22 @@ class CoordinatorMetrics {
   Enrolment enrolment_;
   double started_;  // seconds since 1970
   std::uint64_t rounds_ = 0;
-  RoundMetrics last_;
   Histogram durations_;
-  // Of the last model that was evaluated, and the last round that somebody trained in.
-  std::optional<double> accuracy_;
-  std::optional<double> loss_;
-  std::optional<double> train_loss_;
+  struct Latest {
+    std::uint64_t round = 0;
+    double seconds = 0;  // since the run began
+    // Of the last model that was evaluated, and the last round that somebody trained in.
+    std::optional<double> accuracy;
+    std::optional<double> loss;
+    std::optional<double> train_loss;
+  };
+  std::map<RunNumber, Latest> latest_;  // of the runs that are led
   std::uint64_t accepted_ = 0;
   LabelledCounts refused_;  // by code
   double bytes_up_ = 0;
   double bytes_down_ = 0;
   LabelledCounts events_;
   std::optional<std::string> not_stored_;
-  bool ended_ = false;
 };
 
 }  // namespace fedge::server

@@ -90,6 +90,12 @@ void Exposition::add(const MetricFamily& family, const LabelledCounts& counts) {
     sample(family.name, family.label, value, static_cast<double>(count));
 }
 
+void Exposition::add(const MetricFamily& family, const Samples& samples) {
+  begin(family);
+  for (const auto& [value, number] : samples)
+    sample(family.name, family.label, clean_text(value, kMaxLabelBytes), number);
+}
+
 void Exposition::add(const MetricFamily& family, const Histogram& histogram) {
   begin(family);
   const std::string name(family.name);

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fedge::server {
@@ -58,6 +59,8 @@ class Exposition {
   void add(const MetricFamily& family, double value);
   void add(const MetricFamily& family, const std::string& label, double value);  // its only sample
   void add(const MetricFamily& family, const LabelledCounts& counts);
+  using Samples = std::vector<std::pair<std::string, double>>;  // by the label's values
+  void add(const MetricFamily& family, const Samples& samples);
   void add(const MetricFamily& family, const Histogram& histogram);
   const std::string& text() const { return text_; }
 

@@ -1,39 +1,34 @@
 #include "server/coordinator/coordinator.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
-#include "core/platform/files.h"
 #include "core/platform/heap.h"
-#include "protocol/limits.h"
 #include "server/coordinator/detail/coordinator_impl.h"
+#include "server/data_directory.h"
+#include "server/store/sqlite_store.h"
 
 namespace fedge::server {
 namespace {
 
 constexpr std::size_t kDeparturesToTrim = 64;
 
-}  // namespace
-
-Result<void> Coordinator::Impl::open_directory() {
-  const RunConfig& config = state_.config();
-  if (config.status.every == Duration::zero()) return {};
-  FEDGE_TRY(nodes, NodeDirectory::open(config.task.data.partition.clients, config.status.lifetime(),
-                                       [this](ClientId client, const NodeRecord& record) {
-                                         step(RunEngine::Described{client, record});
-                                       }));
-  nodes_.emplace(std::move(nodes));
-  return {};
+// The run that a client's message is about; nothing if it is not a client's to send.
+std::optional<RunId> run_of(const protocol::Message& message) {
+  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answer->run;
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) return offer->run;
+  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) return failed->run;
+  if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return record->run;
+  return std::nullopt;
 }
 
-Result<void> Coordinator::Impl::take_policy() {
-  const RunConfig& config = state_.config();
-  PolicyFile file(options_.data_directory);
-  if (config.strategy.schedule.buffered) return file.remove();
-  FEDGE_TRY(policy, file.open(config.id, config.tracks.policy));
-  policy_.emplace(std::move(file));
-  if (policy != parts_.recovered.policy.value_or(config.tracks.policy)) policy_change_ = std::move(policy);
+}  // namespace
+
+Result<void> Coordinator::Impl::open_queue() {
+  FEDGE_TRY(queue, RunQueue::open(io_, run_store_path(options_.data_directory)));
+  queue_ = std::move(queue);
+  FEDGE_TRY(runs, queue_->runs());
+  runs_ = std::move(runs);
   return {};
 }
 
@@ -47,27 +42,6 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   gate_.on_event([self = weak_from_this()](const Event& event) {
     if (const auto alive = self.lock()) alive->report(event);
   });
-  uploads_->set_callbacks({.on_outcome =
-                               [self = weak_from_this()](const RunEngine::Input& outcome) {
-                                 if (const auto alive = self.lock()) alive->uploaded(outcome);
-                               },
-                           .on_event =
-                               [self = weak_from_this()](const Event& event) {
-                                 if (const auto alive = self.lock()) alive->report(event);
-                               }});
-  journal_->set_callbacks({.on_durable =
-                               [self = weak_from_this()](std::uint64_t sequence) {
-                                 if (const auto alive = self.lock()) alive->became_durable(sequence);
-                               },
-                           .on_failure =
-                               [self = weak_from_this()](const Error& error) {
-                                 if (const auto alive = self.lock()) alive->fail(error);
-                               },
-                           .on_event =
-                               [self = weak_from_this()](const Event& event) {
-                                 if (const auto alive = self.lock()) alive->report(event);
-                               }});
-  gate_.watch();
   protocol::ListenOptions door = options_.connections;
   door.address = options_.listen;
   door.on_refused = [self = weak_from_this()](const protocol::Address& peer, const Error& why) {
@@ -82,66 +56,34 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   return {};
 }
 
+Result<RunRecord> Coordinator::Impl::submit(const RunConfig& run) {
+  FEDGE_TRY_VOID(check_run(run));
+  return queue_->submit(run.name, run.canonical);
+}
+
 void Coordinator::Impl::start() {
-  if (parts_.recovered.finished) return finish();
-  for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
-  for (const Event& event : parts_.recovered.events) report(event);
-  if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
-  if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
-  for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
-  watch();
-}
-
-void Coordinator::Impl::step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload) {
-  if (finished_) return;
-  const Time time = now();
-  const bool lasting = payload != nullptr;
-  const std::uint64_t sequence = journal_->add(time, encode_record(input), std::move(payload));
-  std::vector<RunEngine::Effect> effects;
-  engine_->step(input, {time, rng_}, effects);
-  if (lasting || !waiting_.empty()) {
-    waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
-    if (lasting) journal_->flush();
-  } else {
-    carry_out(effects);
-  }
-  if (!finished_) arm_timer();
-}
-
-void Coordinator::Impl::carry_out(const std::vector<RunEngine::Effect>& effects) {
-  for (const auto& effect : effects) {
-    if (finished_) return;  // carrying out the last one ended it
-    perform(effect);
-  }
-}
-
-void Coordinator::Impl::became_durable(std::uint64_t sequence) {
-  while (!finished_ && !waiting_.empty() && waiting_.front().sequence <= sequence) {
-    const Waiting next = std::move(waiting_.front());
-    waiting_.pop_front();
-    carry_out(next.effects);
-  }
-}
-
-void Coordinator::Impl::arm_timer() {
-  const auto deadline = engine_->next_deadline();
-  if (!deadline) {
-    timer_.cancel();
-    return;
-  }
-  timer_.expires_at(started_ + (*deadline - parts_.recovered.time));
-  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
-    if (const auto alive = self.lock(); alive && !error) alive->step(Expired{});
+  gate_.watch();
+  queue_->watch([self = weak_from_this()](const Result<std::vector<RunRecord>>& runs) {
+    const auto alive = self.lock();
+    if (!alive || alive->finished_) return;
+    if (runs) {
+      alive->runs_ = *runs;
+      alive->arrange();
+    } else if (std::exchange(alive->unreadable_, runs.error().message) != runs.error().message) {
+      alive->report(Event{Severity::kError, "runs.unreadable", {}}.with("reason", runs.error().message));
+    }
   });
 }
 
+Coordinator::Activity Coordinator::Impl::activity() const {
+  Activity activity{peers_.links().size(), 0};
+  for (const auto& [id, host] : hosts_) activity.tasks += host->tasks();
+  return activity;
+}
+
 void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> link) {
-  if (finished_) {
-    link->send(protocol::RunEnded{state_.config().id, "the run has finished"});
-    return link->close("the run has ended");
-  }
-  if (const auto known = peers_.find(client); known != peers_.end()) {
-    const auto old = known->second;
+  if (finished_) return link->close("the coordinator stops");
+  if (const auto old = peers_.find(client)) {
     departed(client, old.get());
     old->send(protocol::Goodbye{ErrorCode::kStale,
                                 "this client has connected again, from " + link->peer_address()});
@@ -160,99 +102,53 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                                                .with("reason", error.message));
                              alive->departed(client, raw);
                            }});
-  peers_[client] = link;
-  const RunConfig& config = state_.config();
-  link->send(
-      protocol::RunDescription{config.id, config.name, config.seed, config.task_text, state_.rules().layout});
+  peers_.add(client, std::move(link));
+  for (const auto& [id, host] : hosts_) host->joined(client);
 }
 
 void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
-  const auto peer = peers_.find(client);
-  if (peer == peers_.end() || peer->second.get() != link) return;  // replaced meanwhile
-  const protocol::Traffic traffic = link->traffic();
-  departed_traffic_.sent += traffic.sent;
-  departed_traffic_.received += traffic.received;
-  peers_.erase(peer);
-  serving_.erase(client);
+  if (const auto peer = peers_.find(client); !peer || peer.get() != link) return;  // replaced meanwhile
+  peers_.remove(client);
   // Once as many have left as are still there: seldom enough to cost nothing, often enough that the process
   // shrinks with its clients.
-  if (++departures_ >= std::max(kDeparturesToTrim, peers_.size())) {
+  if (++departures_ >= std::max(kDeparturesToTrim, peers_.links().size())) {
     departures_ = 0;
     return_freed_memory();
   }
-  step(RunEngine::ClientLeft{client});
+  for (const auto& [id, host] : hosts_) host->left(client);
 }
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
-  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
-  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
-    stop_serving(client, offer->task());  // who has trained needs the model no more
-    return step(RunEngine::Offered{client, *offer});
-  }
-  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
-    stop_serving(client, failed->task());
-    return step(RunEngine::Failed{client, *failed});
-  }
-  if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
+  if (const auto run = run_of(message)) return pass_on(client, *run, message);
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
-  const auto peer = peers_.find(client);
-  if (peer == peers_.end()) return;
+  const auto link = peers_.find(client);
+  if (!link) return;
   report(Event{Severity::kWarning, "client.misbehaved", {}}
              .with("client", std::int64_t{client.value()})
              .with("reason",
                    std::string("sent ") + protocol::name_of(message) + ", which is not a client's to send"));
   const std::string reason = std::string("unexpected message ") + protocol::name_of(message);
-  peer->second->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
-  peer->second->close(reason);
+  link->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
+  link->close(reason);
 }
 
-// One that cannot be kept costs nobody anything: the next one comes soon.
-void Coordinator::Impl::published(ClientId client, const protocol::PublishRecord& record) {
-  if (!nodes_ || record.run != state_.config().id) return;
-  if (journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
-  const auto kept = nodes_->publish(client, record, now());
-  if (kept || kept.error().code == ErrorCode::kStale) return;
-  report(Event{Severity::kWarning, "record.refused", {}}
-             .with("client", std::int64_t{client.value()})
-             .with("reason", kept.error().message));
+void Coordinator::Impl::pass_on(ClientId client, RunId run, const protocol::Message& message) {
+  if (const auto host = hosts_.find(run); host != hosts_.end())
+    return host->second->received(client, message);
+  // An update for a paused run is kept by its client until the run goes on.
+  if (!std::holds_alternative<protocol::UpdateOffer>(message)) return;
+  const auto open = open_runs();
+  if (std::binary_search(open.begin(), open.end(), run)) return;
+  if (const auto link = peers_.find(client)) link->send(protocol::RunEnded{run, "the run has ended"});
 }
 
-void Coordinator::Impl::answered(ClientId client, const protocol::RunAnswer& answer) {
-  if (answer.run != state_.config().id) return;  // an earlier run's
-  const std::size_t clients = state_.config().task.data.partition.clients;
-  const bool has_part = client.value() < clients;
-  if (answer.ready && has_part) {
-    read_policy();  // a round may begin with it
-    return step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
-  }
-  report(Event{Severity::kWarning, "client.declined", {}}
-             .with("client", std::int64_t{client.value()})
-             .with("reason", has_part ? answer.reason
-                                      : "it has no part of the run's data: data.partition.clients is " +
-                                            std::to_string(clients)));
-}
-
-// What it may fetch for this task; a word about an older one must not take the next one's model away.
-void Coordinator::Impl::stop_serving(ClientId client, TaskId task) {
-  const auto served = serving_.find(client);
-  if (served == serving_.end() || served->second.task != task) return;
-  if (const auto peer = peers_.find(client); peer != peers_.end())
-    for (const protocol::ObjectId& object : served->second.objects) peer->second->stop_serving(object);
-  serving_.erase(served);
-}
-
-protocol::Traffic Coordinator::Impl::traffic_since_last_round() {
-  protocol::Traffic total = departed_traffic_;
-  for (const auto& [client, link] : peers_) {
-    const protocol::Traffic traffic = link->traffic();
-    total.sent += traffic.sent;
-    total.received += traffic.received;
-  }
-  const protocol::Traffic since{total.sent - counted_traffic_.sent,
-                                total.received - counted_traffic_.received};
-  counted_traffic_ = total;
-  return since;
+std::vector<RunId> Coordinator::Impl::open_runs() const {
+  std::vector<RunId> open;
+  for (const RunRecord& run : runs_)
+    if (run.started != 0 || hosts_.contains(run.id)) open.push_back(run.id);
+  std::sort(open.begin(), open.end());
+  return open;
 }
 
 void Coordinator::Impl::fail(const Error& error) {
@@ -271,60 +167,35 @@ void Coordinator::Impl::stop(const std::string& reason) {
 }
 
 void Coordinator::Impl::let_go() {
-  if (options_.on_stopped) options_.on_stopped();
+  callbacks_.on_stopped();
   unfinished_.reset();
-}
-
-void Coordinator::Impl::end_run(const std::string& reason) {
-  stopped_ = reason;
-  step(RunEngine::Stop{reason});
 }
 
 void Coordinator::Impl::close_doors(const std::string& reason) {
   finished_ = true;
-  for (auto* timer : {&timer_, &policy_timer_, &retry_timer_}) timer->cancel();
-  uploads_->stop();
+  queue_->stop();
+  for (const auto& [id, host] : hosts_) host->leave();
   if (listener_) listener_->stop();
   gate_.close(reason);
   say_goodbye(reason);
 }
 
 void Coordinator::Impl::say_goodbye(const std::string& reason) {
-  const Duration window = gate_.window(peers_.size());
-  for (auto& [client, link] : peers_) {
+  const Duration window = gate_.window(peers_.links().size());
+  for (const auto& [client, link] : peers_.links()) {
     link->send(protocol::Goodbye{ErrorCode::kUnavailable, reason, window});
     link->close(reason);
   }
 }
 
-void Coordinator::Impl::finish() {
-  if (finished_) return;
-  finished_ = true;
-  journal_->shut_down();
-  for (auto* timer : {&timer_, &policy_timer_}) timer->cancel();
-  uploads_->stop();
-  if (listener_) listener_->stop();
-  gate_.close("the run has ended");
-  say_goodbye("the run has ended");
-  boost::asio::post(worker_, [self = shared_from_this()] {
-    auto models = self->state_.load_models();
-    auto shared = std::make_shared<Result<std::vector<FinalModel>>>(std::move(models));
-    boost::asio::post(self->io_, [self, shared] {
-      Result<void> ended = *shared ? self->options_.on_finished(std::move(**shared)) : shared->error();
-      if (ended)
-        ended = self->parts_.store->set_status(
-            self->parts_.run, self->stopped_.empty() ? RunStatus::kFinished : RunStatus::kStopped,
-            self->stopped_, calendar_now());
-      if (!ended) self->failure_ = ended.error();
-      self->let_go();
-    });
-  });
-}
-
 void Coordinator::Impl::shut_down() {
-  journal_->shut_down();
-  worker_.join();
-  worker_.stop();
+  finished_ = true;
+  queue_->shut_down();
+  opener_.join();
+  for (const auto& [id, host] : hosts_) {
+    host->leave();
+    host->shut_down();
+  }
 }
 
 Coordinator::Coordinator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -332,24 +203,24 @@ Coordinator::~Coordinator() { impl_->shut_down(); }
 
 Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context& io,
                                                          const CoordinatorOptions& options,
-                                                         const RunConfig& run) {
-  FEDGE_TRY(parts, open_coordinator(options, run));
-  FEDGE_TRY(identity, protocol::make_tls_identity(parts.key));
-  const auto impl = std::make_shared<Impl>(io, options, std::move(parts));
-  FEDGE_TRY_VOID(impl->open_directory());
-  FEDGE_TRY_VOID(impl->take_policy());
+                                                         const RunCallbacks& callbacks) {
+  FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
+  FEDGE_TRY(lock, DirectoryLock::acquire(options.data_directory));
+  FEDGE_TRY(key, open_coordinator_key(options.data_directory));
+  FEDGE_TRY(identity, protocol::make_tls_identity(key));
+  const auto impl = std::make_shared<Impl>(io, options, callbacks, std::move(lock));
+  FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
-  FEDGE_TRY_VOID(write_file_atomic(options.data_directory / "address",
-                                   protocol::to_string(impl->listener_->local_address()) + "\n"));
+  FEDGE_TRY_VOID(
+      write_file_atomic(options.data_directory / "address", protocol::to_string(impl->address()) + "\n"));
   return std::unique_ptr<Coordinator>(new Coordinator(impl));
 }
 
-protocol::Address Coordinator::address() const { return impl_->listener_->local_address(); }
-RunId Coordinator::run() const { return impl_->run(); }
-const std::vector<RoundMetrics>& Coordinator::history() const { return impl_->history(); }
+protocol::Address Coordinator::address() const { return impl_->address(); }
+Result<RunRecord> Coordinator::submit(const RunConfig& run) { return impl_->submit(run); }
 void Coordinator::start() { impl_->start(); }
-void Coordinator::end_run(const std::string& reason) { impl_->end_run(reason); }
 Coordinator::Activity Coordinator::activity() const { return impl_->activity(); }
+const std::vector<RunRecord>& Coordinator::runs() const { return impl_->runs(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
 const std::optional<Error>& Coordinator::failure() const { return impl_->failure_; }
 

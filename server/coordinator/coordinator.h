@@ -1,10 +1,10 @@
-// Coordinator: the daemon around RunEngine. The io_context's thread runs links, timers and the
-// engine; one worker thread folds updates, applies the aggregate and evaluates, in order; a third one makes
-// durable what has happened. Clients are let in by Enrolment; payloads live in a file chunk store under the
-// data directory, so that the process holds the aggregate or the model, never the updates. A client hears
-// that its update was accepted when it survives a power cut, and a model is handed out when it does:
-// whatever kills the process, the next one in the same data directory goes on with the same run and comes to
-// the same models.
+// Coordinator: the daemon. It lets clients in (Gatekeeper) and leads the runs of its data directory: those
+// that are running, then those that are pending, in the order in which they were submitted, so many at once;
+// what the command-line tool asks of a run (RunStore::ask) it does within a second. Each run has a state, a
+// worker thread and chunk stores of its own (RunHost); the process holds aggregates or models, never the
+// updates. A client hears that its update was accepted when it survives a power cut, and a model is handed
+// out when it does: whatever kills the process, the next one in the same data directory goes on with the same
+// runs and comes to the same models.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
+#include "server/store/run_store.h"
 
 namespace boost::asio {
 class io_context;
@@ -36,43 +37,54 @@ struct CoordinatorOptions {
   protocol::ListenOptions connections = {};  // their limits; the address is `listen`
   JoinRates joining = {};
   ArrivalRules arrivals = {};
-  std::size_t threads = 1;                            // for evaluation and folding
-  std::string software;                               // "fedge-coordinator 0.1.0", told to clients
-  std::function<void(const RoundMetrics&)> on_round;  // has become durable
+  std::size_t runs_at_once = 1;  // that are led; the others wait
+  std::size_t threads = 1;       // of a run, for evaluation and folding
+  std::string software;          // "fedge-coordinator 0.1.0", told to clients
+};
+
+// What is told of the runs, on the io_context's thread. All must be set.
+struct RunCallbacks {
+  // It is led from now on; these of its rounds were done before.
+  std::function<Result<void>(const RunRecord&, const RunConfig&, const std::vector<RoundMetrics>&)> on_led;
+  // A round has become durable.
+  std::function<void(RunNumber, const RoundMetrics&)> on_round;
+  // Called with the run's last models (RunState::load_models); the run is over if that succeeds. Otherwise
+  // the next coordinator in the data directory calls it again.
+  std::function<Result<void>(RunNumber, std::vector<FinalModel>)> on_models;
+  // It is led no more: finished or stopped; paused by an operator; or it could not be taken up, which the
+  // reason says: failed, or paused if it had begun.
+  std::function<void(RunNumber, RunStatus, const std::string& reason)> on_left;
   std::function<void(const Event&)> on_event;
-  // Called once, after the last round, with the run's last models (RunState::load_models); the run has ended
-  // if that succeeds. Otherwise the next coordinator in the data directory calls it again.
-  std::function<Result<void>(std::vector<FinalModel>)> on_finished;
-  // Called once, whatever it ends for: it has nothing more to do.
+  // Called once, whatever the coordinator ends for: it has nothing more to do.
   std::function<void()> on_stopped;
 };
 
 class Coordinator {
  public:
-  // Opens the data directory (exclusively), takes up the run where it stood or begins it, and listens.
+  // Opens the data directory (exclusively) and listens.
   static Result<std::unique_ptr<Coordinator>> create(boost::asio::io_context& io,
-                                                     const CoordinatorOptions& options, const RunConfig& run);
+                                                     const CoordinatorOptions& options,
+                                                     const RunCallbacks& callbacks);
   ~Coordinator();
 
   protocol::Address address() const;  // where it listens, with the real port
-  RunId run() const;                  // the one it leads
-  // The rounds that were done before this process.
-  const std::vector<RoundMetrics>& history() const;
-  // Goes on with the run; once, before the io_context runs.
+  // Before start(): the run with this file that has not ended, or a new one. kRefused if another one there
+  // has not ended; other errors name the file or the key of the run file at fault.
+  Result<RunRecord> submit(const RunConfig& run);
+  // Lets clients in and leads the runs; once, before the io_context runs.
   void start();
-  // Ends the run, as the command-line tool can: on_finished gets the models of the last round that was
-  // closed.
-  void end_run(const std::string& reason);
   // For metrics, on the io_context's thread.
   struct Activity {
     std::size_t clients = 0;  // connected
     std::size_t tasks = 0;    // given to clients that have not answered yet
   };
   Activity activity() const;
-  // Sends the clients away, makes durable what has happened and lets the io_context run out of work. The run
+  // As they are in the store, a second ago at the latest.
+  const std::vector<RunRecord>& runs() const;
+  // Sends the clients away, makes durable what has happened and lets the io_context run out of work. The runs
   // can be gone on with.
   void stop(const std::string& reason);
-  // Why it came to an end before the run did, if it did: the disk's or the system's fault.
+  // Why it came to an end by itself, if it did: the disk's or the system's fault.
   const std::optional<Error>& failure() const;
 
  private:

@@ -105,7 +105,7 @@ void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protoco
   if (standing->fresh) limits_.enrolled(attempt, options_.now());
   waiting_.erase(link);
   link->authorise();  // its place before hello is free; nothing more of it is heeded
-  welcome(*link, *standing);
+  welcome(*link, *standing, {});
   report_(Event{Severity::kInfo, standing->pending ? "client.pending" : "client.enrolled", {}}
               .with("client", std::int64_t{standing->client.value()})
               .with("address", link->peer_address())
@@ -125,7 +125,7 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
     return refuse(link, {ErrorCode::kResource, "this client connects too often; wait a few seconds"});
   waiting_.erase(link);
   link->authorise();
-  welcome(*link, *standing);
+  welcome(*link, *standing, options_.runs());
   report_(Event{Severity::kInfo, "client.arrived", {}}
               .with("client", std::int64_t{standing->client.value()})
               .with("address", link->peer_address())
@@ -134,12 +134,13 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
   admitted_(standing->client, link);
 }
 
-void Gatekeeper::welcome(protocol::Link& link, const Standing& standing) const {
+void Gatekeeper::welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs) const {
   link.send(protocol::Welcome{.version = protocol::kProtocolVersion,
                               .features = {},
                               .software = options_.software,
                               .client = standing.client,
-                              .pending = standing.pending});
+                              .pending = standing.pending,
+                              .runs = std::move(runs)});
 }
 
 Result<ClientId> Gatekeeper::check(const protocol::Link& link) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "core/time.h"
@@ -35,6 +36,9 @@ struct GatekeeperOptions {
   JoinRates rates;
   ArrivalRules arrivals = {};
   std::function<Time()> now;  // a clock that never jumps
+  std::function<std::vector<RunId>()> runs = [] {
+    return std::vector<RunId>();
+  };  // that who is let in may be asked to take part in
 };
 
 class Gatekeeper {
@@ -67,7 +71,7 @@ class Gatekeeper {
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void join(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void let_in(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
-  void welcome(protocol::Link& link, const Standing& standing) const;
+  void welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs) const;
   // Says goodbye without a line in the log.
   void dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error);
   void look_again();

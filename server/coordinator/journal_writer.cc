@@ -45,7 +45,7 @@ void JournalWriter::keep(Checkpoint checkpoint, std::function<void()> durable) {
 
 void JournalWriter::flush() {
   wanted_ = true;
-  if (writing_ || failed_ || pending_.batches.empty()) return;
+  if (writing_ || failed_ || (pending_.batches.empty() && pending_.durable.empty())) return;
   wanted_ = false;
   writing_ = true;
   gather_.cancel();
@@ -54,16 +54,9 @@ void JournalWriter::flush() {
   write(std::move(work));
 }
 
-// What cannot be read now is looked for again.
-void JournalWriter::look(std::function<void(const RunRecord&)> seen) {
-  boost::asio::post(disk_, [self = shared_from_this(), seen = std::move(seen)] {
-    const auto changes = self->store_.foreign_changes();
-    if (!changes || *changes == self->foreign_changes_) return;
-    const auto run = self->store_.run(self->run_);
-    if (!run) return;
-    self->foreign_changes_ = *changes;
-    boost::asio::post(self->io_, [seen, record = *run] { seen(record); });
-  });
+void JournalWriter::drain(std::function<void()> done) {
+  pending_.durable.push_back(std::move(done));
+  flush();
 }
 
 void JournalWriter::write(std::shared_ptr<const Work> work) {
@@ -71,7 +64,7 @@ void JournalWriter::write(std::shared_ptr<const Work> work) {
     Result<void> outcome;
     for (const auto& object : work->objects)
       if (outcome) outcome = object->sync();
-    if (outcome) outcome = self->store_.append(work->batches);
+    if (outcome && !work->batches.empty()) outcome = self->store_.append(work->batches);
     boost::asio::post(self->io_, [self, work, outcome] { self->written(work, outcome); });
   });
 }

@@ -68,7 +68,7 @@ void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protoco
   if (const auto before = entries_.find(client);
       before != entries_.end() && before->second.upload.arrived != *object)
     discard(client);
-  const auto sink = std::make_shared<UpdateSink>(*object);
+  const auto sink = std::make_shared<UpdateSink>(*object, received_);
   entries_[client] = {{*object, *object, 0}, link};
   link->fetch(fetch.offer.update, sink, [self = weak_from_this(), from, sink](Result<void> done) {
     const auto alive = self.lock();
@@ -150,6 +150,9 @@ void Uploads::try_again() {
 }
 
 void Uploads::stop() {
+  for (auto& [client, entry] : entries_)
+    if (const auto link = std::exchange(entry.link, nullptr))
+      link->cancel_fetch(entry.upload.arrived->manifest().id());
   waiting_.clear();
   retry_->timer.cancel();
 }

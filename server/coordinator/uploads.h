@@ -45,6 +45,8 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   // What is lent must outlive it.
   Uploads(boost::asio::io_context& io, boost::asio::thread_pool& worker, protocol::ChunkStore& store,
           const RunState& state);
+  // Of the chunks that have come, on the wire.
+  Bytes received() const { return *received_; }
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
   void fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link);
@@ -53,7 +55,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   // Hands such an update over.
   Upload take(ClientId client);
   void discard(ClientId client);
-  // Nothing is waited for any more.
+  // Nothing is waited for or fetched any more; what has arrived stays in the store.
   void stop();
 
  private:
@@ -83,6 +85,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   std::map<ClientId, Entry> entries_;
   std::map<ClientId, Waiting> waiting_;  // for room
   bool full_ = false;                    // has been reported
+  std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();
   std::shared_ptr<Retry> retry_;
 };
 

@@ -32,10 +32,13 @@ Error Database::error(int code) const {
 }
 
 Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& path) {
-  // SQLite makes its files beside it with the same mode.
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return system_error("cannot open", path, errno);
-  ::close(fd);
+  // Only one that is not there: to open and close a file that SQLite uses elsewhere in this process would
+  // drop its locks (sqlite.org/howtocorrupt.html, 2.2). SQLite makes its files beside it with the same mode.
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0 && errno != EEXIST) return system_error("cannot open", path, errno);
+  if (fd >= 0) ::close(fd);
+  if (std::error_code error; std::filesystem::is_symlink(path, error))
+    return Error{ErrorCode::kRefused, path.string() + " is a symbolic link, which is not followed"};
   sqlite3* handle = nullptr;
   const int code =
       sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);

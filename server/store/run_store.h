@@ -23,6 +23,9 @@ namespace fedge::server {
 // In the order of submission, from 1.
 using RunNumber = StrongId<struct RunNumberTag, std::int64_t>;
 
+// Runs that have not ended at a time.
+inline constexpr std::size_t kMaxOpenRuns = 256;
+
 enum class RunStatus : std::uint8_t { kPending, kRunning, kPaused, kFinished, kFailed, kStopped };
 // "pending", "running", ...
 const char* name_of(RunStatus status);
@@ -37,8 +40,18 @@ struct RunRecord {
   std::string reason;  // why it is paused or has ended
   UnixSeconds submitted = 0;
   UnixSeconds started = 0;  // 0: it has not
-  UnixSeconds ended = 0;
+  UnixSeconds ended = 0;    // 0: it has not, or it is stopped and what it has come to is still to be written
+
+  bool is_over() const { return ended != 0; }
 };
+
+// A run to be submitted, with an id that nobody can guess.
+RunRecord new_run(const std::string& name, const std::string& document);
+
+// What an operator may ask of a run: kPaused of one that is pending or running, kPending (to go on) of one
+// that is paused, kStopped of one that has not ended. kRefused says what state it is in. A run that has begun
+// is over (RunRecord::ended) when a coordinator has written what it has come to.
+Result<RunRecord> transition(RunRecord run, RunStatus wanted, const std::string& reason, UnixSeconds now);
 
 // One input of a run's engine (input_codec.h).
 struct JournalEntry {
@@ -65,12 +78,18 @@ class RunStore {
  public:
   virtual ~RunStore() = default;
 
-  // A new run, pending. `id` is drawn by the caller.
+  // A new run, pending. `id` is drawn by the caller. kResource: there are kMaxOpenRuns already.
   virtual Result<RunNumber> submit(const RunRecord& run) = 0;
-  virtual Result<std::vector<RunRecord>> runs() = 0;  // ascending
+  virtual Result<std::vector<RunRecord>> runs() = 0;       // ascending
+  virtual Result<std::vector<RunRecord>> open_runs() = 0;  // those that are not over
   // kNotFound if there is none.
   virtual Result<RunRecord> run(RunNumber number) = 0;
-  // The run is now in this state, for this reason.
+  // An operator's wish, as in transition(), at once and whole.
+  virtual Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason,
+                           UnixSeconds now) = 0;
+  // A coordinator begins to lead it, or goes on: running, if it is pending or running; otherwise false.
+  virtual Result<bool> claim(RunNumber number, UnixSeconds now) = 0;
+  // The run is now in this state, for this reason; if that is an end, it is over.
   virtual Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
                                   UnixSeconds now) = 0;
 

@@ -1,12 +1,11 @@
 #include "server/store/sqlite_store.h"
 
 #include <array>
-#include <cstring>
 #include <map>
 #include <utility>
 
-#include "core/crypto/sha256.h"
 #include "server/store/detail/database.h"
+#include "server/store/detail/row_checksums.h"
 
 namespace fedge::server {
 namespace {
@@ -31,60 +30,6 @@ constexpr int kVersion = static_cast<int>(kMigrations.size());
 constexpr const char* kSetApplication = "PRAGMA application_id = 1178879813";
 constexpr std::int64_t kApplication = 1178879813;
 
-constexpr std::size_t kChecksumSize = 16;
-
-// Over fields that each begin with their length: no two rows have the same bytes.
-class Checksum {
- public:
-  Checksum& add(std::string_view field) {
-    add(static_cast<std::int64_t>(field.size()));
-    hash_.add(std::as_bytes(std::span(field)));
-    return *this;
-  }
-  Checksum& add(std::int64_t number) {
-    std::array<std::byte, 8> bytes;
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-      bytes[i] = static_cast<std::byte>(static_cast<std::uint64_t>(number) >> (8 * i));
-    hash_.add(bytes);
-    return *this;
-  }
-  std::string finish() {
-    const Digest digest = hash_.finish();
-    return {reinterpret_cast<const char*>(digest.data()), kChecksumSize};
-  }
-
- private:
-  Sha256 hash_;
-};
-
-std::string checksum_of(const RunRecord& run) {
-  return Checksum()
-      .add(run.number.value())
-      .add(static_cast<std::int64_t>(run.id.value()))
-      .add(run.name)
-      .add(run.document)
-      .add(static_cast<std::int64_t>(run.status))
-      .add(run.reason)
-      .add(run.submitted)
-      .add(run.started)
-      .add(run.ended)
-      .finish();
-}
-
-std::string checksum_of(RunNumber run, std::int64_t rounds, std::string_view bytes) {
-  return Checksum().add(run.value()).add(rounds).add(bytes).finish();
-}
-
-std::string chain(const std::string& before, RunNumber run, const JournalEntry& entry) {
-  return Checksum()
-      .add(before)
-      .add(run.value())
-      .add(static_cast<std::int64_t>(entry.sequence))
-      .add(entry.time.time_since_epoch().count())
-      .add(entry.input)
-      .finish();
-}
-
 std::string of_run(RunNumber run) { return " of run " + std::to_string(run.value()); }
 
 class SqliteStore final : public RunStore {
@@ -95,8 +40,11 @@ class SqliteStore final : public RunStore {
   Result<void> prepare();
 
   Result<RunNumber> submit(const RunRecord& run) override;
-  Result<std::vector<RunRecord>> runs() override;
+  Result<std::vector<RunRecord>> runs() override { return list(""); }
+  Result<std::vector<RunRecord>> open_runs() override { return list("WHERE ended = 0 "); }
   Result<RunRecord> run(RunNumber number) override;
+  Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason, UnixSeconds now) override;
+  Result<bool> claim(RunNumber number, UnixSeconds now) override;
   Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
                           UnixSeconds now) override;
   Result<void> append(std::span<const Batch> batches) override;
@@ -119,6 +67,10 @@ class SqliteStore final : public RunStore {
   Result<std::int64_t> number(const char* sql) const;
   Result<void> migrate(std::int64_t from) const;
   Result<RunRecord> read(const Statement& row) const;
+  Result<RunRecord> find(RunNumber number) const;
+  Result<std::vector<RunRecord>> list(const char* which) const;
+  // In a transaction; `edit` says whether there is something to write.
+  Result<bool> change(RunNumber number, const std::function<Result<bool>(RunRecord&)>& edit) const;
   Result<void> write(const RunRecord& run) const;
   Result<Head> head(RunNumber run) const;
   // What the run's journal ends with then.
@@ -200,6 +152,11 @@ Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
   RunRecord run = given;
   run.status = RunStatus::kPending;
   FEDGE_TRY(transaction, Transaction::begin(*database_));
+  FEDGE_TRY(open, number("SELECT count(*) FROM runs WHERE ended = 0"));
+  if (open >= static_cast<std::int64_t>(kMaxOpenRuns))
+    return Error{ErrorCode::kResource,
+                 "there are " + std::to_string(open) +
+                     " runs that have not ended, as many as there may be; stop one first"};
   FEDGE_TRY(insert, database_->prepare("INSERT INTO runs (id, name, document, status, reason, submitted, "
                                        "started, ended, checksum) VALUES (?, ?, ?, ?, '', ?, 0, 0, x'')"));
   FEDGE_TRY_VOID(insert.bind(1, static_cast<std::int64_t>(run.id.value()))
@@ -219,8 +176,8 @@ Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
 constexpr const char* kSelectRuns =
     "SELECT number, id, name, document, status, reason, submitted, started, ended, checksum FROM runs ";
 
-Result<std::vector<RunRecord>> SqliteStore::runs() {
-  FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + "ORDER BY number").c_str()));
+Result<std::vector<RunRecord>> SqliteStore::list(const char* which) const {
+  FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + which + "ORDER BY number").c_str()));
   std::vector<RunRecord> all;
   for (;;) {
     FEDGE_TRY(more, select.step());
@@ -230,7 +187,9 @@ Result<std::vector<RunRecord>> SqliteStore::runs() {
   }
 }
 
-Result<RunRecord> SqliteStore::run(RunNumber number) {
+Result<RunRecord> SqliteStore::run(RunNumber number) { return find(number); }
+
+Result<RunRecord> SqliteStore::find(RunNumber number) const {
   FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + "WHERE number = ?").c_str()));
   select.bind(1, number.value());
   FEDGE_TRY(found, select.step());
@@ -240,16 +199,48 @@ Result<RunRecord> SqliteStore::run(RunNumber number) {
   return read(select);
 }
 
+Result<bool> SqliteStore::change(RunNumber number,
+                                 const std::function<Result<bool>(RunRecord&)>& edit) const {
+  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  FEDGE_TRY(record, find(number));
+  FEDGE_TRY(wanted, edit(record));
+  if (!wanted) return false;
+  FEDGE_TRY_VOID(write(record));
+  FEDGE_TRY_VOID(transaction.commit());
+  return true;
+}
+
+Result<void> SqliteStore::ask(RunNumber number, RunStatus wanted, const std::string& reason,
+                              UnixSeconds now) {
+  FEDGE_TRY(done, change(number, [&](RunRecord& record) -> Result<bool> {
+              FEDGE_TRY(asked, transition(record, wanted, reason, now));
+              record = std::move(asked);
+              return true;
+            }));
+  (void)done;
+  return {};
+}
+
+Result<bool> SqliteStore::claim(RunNumber number, UnixSeconds now) {
+  return change(number, [&](RunRecord& record) -> Result<bool> {
+    if (record.status != RunStatus::kPending && record.status != RunStatus::kRunning) return false;
+    record.status = RunStatus::kRunning;
+    record.reason.clear();
+    if (record.started == 0) record.started = now;
+    return true;
+  });
+}
+
 Result<void> SqliteStore::set_status(RunNumber number, RunStatus status, const std::string& reason,
                                      UnixSeconds now) {
-  FEDGE_TRY(transaction, Transaction::begin(*database_));
-  FEDGE_TRY(record, run(number));
-  record.status = status;
-  record.reason = reason;
-  if (status == RunStatus::kRunning && record.started == 0) record.started = now;
-  if (has_ended(status)) record.ended = now;
-  FEDGE_TRY_VOID(write(record));
-  return transaction.commit();
+  FEDGE_TRY(done, change(number, [&](RunRecord& record) -> Result<bool> {
+              record.status = status;
+              record.reason = reason;
+              if (has_ended(status)) record.ended = now;
+              return true;
+            }));
+  (void)done;
+  return {};
 }
 
 Result<SqliteStore::Head> SqliteStore::head(RunNumber run) const {
@@ -369,11 +360,6 @@ Result<std::uint64_t> SqliteStore::foreign_changes() {
 }
 
 }  // namespace
-
-const char* name_of(RunStatus status) {
-  constexpr std::array kNames = {"pending", "running", "paused", "finished", "failed", "stopped"};
-  return kNames[static_cast<std::size_t>(status)];
-}
 
 std::filesystem::path run_store_path(const std::filesystem::path& data_directory) {
   return data_directory / "runs.db";

@@ -73,7 +73,7 @@ TEST_CASE("corruption: an acknowledged update that the disk has lost is asked fo
     CAPTURE(cut);
     WholeRun whole(kSetting);
     begin_and_die(whole);
-    for (const auto& file : files_in(whole.data() / "chunks" / "updates"))
+    for (const auto& file : files_in(whole.data() / "runs" / "1" / "chunks" / "updates"))
       cut ? halve(file) : flip(file, 4096 + 100);
     whole.restart();
     whole.start_clients();
@@ -87,7 +87,7 @@ TEST_CASE("corruption: without its model a run is not gone on with, and what to 
     CAPTURE(cut);
     WholeRun whole(kSetting);
     begin_and_die(whole);
-    for (const auto& file : files_in(whole.data() / "chunks" / "models"))
+    for (const auto& file : files_in(whole.data() / "runs" / "1" / "chunks" / "models"))
       cut ? halve(file) : flip(file, 4096 + 100);
     check_refused(whole, "restore the data directory from a backup");
     CHECK_MESSAGE(contains(whole.server->log(), "object"), whole.server->log());
@@ -140,7 +140,7 @@ TEST_CASE("corruption: whatever byte of runs.db is flipped, the run ends alike o
 TEST_CASE("corruption: a damaged policy, enrolment book or audit log is refused by its name, row 9") {
   WholeRun whole(kSetting);
   begin_and_die(whole);
-  for (const std::string name : {"policy.toml", "audit.log"}) {
+  for (const std::string name : {"runs/1/policy.toml", "audit.log"}) {
     CAPTURE(name);
     const auto file = whole.data() / name;
     const std::string good = contents(file);

@@ -174,7 +174,7 @@ TEST_CASE("an asynchronous run: however fast its buffers fill, every move has fi
 
 TEST_CASE("an asynchronous run has one model for all, and so no policy to add a disagreement to") {
   Federation f(2, {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=2"});
-  const auto refused = server::PolicyFile(f.directory.path() / "coordinator").read();
+  const auto refused = f.policy().read();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("synchronous rounds") != std::string::npos);
 }

@@ -103,7 +103,7 @@ TEST_CASE("an update for one track cannot be handed in for another") {
 TEST_CASE("a disagreement added and lifted while the run goes on holds from the next round, and is kept") {
   Federation federation(3, {"run.rounds=5"});
   for (int i = 0; i < 3; ++i) federation.add_client();
-  server::PolicyFile file(federation.directory.path() / "coordinator");
+  server::PolicyFile file = federation.policy();
   federation.after_round = [&] {
     const auto where = "the test";
     if (federation.rounds.size() == 1) {
@@ -138,10 +138,9 @@ TEST_CASE("a disagreement added and lifted while the run goes on holds from the 
 TEST_CASE("a disagreement added while the coordinator waits for clients holds from the first round") {
   Federation federation(3, {"run.rounds=2"});
   const auto where = "the test";
-  REQUIRE(server::PolicyFile(federation.directory.path() / "coordinator")
-              .add({{"kind", {std::string("inbound"), where}},
-                    {"clients", {config::Array{{std::string("0"), where}}, where}},
-                    {"against", {config::Array{{std::string("2"), where}}, where}}}));
+  REQUIRE(federation.policy().add({{"kind", {std::string("inbound"), where}},
+                                   {"clients", {config::Array{{std::string("0"), where}}, where}},
+                                   {"against", {config::Array{{std::string("2"), where}}, where}}}));
   for (int i = 0; i < 3; ++i) federation.add_client();
   federation.run_to_the_end();
   CHECK(federation.rounds[0].tracks.size() == 2);
@@ -153,7 +152,7 @@ TEST_CASE("a run that is stopped before a track has had its turn ends with that 
   HostilePeer peer(federation);
   peer.join(federation.token());
   peer.wait_for_task(1);
-  federation.coordinator->end_run("the test");
+  federation.ask(server::RunStatus::kStopped, "the test");
   federation.run_to_the_end();
   const auto& models = **federation.final_models;
   REQUIRE(models.size() == 2);
@@ -161,26 +160,20 @@ TEST_CASE("a run that is stopped before a track has had its turn ends with that 
   CHECK(models[1].track->exclude == std::vector<std::string>{"3"});
 }
 
-TEST_CASE("policy file: what an operator has written down for this run stays, another run's does not") {
+TEST_CASE("policy file: what an operator has written down for a run stays when it is gone on with") {
   Federation federation(2, {});
-  const auto directory = federation.directory.path() / "coordinator";
   const auto where = "the test";
-  server::PolicyFile file(directory);
-  REQUIRE(file.add({{"kind", {std::string("full"), where}},
-                    {"clients", {config::Array{{std::string("1"), where}}, where}}}));
-  server::PolicyFile again(directory);
-  const auto kept = again.open(federation.run.id, federation.run.tracks.policy);
+  REQUIRE(federation.policy().add({{"kind", {std::string("full"), where}},
+                                   {"clients", {config::Array{{std::string("1"), where}}, where}}}));
+  const auto kept = federation.policy().open(federation.run.tracks.policy);
   REQUIRE(kept);
   CHECK(kept->disagreements.size() == 1);
-  const auto other = again.open(RunId(12), federation.run.tracks.policy);
-  REQUIRE(other);
-  CHECK(other->disagreements.empty());
 }
 
 TEST_CASE("a policy file that somebody has spoilt is reported, and what held before holds on") {
   Federation federation(2, {"run.rounds=3"});
   for (int i = 0; i < 2; ++i) federation.add_client();
-  const auto file = federation.directory.path() / "coordinator" / "policy.toml";
+  const auto file = federation.run_directory() / "policy.toml";
   federation.after_round = [&] {
     if (federation.rounds.size() == 1)
       REQUIRE(write_file_atomic(file, "clients = 2\n[[disagreement]]\nkind = 3\n"));

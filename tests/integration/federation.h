@@ -19,6 +19,8 @@
 #include "server/coordinator/coordinator.h"
 #include "server/data_directory.h"
 #include "server/enrolment.h"
+#include "server/policy_file.h"
+#include "server/store/sqlite_store.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::test {
@@ -41,32 +43,60 @@ class Federation {
     auto config = server::read_run_config(*document);
     REQUIRE(config);
     run = *config;
-    auto created = server::Coordinator::create(
-        io,
-        {.data_directory = directory.path() / "coordinator",
-         .listen = {"127.0.0.1", 0},
-         .connections = connections,
-         .arrivals = arrivals,
-         .software = "test",
-         .on_round =
-             [this](const server::RoundMetrics& metrics) {
-               rounds.push_back(metrics);
-               if (after_round) after_round();
-             },
-         .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
-         .on_finished = [this](std::vector<server::FinalModel> models) -> Result<void> {
-           final_models = std::move(models);
-           return {};
-         }},
-        run);
+    auto created = server::Coordinator::create(io,
+                                               {.data_directory = directory.path() / "coordinator",
+                                                .listen = {"127.0.0.1", 0},
+                                                .connections = connections,
+                                                .arrivals = arrivals,
+                                                .software = "test"},
+                                               callbacks());
     REQUIRE_MESSAGE(created, created.error().message);
     coordinator = std::move(*created);
-    run.id = coordinator->run();
+    const auto submitted = coordinator->submit(run);
+    REQUIRE_MESSAGE(submitted, submitted.error().message);
+    number = submitted->number;
+    run.id = submitted->id;
     coordinator->start();
+    run_until([&] { return led > 0; });
     auto key = server::open_coordinator_key(directory.path() / "coordinator");
     REQUIRE(key);
     coordinator_key = key->public_key();
   }
+
+  server::RunCallbacks callbacks() {
+    return {.on_led = [this](const server::RunRecord&, const server::RunConfig&,
+                             const std::vector<server::RoundMetrics>&) -> Result<void> {
+              ++led;
+              return {};
+            },
+            .on_round =
+                [this](server::RunNumber, const server::RoundMetrics& metrics) {
+                  rounds.push_back(metrics);
+                  if (after_round) after_round();
+                },
+            .on_models = [this](server::RunNumber, std::vector<server::FinalModel> models) -> Result<void> {
+              final_models = std::move(models);
+              return {};
+            },
+            .on_left =
+                [this](server::RunNumber, server::RunStatus status, const std::string& reason) {
+                  left.emplace_back(status, reason);
+                  if (server::has_ended(status)) coordinator->stop("the run has ended");
+                },
+            .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
+            .on_stopped = [] {}};
+  }
+  // What an operator's command does.
+  void ask(server::RunStatus wanted, const std::string& reason) const {
+    const auto store = server::open_sqlite_store(directory.path() / "coordinator" / "runs.db");
+    REQUIRE_MESSAGE(store, store.error().message);
+    const auto asked = (*store)->ask(number, wanted, reason, server::calendar_now());
+    REQUIRE_MESSAGE(asked, asked.error().message);
+  }
+  std::filesystem::path run_directory() const {
+    return server::run_directory(directory.path() / "coordinator", number);
+  }
+  server::PolicyFile policy() const { return {directory.path() / "coordinator", number}; }
 
   server::Enrolment enrolment() const { return server::Enrolment(directory.path() / "coordinator"); }
 
@@ -143,6 +173,9 @@ class Federation {
   TemporaryDirectory directory;
   boost::asio::io_context io;
   server::RunConfig run;
+  server::RunNumber number;
+  int led = 0;                                                  // how often a run was taken up
+  std::vector<std::pair<server::RunStatus, std::string>> left;  // and let go of
   std::vector<server::RoundMetrics> rounds;
   std::function<void()> after_round;  // may be empty
   std::vector<std::string> events;

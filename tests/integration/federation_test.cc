@@ -231,7 +231,7 @@ TEST_CASE("federation: an update that cannot be stored is lost alone, and the cl
   two.join(f.token());
   one.wait_for_task(1);
   two.wait_for_task(1);
-  const auto updates = f.directory.path() / "coordinator" / "chunks" / "updates";
+  const auto updates = f.run_directory() / "chunks" / "updates";
   std::filesystem::remove_all(updates);
   one.send_update(one.offer(one.zero_update()), one.zero_update());
   CHECK(!one.verdict->accepted);
@@ -249,8 +249,7 @@ TEST_CASE("federation: a coordinator whose disk fails sends its clients away and
   HostilePeer peer(f);
   peer.join(f.token());
   peer.wait_for_task(1);
-  for (const auto& file :
-       std::filesystem::directory_iterator(f.directory.path() / "coordinator" / "chunks" / "models"))
+  for (const auto& file : std::filesystem::directory_iterator(f.run_directory() / "chunks" / "models"))
     std::filesystem::resize_file(file.path(), 0);
   peer.send_update(peer.offer(peer.zero_update()), peer.zero_update());
   CHECK(peer.verdict->accepted);
@@ -270,12 +269,15 @@ TEST_CASE("federation: refused updates leave nothing behind in the coordinator's
   Federation f(2, {"compression.kind=int8", "strategy.max_abs=1e-6", "run.rounds=20"});
   f.add_client();
   f.add_client();
-  f.run_until([&] { return f.final_models.has_value(); });
+  std::size_t files = 0;
+  f.after_round = [&] {
+    files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(f.run_directory() / "chunks" / "updates"))
+      if (entry.is_regular_file()) ++files;
+  };
+  f.run_until([&] { return !f.left.empty(); });
   REQUIRE(f.rounds.size() == 20);
   CHECK(f.count("update.refused") == 40);
-  std::size_t files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(f.directory.path() / "coordinator" / "chunks" / "updates"))
-    if (entry.is_regular_file()) ++files;
-  CHECK(files <= 10);  // the store keeps a few to write over
+  CHECK(files <= 10);                                                  // the store keeps a few to write over
+  CHECK_FALSE(std::filesystem::exists(f.run_directory() / "chunks"));  // the results are written
 }

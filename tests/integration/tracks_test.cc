@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/platform/files.h"
+#include "server/data_directory.h"
 #include "tests/integration/run_program.h"
 #include "tests/unit/learn/idx_fixture.h"
 
@@ -164,9 +165,9 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   CHECK(none.output.find("a coordinator makes it when it begins a run of synchronous rounds") !=
         std::string::npos);
   // As a coordinator leaves it.
-  REQUIRE(
-      write_file_atomic(data.path() / "policy.toml",
-                        "# The disagreements of run 0000000000000001.\nclients = [\"a\", \"b\", \"c\"]\n"));
+  const auto file = server::run_directory(data.path(), server::RunNumber(3)) / "policy.toml";
+  REQUIRE(make_directory(file.parent_path()));
+  REQUIRE(write_file_atomic(file, "clients = [\"a\", \"b\", \"c\"]\n"));
   CHECK(run("fedge tracks add --kind inbound --clients a --against b,c --until 9" + where).output ==
         "disagreement 1 holds from the next round on, or from its own first round\n");
   CHECK(run("fedge tracks add --kind full --clients c --from 4 --deep" + where).code == 0);
@@ -183,8 +184,7 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   CHECK(run("fedge tracks lift 3" + where).code == 1);
   CHECK(run("fedge tracks lift 1" + where).code == 0);
   CHECK(run("fedge tracks ls" + where).output.find("inbound") == std::string::npos);
-  // The run that the file is of is still named.
-  const auto text = read_file(data.path() / "policy.toml", 10000);
+  const auto text = read_file(file, 10000);
   REQUIRE(text);
-  CHECK(text->starts_with("# The disagreements of run 0000000000000001."));
+  CHECK(text->starts_with("# The disagreements of run 3."));
 }

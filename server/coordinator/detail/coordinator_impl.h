@@ -1,176 +1,105 @@
-// The coordinator's inside: what links, timers, engine and worker share. Not for users of the coordinator.
+// The coordinator's inside: what the door and the runs share. Not for users of the coordinator.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "aggregation/aggregators/aggregator.h"
+#include "core/platform/files.h"
 #include "protocol/session/link.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/coordinator_parts.h"
-#include "server/coordinator/detail/journal_writer.h"
+#include "server/coordinator/detail/run_host.h"
+#include "server/coordinator/detail/run_queue.h"
 #include "server/coordinator/gatekeeper.h"
-#include "server/coordinator/uploads.h"
-#include "server/node_directory.h"
-#include "server/policy_file.h"
-#include "server/run_state.h"
+#include "server/coordinator/peers.h"
 
 namespace fedge::server {
 
 class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl> {
  public:
-  using Parts = CoordinatorParts;
-
-  Impl(boost::asio::io_context& io, const CoordinatorOptions& options, Parts parts)
-      : io_(io),
-        options_(options),
-        parts_(std::move(parts)),
-        state_(*parts_.state),
-        engine_(std::move(parts_.engine)),
-        rng_(state_.config().seed),
-        gate_(io, Enrolment(options.data_directory),
-              {.software = options.software,
-               .rates = options.joining,
-               .arrivals = options.arrivals,
-               .now = [this] { return now(); }}),
-        timer_(io),
+  Impl(boost::asio::io_context& io, CoordinatorOptions options, RunCallbacks callbacks, DirectoryLock lock)
+      : lock_(std::move(lock)),
+        io_(io),
+        options_(std::move(options)),
+        callbacks_(std::move(callbacks)),
+        gate_(io, Enrolment(options_.data_directory),
+              {.software = options_.software,
+               .rates = options_.joining,
+               .arrivals = options_.arrivals,
+               .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
+               .runs = [this] { return open_runs(); }}),
         unfinished_(io.get_executor()),
-        worker_(1),
-        uploads_(std::make_shared<Uploads>(io, worker_, *parts_.updates, state_)),
-        journal_(std::make_shared<JournalWriter>(io, *parts_.store, parts_.run, parts_.recovered.entries)),
-        policy_timer_(io),
-        retry_timer_(io),
-        folded_(std::move(parts_.recovered.folded)),
-        arriving_(std::move(parts_.recovered.arriving)) {}
+        opener_(1) {}
 
-  // Before listen().
-  Result<void> open_directory();
-  // Before start(): what an operator has written down for this run holds.
-  Result<void> take_policy();
+  Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
+  Result<RunRecord> submit(const RunConfig& run);
   void start();
-  void step(const RunEngine::Input& input) { step(input, nullptr); }
-  void end_run(const std::string& reason);
   void stop(const std::string& reason);
   void shut_down();
-  RunId run() const { return state_.config().id; }
-  const std::vector<RoundMetrics>& history() const { return parts_.recovered.history; }
-  Activity activity() const { return {peers_.size(), serving_.size()}; }
+  Activity activity() const;
+  const std::vector<RunRecord>& runs() const { return runs_; }
+  protocol::Address address() const { return listener_->local_address(); }
 
-  std::unique_ptr<protocol::Listener> listener_;
   std::optional<Error> failure_;
 
  private:
-  // A turn of a round on its way to being durable.
-  struct Closing {
-    RunEngine::CloseRound close;
-    protocol::Traffic traffic;
-    std::vector<std::shared_ptr<protocol::StoredObject>> folded;  // to be let go of then
-    bool closed = false;
-    bool waits_for_room = false;
-    std::optional<Error> not_aggregated;
-    std::optional<RoundMetrics> metrics;  // if it ends the round
-    std::optional<Checkpoint> checkpoint;
-    std::vector<protocol::ObjectId> removals;
-  };
-
-  // Gives the engine an input, and the journal. With a payload, what the engine wants done is done when both
-  // are durable, and so is what later inputs make it want.
-  void step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload);
-  void carry_out(const std::vector<RunEngine::Effect>& effects);
-  void became_durable(std::uint64_t sequence);
+  // ---- clients ----
   void admit(ClientId client, std::shared_ptr<protocol::Link> link);
   void received(ClientId client, const protocol::Message& message);
-  void published(ClientId client, const protocol::PublishRecord& record);
-  // An update is here, or will not be.
-  void uploaded(const RunEngine::Input& outcome);
-  void answered(ClientId client, const protocol::RunAnswer& answer);
-  void stop_serving(ClientId client, TaskId task);
   void departed(ClientId client, const protocol::Link* link);
-  void perform(const RunEngine::Effect& effect);
-  void assign(const RunEngine::Assign& work);
-  void send(ClientId client, const protocol::Message& message);
-  void fetch(const RunEngine::Fetch& fetch);
-  void fold(const RunEngine::Fold& fold);
-  // `plain` holds its values and is let go of then; null if there is nothing to let go of.
-  void fold(TrackId track, aggregation::Update update, std::shared_ptr<protocol::StoredObject> plain);
-  void start_track(const RunEngine::StartTrack& start);
-  void close_round(const RunEngine::CloseRound& close);
-  // On the worker thread: as far as there is room on the disk, to be called again after kResource.
-  Result<void> go_on_closing(Closing& closing);
-  void post_closing(const std::shared_ptr<Closing>& closing);
-  void closed_round(const std::shared_ptr<Closing>& closing, const Result<void>& outcome);
-  void committed(const std::shared_ptr<Closing>& closing);
-  // Tells the engine what an operator has changed meanwhile.
-  void read_policy();
-  // Looks every second for what the command-line tool has done: to the policy, to the run.
-  void watch();
-  void look(const RunRecord& run);
-  // The disk's or the system's fault: the run can be gone on with, once that is mended.
+  // Of the run that this message is about.
+  void pass_on(ClientId client, RunId run, const protocol::Message& message);
+  // Those that have begun and are not over, ascending.
+  std::vector<RunId> open_runs() const;
+
+  // ---- runs ----
+  // Takes up and lets go of runs, as the store wants it.
+  void arrange();
+  void heed(const RunRecord& run, const std::shared_ptr<RunHost>& host);
+  void take_up(const RunRecord& run);
+  void open(const RunRecord& run);
+  void opened(const RunRecord& run, Result<RunParts> parts);
+  Result<void> lead(RunParts parts);
+  RunHost::Callbacks callbacks_of(const RunRecord& run);
+  void not_opened(const RunRecord& run, const Error& error);
+  // A host has nothing more to do.
+  void let_go_of(const RunRecord& run, RunStatus status, const std::string& reason);
+
   void fail(const Error& error);
-  // The run's last models are there.
-  void finish();
   // Nobody is served any more; when this returns, nothing new begins.
   void close_doors(const std::string& reason);
   // Tells everybody connected to come back, at moments that spread them.
   void say_goodbye(const std::string& reason);
   void let_go();
-  void arm_timer();
-  void report(const Event& event) {
-    if (options_.on_event) options_.on_event(event);
-  }
-  // The run's clock stood still while there was no coordinator.
-  Time now() const { return parts_.recovered.time + (std::chrono::steady_clock::now() - started_); }
-  protocol::Traffic traffic_since_last_round();
+  void report(const Event& event) { callbacks_.on_event(event); }
 
+  DirectoryLock lock_;
   boost::asio::io_context& io_;
   CoordinatorOptions options_;
-  Parts parts_;
-  RunState& state_;
-  std::unique_ptr<RunEngine> engine_;
-  Rng rng_;
-  Gatekeeper gate_;
-  boost::asio::steady_timer timer_;
-  // Keeps the io_context running while only the worker has something to do.
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
-  boost::asio::thread_pool worker_;
+  RunCallbacks callbacks_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  std::map<ClientId, std::shared_ptr<protocol::Link>> peers_;
-  std::size_t departures_ = 0;  // since memory was given back
-  struct Serving {
-    TaskId task;
-    std::vector<protocol::ObjectId> objects;
-  };
-  std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
-  std::shared_ptr<Uploads> uploads_;
-  std::shared_ptr<JournalWriter> journal_;
-  struct Waiting {
-    std::uint64_t sequence;  // 0: for those before it alone
-    std::vector<RunEngine::Effect> effects;
-  };
-  std::deque<Waiting> waiting_;  // effects of what is not durable yet, in their order
-  // How the policy differs, at the start, from what the engine knows.
-  std::optional<aggregation::Policy> policy_change_;
-  std::optional<PolicyFile> policy_;  // none in an asynchronous run, which has one model for all
-  boost::asio::steady_timer policy_timer_;
-  boost::asio::steady_timer retry_timer_;  // of a round that could not be closed for want of room
-  // Updates as they were sent: in a model that is not durable yet; from before this process, half here.
-  std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
-  std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;
-  std::string stopped_;                 // why the run is being ended, if it is
-  std::optional<NodeDirectory> nodes_;  // in a run whose clients publish records
-  protocol::Traffic departed_traffic_;  // of links that are gone
-  protocol::Traffic counted_traffic_;   // already reported with a round
+  Peers peers_;
+  Gatekeeper gate_;
+  // Keeps the io_context running while only other threads have something to do.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
+  std::unique_ptr<protocol::Listener> listener_;
+  std::shared_ptr<RunQueue> queue_;
+  std::vector<RunRecord> runs_;  // as the queue told last
+  std::map<RunId, std::shared_ptr<RunHost>> hosts_;
+  std::map<RunNumber, bool> opening_;  // whether it had begun before
+  std::set<RunNumber> given_up_;       // they could not be taken up, and nobody has said since to try again
+  boost::asio::thread_pool opener_;    // steps through journals
+  std::string unreadable_;             // why the list of runs could not be read, said once
+  std::size_t departures_ = 0;         // since memory was given back
   bool finished_ = false;
 };
 

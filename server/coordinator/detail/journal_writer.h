@@ -40,8 +40,8 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   void flush();
   // The disk is full: what is added stays in memory for now.
   bool waits_for_room() const { return waits_for_room_; }
-  // Tells what the store says of the run, if another process has changed the store since this was asked last.
-  void look(std::function<void(const RunRecord&)> seen);
+  // Calls `done` once all that has been added is durable.
+  void drain(std::function<void()> done);
   // Writes the rest, if the disk takes it, and returns when all is done; no callback comes after this.
   void shut_down();
 
@@ -64,7 +64,6 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   boost::asio::thread_pool disk_;
   boost::asio::steady_timer retry_;
   boost::asio::steady_timer gather_;
-  std::uint64_t foreign_changes_ = 0;  // on the disk's thread
   Work pending_;
   bool wanted_ = false;   // what is pending is to be written as soon as the disk is free
   bool writing_ = false;  // a batch is on its way

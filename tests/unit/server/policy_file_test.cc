@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/platform/files.h"
+#include "server/data_directory.h"
 #include "server/run_config.h"
 #include "tests/unit/learn/idx_fixture.h"
 
@@ -54,8 +56,10 @@ TEST_CASE(
     REQUIRE(again);
     CHECK(read_run_config(*again)->id == run->id);
     const learn::test::TemporaryDirectory directory;
-    REQUIRE(PolicyFile(directory.path()).open(run->id, run->tracks.policy));
-    const auto kept = PolicyFile(directory.path()).read();
+    const RunNumber number(1);
+    REQUIRE(make_directory(run_directory(directory.path(), number)));
+    REQUIRE(PolicyFile(directory.path(), number).open(run->tracks.policy));
+    const auto kept = PolicyFile(directory.path(), number).read();
     REQUIRE_MESSAGE(kept, kept.error().message);
     CHECK(*kept == run->tracks.policy);
 
@@ -73,8 +77,9 @@ TEST_CASE("policy file: a disagreement too many is refused with the limit, and t
   aggregation::Policy policy{.clients = 1};
   policy.names = {std::string(1000, 'x')};
   policy.disagreements.assign(1000, {.clients = {ClientId(0)}, .until_round = {}});
-  PolicyFile file(directory.path());
-  REQUIRE(file.open(RunId(7), policy));
+  REQUIRE(make_directory(run_directory(directory.path(), RunNumber(7))));
+  PolicyFile file(directory.path(), RunNumber(7));
+  REQUIRE(file.open(policy));
   const config::Table one_more = {{"kind", {std::string("full"), "a test"}},
                                   {"clients", {config::Array{{policy.names.front(), "a test"}}, "a test"}}};
   std::size_t added = 0;

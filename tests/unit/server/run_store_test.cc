@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 #include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -89,9 +91,11 @@ TEST_CASE("run store: runs are numbered as they are submitted, and are there whe
     auto store = reopen();
     CHECK(store->submit(some_run("one"))->value() == 1);
     CHECK(store->submit(some_run("three"))->value() == 2);
-    REQUIRE(store->set_status(RunNumber(1), RunStatus::kRunning, "", 2000));
-    REQUIRE(store->set_status(RunNumber(1), RunStatus::kPaused, "for lunch", 2500));
-    REQUIRE(store->set_status(RunNumber(1), RunStatus::kRunning, "", 3000));
+    CHECK(*store->claim(RunNumber(1), 2000));
+    REQUIRE(store->ask(RunNumber(1), RunStatus::kPaused, "for lunch", 2500));
+    CHECK_FALSE(*store->claim(RunNumber(1), 2600));
+    REQUIRE(store->ask(RunNumber(1), RunStatus::kPending, "", 2700));
+    CHECK(*store->claim(RunNumber(1), 3000));
     REQUIRE(store->set_status(RunNumber(2), RunStatus::kStopped, "not wanted", 4000));
     store = reopen();
     const auto runs = store->runs();
@@ -111,6 +115,102 @@ TEST_CASE("run store: runs are numbered as they are submitted, and are there whe
     CHECK(store->run(RunNumber(3)).error().code == ErrorCode::kNotFound);
     CHECK(store->submit(some_run("x"))->value() == 3);
   });
+}
+
+TEST_CASE("run store: what an operator asks of a run is done where its state allows it, and said where not") {
+  struct Wish {
+    RunStatus from;
+    RunStatus wanted;
+    const char* refusal;  // null: it is done
+  };
+  const auto set = [](RunStore& store, RunNumber run, RunStatus status) {
+    if (status != RunStatus::kPending) CHECK(*store.claim(run, 10));
+    if (status != RunStatus::kPending && status != RunStatus::kRunning)
+      REQUIRE(store.set_status(run, status, "", 20));
+  };
+  using enum RunStatus;
+  for (const Wish& wish :
+       {Wish{kPending, kPaused, nullptr}, Wish{kRunning, kPaused, nullptr},
+        Wish{kPaused, kPaused, "run 1 is paused already"},
+        Wish{kFinished, kPaused, "run 1 is finished: it has ended"},
+        Wish{kPending, kPending, "run 1 is pending, not paused"}, Wish{kPaused, kPending, nullptr},
+        Wish{kStopped, kPending, "run 1 is stopped, not paused"}, Wish{kPending, kStopped, nullptr},
+        Wish{kRunning, kStopped, nullptr}, Wish{kPaused, kStopped, nullptr},
+        Wish{kFailed, kStopped, "run 1 is failed: it has ended"}})
+    with_each_store([&](const Reopen& reopen) {
+      const auto store = reopen();
+      const RunNumber run = *store->submit(some_run("one"));
+      set(*store, run, wish.from);
+      const auto asked = store->ask(run, wish.wanted, "why", 30);
+      const RunRecord now = *store->run(run);
+      CHECK(asked.has_value() == (wish.refusal == nullptr));
+      if (!asked) {
+        CHECK(asked.error().code == ErrorCode::kRefused);
+        CHECK(asked.error().message == wish.refusal);
+        CHECK(now.status == wish.from);
+      } else {
+        CHECK(now.status == wish.wanted);
+        CHECK(now.reason == "why");
+      }
+    });
+}
+
+TEST_CASE("run store: a run that is stopped is over once somebody has written what it has come to") {
+  with_each_store([](const Reopen& reopen) {
+    const auto store = reopen();
+    const RunNumber begun = *store->submit(some_run("one"));
+    const RunNumber fresh = *store->submit(some_run("two"));
+    CHECK(*store->claim(begun, 10));
+    for (const RunNumber run : {begun, fresh}) REQUIRE(store->ask(run, RunStatus::kStopped, "", 20));
+    CHECK_FALSE(*store->claim(begun, 30));
+    CHECK(store->run(fresh)->ended == 20);
+    CHECK(store->run(begun)->ended == 0);
+    REQUIRE(store->open_runs()->size() == 1);
+    CHECK(store->open_runs()->front().number == begun);
+    REQUIRE(store->set_status(begun, RunStatus::kStopped, "", 40));
+    CHECK(store->open_runs()->empty());
+    CHECK(store->runs()->size() == 2);
+  });
+}
+
+TEST_CASE("A6, run store: no more runs wait than there may, and one that has ended makes room") {
+  with_each_store([](const Reopen& reopen) {
+    const auto store = reopen();
+    for (std::size_t i = 0; i < kMaxOpenRuns; ++i) REQUIRE(store->submit(some_run("one")));
+    const auto refused = store->submit(some_run("one"));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kResource);
+    CHECK(refused.error().message.find("there are 256 runs that have not ended") != std::string::npos);
+    REQUIRE(store->ask(RunNumber(17), RunStatus::kStopped, "", 20));
+    CHECK(store->submit(some_run("one")));
+  });
+}
+
+// Closing any file descriptor of the database would take this process's locks away, and the next process to
+// close it would then throw the write-ahead log away (sqlite.org/howtocorrupt.html, 2.2).
+TEST_CASE("N1, sqlite store: connections of one process do not drop each other's locks") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() / "runs.db";
+  const auto one = open_sqlite_store(path);
+  REQUIRE(one);
+  const RunNumber run = *(*one)->submit(some_run("one"));
+  REQUIRE(open_sqlite_store(path));
+  const Batch before{.run = run, .entries = {entry(1, "x")}, .checkpoint = {}};
+  REQUIRE((*one)->append({&before, 1}));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool opened = open_sqlite_store(path).has_value();
+    ::_exit(opened ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(std::filesystem::exists(directory.path() / "runs.db-wal"));
+  const Batch after{.run = run, .entries = {entry(2, "y")}, .checkpoint = {}};
+  REQUIRE((*one)->append({&after, 1}));
+  const auto other = open_sqlite_store(path);
+  REQUIRE(other);
+  CHECK(journal(**other, run).size() == 2);
 }
 
 TEST_CASE("run store: each run has a journal of its own, in order, with every byte and time") {
@@ -183,9 +283,9 @@ TEST_CASE("run store: what another process changes is noticed, what this one cha
     const auto other = reopen();
     const RunNumber run = *mine->submit(some_run("one"));
     const auto before = mine->foreign_changes();
-    REQUIRE(mine->set_status(run, RunStatus::kRunning, "", 1));
+    REQUIRE(mine->claim(run, 1));
     CHECK(*mine->foreign_changes() == *before);
-    REQUIRE(other->set_status(run, RunStatus::kStopped, "by hand", 2));
+    REQUIRE(other->ask(run, RunStatus::kStopped, "by hand", 2));
     CHECK(*mine->foreign_changes() != *before);
     CHECK(mine->run(run)->reason == "by hand");
   });

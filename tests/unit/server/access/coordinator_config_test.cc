@@ -43,6 +43,7 @@ TEST_CASE("coordinator config: every key that is documented is read, and into it
   const auto config = read(R"(
 listen = "[::1]:7000"
 data_directory = "/var/lib/fedge"
+runs_at_once = 4
 threads = 3
 log_level = "trace"
 [limits]
@@ -61,6 +62,7 @@ listen = "127.0.0.1:9000"
   CHECK(config->listen.host == "::1");
   CHECK(config->listen.port == 7000);
   CHECK(config->data_directory == "/var/lib/fedge");
+  CHECK(config->runs_at_once == 4);
   CHECK(config->threads == 3);
   CHECK(config->log_level == "trace");
   CHECK(config->connections.max_unauthorised == 11);
@@ -73,7 +75,7 @@ listen = "127.0.0.1:9000"
   CHECK(config->joining.enrolments_per_hour_per_address == 17);
   CHECK(config->joining.enrolments_per_hour_per_token == 18);
   CHECK(config->admin->port == 9000);
-  CHECK(server::describe_coordinator_config().size() == 13);
+  CHECK(server::describe_coordinator_config().size() == 14);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {

@@ -23,7 +23,13 @@ struct Watched {
   CoordinatorMetrics metrics{{.data_directory = directory.path(),
                               .version = "1.2.3",
                               .clients = [] { return std::size_t{7}; },
-                              .tasks = [] { return std::size_t{3}; }}};
+                              .tasks = [] { return std::size_t{3}; },
+                              .runs =
+                                  [] {
+                                    std::vector<RunRecord> runs(3);
+                                    runs[0].status = runs[1].status = RunStatus::kRunning;
+                                    return runs;
+                                  }}};
   Scrape scrape() {
     Scrape scrape = parse_exposition(metrics.text());
     CAPTURE(scrape.problems.size());
@@ -59,7 +65,7 @@ TEST_CASE("coordinator metrics: before the first round nothing is made up") {
   CHECK(scrape.value("fedge_build_info", {{"version", "1.2.3"}}) == 1);
   CHECK(scrape.value("fedge_rounds_total") == 0);
   CHECK(scrape.value("fedge_round_duration_seconds_count") == 0);
-  CHECK_FALSE(scrape.value("fedge_test_accuracy_ratio"));
+  CHECK_FALSE(scrape.value("fedge_test_accuracy_ratio", {{"run", "1"}}));
   CHECK(scrape.value("fedge_clients_connected") == 7);
   CHECK(scrape.value("fedge_tasks_in_hand") == 3);
   CHECK(scrape.value("fedge_clients_enrolled") == 0);
@@ -67,18 +73,18 @@ TEST_CASE("coordinator metrics: before the first round nothing is made up") {
 
 TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation stays") {
   Watched watched;
-  watched.metrics.add(round(1, 4));
-  watched.metrics.add(round(2, 24));
+  watched.metrics.add(RunNumber(1), round(1, 4));
+  watched.metrics.add(RunNumber(1), round(2, 24));
   RoundMetrics third = round(3, 30);
   third.test_accuracy = kNotMeasured;
   third.test_loss = kNotMeasured;
-  watched.metrics.add(third);
+  watched.metrics.add(RunNumber(1), third);
   const Scrape scrape = watched.scrape();
   CHECK(scrape.value("fedge_rounds_total") == 3);
-  CHECK(scrape.value("fedge_last_round") == 3);
-  CHECK(scrape.value("fedge_test_accuracy_ratio") == 0.5);
-  CHECK(scrape.value("fedge_test_loss") == 1);
-  CHECK(scrape.value("fedge_train_loss") == 1.5);
+  CHECK(scrape.value("fedge_last_round", {{"run", "1"}}) == 3);
+  CHECK(scrape.value("fedge_test_accuracy_ratio", {{"run", "1"}}) == 0.5);
+  CHECK(scrape.value("fedge_test_loss", {{"run", "1"}}) == 1);
+  CHECK(scrape.value("fedge_train_loss", {{"run", "1"}}) == 1.5);
   CHECK(scrape.value("fedge_updates_accepted_total") == 12);
   CHECK(scrape.value("fedge_received_bytes_total") == 3000);
   CHECK(scrape.value("fedge_sent_bytes_total") == 9000);
@@ -87,6 +93,26 @@ TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation sta
   CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "5"}}) == 1);
   CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "15"}}) == 2);
   CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "60"}}) == 3);
+}
+
+TEST_CASE("coordinator metrics: each run that is led has its own figures, counters are of all") {
+  Watched watched;
+  watched.metrics.add(RunNumber(1), round(2, 24));
+  watched.metrics.add(RunNumber(7), round(1, 3));
+  Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_last_round", {{"run", "1"}}) == 2);
+  CHECK(scrape.value("fedge_last_round", {{"run", "7"}}) == 1);
+  CHECK(scrape.value("fedge_test_accuracy_ratio", {{"run", "7"}}) == 0.25);
+  CHECK(scrape.value("fedge_rounds_total") == 2);
+  CHECK(scrape.value("fedge_round_duration_seconds_sum") == 27);
+  CHECK(scrape.value("fedge_runs", {{"state", "running"}}) == 2);
+  CHECK(scrape.value("fedge_runs", {{"state", "pending"}}) == 1);
+  CHECK(scrape.value("fedge_runs", {{"state", "paused"}}) == 0);
+  watched.metrics.forget(RunNumber(1));
+  scrape = watched.scrape();
+  CHECK_FALSE(scrape.value("fedge_last_round", {{"run", "1"}}));
+  CHECK(scrape.value("fedge_last_round", {{"run", "7"}}) == 1);
+  CHECK(scrape.value("fedge_rounds_total") == 2);
 }
 
 TEST_CASE("coordinator metrics: refused updates are told apart by class, events by name") {
@@ -143,7 +169,7 @@ TEST_CASE("coordinator metrics: the process is as the system shows it") {
 
 TEST_CASE("coordinator metrics: every family of the table is on the page, and the page has no other") {
   Watched watched;
-  watched.metrics.add(round(1, 4));
+  watched.metrics.add(RunNumber(1), round(1, 4));
   watched.metrics.add(refused("invalid"));
   const Scrape scrape = watched.scrape();
   std::set<std::string> expected;
@@ -184,7 +210,7 @@ TEST_CASE("readyz: a coordinator is ready while it can store, and says why it is
   watched.metrics.add(Event{Severity::kError, "update.not_stored", {}}.with("reason", "no space left"));
   CHECK(watched.get("/readyz").status == 503);
   CHECK(watched.get("/readyz").body == "the last update that came could not be stored: no space left\n");
-  watched.metrics.add(round(1, 1));  // took updates
+  watched.metrics.add(RunNumber(1), round(1, 1));  // took updates
   CHECK(watched.get("/readyz").status == 200);
   const auto away = watched.directory.path().string() + ".away";
   std::filesystem::rename(watched.directory.path(), away);
@@ -193,8 +219,6 @@ TEST_CASE("readyz: a coordinator is ready while it can store, and says why it is
   CHECK(watched.get("/healthz").status == 200);
   std::filesystem::rename(away, watched.directory.path());
   CHECK(watched.get("/readyz").status == 200);
-  watched.metrics.add(Event{Severity::kInfo, "run.finished", {}});
-  CHECK(watched.get("/readyz").status == 503);
 }
 
 }  // namespace fedge::server

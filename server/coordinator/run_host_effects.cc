@@ -1,8 +1,9 @@
-// The coordinator carries out what its engine decides.
+// The host carries out what its engine decides.
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "server/coordinator/detail/coordinator_impl.h"
+#include "protocol/codec.h"
+#include "server/coordinator/detail/run_host.h"
 #include "server/stored_update.h"
 
 namespace fedge::server {
@@ -12,7 +13,7 @@ constexpr std::chrono::seconds kRetryWhenFull{1};
 
 }  // namespace
 
-void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
+void RunHost::perform(const RunEngine::Effect& effect) {
   std::visit(Overloaded{[&](const RunEngine::StartTrack& start) { start_track(start); },
                         [&](const RunEngine::RetireTrack& retired) { state_.retire(retired.track); },
                         [&](const RunEngine::Assign& work) { assign(work); },
@@ -37,11 +38,10 @@ void Coordinator::Impl::perform(const RunEngine::Effect& effect) {
              effect);
 }
 
-void Coordinator::Impl::assign(const RunEngine::Assign& work) {
-  const auto peer = peers_.find(work.client);
-  if (peer == peers_.end()) return;
+void RunHost::assign(const RunEngine::Assign& work) {
+  const auto link = house_.peers.find(work.client);
   // A key revoked since it connected gets no more work; the loss comes back as an input.
-  if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
+  if (!link || !house_.is_welcome(link)) return;
   const TrackModel& track = state_.track(work.task.track);
   const auto& model = track.object();
   const auto& control = track.control_object();
@@ -50,7 +50,7 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
   serving_[work.client].task = work.task;
   for (const auto& object : {model, control}) {
     if (!object) continue;
-    peer->second->serve(object->manifest(), object);
+    link->serve(object->manifest(), std::make_shared<CountedSource>(object, served_));
     serving_[work.client].objects.push_back(object->manifest().id());
   }
   send(work.client,
@@ -67,49 +67,51 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
                               .again = work.again});
 }
 
-void Coordinator::Impl::send(ClientId client, const protocol::Message& message) {
+void RunHost::send(ClientId client, const protocol::Message& message) {
   if (const auto* cancel = std::get_if<protocol::CancelTask>(&message)) stop_serving(client, cancel->task());
-  if (const auto peer = peers_.find(client); peer != peers_.end()) peer->second->send(message);
+  const auto link = house_.peers.find(client);
+  if (!link) return;
+  messages_.sent += Bytes(protocol::frame_size(message));
+  link->send(message);
 }
 
-void Coordinator::Impl::fetch(const RunEngine::Fetch& offered) {
-  if (const auto peer = peers_.find(offered.client); peer != peers_.end())
-    uploads_->fetch(offered, peer->second);
+void RunHost::fetch(const RunEngine::Fetch& offered) {
+  if (const auto link = house_.peers.find(offered.client)) uploads_->fetch(offered, link);
 }
 
 // A client is told so when the update survives a power cut.
-void Coordinator::Impl::uploaded(const RunEngine::Input& outcome) {
+void RunHost::uploaded(const RunEngine::Input& outcome) {
   const auto* stored = std::get_if<RunEngine::Stored>(&outcome);
   step(outcome, stored != nullptr ? uploads_->arrived(stored->client) : nullptr);
 }
 
-void Coordinator::Impl::fold(const RunEngine::Fold& accepted) {
+void RunHost::fold(const RunEngine::Fold& accepted) {
   const Upload upload = uploads_->take(accepted.client);
   folded_.push_back(upload.arrived);
   fold(accepted.task.track, update_of(accepted, upload),
        upload.plain != upload.arrived ? upload.plain : nullptr);
 }
 
-void Coordinator::Impl::fold(TrackId track, aggregation::Update update,
-                             std::shared_ptr<protocol::StoredObject> plain) {
+void RunHost::fold(TrackId track, aggregation::Update update, std::shared_ptr<protocol::StoredObject> plain) {
   boost::asio::post(worker_,
                     [self = shared_from_this(), track, update = std::move(update), plain = std::move(plain)] {
                       const auto folded = self->state_.fold(track, {&update, 1});
                       if (plain) self->parts_.updates->remove(plain->manifest().id());
                       if (folded) return;
-                      boost::asio::post(self->io_, [self, folded] { self->fail(folded.error()); });
+                      boost::asio::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
                     });
 }
 
 // The worker is idle while a track starts or ends: its folds and closes come before Committed.
-void Coordinator::Impl::start_track(const RunEngine::StartTrack& start) {
+void RunHost::start_track(const RunEngine::StartTrack& start) {
   if (const auto started = state_.start(start); !started) fail(started.error());
 }
 
 // The round's figures are taken where the next one's are begun: the worker may fold and close again before
 // this is heard of here.
-void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
+void RunHost::close_round(const RunEngine::CloseRound& close) {
   const auto closing = std::make_shared<Closing>(Closing{.close = close});
+  ++closing_;
   if (close.ends_round) {
     closing->traffic = traffic_since_last_round();
     closing->folded = std::exchange(folded_, {});
@@ -118,14 +120,14 @@ void Coordinator::Impl::close_round(const RunEngine::CloseRound& close) {
   post_closing(closing);
 }
 
-void Coordinator::Impl::post_closing(const std::shared_ptr<Closing>& closing) {
+void RunHost::post_closing(const std::shared_ptr<Closing>& closing) {
   boost::asio::post(worker_, [self = shared_from_this(), closing] {
     const auto outcome = self->go_on_closing(*closing);
-    boost::asio::post(self->io_, [self, closing, outcome] { self->closed_round(closing, outcome); });
+    boost::asio::post(self->house_.io, [self, closing, outcome] { self->closed_round(closing, outcome); });
   });
 }
 
-Result<void> Coordinator::Impl::go_on_closing(Closing& closing) {
+Result<void> RunHost::go_on_closing(Closing& closing) {
   if (!closing.closed) {
     FEDGE_TRY_VOID(state_.close(closing.close));
     closing.closed = true;
@@ -141,7 +143,7 @@ Result<void> Coordinator::Impl::go_on_closing(Closing& closing) {
   return {};
 }
 
-void Coordinator::Impl::closed_round(const std::shared_ptr<Closing>& closing, const Result<void>& outcome) {
+void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result<void>& outcome) {
   if (finished_) return;
   if (outcome && closing->checkpoint)
     return journal_->keep(std::move(*closing->checkpoint), [this, closing] {
@@ -158,7 +160,7 @@ void Coordinator::Impl::closed_round(const std::shared_ptr<Closing>& closing, co
 }
 
 // The new model is handed out, and the old one let go of, when the new one survives a power cut.
-void Coordinator::Impl::committed(const std::shared_ptr<Closing>& closing) {
+void RunHost::committed(const std::shared_ptr<Closing>& closing) {
   for (const auto& object : closing->folded) parts_.updates->remove(object->manifest().id());
   closing->folded.clear();
   parts_.models->carry_out(closing->removals);
@@ -166,12 +168,13 @@ void Coordinator::Impl::committed(const std::shared_ptr<Closing>& closing) {
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
                .with("round", std::int64_t{closing->close.round.value()})
                .with("reason", closing->not_aggregated->message));
-  if (closing->metrics && options_.on_round) options_.on_round(*closing->metrics);
+  if (closing->metrics) callbacks_.on_round(*closing->metrics);
+  if (--closing_ == 0 && ending_) return finish();
   read_policy();
   step(RunEngine::Committed{closing->close.round, closing->close.track});
 }
 
-void Coordinator::Impl::read_policy() {
+void RunHost::read_policy() {
   if (finished_ || !policy_) return;
   const auto policy = policy_->changed();
   if (!policy)
@@ -180,22 +183,14 @@ void Coordinator::Impl::read_policy() {
 }
 
 // A round that waits for clients may wait for an operator, too.
-void Coordinator::Impl::watch() {
+void RunHost::watch_policy() {
   policy_timer_.expires_after(std::chrono::seconds(1));
   policy_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
     const auto alive = self.lock();
     if (!alive || error || alive->finished_) return;
     alive->read_policy();
-    alive->journal_->look([self](const RunRecord& run) {
-      if (const auto there = self.lock()) there->look(run);
-    });
-    alive->watch();
+    alive->watch_policy();
   });
-}
-
-void Coordinator::Impl::look(const RunRecord& run) {
-  if (!finished_ && stopped_.empty() && run.status == RunStatus::kStopped)
-    end_run(run.reason.empty() ? "stopped by an operator" : run.reason);
 }
 
 }  // namespace fedge::server

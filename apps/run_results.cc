@@ -1,0 +1,55 @@
+#include "apps/run_results.h"
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "apps/common.h"
+#include "server/data_directory.h"
+
+namespace fedge::apps {
+namespace {
+
+void log_round(server::RunNumber run, const server::RoundMetrics& metrics) {
+  Event event{Severity::kInfo, "round.done", {}};
+  event.with("round", static_cast<std::int64_t>(metrics.round));
+  if (!std::isnan(metrics.test_accuracy)) event.with("accuracy", metrics.test_accuracy);
+  if (!std::isnan(metrics.test_loss)) event.with("loss", metrics.test_loss);
+  log_event(event.with("model", metrics.model_hash.substr(0, 12)).with("run", run.value()));
+}
+
+}  // namespace
+
+Result<void> RunResults::begin(const server::RunRecord& run, const server::RunConfig& config,
+                               const std::vector<server::RoundMetrics>& history) {
+  const auto directory =
+      is_shown(run.number) ? shown_->out : server::run_results(data_directory_, run.number);
+  FEDGE_TRY(output, server::RunOutput::create(directory, config));
+  const auto place = outputs_.insert_or_assign(run.number, std::move(output)).first;
+  if (is_shown(run.number)) {
+    table_ = std::make_unique<server::RoundTable>(stdout, config.rounds);
+    table_->begin(config.name);
+  }
+  for (const auto& metrics : history) {
+    FEDGE_TRY_VOID(place->second.add(metrics));
+    if (is_shown(run.number)) table_->add(metrics);
+  }
+  return {};
+}
+
+Result<void> RunResults::add(server::RunNumber run, const server::RoundMetrics& metrics) {
+  if (is_shown(run))
+    table_->add(metrics);
+  else
+    log_round(run, metrics);
+  return outputs_.at(run).add(metrics);
+}
+
+Result<void> RunResults::finish(server::RunNumber run, const std::vector<server::FinalModel>& models) {
+  if (is_shown(run)) table_->finish();
+  FEDGE_TRY_VOID(outputs_.at(run).finish(models));
+  if (is_shown(run)) summary_ = outputs_.at(run).summary();
+  return {};
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,131 @@
+// The coordinator takes up runs and lets go of them.
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "server/coordinator/detail/coordinator_impl.h"
+
+namespace fedge::server {
+
+// Those that were running come first: their clients have work in hand. One that an operator has stopped is
+// taken up for as long as it takes to write what it has come to.
+void Coordinator::Impl::arrange() {
+  if (finished_) return;
+  for (const RunRecord& run : runs_) {
+    if (run.status == RunStatus::kPaused) given_up_.erase(run.number);
+    if (const auto host = hosts_.find(run.id); host != hosts_.end())
+      heed(run, std::shared_ptr(host->second));
+    else if (run.status == RunStatus::kStopped)
+      take_up(run);
+  }
+  for (const RunStatus status : {RunStatus::kRunning, RunStatus::kPending})
+    for (const RunRecord& run : runs_)
+      if (run.status == status && hosts_.size() + opening_.size() < options_.runs_at_once) take_up(run);
+}
+
+void Coordinator::Impl::heed(const RunRecord& run, const std::shared_ptr<RunHost>& host) {
+  if (run.status == RunStatus::kStopped) return host->end(run.reason);
+  // Paused and gone on with while nobody looked.
+  if (run.status == RunStatus::kPending) return queue_->claim(run.number, [](const Result<RunRecord>&) {});
+  if (run.status == RunStatus::kPaused)
+    host->pause([self = weak_from_this(), run] {
+      if (const auto alive = self.lock(); alive && !alive->finished_)
+        alive->let_go_of(run, RunStatus::kPaused, run.reason);
+    });
+}
+
+void Coordinator::Impl::take_up(const RunRecord& run) {
+  if (hosts_.contains(run.id) || given_up_.contains(run.number)) return;
+  if (!opening_.emplace(run.number, run.started != 0).second) return;
+  queue_->claim(run.number, [self = weak_from_this(), before = run](const Result<RunRecord>& now) {
+    const auto alive = self.lock();
+    if (!alive || alive->finished_) return;
+    if (!now) return alive->not_opened(before, now.error());
+    const bool wanted = now->status == RunStatus::kRunning || now->status == RunStatus::kStopped;
+    if (wanted && !now->is_over()) return alive->open(*now);
+    alive->opening_.erase(before.number);
+    alive->arrange();
+  });
+}
+
+void Coordinator::Impl::open(const RunRecord& run) {
+  boost::asio::post(opener_, [self = shared_from_this(), run] {
+    auto parts = std::make_shared<Result<RunParts>>(
+        open_run(self->options_.data_directory, run, self->options_.threads));
+    boost::asio::post(self->io_, [self, run, parts] {
+      if (!self->finished_) self->opened(run, std::move(*parts));
+    });
+  });
+}
+
+void Coordinator::Impl::opened(const RunRecord& run, Result<RunParts> parts) {
+  const Result<void> led = parts ? lead(std::move(*parts)) : parts.error();
+  if (!led) return not_opened(run, led.error());
+  opening_.erase(run.number);
+  arrange();  // what has been asked of it meanwhile
+}
+
+Result<void> Coordinator::Impl::lead(RunParts parts) {
+  const RunRecord run = parts.record;
+  const auto host =
+      std::make_shared<RunHost>(RunHost::House{.io = io_,
+                                               .peers = peers_,
+                                               .is_welcome =
+                                                   [this](const std::shared_ptr<protocol::Link>& link) {
+                                                     const auto known = gate_.check(*link);
+                                                     if (!known) gate_.refuse(link, known.error());
+                                                     return known.has_value();
+                                                   },
+                                               .data_directory = options_.data_directory},
+                                std::move(parts), callbacks_of(run));
+  FEDGE_TRY_VOID(host->prepare());
+  FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
+  hosts_.emplace(run.id, host);
+  report(Event{Severity::kInfo, "run.led", {}}
+             .with("name", run.name)
+             .with("rounds_done", static_cast<std::int64_t>(host->history().size()))
+             .with("run", run.number.value()));
+  host->start();
+  return {};
+}
+
+RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
+  const auto self = weak_from_this();
+  return {.on_round = [this, number = run.number](
+                          const RoundMetrics& metrics) { callbacks_.on_round(number, metrics); },
+          .on_event = [this](const Event& event) { report(event); },
+          .on_models =
+              [this, number = run.number](std::vector<FinalModel> models) {
+                return callbacks_.on_models(number, std::move(models));
+              },
+          .on_over =
+              [self, run](RunStatus status, const std::string& reason) {
+                if (const auto alive = self.lock()) alive->let_go_of(run, status, reason);
+              },
+          .on_failure =
+              [self](const Error& error) {
+                if (const auto alive = self.lock()) alive->fail(error);
+              }};
+}
+
+// Of a run that has begun, what is there may be mended, or brought back from a backup.
+void Coordinator::Impl::not_opened(const RunRecord& run, const Error& error) {
+  const bool begun = opening_.extract(run.number).mapped();
+  given_up_.insert(run.number);
+  const RunStatus status = begun ? RunStatus::kPaused : RunStatus::kFailed;
+  report(Event{Severity::kError, "run.not_led", {}}
+             .with("reason", error.message)
+             .with("run", run.number.value()));
+  queue_->set_status(run.number, status, error.message);
+  callbacks_.on_left(run.number, status, error.message);
+  arrange();
+}
+
+void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {
+  if (auto host = hosts_.extract(run.id); !host.empty()) host.mapped()->shut_down();
+  if (status == RunStatus::kPaused)
+    report(Event{Severity::kInfo, "run.paused", {}}.with("reason", reason).with("run", run.number.value()));
+  queue_->look_now();
+  callbacks_.on_left(run.number, status, reason);
+}
+
+}  // namespace fedge::server

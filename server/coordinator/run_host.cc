@@ -1,0 +1,258 @@
+#include <boost/asio/post.hpp>
+
+#include "protocol/codec.h"
+#include "server/coordinator/detail/run_host.h"
+
+namespace fedge::server {
+
+RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
+    : house_(std::move(house)),
+      callbacks_(std::move(callbacks)),
+      parts_(std::move(parts)),
+      state_(*parts_.state),
+      rng_(state_.config().seed),
+      timer_(house_.io),
+      worker_(1),
+      uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
+      journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
+                                               parts_.recovered.entries)),
+      policy_timer_(house_.io),
+      retry_timer_(house_.io),
+      folded_(std::move(parts_.recovered.folded)),
+      arriving_(std::move(parts_.recovered.arriving)) {}
+
+Result<void> RunHost::prepare() {
+  FEDGE_TRY_VOID(open_directory());
+  FEDGE_TRY_VOID(take_policy());
+  hear();
+  return {};
+}
+
+Result<void> RunHost::open_directory() {
+  if (config().status.every == Duration::zero()) return {};
+  FEDGE_TRY(nodes, NodeDirectory::open(config().task.data.partition.clients, config().status.lifetime(),
+                                       [this](ClientId client, const NodeRecord& record) {
+                                         step(RunEngine::Described{client, record});
+                                       }));
+  nodes_.emplace(std::move(nodes));
+  return {};
+}
+
+Result<void> RunHost::take_policy() {
+  if (config().strategy.schedule.buffered) return {};
+  PolicyFile file(house_.data_directory, parts_.record.number);
+  FEDGE_TRY(policy, file.open(config().tracks.policy));
+  policy_.emplace(std::move(file));
+  if (policy != parts_.recovered.policy.value_or(config().tracks.policy)) policy_change_ = std::move(policy);
+  return {};
+}
+
+void RunHost::hear() {
+  const auto tell = [self = weak_from_this()](const Event& event) {
+    if (const auto alive = self.lock()) alive->report(event);
+  };
+  uploads_->set_callbacks({.on_outcome =
+                               [self = weak_from_this()](const RunEngine::Input& outcome) {
+                                 if (const auto alive = self.lock()) alive->uploaded(outcome);
+                               },
+                           .on_event = tell});
+  journal_->set_callbacks({.on_durable =
+                               [self = weak_from_this()](std::uint64_t sequence) {
+                                 if (const auto alive = self.lock()) alive->became_durable(sequence);
+                               },
+                           .on_failure =
+                               [self = weak_from_this()](const Error& error) {
+                                 if (const auto alive = self.lock()) alive->fail(error);
+                               },
+                           .on_event = tell});
+}
+
+void RunHost::start() {
+  if (parts_.recovered.finished) return finish();
+  for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
+  for (const Event& event : parts_.recovered.events) report(event);
+  if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
+  if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
+  for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
+  watch_policy();
+  for (const auto& [client, link] : house_.peers.links()) joined(client);
+}
+
+void RunHost::joined(ClientId client) {
+  if (finished_) return;
+  send(client, protocol::RunDescription{config().id, config().name, config().seed, config().task_text,
+                                        state_.rules().layout});
+}
+
+void RunHost::left(ClientId client) {
+  serving_.erase(client);
+  step(RunEngine::ClientLeft{client});
+}
+
+void RunHost::step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload) {
+  if (finished_) return;
+  const Time time = now();
+  const bool lasting = payload != nullptr;
+  const std::uint64_t sequence = journal_->add(time, encode_record(input), std::move(payload));
+  std::vector<RunEngine::Effect> effects;
+  parts_.engine->step(input, {time, rng_}, effects);
+  if (lasting || !waiting_.empty()) {
+    waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
+    if (lasting) journal_->flush();
+  } else {
+    carry_out(effects);
+  }
+  if (!finished_) arm_timer();
+}
+
+void RunHost::carry_out(const std::vector<RunEngine::Effect>& effects) {
+  for (const auto& effect : effects) {
+    if (finished_) return;  // carrying out the last one ended it
+    perform(effect);
+  }
+}
+
+void RunHost::became_durable(std::uint64_t sequence) {
+  while (!finished_ && !waiting_.empty() && waiting_.front().sequence <= sequence) {
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    carry_out(next.effects);
+  }
+}
+
+void RunHost::arm_timer() {
+  const auto deadline = parts_.engine->next_deadline();
+  if (!deadline) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(started_ + (*deadline - parts_.recovered.time));
+  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto alive = self.lock(); alive && !error) alive->step(Expired{});
+  });
+}
+
+void RunHost::received(ClientId client, const protocol::Message& message) {
+  messages_.received += Bytes(protocol::frame_size(message));
+  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
+    stop_serving(client, offer->task());  // who has trained needs the model no more
+    return step(RunEngine::Offered{client, *offer});
+  }
+  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
+    stop_serving(client, failed->task());
+    return step(RunEngine::Failed{client, *failed});
+  }
+  if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) published(client, *record);
+}
+
+// One that cannot be kept costs nobody anything: the next one comes soon.
+void RunHost::published(ClientId client, const protocol::PublishRecord& record) {
+  if (!nodes_ || finished_) return;
+  if (journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
+  const auto kept = nodes_->publish(client, record, now());
+  if (kept || kept.error().code == ErrorCode::kStale) return;
+  report(Event{Severity::kWarning, "record.refused", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason", kept.error().message));
+}
+
+void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
+  const std::size_t clients = config().task.data.partition.clients;
+  const bool has_part = client.value() < clients;
+  if (answer.ready && has_part) {
+    read_policy();  // a round may begin with it
+    return step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
+  }
+  report(Event{Severity::kWarning, "client.declined", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason", has_part ? answer.reason
+                                      : "it has no part of the run's data: data.partition.clients is " +
+                                            std::to_string(clients)));
+}
+
+// What it may fetch for this task; a word about an older one must not take the next one's model away.
+void RunHost::stop_serving(ClientId client, TaskId task) {
+  const auto served = serving_.find(client);
+  if (served == serving_.end() || served->second.task != task) return;
+  if (const auto link = house_.peers.find(client))
+    for (const protocol::ObjectId& object : served->second.objects) link->stop_serving(object);
+  serving_.erase(served);
+}
+
+protocol::Traffic RunHost::traffic_since_last_round() {
+  const protocol::Traffic total{messages_.sent + *served_, messages_.received + uploads_->received()};
+  const protocol::Traffic since{total.sent - counted_traffic_.sent,
+                                total.received - counted_traffic_.received};
+  counted_traffic_ = total;
+  return since;
+}
+
+void RunHost::report(const Event& event) {
+  callbacks_.on_event(Event(event).with("run", parts_.record.number.value()));
+}
+
+void RunHost::fail(const Error& error) {
+  if (finished_) return;
+  leave();
+  callbacks_.on_failure(error);
+}
+
+void RunHost::end(const std::string& reason) {
+  if (finished_ || !stopped_.empty()) return;
+  stopped_ = reason.empty() ? "stopped by an operator" : reason;
+  step(RunEngine::Stop{stopped_});
+}
+
+void RunHost::leave() {
+  finished_ = true;
+  for (auto* timer : {&timer_, &policy_timer_, &retry_timer_}) timer->cancel();
+  uploads_->stop();
+  while (!serving_.empty()) stop_serving(serving_.begin()->first, serving_.begin()->second.task);
+}
+
+void RunHost::when_idle(std::function<void()> done) {
+  boost::asio::post(worker_, [self = shared_from_this(), done = std::move(done)] {
+    boost::asio::post(self->house_.io, done);
+  });
+}
+
+bool RunHost::pause(std::function<void()> done) {
+  if (finished_) return false;
+  leave();
+  journal_->drain([self = shared_from_this(), done = std::move(done)] { self->when_idle(done); });
+  return true;
+}
+
+// A round that is being closed is closed first: the models are those of a round that is in the store.
+void RunHost::finish() {
+  if (closing_ > 0) {
+    ending_ = true;
+    return;
+  }
+  leave();
+  journal_->drain([self = shared_from_this()] {
+    boost::asio::post(self->worker_, [self] {
+      auto models = std::make_shared<Result<std::vector<FinalModel>>>(self->state_.load_models());
+      boost::asio::post(self->house_.io, [self, models] { self->over(std::move(*models)); });
+    });
+  });
+}
+
+void RunHost::over(Result<std::vector<FinalModel>> models) {
+  const RunNumber run = parts_.record.number;
+  const RunStatus status = stopped_.empty() ? RunStatus::kFinished : RunStatus::kStopped;
+  Result<void> ended = models ? callbacks_.on_models(std::move(*models)) : models.error();
+  if (ended) ended = parts_.store->set_status(run, status, stopped_, calendar_now());
+  if (!ended) return callbacks_.on_failure(ended.error());
+  remove_chunks(house_.data_directory, run);
+  callbacks_.on_over(status, stopped_);
+}
+
+void RunHost::shut_down() {
+  journal_->shut_down();
+  worker_.join();
+  worker_.stop();
+}
+
+}  // namespace fedge::server

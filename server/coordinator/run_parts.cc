@@ -1,0 +1,80 @@
+#include "server/coordinator/run_parts.h"
+
+#include <utility>
+
+#include "core/platform/files.h"
+#include "server/data_directory.h"
+#include "server/engine/make_engine.h"
+#include "server/store/sqlite_store.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kMaxStoredPayload = std::size_t{64} << 30;
+
+std::filesystem::path chunks_of(const std::filesystem::path& data_directory, RunNumber run) {
+  return run_directory(data_directory, run) / "chunks";
+}
+
+Result<RunConfig> read_record(const RunRecord& record) {
+  FEDGE_TRY(document, config::parse_toml(record.document, "run " + std::to_string(record.number.value())));
+  FEDGE_TRY(config, read_run_config(document));
+  config.id = record.id;
+  return config;
+}
+
+struct TestBench {
+  std::shared_ptr<const learn::Dataset> test;
+  std::unique_ptr<learn::Model> model;
+};
+
+Result<TestBench> make_bench(const RunConfig& config) {
+  FEDGE_TRY(test, learn::load_test(config.task.data));
+  // Said here rather than by every client. A host may lack the training set; its clients do not.
+  const auto possible = learn::check_partition(config.task.data, Rng(config.seed));
+  if (!possible && possible.error().code != ErrorCode::kNotFound) return possible.error();
+  FEDGE_TRY(model, learn::make_model(config.task.model, test->shape, test->classes));
+  return TestBench{std::move(test), std::move(model)};
+}
+
+}  // namespace
+
+Result<void> check_run(const RunConfig& config) {
+  FEDGE_TRY(bench, make_bench(config));
+  (void)bench;
+  return {};
+}
+
+Result<RunParts> open_run(const std::filesystem::path& data_directory, const RunRecord& record,
+                          std::size_t threads) {
+  FEDGE_TRY(config, read_record(record));
+  FEDGE_TRY(bench, make_bench(config));
+  RunParts parts{.record = record, .model = std::move(bench.model), .test = std::move(bench.test)};
+  FEDGE_TRY(store, open_sqlite_store(run_store_path(data_directory)));
+  parts.store = std::move(store);
+  const auto chunks = chunks_of(data_directory, record.number);
+  FEDGE_TRY_VOID(make_directory(run_directory(data_directory, record.number), 0700));
+  const protocol::FileStoreOptions kept{.max_bytes = kMaxStoredPayload, .durable = true};
+  FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kept));
+  FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kept));
+  parts.models = std::make_unique<DeferredRemovals>(std::move(models));
+  parts.updates = std::move(updates);
+  parts.threads = std::make_unique<ThreadPool>(threads);
+  FEDGE_TRY(state, RunState::create(config, *parts.model, *parts.test, *parts.models, *parts.threads));
+  parts.state = std::make_unique<RunState>(std::move(state));
+  FEDGE_TRY(engine, make_engine(*parts.state));
+  parts.engine = std::move(engine);
+  FEDGE_TRY(recovered,
+            Recovery({*parts.store, record.number, *parts.engine, *parts.state, *parts.updates}).run());
+  parts.recovered = std::move(recovered);
+  parts.models->settle();
+  parts.updates->settle();
+  return parts;
+}
+
+void remove_chunks(const std::filesystem::path& data_directory, RunNumber run) {
+  std::error_code ignored;
+  std::filesystem::remove_all(chunks_of(data_directory, run), ignored);
+}
+
+}  // namespace fedge::server

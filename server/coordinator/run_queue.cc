@@ -1,0 +1,102 @@
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <utility>
+
+#include "server/access/calendar.h"
+#include "server/coordinator/detail/run_queue.h"
+#include "server/store/sqlite_store.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::chrono::seconds kLook{1};
+
+}  // namespace
+
+Result<std::shared_ptr<RunQueue>> RunQueue::open(boost::asio::io_context& io,
+                                                 const std::filesystem::path& path) {
+  FEDGE_TRY(store, open_sqlite_store(path));
+  return std::shared_ptr<RunQueue>(new RunQueue(io, std::move(store)));
+}
+
+Result<RunRecord> RunQueue::submit(const std::string& name, const std::string& document) {
+  FEDGE_TRY(runs, store_->open_runs());
+  for (const RunRecord& run : runs) {
+    if (has_ended(run.status)) continue;  // and is only to be written down
+    const std::string number = std::to_string(run.number.value());
+    if (run.document != document)
+      return Error{ErrorCode::kRefused,
+                   "run " + number + " (" + run.name +
+                       ") has not ended, and its run file is another; go on with its own, "
+                       "or end it: fedge run stop " +
+                       number};
+    if (run.status == RunStatus::kPaused)
+      FEDGE_TRY_VOID(store_->ask(run.number, RunStatus::kPending, "", calendar_now()));
+    return store_->run(run.number);
+  }
+  FEDGE_TRY(number, store_->submit(new_run(name, document)));
+  return store_->run(number);
+}
+
+void RunQueue::watch(OnRuns on_runs) {
+  on_runs_ = std::move(on_runs);
+  look(true);
+  arm();
+}
+
+void RunQueue::look_now() { look(true); }
+
+void RunQueue::arm() {
+  timer_.expires_after(kLook);
+  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    const auto alive = self.lock();
+    if (!alive || error || alive->stopped_) return;
+    alive->look(false);
+    alive->arm();
+  });
+}
+
+void RunQueue::look(bool always) {
+  boost::asio::post(disk_, [self = shared_from_this(), always] {
+    const auto changes = self->store_->foreign_changes();
+    if (!changes || (*changes == self->foreign_changes_ && !always)) return;
+    self->foreign_changes_ = *changes;
+    self->tell_runs();
+  });
+}
+
+void RunQueue::tell_runs() {
+  boost::asio::post(io_, [self = shared_from_this(), runs = store_->open_runs()] {
+    if (!self->stopped_) self->on_runs_(runs);
+  });
+}
+
+void RunQueue::claim(RunNumber run, std::function<void(const Result<RunRecord>&)> claimed) {
+  boost::asio::post(disk_, [self = shared_from_this(), run, claimed = std::move(claimed)] {
+    const auto mine = self->store_->claim(run, calendar_now());
+    const auto record = mine ? self->store_->run(run) : Result<RunRecord>(mine.error());
+    self->tell_runs();
+    boost::asio::post(self->io_, [self, claimed, record] {
+      if (!self->stopped_) claimed(record);
+    });
+  });
+}
+
+void RunQueue::set_status(RunNumber run, RunStatus status, const std::string& reason) {
+  boost::asio::post(disk_, [self = shared_from_this(), run, status, reason] {
+    (void)self->store_->set_status(run, status, reason, calendar_now());
+    self->tell_runs();
+  });
+}
+
+void RunQueue::stop() {
+  stopped_ = true;
+  timer_.cancel();
+}
+
+void RunQueue::shut_down() {
+  stop();
+  disk_.join();
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,38 @@
+#include "server/store/run_store.h"
+
+#include <array>
+#include <utility>
+
+#include "core/crypto/random.h"
+
+namespace fedge::server {
+
+const char* name_of(RunStatus status) {
+  constexpr std::array kNames = {"pending", "running", "paused", "finished", "failed", "stopped"};
+  return kNames[static_cast<std::size_t>(status)];
+}
+
+RunRecord new_run(const std::string& name, const std::string& document) {
+  std::array<std::uint8_t, 8> bytes;
+  fill_random(bytes);
+  std::uint64_t id = 0;
+  for (const std::uint8_t byte : bytes) id = (id << 8) | byte;
+  return {.id = RunId(id), .name = name, .document = document, .submitted = calendar_now()};
+}
+
+Result<RunRecord> transition(RunRecord run, RunStatus wanted, const std::string& reason, UnixSeconds now) {
+  const bool open = !has_ended(run.status);
+  const bool possible = wanted == RunStatus::kStopped  ? open
+                        : wanted == RunStatus::kPaused ? open && run.status != RunStatus::kPaused
+                                                       : run.status == RunStatus::kPaused;
+  if (!possible)
+    return Error{ErrorCode::kRefused,
+                 "run " + std::to_string(run.number.value()) + " is " + name_of(run.status) +
+                     (wanted == RunStatus::kPending ? ", not paused" : open ? " already" : ": it has ended")};
+  run.status = wanted;
+  run.reason = reason;
+  if (wanted == RunStatus::kStopped && run.started == 0) run.ended = now;
+  return run;
+}
+
+}  // namespace fedge::server
