@@ -8,7 +8,7 @@
 #include "tests/faults/whole_run.h"
 
 using namespace fedge;
-using test::LoggedProcess;
+using test::Boundary;
 using test::Setting;
 using test::WholeRun;
 
@@ -16,22 +16,13 @@ namespace {
 
 const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 
-struct Boundary {
-  std::string call;
-  int when = 1;
-};
-
-// False if there is no such call. Each thread's calls are counted by themselves.
+// False if there is no such call.
 bool killed_at(const Boundary& at, const std::string& expected) {
   INFO(at.call << " " << at.when);
   WholeRun whole(kSetting);
-  whole.begin({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + at.call, "-e",
-               "inject=" + at.call + ":signal=KILL:when=" + std::to_string(at.when)});
+  whole.begin(test::strace(at, "KILL"));
   const bool hit = whole.server->wait() == 128 + SIGKILL;
-  if (hit) {
-    whole.restart();
-    whole.start_clients();  // those that found nobody to join have ended
-  }
+  if (hit && whole.go_on()) whole.start_clients();  // those that found nobody to join have ended
   whole.check(expected);
   return hit;
 }
