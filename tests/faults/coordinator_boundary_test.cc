@@ -47,3 +47,17 @@ TEST_CASE("kill: at any write a coordinator goes on to the same models, files wh
     MESSAGE("KILL at " << call << ": " << when - 1 << " boundaries");
   }
 }
+
+TEST_CASE("kill: once the end of its run is kept a coordinator has left nothing to do, N1 N2 N4, row 2") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  WholeRun whole(kSetting);
+  // When the database is closed, the last thing that is done, its write-ahead log is removed.
+  std::vector<std::string> before = test::strace("unlink", "signal=KILL");
+  before.insert(before.end(), {"-P", (whole.data() / "runs.db-wal").string()});
+  whole.begin(before);
+  CHECK(whole.server->wait() == 128 + SIGKILL);
+  CHECK(std::filesystem::exists(whole.data() / "runs.db-wal"));
+  CHECK_FALSE(whole.go_on());
+  whole.check(expected);
+}
