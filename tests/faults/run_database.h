@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -30,24 +31,31 @@ inline bool run_has_ended(const std::filesystem::path& data_directory) {
   return run && server::has_ended(run->status);
 }
 
-// How often the journal has each client's update of each round, without those it says are lost. Reading it
-// checks its chain.
+// How often the journal has each client's update of each round, without those it says are lost. One that came
+// to its end when its client had left is there, too, but counts for nothing. Reading it checks its chain.
 inline std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> stored_updates(
     const std::filesystem::path& data_directory) {
+  using Engine = server::RunEngine;
   const auto store = server::open_sqlite_store(server::run_store_path(data_directory));
   REQUIRE_MESSAGE(store, store.error().message);
   std::map<std::uint64_t, std::pair<std::size_t, std::uint64_t>> entries;
-  const auto read =
-      (*store)->read_journal(server::RunNumber(1), [&](const server::JournalEntry& entry) -> Result<void> {
-        FEDGE_TRY(record, server::decode_record(entry.input));
-        if (const auto* lost = std::get_if<server::LostUpdate>(&record)) {
-          entries.erase(lost->sequence);
-        } else if (const auto* in =
-                       std::get_if<server::RunEngine::Stored>(&std::get<server::RunEngine::Input>(record))) {
-          entries[entry.sequence] = {in->client.value(), in->task.round.value()};
-        }
-        return {};
-      });
+  std::set<ClientId> offering;
+  const auto take = [&](const server::JournalEntry& entry) -> Result<void> {
+    FEDGE_TRY(record, server::decode_record(entry.input));
+    if (const auto* lost = std::get_if<server::LostUpdate>(&record)) {
+      entries.erase(lost->sequence);
+      return {};
+    }
+    const auto& input = std::get<Engine::Input>(record);
+    if (const auto* offered = std::get_if<Engine::Offered>(&input)) offering.insert(offered->client);
+    if (const auto* left = std::get_if<Engine::ClientLeft>(&input)) offering.erase(left->client);
+    if (std::holds_alternative<Engine::Restarted>(input)) offering.clear();
+    if (const auto* stored = std::get_if<Engine::Stored>(&input);
+        stored && offering.erase(stored->client) > 0)
+      entries[entry.sequence] = {stored->client.value(), stored->task.round.value()};
+    return {};
+  };
+  const auto read = (*store)->read_journal(server::RunNumber(1), take);
   REQUIRE_MESSAGE(read, read.error().message);
   std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> counts;
   for (const auto& [sequence, of] : entries) ++counts[of];

@@ -25,10 +25,13 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// A pidfd of it, -1 if it is gone.
+inline int open_process(pid_t process) { return static_cast<int>(::syscall(SYS_pidfd_open, process, 0)); }
+
 // Whether the process of this pidfd ends within this time.
-inline bool has_ended(int pidfd, int milliseconds) {
+inline bool ends_within(int pidfd, int milliseconds) {
   pollfd end{pidfd, POLLIN, 0};
-  return ::poll(&end, 1, milliseconds) == 1;
+  return pidfd < 0 || ::poll(&end, 1, milliseconds) == 1;
 }
 
 class LoggedProcess {
@@ -54,7 +57,7 @@ class LoggedProcess {
     }
     ::setpgid(process_, process_);
     ::close(file);
-    handle_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
+    handle_ = open_process(process_);
     REQUIRE(handle_ >= 0);
   }
   ~LoggedProcess() {
@@ -92,7 +95,7 @@ class LoggedProcess {
     return *status_;
   }
   // Whether it ends by itself within this time.
-  bool ends_within(int milliseconds) const { return status_ || has_ended(handle_, milliseconds); }
+  bool ends_within(int milliseconds) const { return status_ || test::ends_within(handle_, milliseconds); }
   // Blocks until its log has this text; false if it ended without.
   bool wait_for(const std::string& text) const {
     return wait_until([&] { return contains(log(), text); });
