@@ -75,7 +75,7 @@ TEST_CASE("corruption: an acknowledged update that the disk has lost is asked fo
     begin_and_die(whole);
     for (const auto& file : files_in(whole.data() / "chunks" / "updates"))
       cut ? halve(file) : flip(file, 4096 + 100);
-    whole.restart();
+    REQUIRE(whole.go_on());
     whole.start_clients();
     whole.check(expected);
     CHECK_MESSAGE(contains(whole.server_log(), "update.lost client=0 round=2"), whole.server_log());
@@ -132,7 +132,7 @@ TEST_CASE("corruption: whatever byte of runs.db is flipped, the run ends alike o
   check_refused(whole, "runs.db");
   rewrite(file, good);
   for (const char* beside : {"runs.db-wal", "runs.db-shm"}) std::filesystem::remove(whole.data() / beside);
-  whole.restart();
+  REQUIRE(whole.go_on());
   whole.start_clients();
   whole.check(expected);
 }

@@ -110,11 +110,12 @@ class WholeRun {
     (void)server->wait_for("coordinator.listening");
     start_clients();
   }
-  // Begins undisturbed and has taken up its work.
+  // Begins undisturbed and has taken up its work: a client that finds nobody before it has joined ends.
   void begin_well() {
     make_tokens();
     restart();
     start_clients();
+    for (const auto& client : clients) REQUIRE_MESSAGE(client->wait_for("client.connected"), client->log());
   }
 
   std::vector<server::RoundMetrics> rounds() const {

@@ -415,11 +415,3 @@ TEST_CASE("coordinator config: --check-config judges a file, and options on the 
                             ":4: unknown key limits.wrong_token_per_minute, did you mean "
                             "limits.wrong_tokens_per_minute?\n");
 }
-
-TEST_CASE("reference: docs/reference/coordinator.md is what the program prints") {
-  const Outcome printed = run("fedge reference coordinator --markdown");
-  const auto page = read_file(FEDGE_SOURCE_DIR "/docs/reference/coordinator.md", 1 << 20);
-  REQUIRE(page);
-  CHECK_MESSAGE(printed.output == *page,
-                "write it again: fedge reference coordinator --markdown > docs/reference/coordinator.md");
-}

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ class LoggedProcess {
     REQUIRE(process_ >= 0);
     if (process_ == 0) {
       ::setpgid(0, 0);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::dup2(file, STDOUT_FILENO);
       ::dup2(file, STDERR_FILENO);
       ::execvp(argv[0], argv.data());
