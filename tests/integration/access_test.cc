@@ -199,7 +199,7 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
   LoggedProcess first(site.client("first", {"run", "--once", "--token", tokens[0]}), site.at("first.log"));
   REQUIRE_MESSAGE(first.wait_for("client.connected"), first.log());
   CHECK(read_file(first.in_proc("cmdline"), kLarge)->find("xxxxxxxx") != std::string::npos);
-  for (const LoggedProcess* program : {static_cast<const LoggedProcess*>(&coordinator), &first}) {
+  for (const LoggedProcess* program : std::initializer_list<const LoggedProcess*>{&coordinator, &first}) {
     for (const char* file : {"cmdline", "environ"})
       CHECK_FALSE(holds(*read_file(program->in_proc(file), kLarge), site.needles));
     CHECK(read_file(program->in_proc("limits"), kLarge)

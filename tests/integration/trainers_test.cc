@@ -67,16 +67,6 @@ struct Programs {
   std::vector<std::unique_ptr<LoggedProcess>> clients;
 };
 
-// Whether the trainer program that has written its number there comes to its end.
-bool trainer_ends(const std::filesystem::path& directory) {
-  const auto number = read_file(directory / "pid", 100);
-  REQUIRE(number);
-  const int process = test::open_process(std::stoi(*number));
-  const bool ends = test::ends_within(process, 20'000);
-  if (process >= 0) ::close(process);
-  return ends;
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -177,7 +167,8 @@ TEST_CASE("trainers: the program ends with the run, and with a client that is ki
   killed.add("one", "hangs");
   REQUIRE(killed.clients[0]->wait_for_file(killed.path("of-one") / "done-hangs"));
   killed.clients.clear();  // SIGKILL
-  for (const Programs* each : {&programs, &killed}) CHECK(trainer_ends(each->path("of-one")));
+  for (const Programs* each : {&programs, &killed})
+    CHECK(test::comes_to_its_end(each->path("of-one") / "pid"));
 }
 
 TEST_CASE("trainers: what is wrong with the options is said before anything is done") {

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -32,7 +33,27 @@ inline int open_process(pid_t process) { return static_cast<int>(::syscall(SYS_p
 // Whether the process of this pidfd ends within this time.
 inline bool ends_within(int pidfd, int milliseconds) {
   pollfd end{pidfd, POLLIN, 0};
-  return pidfd < 0 || ::poll(&end, 1, milliseconds) == 1;
+  return ::poll(&end, 1, milliseconds) == 1;
+}
+
+// Whether the process whose number is in this file, nobody's child here, comes to its end.
+inline bool comes_to_its_end(const std::filesystem::path& number) {
+  const auto text = read_file(number, 100);
+  REQUIRE(text);
+  const int process = open_process(std::stoi(*text));
+  if (process < 0) return errno == ESRCH;
+  const bool ends = ends_within(process, 20'000);
+  ::close(process);
+  return ends;
+}
+
+// Blocks until there is such a file. Its directory is there already.
+inline void wait_for_file(const std::filesystem::path& path) {
+  const int changes = ::inotify_init1(IN_CLOEXEC);
+  REQUIRE(::inotify_add_watch(changes, path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO) >= 0);
+  char buffer[4096];
+  while (!std::filesystem::exists(path)) REQUIRE(::read(changes, buffer, sizeof buffer) > 0);
+  ::close(changes);
 }
 
 class LoggedProcess {
