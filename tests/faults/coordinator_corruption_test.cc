@@ -50,8 +50,8 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& directo
 // Killed in the second round with the update of client 0 alone acknowledged in it.
 void begin_and_die(WholeRun& whole) {
   whole.begin_well();
-  REQUIRE(whole.server->wait_for("round.started round=2"));
-  whole.clients[1]->signal(SIGSTOP);
+  REQUIRE(whole.clients[1]->wait_for("update.accepted round=1"));
+  whole.clients[1]->stop();
   REQUIRE(whole.clients[0]->wait_for("update.accepted round=2"));
   whole.server->kill();
   whole.kill_clients();
