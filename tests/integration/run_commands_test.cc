@@ -155,8 +155,13 @@ TEST_CASE("run stop: a run ends with the model of its last round, and with it co
   const Operated site;
   CoordinatorProcess coordinator(site.leading(100'000));
   LoggedProcess client(site.client(), site.place.path() / "client.log");
-  REQUIRE_MESSAGE(coordinator.wait_for("round.closed round=2 "), coordinator.log());
+  // It stands still while the run is stopped, so that this happens within a round.
+  REQUIRE_MESSAGE(client.wait_for("update.accepted round=2"), client.log());
+  client.stop();
+  REQUIRE_MESSAGE(coordinator.wait_for("round.started round=3 "), coordinator.log());
   CHECK(site.said("run stop 1 --reason 'seen enough'") == "run 1 is stopped; what it has come to stays\n");
+  REQUIRE_MESSAGE(coordinator.wait_for("run.finished reason=\"seen enough\""), coordinator.log());
+  client.signal(SIGCONT);
   CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
   CHECK_MESSAGE(client.wait() == 0, client.log());
 
