@@ -109,7 +109,7 @@ class Daemon {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) coordinator_->stop("the coordinator was told to stop");
     });
-    announce(options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
+    if (!given_) listening();
     coordinator_->start();
     io_.run();
     note(coordinator_->failure());
@@ -146,8 +146,11 @@ class Daemon {
   }
 
   fedge::server::RunCallbacks callbacks() {
-    return {.on_led = [this](const auto& run, const auto& config,
-                             const auto& history) { return results_.begin(run, config, history); },
+    return {.on_led = [this](const fedge::server::RunRecord& run, const auto& config,
+                             const auto& history) -> fedge::Result<void> {
+              if (run.number == given_) listening();
+              return results_.begin(run, config, history);
+            },
             .on_round =
                 [this](fedge::server::RunNumber run, const fedge::server::RoundMetrics& metrics) {
                   admin_.add(run, metrics);
@@ -164,6 +167,12 @@ class Daemon {
                   signals_.cancel();
                   signals_.clear();  // from now on a signal ends the program
                 }};
+  }
+
+  // Once: who goes on with a run says so when it is led.
+  void listening() {
+    if (!std::exchange(announced_, true))
+      announce(options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
   }
 
   // With the run that was given on the command line the program ends, unless an operator has only paused it.
@@ -198,6 +207,7 @@ class Daemon {
   std::optional<fedge::server::RunNumber> given_;  // on the command line
   std::unique_ptr<fedge::server::Coordinator> coordinator_;
   std::optional<fedge::Error> failure_;
+  bool announced_ = false;
   bool ended_ = false;
 };
 

@@ -8,7 +8,7 @@
 #include "tests/faults/whole_run.h"
 
 using namespace fedge;
-using test::LoggedProcess;
+using test::Boundary;
 using test::Setting;
 using test::WholeRun;
 
@@ -16,22 +16,13 @@ namespace {
 
 const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 
-struct Boundary {
-  std::string call;
-  int when = 1;
-};
-
-// False if there is no such call. Each thread's calls are counted by themselves.
+// False if there is no such call.
 bool killed_at(const Boundary& at, const std::string& expected) {
   INFO(at.call << " " << at.when);
   WholeRun whole(kSetting);
-  whole.begin({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + at.call, "-e",
-               "inject=" + at.call + ":signal=KILL:when=" + std::to_string(at.when)});
+  whole.begin(test::strace(at, "KILL"));
   const bool hit = whole.server->wait() == 128 + SIGKILL;
-  if (hit) {
-    whole.restart();
-    whole.start_clients();  // those that found nobody to join have ended
-  }
+  if (hit && whole.go_on()) whole.start_clients();  // those that found nobody to join have ended
   whole.check(expected);
   return hit;
 }
@@ -55,4 +46,18 @@ TEST_CASE("kill: at any write a coordinator goes on to the same models, files wh
     while (killed_at({call, when}, expected)) ++when;
     MESSAGE("KILL at " << call << ": " << when - 1 << " boundaries");
   }
+}
+
+TEST_CASE("kill: once the end of its run is kept a coordinator has left nothing to do, N1 N2 N4, row 2") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  WholeRun whole(kSetting);
+  // When the database is closed, the last thing that is done, its write-ahead log is removed.
+  std::vector<std::string> before = test::strace("unlink", "signal=KILL");
+  before.insert(before.end(), {"-P", (whole.data() / "runs.db-wal").string()});
+  whole.begin(before);
+  CHECK(whole.server->wait() == 128 + SIGKILL);
+  CHECK(std::filesystem::exists(whole.data() / "runs.db-wal"));
+  CHECK_FALSE(whole.go_on());
+  whole.check(expected);
 }

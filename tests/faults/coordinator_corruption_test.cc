@@ -50,8 +50,8 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& directo
 // Killed in the second round with the update of client 0 alone acknowledged in it.
 void begin_and_die(WholeRun& whole) {
   whole.begin_well();
-  REQUIRE(whole.server->wait_for("round.started round=2"));
-  whole.clients[1]->signal(SIGSTOP);
+  REQUIRE(whole.clients[1]->wait_for("update.accepted round=1"));
+  whole.clients[1]->stop();
   REQUIRE(whole.clients[0]->wait_for("update.accepted round=2"));
   whole.server->kill();
   whole.kill_clients();
@@ -75,7 +75,7 @@ TEST_CASE("corruption: an acknowledged update that the disk has lost is asked fo
     begin_and_die(whole);
     for (const auto& file : files_in(whole.data() / "runs" / "1" / "chunks" / "updates"))
       cut ? halve(file) : flip(file, 4096 + 100);
-    whole.restart();
+    REQUIRE(whole.go_on());
     whole.start_clients();
     whole.check(expected);
     CHECK_MESSAGE(contains(whole.server_log(), "update.lost client=0 round=2"), whole.server_log());
@@ -132,7 +132,7 @@ TEST_CASE("corruption: whatever byte of runs.db is flipped, the run ends alike o
   check_refused(whole, "runs.db");
   rewrite(file, good);
   for (const char* beside : {"runs.db-wal", "runs.db-shm"}) std::filesystem::remove(whole.data() / beside);
-  whole.restart();
+  REQUIRE(whole.go_on());
   whole.start_clients();
   whole.check(expected);
 }

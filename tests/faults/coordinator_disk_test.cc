@@ -7,38 +7,29 @@
 #include "tests/faults/whole_run.h"
 
 using namespace fedge;
+using test::Boundary;
 using test::contains;
-using test::Outcome;
 using test::Setting;
+using test::strace;
 using test::WholeRun;
 
 namespace {
 
 const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 
-std::vector<std::string> strace(const std::string& call, const std::string& fault) {
-  return {
-      "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", "inject=" + call + ":" + fault};
-}
-
-struct Failing {
-  std::string call;
-  int when;
-};
-
 }  // namespace
 
 TEST_CASE("disk: after a write or sync that fails a coordinator stops and names the file, R3 N1, row 5") {
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kSetting);
-  std::vector<Failing> cases = {
+  std::vector<Boundary> cases = {
       {"fdatasync", 1}, {"fdatasync", 6}, {"fsync", 3}, {"pwrite64", 2}, {"pwrite64", 40}};
   if (test::sweep_all()) {
     cases.clear();
     for (const std::string call : {"fdatasync", "fsync", "pwrite64"})
       for (int when = 1; when <= (call == "pwrite64" ? 60 : 15); ++when) cases.push_back({call, when});
   }
-  for (const Failing& at : cases) {
+  for (const Boundary& at : cases) {
     CAPTURE(at.call);
     CAPTURE(at.when);
     WholeRun whole(kSetting);
@@ -52,8 +43,7 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     CHECK_MESSAGE(clear, said);
     CHECK_MESSAGE(contains(whole.server->log(), whole.data().parent_path().string()), whole.server->log());
     whole.kill_clients();
-    whole.restart();
-    whole.start_clients();
+    if (whole.go_on()) whole.start_clients();
     whole.check(expected);
   }
 }
@@ -62,7 +52,7 @@ TEST_CASE("disk: without room for a while a coordinator waits and says so once, 
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kSetting);
   // The first two files are the initial model and its control variate; then come updates.
-  for (const Failing& at : std::vector<Failing>{{"fallocate", 3}, {"fallocate", 4}}) {
+  for (const Boundary& at : std::vector<Boundary>{{"fallocate", 3}, {"fallocate", 4}}) {
     CAPTURE(at.call);
     CAPTURE(at.when);
     WholeRun whole(kSetting);

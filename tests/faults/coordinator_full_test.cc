@@ -50,6 +50,14 @@ class SmallDisk {
   std::filesystem::path at_;
 };
 
+// In the middle of the run there is no room any more.
+void begin_and_fill(WholeRun& whole, const SmallDisk& disk) {
+  whole.begin_well();
+  REQUIRE(whole.server->wait_for("round.started round=2"));
+  disk.fill();
+  REQUIRE_MESSAGE(whole.server->wait_for("disk.full"), whole.server_log());
+}
+
 bool may_mount() {
   static const bool may =
       ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
@@ -66,10 +74,7 @@ TEST_CASE("full disk: a run waits for room, says so, and loses nothing, N1 N6, r
     const std::string expected = test::undisturbed(setting);
     WholeRun whole(setting);
     const SmallDisk disk(whole.data());
-    whole.begin_well();
-    REQUIRE(whole.server->wait_for("round.started round=2"));
-    disk.fill();
-    REQUIRE_MESSAGE(whole.server->wait_for("disk.full"), whole.server_log());
+    begin_and_fill(whole, disk);
     CHECK_FALSE(whole.server->ends_within(1500));  // it tries again meanwhile
     disk.free();
     whole.check(expected);
@@ -82,13 +87,10 @@ TEST_CASE("full disk: killed while it waits for room a coordinator goes on when 
   const std::string expected = test::undisturbed(kPlain);
   WholeRun whole(kPlain);
   const SmallDisk disk(whole.data());
-  whole.begin_well();
-  REQUIRE(whole.server->wait_for("round.started round=2"));
-  disk.fill();
-  REQUIRE(whole.server->wait_for("disk.full"));
+  begin_and_fill(whole, disk);
   whole.server->kill();
   disk.free();
-  whole.restart();
+  REQUIRE(whole.go_on());
   whole.check(expected);
 }
 
@@ -97,15 +99,12 @@ TEST_CASE("full disk: told to end while it waits for room a coordinator does, ro
   const std::string expected = test::undisturbed(kPlain);
   WholeRun whole(kPlain);
   const SmallDisk disk(whole.data());
-  whole.begin_well();
-  REQUIRE(whole.server->wait_for("round.started round=2"));
-  disk.fill();
-  REQUIRE(whole.server->wait_for("disk.full"));
+  begin_and_fill(whole, disk);
   whole.server->signal(SIGTERM);
   CHECK(whole.server->ends_within(10'000));
   whole.kill_clients();
   disk.free();
-  whole.restart();
+  REQUIRE(whole.go_on());
   whole.start_clients();
   whole.check(expected);
 }

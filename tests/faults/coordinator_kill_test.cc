@@ -33,7 +33,7 @@ std::size_t disturb(WholeRun& whole, Rng& rng, std::size_t most) {
     if (victim >= 2) whole.server->kill();
     if (victim == 3) whole.kill_clients();
     if (victim < 2) whole.start_client(one);  // kills the one before it
-    if (victim >= 2) whole.restart();
+    if (victim >= 2 && !whole.go_on()) return kills;
     if (victim == 3) whole.start_clients();
   }
   return most;

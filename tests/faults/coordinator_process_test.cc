@@ -16,7 +16,8 @@ using test::WholeRun;
 
 namespace {
 
-const Setting kSetting{"fedavg", "", 2, 4};
+// Enough rounds to be in the middle of them.
+const Setting kSetting{"fedavg", "", 2, 20};
 
 }  // namespace
 
@@ -32,7 +33,7 @@ TEST_CASE("signals: told to end in any phase a coordinator does within 10 s, and
     CHECK(whole.server->wait() == 0);
     CHECK(contains(whole.server->log(), "the same command goes on with the run"));
     whole.kill_clients();  // they were told to stay away for a while
-    whole.restart();
+    REQUIRE(whole.go_on());
     whole.start_clients();
     whole.check(expected);
   }
@@ -50,7 +51,7 @@ TEST_CASE("signals: a hangup, a log that nobody reads, and a stop and go leave a
   WholeRun stopped(kSetting);
   stopped.begin_well();
   REQUIRE(stopped.server->wait_for("round.started round=2"));
-  stopped.server->signal(SIGSTOP);
+  stopped.server->stop();
   CHECK_FALSE(stopped.server->ends_within(500));
   stopped.server->signal(SIGCONT);
   stopped.check(expected);
@@ -61,13 +62,14 @@ TEST_CASE(
   const std::string expected = test::undisturbed(kSetting);
   WholeRun whole(kSetting);
   whole.begin_well();
+  whole.server->stop();
   LoggedProcess second(whole.command(), whole.log_of("second"));
   CHECK(second.wait() == 1);
   CHECK_MESSAGE(contains(second.log(), whole.data().string() + " is in use by another process"),
                 second.log());
   whole.server->kill();
   CHECK(std::filesystem::exists(whole.data() / "lock"));
-  whole.restart();
+  REQUIRE(whole.go_on());
   whole.check(expected);
 }
 

@@ -7,8 +7,9 @@
 #include "tests/faults/one_client.h"
 
 using namespace fedge;
+using test::contains;
+using test::LoggedProcess;
 using test::OneClient;
-using test::Process;
 
 namespace {
 
@@ -16,16 +17,11 @@ namespace {
 std::string log_with(OneClient& example, const std::string& calls, const std::string& error) {
   std::string log;
   example.run_with([&] {
-    Process client(example.client({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + calls, "-e",
-                                   "inject=" + calls + ":error=" + error + ":when=1"}));
+    LoggedProcess client(example.client(test::strace(calls, "error=" + error + ":when=1")), example.log);
     CHECK_MESSAGE(client.wait() == 0, client.log());
     log = client.log();
   });
   return log;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -38,7 +34,7 @@ TEST_CASE(
   CHECK_MESSAGE(contains(log, "task.failed round=1"), log);
   CHECK_MESSAGE(contains(log, "cannot reserve 31400 bytes for " + (example.state / "chunks").string()), log);
   CHECK(contains(log, "No space left on device"));
-  CHECK(example.completed == std::vector<std::size_t>{0, 1, 1});
+  CHECK(example.completed() == std::vector<std::size_t>{0, 1, 1});
 }
 
 TEST_CASE("disk: an update that cannot be made durable is not offered, and the next one goes on, row 5") {
@@ -47,5 +43,5 @@ TEST_CASE("disk: an update that cannot be made durable is not offered, and the n
   const std::string log = log_with(example, "fdatasync", "EIO");
   CHECK_MESSAGE(contains(log, "task.failed round=1"), log);
   CHECK_MESSAGE(contains(log, "the update cannot be kept: cannot make durable"), log);
-  CHECK(example.completed == std::vector<std::size_t>{0, 1, 1});
+  CHECK(example.completed() == std::vector<std::size_t>{0, 1, 1});
 }

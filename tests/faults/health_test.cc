@@ -8,9 +8,10 @@
 #include "tests/faults/one_client.h"
 
 using namespace fedge;
+using test::contains;
+using test::LoggedProcess;
 using test::OneClient;
 using test::Outcome;
-using test::Process;
 
 namespace {
 
@@ -19,10 +20,6 @@ std::string line(const std::string& output, const std::string& begin) {
   const auto at = output.find(begin);
   if (at == std::string::npos) return "";
   return output.substr(at, output.find('\n', at) - at);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -52,7 +49,7 @@ TEST_CASE("doctor: says of each step whether it is well, and the exit code says 
     CHECK(line(open.output, "FAIL  key") != "");
     REQUIRE(::chmod(key.c_str(), 0600) == 0);
 
-    Process client(example.client());
+    LoggedProcess client(example.client(), example.log);
     CHECK_MESSAGE(client.wait() == 0, client.log());
   });
   const Outcome alone = test::run(program + " doctor");  // the coordinator has ended
@@ -70,10 +67,9 @@ TEST_CASE("status: says what the daemon is doing, and what it did when it has en
   const std::string program = "fedge-client --state-dir " + example.state.string();
   example.run_with([&] {
     CHECK(line(test::run(program + " status").output, "daemon") == "daemon        not running");
-    Process client(example.client());
-    REQUIRE(client.read_until("client.connected"));
-    client.signal(SIGSTOP);
-    client.wait_until_stopped();
+    LoggedProcess client(example.client(), example.log);
+    REQUIRE(client.wait_for("client.connected"));
+    client.stop();
     const Outcome running = test::run(program + " status");
     MESSAGE(running.output);
     CHECK(running.code == 0);

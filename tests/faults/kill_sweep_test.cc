@@ -2,7 +2,6 @@
 // the run must come to the very models of an undisturbed one. FEDGE_KILL_SWEEP=all tries every N, else a few.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,46 +9,35 @@
 #include "tests/faults/one_client.h"
 
 using namespace fedge;
+using test::Boundary;
+using test::LoggedProcess;
 using test::OneClient;
-using test::Process;
+using test::sweep_all;
 
 namespace {
-
-bool sweep_all() {
-  const char* wanted = std::getenv("FEDGE_KILL_SWEEP");
-  return wanted != nullptr && std::string(wanted) == "all";
-}
 
 struct Fault {
   const char* strategy;
   std::string signal;  // KILL or TERM
 };
-struct Boundary {
-  std::string call;
-  int when = 1;
-};
 
-// Each thread's calls of this name are counted by themselves: the first that comes to `when` is hit. False if
-// none did.
+// False if no thread came to that boundary.
 bool run_with_fault(const Fault& fault, const Boundary& at, const std::string& expected) {
   OneClient example(fault.strategy);
   bool hit = false;
-  const std::string inject =
-      "inject=" + at.call + ":signal=" + fault.signal + ":when=" + std::to_string(at.when);
   std::string log;
   const std::string hashes = example.run_with([&] {
-    Process first(
-        example.client({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + at.call, "-e", inject}));
+    LoggedProcess first(example.client(test::strace(at, fault.signal)), example.log);
     const int code = first.wait();
     log = first.log();
-    const bool finished = log.find("run.ended") != std::string::npos;
+    const bool finished = test::contains(log, "run.ended");
     hit = fault.signal == "KILL" ? code == 128 + SIGKILL : !finished;
     // Among all boundaries are some before it listens to signals, and some where a second thread comes to its
     // own call of that number while the client ends.
     const bool well = code == 0 || (sweep_all() && code == 128 + SIGTERM);
     if (fault.signal == "TERM") CHECK_MESSAGE(well, log);
     if (finished) return;
-    example.last = std::make_unique<Process>(example.client());
+    example.last = std::make_unique<LoggedProcess>(example.client(), example.log);
   });
   if (example.last) log += example.last->log();
   CHECK_MESSAGE(hashes == expected, fault.signal << " at " << at.call << " " << at.when << "\n" << log);

@@ -6,18 +6,17 @@
 #include "tests/faults/one_client.h"
 
 using namespace fedge;
+using test::LoggedProcess;
 using test::OneClient;
-using test::Process;
 
 TEST_CASE("signals: a client that was stopped goes on where it was, row 64") {
   const std::string expected = test::undisturbed(test::kScaffold);
   for (const char* moment : {"client.connected", "update.accepted"}) {
     OneClient example(test::kScaffold);
     const std::string hashes = example.run_with([&] {
-      Process client(example.client());
-      REQUIRE(client.read_until(moment));
-      client.signal(SIGSTOP);
-      client.wait_until_stopped();
+      LoggedProcess client(example.client(), example.log);
+      REQUIRE(client.wait_for(moment));
+      client.stop();
       client.signal(SIGCONT);
       CHECK_MESSAGE(client.wait() == 0, client.log());
     });
@@ -29,10 +28,13 @@ TEST_CASE("signals: a client whose log nobody reads any more goes on, row 64") {
   const std::string expected = test::undisturbed(test::kScaffold);
   OneClient example(test::kScaffold);
   const std::string hashes = example.run_with([&] {
-    Process client(example.client());
-    REQUIRE(client.read_until("client.connected"));
-    client.close_errors();  // what it writes next is a SIGPIPE
+    // What it writes after that line is a SIGPIPE. The exit code is its own.
+    LoggedProcess client(
+        example.client({"bash", "-o", "pipefail", "-c", "\"$@\" 2>&1 | sed /client.connected/q", "bash"}),
+        example.log);
     CHECK(client.wait() == 0);
+    CHECK(test::contains(client.log(), "client.connected"));
+    CHECK_FALSE(test::contains(client.log(), "run.ended"));
   });
   CHECK(hashes == expected);
 }
@@ -42,12 +44,12 @@ TEST_CASE("signals: a client told to end while its update waits for a verdict of
   OneClient example(test::kFeedback);
   const std::string hashes = example.run_with([&] {
     {
-      Process client(example.client());
-      REQUIRE(client.read_until("update.accepted"));
+      LoggedProcess client(example.client(), example.log);
+      REQUIRE(client.wait_for("update.accepted"));
       client.signal(SIGTERM);
       CHECK_MESSAGE(client.wait() == 0, client.log());
     }
-    Process again(example.client());
+    LoggedProcess again(example.client(), example.log);
     CHECK_MESSAGE(again.wait() == 0, again.log());
   });
   CHECK(hashes == expected);

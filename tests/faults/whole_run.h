@@ -2,28 +2,20 @@
 // afterwards: nothing acknowledged is lost or counted twice, the files are whole, nothing lies about.
 #pragma once
 
-#include <arpa/inet.h>
-#include <sqlite3.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <regex>
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "server/audit_log.h"
 #include "server/report/metrics.h"
-#include "server/store/input_codec.h"
-#include "server/store/sqlite_store.h"
-#include "tests/faults/logged_process.h"
-#include "tests/faults/process.h"
+#include "tests/faults/run_database.h"
+#include "tests/faults/strace.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/free_port.h"
+#include "tests/support/logged_process.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::test {
@@ -34,43 +26,6 @@ struct Setting {
   std::size_t clients = 2;
   std::size_t rounds = 2;
   bool clients_die = true;  // an asynchronous run gives a client that was cut off another task
-};
-
-inline bool sweep_all() {
-  const char* wanted = std::getenv("FEDGE_KILL_SWEEP");
-  return wanted != nullptr && std::string(wanted) == "all";
-}
-
-// A port below those that the system gives to outgoing connections, so that it stays free between two starts,
-// and which no other test of this machine takes meanwhile.
-class FreePort {
- public:
-  FreePort() {
-    for (number_ = 20000 + ::getpid() % 12000;; number_ = number_ < 32000 ? number_ + 1 : 20000) {
-      sockaddr_un name{};
-      name.sun_family = AF_UNIX;
-      std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "fedge-test-port-%d", number_);
-      claim_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_port = htons(static_cast<std::uint16_t>(number_));
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      const bool is_free = ::bind(claim_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 &&
-                           ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-      ::close(fd);
-      if (is_free) return;
-      ::close(claim_);
-    }
-  }
-  ~FreePort() { ::close(claim_); }
-  FreePort(const FreePort&) = delete;
-  FreePort& operator=(const FreePort&) = delete;
-  std::string address() const { return "127.0.0.1:" + std::to_string(number_); }
-
- private:
-  int number_ = 0;
-  int claim_ = -1;
 };
 
 class WholeRun {
@@ -98,9 +53,9 @@ class WholeRun {
   std::filesystem::path log_of(const std::string& name) const { return place_.path() / "logs" / name; }
 
   std::vector<std::string> command(std::vector<std::string> before = {}) const {
-    before.insert(before.end(), {std::string(FEDGE_BINARY_DIR) + "/fedge-coordinator", "--data-dir",
-                                 data().string(), "--run", (place_.path() / "run.toml").string(), "--out",
-                                 out().string(), "--listen", address_, "--threads", "1"});
+    before.insert(before.end(), {FEDGE_BINARY_DIR "/fedge-coordinator", "--data-dir", data().string(),
+                                 "--run", (place_.path() / "run.toml").string(), "--out", out().string(),
+                                 "--listen", address_, "--threads", "1"});
     return before;
   }
   void start(std::vector<std::string> before = {}) {
@@ -113,6 +68,13 @@ class WholeRun {
     if (server->wait_for("coordinator.listening")) return;
     FAIL("exit code " << server->wait() << ": " << server_log());
   }
+  // After the coordinator is gone: the next one goes on with the run. False if there is nothing to go on
+  // with, as the last one has ended the run: the next one would begin another.
+  bool go_on() {
+    over_ = run_has_ended(data());
+    if (!over_) restart();
+    return !over_;
+  }
   // Before any coordinator, so that even its first writes may be disturbed.
   void make_tokens() {
     const Outcome made = run("fedge token create --data-dir " + data().string() + " --address " + address_ +
@@ -123,13 +85,18 @@ class WholeRun {
     REQUIRE(tokens_.size() == setting.clients);
     clients.resize(setting.clients);
   }
+  const std::string& token_of(std::size_t i) const { return tokens_.at(i); }
+  std::filesystem::path state_of(std::size_t i) const {
+    return place_.path() / "clients" / std::to_string(i);
+  }
+  std::vector<std::string> client_command(std::size_t i, std::vector<std::string> before = {}) const {
+    before.insert(before.end(), {FEDGE_BINARY_DIR "/fedge-client", "--state-dir", state_of(i).string(), "run",
+                                 "--once", "--token", token_of(i)});
+    return before;
+  }
   void start_client(std::size_t i) {
     clients[i].reset();
-    clients[i] = std::make_unique<LoggedProcess>(
-        std::vector<std::string>{std::string(FEDGE_BINARY_DIR) + "/fedge-client", "--state-dir",
-                                 (place_.path() / "clients" / std::to_string(i)).string(), "run", "--once",
-                                 "--token", tokens_[i]},
-        log_of("client " + std::to_string(i)));
+    clients[i] = std::make_unique<LoggedProcess>(client_command(i), log_of("client " + std::to_string(i)));
   }
   void start_clients() {
     for (std::size_t i = 0; i < setting.clients; ++i) start_client(i);
@@ -143,11 +110,12 @@ class WholeRun {
     (void)server->wait_for("coordinator.listening");
     start_clients();
   }
-  // Begins undisturbed and has taken up its work.
+  // Begins undisturbed and has taken up its work: a client that finds nobody before it has joined ends.
   void begin_well() {
     make_tokens();
     restart();
     start_clients();
+    for (const auto& client : clients) REQUIRE_MESSAGE(client->wait_for("client.connected"), client->log());
   }
 
   std::vector<server::RoundMetrics> rounds() const {
@@ -183,37 +151,16 @@ class WholeRun {
     }
     return all;
   }
-  // How often the journal has each client's update of each round, without those it says are lost. Reading it
-  // checks its chain.
-  std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> stored() const {
-    const auto store = server::open_sqlite_store(data() / "runs.db");
-    REQUIRE_MESSAGE(store, store.error().message);
-    std::map<std::uint64_t, std::pair<std::size_t, std::uint64_t>> entries;
-    const auto read =
-        (*store)->read_journal(server::RunNumber(1), [&](const server::JournalEntry& entry) -> Result<void> {
-          FEDGE_TRY(record, server::decode_record(entry.input));
-          if (const auto* lost = std::get_if<server::LostUpdate>(&record)) {
-            entries.erase(lost->sequence);
-          } else if (const auto* in = std::get_if<server::RunEngine::Stored>(
-                         &std::get<server::RunEngine::Input>(record))) {
-            entries[entry.sequence] = {in->client.value(), in->task.round.value()};
-          }
-          return {};
-        });
-    REQUIRE_MESSAGE(read, read.error().message);
-    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> counts;
-    for (const auto& [sequence, of] : entries) ++counts[of];
-    return counts;
-  }
-
-  // After the coordinator has ended by itself: N1, N4, whole files. `expected`: the undisturbed hashes.
+  // Once the coordinator has ended: N1, N4, whole files. `expected`: the undisturbed hashes.
   void check(const std::string& expected) {
-    CHECK_MESSAGE(server->wait() == 0, server_log());
+    const int code = server->wait();
+    if (!over_) CHECK_MESSAGE(code == 0, server_log());
+    CHECK(run_has_ended(data()));
     kill_clients();
     CHECK_MESSAGE(hashes() == expected, server_log());
     CHECK(rounds().size() == setting.rounds);
     for (const auto& round : rounds()) CHECK(round.clients_completed == setting.clients);
-    const auto kept = stored();
+    const auto kept = stored_updates(data());
     CHECK(kept.size() == setting.clients * setting.rounds);
     for (const auto& [of, count] : kept)
       CHECK_MESSAGE(count == 1, "client " << of.first << " round " << of.second << "\n" << server_log());
@@ -223,16 +170,7 @@ class WholeRun {
     check_files();
   }
   void check_files() const {
-    sqlite3* handle = nullptr;
-    REQUIRE(sqlite3_open_v2((data() / "runs.db").c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr) == 0);
-    std::string verdict;
-    const auto hear = [](void* to, int, char** values, char**) {
-      *static_cast<std::string*>(to) += values[0];
-      return 0;
-    };
-    CHECK(sqlite3_exec(handle, "PRAGMA integrity_check", hear, &verdict, nullptr) == 0);
-    sqlite3_close(handle);
-    CHECK(verdict == "ok");
+    CHECK(integrity_of(data()) == "ok");
     const Outcome audit = run("fedge audit verify --data-dir " + data().string());
     CHECK_MESSAGE(audit.code == 0, audit.output);
     std::set<std::string> here;
@@ -253,6 +191,7 @@ class WholeRun {
   FreePort port_;
   std::string address_;
   std::vector<std::string> tokens_;
+  bool over_ = false;  // the run had ended when the coordinator was ended
 };
 
 // The hashes of the same run without a fault.

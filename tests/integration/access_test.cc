@@ -6,7 +6,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -16,13 +15,15 @@
 #include "protocol/join_token.h"
 #include "server/data_directory.h"
 #include "server/enrolment.h"
-#include "tests/integration/background_program.h"
+#include "tests/faults/strace.h"
+#include "tests/integration/coordinator_process.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/unit/protocol/raw_peer.h"
 
 using namespace fedge;
-using test::BackgroundProgram;
+using test::CoordinatorProcess;
+using test::LoggedProcess;
 using test::Outcome;
 using test::run;
 using test::TemporaryDirectory;
@@ -130,29 +131,16 @@ struct Watched : Site {
 
   Watched() { test::write_tiny_dataset(dataset); }
   std::filesystem::path at(const std::string& name) const { return root.path() / name; }
-  std::vector<std::string> coordinator() const {
-    return {"fedge-coordinator",
-            "--data-dir",
-            data(),
-            "--listen",
-            "127.0.0.1:0",
-            "--log-level",
-            "trace",
-            "--run",
-            FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml",
-            "--out",
-            at("out").string(),
-            "--set",
-            "data.directory=" + dataset.path().string(),
-            "--set",
-            "data.partition.clients=2",
-            "--set",
-            "sampling.clients_per_round=2",
-            "--set",
-            "run.rounds=2"};
+  CoordinatorProcess::Options coordinator() const {
+    return {.directory = data(),
+            .results = at("out"),
+            .settings = {"data.directory=" + dataset.path().string(), "data.partition.clients=2",
+                         "sampling.clients_per_round=2", "run.rounds=2"},
+            .more = {"--log-level", "trace"}};
   }
   std::vector<std::string> client(const std::string& name, std::vector<std::string> more) const {
-    more.insert(more.begin(), {"fedge-client", "--state-dir", at(name).string(), "--log-level", "trace"});
+    more.insert(more.begin(),
+                {FEDGE_BINARY_DIR "/fedge-client", "--state-dir", at(name).string(), "--log-level", "trace"});
     return more;
   }
   void note(const std::string& name, const Outcome& outcome) const {
@@ -192,10 +180,8 @@ void misuse(const protocol::JoinToken& token) {
     protocol::RawPeer peer(protocol::TlsStream::connecting(
         dial(), *protocol::make_tls_identity(SecretKey::generate()), token.coordinator));
     peer.write(frame);
-    test::wait_until([&] {
-      peer.poll();
-      return peer.ended();
-    });
+    for (peer.poll(); !peer.ended(); peer.poll())
+      peer.stream().socket().wait(boost::asio::ip::tcp::socket::wait_read);
   }
 }
 
@@ -203,21 +189,17 @@ void misuse(const protocol::JoinToken& token) {
 
 TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but in its own file") {
   Watched site;
-  BackgroundProgram coordinator(site.coordinator(), site.at("coordinator.log"));
-  test::wait_until([&] { return std::filesystem::exists(site.data() + "/address"); });
+  CoordinatorProcess coordinator(site.coordinator());
   const auto tokens = lines_of(site.fedge("token create --count 3").output);
   REQUIRE(tokens.size() == 3);
   for (const std::string& token : tokens) site.keep_secret(secret_of(token));
   auto parsed = *protocol::parse_join_token(tokens[0]);
 
   // The first client's token is an argument: no longer once it has been read.
-  BackgroundProgram first(site.client("first", {"run", "--once", "--token", tokens[0]}),
-                          site.at("first.log"));
-  test::wait_until([&] {
-    const auto line = read_file(first.in_proc("cmdline"), kLarge);
-    return line && line->find("xxxxxxxx") != std::string::npos;
-  });
-  for (const auto* program : {&coordinator, &first}) {
+  LoggedProcess first(site.client("first", {"run", "--once", "--token", tokens[0]}), site.at("first.log"));
+  REQUIRE_MESSAGE(first.wait_for("client.connected"), first.log());
+  CHECK(read_file(first.in_proc("cmdline"), kLarge)->find("xxxxxxxx") != std::string::npos);
+  for (const LoggedProcess* program : std::initializer_list<const LoggedProcess*>{&coordinator, &first}) {
     for (const char* file : {"cmdline", "environ"})
       CHECK_FALSE(holds(*read_file(program->in_proc(file), kLarge), site.needles));
     CHECK(read_file(program->in_proc("limits"), kLarge)
@@ -235,13 +217,11 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
   CHECK(revoked.code == 1);
   CHECK(revoked.output.find("this client's key has been revoked") != std::string::npos);
   site.note("revoked.log", revoked);
-  test::wait_until([&] { return std::filesystem::exists(site.at("first") / "membership.json"); });
   site.note("used.log", run("fedge-client --state-dir " + site.at("used").string() + " join " + tokens[0]));
   misuse(*protocol::parse_join_token(tokens[1]));
 
   const std::string file = site.token_file("second", tokens[1]);
-  BackgroundProgram second(site.client("second", {"run", "--once", "--token-file", file}),
-                           site.at("second.log"));
+  LoggedProcess second(site.client("second", {"run", "--once", "--token-file", file}), site.at("second.log"));
   CHECK(coordinator.wait() == 0);
   CHECK(first.wait() == 0);
   CHECK(second.wait() == 0);
@@ -376,10 +356,7 @@ TEST_CASE("access: fedge audit verifies the log, names the line that is wrong, a
 }
 
 TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is recorded if it holds") {
-  if (std::system("strace -V > /dev/null 2>&1") != 0) {
-    MESSAGE("skipped: strace not found");
-    return;
-  }
+  if (!test::strace_works()) return;
   const Site site;
   site.tokens("");
   std::size_t killed = 0;
@@ -389,11 +366,9 @@ TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is r
       const std::string copy = (site.root.path() / "copy").string();
       std::filesystem::remove_all(copy);
       std::filesystem::copy(site.data(), copy, std::filesystem::copy_options::recursive);
-      const std::string inject = std::string("strace -f -qq -o /dev/null -e trace=") + call +
-                                 " -e inject=" + call + ":signal=KILL:when=" + std::to_string(when);
-      const std::string command = " client revoke 0 --data-dir " + copy;
-      const int status =
-          std::system((inject + " " FEDGE_BINARY_DIR "/fedge" + command + " > /dev/null 2>&1").c_str());
+      std::vector<std::string> command = test::strace(call, "signal=KILL:when=" + std::to_string(when));
+      command.insert(command.end(), {FEDGE_BINARY_DIR "/fedge", "client", "revoke", "0", "--data-dir", copy});
+      const int status = LoggedProcess(command, site.root.path() / "log").wait();
       CAPTURE(std::string(call));
       CAPTURE(when);
       if (status == 0) break;  // there are not so many
@@ -408,7 +383,7 @@ TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is r
       CHECK((!holds || entries == 1));
       if (!holds && entries == 1) ++recorded_alone;
       // Whatever is left behind, the next one mends it and gets its way.
-      CHECK(run("fedge" + command).code == 0);
+      CHECK(run("fedge client revoke 0 --data-dir " + copy).code == 0);
       CHECK(server::AuditLog(copy).verify());
       CHECK(server::Enrolment(copy).read()->tokens[0].revoked);
     }
@@ -439,12 +414,4 @@ TEST_CASE("coordinator config: --check-config judges a file, and options on the 
   CHECK(wrong.output == "fedge-coordinator: " + file.string() +
                             ":4: unknown key limits.wrong_token_per_minute, did you mean "
                             "limits.wrong_tokens_per_minute?\n");
-}
-
-TEST_CASE("reference: docs/reference/coordinator.md is what the program prints") {
-  const Outcome printed = run("fedge reference coordinator --markdown");
-  const auto page = read_file(FEDGE_SOURCE_DIR "/docs/reference/coordinator.md", 1 << 20);
-  REQUIRE(page);
-  CHECK_MESSAGE(printed.output == *page,
-                "write it again: fedge reference coordinator --markdown > docs/reference/coordinator.md");
 }

@@ -7,10 +7,9 @@
 #include "client/daemon.h"
 #include "core/platform/files.h"
 #include "protocol/session/endpoint.h"
-#include "server/data_directory.h"
-#include "server/enrolment.h"
 #include "server/report/metrics.h"
 #include "tests/integration/coordinator_process.h"
+#include "tests/integration/member.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/exposition_parser.h"
 #include "tests/support/http_client.h"
@@ -18,6 +17,7 @@
 
 using namespace fedge;
 using test::body_of;
+using test::CoordinatorProcess;
 using test::get;
 using test::HttpClient;
 using test::Scrape;
@@ -32,22 +32,18 @@ struct Watched {
   std::string secret;  // that the client joined with
   boost::asio::io_context io;
   std::unique_ptr<client::Daemon> daemon;
-  std::unique_ptr<test::CoordinatorProcess> coordinator;
+  std::unique_ptr<CoordinatorProcess> coordinator;
 
   // More rounds than a test takes, if it does not say otherwise.
   explicit Watched(int rounds = 100'000) {
     test::write_tiny_dataset(data);
-    std::vector<std::string> arguments = {"--data-dir",     directory.string(),
-                                          "--run",          FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml",
-                                          "--listen",       "127.0.0.1:0",
-                                          "--admin-listen", "127.0.0.1:0",
-                                          "--out",          (out.path() / "results").string()};
-    for (const std::string& setting :
-         {"data.directory=" + data.path().string(), std::string("data.partition.clients=1"),
-          std::string("sampling.clients_per_round=1"), "run.rounds=" + std::to_string(rounds),
-          std::string("model.hidden=[4]")})
-      arguments.insert(arguments.end(), {"--set", setting});
-    coordinator = std::make_unique<test::CoordinatorProcess>(arguments);
+    coordinator = std::make_unique<CoordinatorProcess>(
+        CoordinatorProcess::Options{.directory = directory,
+                                    .results = out.path() / "results",
+                                    .settings = {"data.directory=" + data.path().string(),
+                                                 "data.partition.clients=1", "sampling.clients_per_round=1",
+                                                 "run.rounds=" + std::to_string(rounds), "model.hidden=[4]"},
+                                    .more = {"--admin-listen", "127.0.0.1:0"}});
   }
   std::uint16_t port() const {
     const auto text = read_file(directory / "admin-address", 1000);
@@ -68,19 +64,7 @@ struct Watched {
   }
   void start_client() {
     const auto state = out.path() / "client";
-    const auto coordinator_key = server::open_coordinator_key(directory);
-    REQUIRE(coordinator_key);
-    const auto key = client::open_node_key(state);
-    REQUIRE(key);
-    server::Enrolment enrolment(directory);
-    const auto token = enrolment.create_token(0, std::chrono::hours(1'000'000));
-    REQUIRE(token);
-    secret = token->secret;
-    const auto number = enrolment.redeem({secret, key->public_key(), 0, "127.0.0.1:1"});
-    REQUIRE(number);
-    const auto address = protocol::parse_address(coordinator->address());
-    REQUIRE(address);
-    REQUIRE(client::write_membership(state, {{*address}, coordinator_key->public_key(), number->client}));
+    secret = test::make_member(directory, coordinator->address(), state);
     auto created = client::Daemon::create(io, {.state_directory = state, .software = "canary-software"});
     REQUIRE(created);
     daemon = std::move(*created);
@@ -187,7 +171,7 @@ TEST_CASE("admin pages: a run that is over ends the program, though somebody sti
   CHECK(body_of(held.read_answer()) == "alive\n");
   watched.start_client();
   while (!watched.coordinator->has_ended()) watched.io.run_one_for(std::chrono::milliseconds(20));
-  CHECK(watched.coordinator->exit_code() == 0);
+  CHECK(watched.coordinator->wait() == 0);
   CHECK(held.read_to_end().empty());
 }
 

@@ -1,71 +1,52 @@
-// The coordinator program as a process of its own, which can be killed.
+// The coordinator program as a process of its own, as a user starts it with a run file.
 #pragma once
 
-#include <doctest/doctest.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/support/logged_process.h"
+
 namespace fedge::test {
 
-class CoordinatorProcess {
+class CoordinatorProcess : public LoggedProcess {
  public:
-  // Returns once it listens; address() is where. Its output goes nowhere.
-  explicit CoordinatorProcess(std::vector<std::string> arguments) {
-    int ready[2];
-    REQUIRE(::pipe2(ready, O_CLOEXEC) == 0);
-    const int inherited = ::fcntl(ready[1], F_DUPFD, 3);  // without close-on-exec
-    ::close(ready[1]);
-    arguments.insert(arguments.begin(), std::string(FEDGE_BINARY_DIR) + "/fedge-coordinator");
-    arguments.insert(arguments.end(), {"--ready-fd", std::to_string(inherited), "--log-level", "error"});
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    process_ = ::fork();
-    REQUIRE(process_ >= 0);
-    if (process_ == 0) {
-      const int nowhere = ::open("/dev/null", O_WRONLY);
-      ::dup2(nowhere, STDOUT_FILENO);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    ::close(inherited);
-    char byte = 0;
-    while (::read(ready[0], &byte, 1) == 1 && byte != '\n') address_ += byte;
-    ::close(ready[0]);
-    REQUIRE_FALSE(address_.empty());
+  struct Options {
+    std::filesystem::path directory;  // its data directory; its log is beside it
+    std::filesystem::path results;
+    std::filesystem::path run_file = FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml";
+    std::vector<std::string> settings;  // on top of the run file
+    std::string listen = "127.0.0.1:0";
+    std::vector<std::string> more = {};
+  };
+  // Returns once it listens; address() is where.
+  explicit CoordinatorProcess(const Options& options)
+      : LoggedProcess(command(options), options.directory.string() + ".log") {
+    REQUIRE_MESSAGE(wait_for("coordinator.listening"), log());
+    const auto text = read_file(options.directory / "address", 1000);
+    REQUIRE(text);
+    address_ = text->substr(0, text->find('\n'));
   }
-  ~CoordinatorProcess() {
-    if (!status_) kill();
-  }
-  CoordinatorProcess(const CoordinatorProcess&) = delete;
-  CoordinatorProcess& operator=(const CoordinatorProcess&) = delete;
 
   const std::string& address() const { return address_; }
-  // As the power goes: it has no time for a last word.
-  void kill() {
-    ::kill(process_, SIGKILL);
-    int status = 0;
-    ::waitpid(process_, &status, 0);
-    status_ = status;
-  }
-  bool has_ended() {
-    int status = 0;
-    if (!status_ && ::waitpid(process_, &status, WNOHANG) == process_) status_ = status;
-    return status_.has_value();
-  }
-  // Of one that has ended by itself.
-  int exit_code() const { return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_); }
+  bool has_ended() const { return ends_within(0); }
 
  private:
-  pid_t process_ = -1;
+  static std::vector<std::string> command(const Options& options) {
+    std::vector<std::string> all = {FEDGE_BINARY_DIR "/fedge-coordinator",
+                                    "--data-dir",
+                                    options.directory.string(),
+                                    "--run",
+                                    options.run_file.string(),
+                                    "--out",
+                                    options.results.string(),
+                                    "--listen",
+                                    options.listen};
+    for (const std::string& setting : options.settings) all.insert(all.end(), {"--set", setting});
+    all.insert(all.end(), options.more.begin(), options.more.end());
+    return all;
+  }
+
   std::string address_;
-  std::optional<int> status_;
 };
 
 }  // namespace fedge::test

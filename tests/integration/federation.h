@@ -21,6 +21,7 @@
 #include "server/enrolment.h"
 #include "server/policy_file.h"
 #include "server/store/sqlite_store.h"
+#include "tests/integration/member.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::test {
@@ -110,11 +111,7 @@ class Federation {
   // Makes the state of the next client number, in a directory of this name.
   std::filesystem::path enrol(const std::string& name) {
     const auto state = directory.path() / name;
-    auto key = client::open_node_key(state);
-    REQUIRE(key);
-    const auto client = enrolment().redeem({.secret = token(), .key = key->public_key()});
-    REQUIRE(client);
-    REQUIRE(client::write_membership(state, {{coordinator->address()}, coordinator_key, client->client}));
+    (void)make_member(directory.path() / "coordinator", coordinator->address(), state);
     return state;
   }
   std::filesystem::path state_of(std::size_t daemon) const {

@@ -303,20 +303,17 @@ TEST_CASE("reference: every key of the example run file is in it") {
     CHECK_MESSAGE(reference.output.find(key) != std::string::npos, key);
 }
 
-TEST_CASE("reference: docs/reference/run-file.md is what the program prints") {
-  const Outcome printed = run("fedge reference --markdown");
-  const auto page = read_file(FEDGE_SOURCE_DIR "/docs/reference/run-file.md", 1 << 20);
-  REQUIRE(page);
-  CHECK_MESSAGE(printed.output == *page,
-                "write it again: fedge reference --markdown > docs/reference/run-file.md");
-}
-
-TEST_CASE("strategies: docs/reference/strategies.md is what the program prints") {
-  const Outcome printed = run("fedge strategies --markdown");
-  const auto page = read_file(FEDGE_SOURCE_DIR "/docs/reference/strategies.md", 1 << 20);
-  REQUIRE(page);
-  CHECK_MESSAGE(printed.output == *page,
-                "write it again: fedge strategies --markdown > docs/reference/strategies.md");
+TEST_CASE("reference: each page that a program can print is what it prints") {
+  const std::pair<std::string, std::string> pages[] = {
+      {"run-file.md", "fedge reference --markdown"},
+      {"coordinator.md", "fedge reference coordinator --markdown"},
+      {"strategies.md", "fedge strategies --markdown"}};
+  for (const auto& [page, command] : pages) {
+    const auto text = read_file(FEDGE_SOURCE_DIR "/docs/reference/" + page, 1 << 20);
+    REQUIRE(text);
+    CHECK_MESSAGE(run(command).output == *text,
+                  "write it again: " << command << " > docs/reference/" << page);
+  }
 }
 
 TEST_CASE("strategies: each says what it is made of, what it needs and its options") {

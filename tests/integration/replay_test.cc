@@ -10,28 +10,22 @@
 
 #include "client/daemon.h"
 #include "core/platform/files.h"
-#include "protocol/session/endpoint.h"
-#include "server/data_directory.h"
-#include "server/enrolment.h"
 #include "server/report/metrics.h"
-#include "tests/integration/background_program.h"
 #include "tests/integration/coordinator_process.h"
 #include "tests/integration/federation.h"
+#include "tests/integration/member.h"
 #include "tests/integration/run_program.h"
 
 using namespace fedge;
-using test::BackgroundProgram;
+using test::contains;
 using test::CoordinatorProcess;
 using test::Federation;
+using test::LoggedProcess;
 using test::Outcome;
 
 namespace {
 
 constexpr std::size_t kClients = 20;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Outcome replay(const std::filesystem::path& directory, const std::string& more = "") {
   return test::run("fedge-sim replay " + directory.string() + " " + more);
@@ -74,12 +68,12 @@ class Site {
   void start_client(std::size_t client) {
     if (clients_.size() <= client) clients_.resize(client + 1);
     const auto state = at("client-" + std::to_string(client));
-    if (!std::filesystem::exists(state)) enrol(state);
+    if (!std::filesystem::exists(state)) (void)test::make_member(directory(), coordinator_->address(), state);
     Client& started = clients_[client];
     if (client + 2 >= kClients) {
-      started.program = std::make_unique<BackgroundProgram>(
-          std::vector<std::string>{"fedge-client", "--state-dir", state.string(), "--log-level", "error",
-                                   "run"},
+      started.program = std::make_unique<LoggedProcess>(
+          std::vector<std::string>{FEDGE_BINARY_DIR "/fedge-client", "--state-dir", state.string(),
+                                   "--log-level", "error", "run"},
           at("log"));
       return;
     }
@@ -107,7 +101,7 @@ class Site {
   }
   void run_to_the_end() {
     run_until([&] { return coordinator_->has_ended(); });
-    CHECK(coordinator_->exit_code() == 0);
+    CHECK(coordinator_->wait() == 0);
   }
 
  private:
@@ -117,29 +111,15 @@ class Site {
       "[data]\ndirectory = \"data\"\npartition = { clients = 20 }\n[sampling]\nclients_per_round = 15\n";
   struct Client {
     std::unique_ptr<client::Daemon> daemon;  // or
-    std::unique_ptr<BackgroundProgram> program;
+    std::unique_ptr<LoggedProcess> program;
   };
 
   void start_coordinator(const std::string& listen) {
-    std::vector<std::string> arguments = {
-        "--data-dir", directory().string(),  "--run", "run.toml", "--listen", listen,
-        "--out",      at("results").string()};
-    for (const std::string& setting : settings_) arguments.insert(arguments.end(), {"--set", setting});
-    coordinator_ = std::make_unique<CoordinatorProcess>(arguments);
-  }
-  void enrol(const std::filesystem::path& state) const {
-    const auto address = protocol::parse_address(coordinator_->address());
-    const auto coordinator_key = server::open_coordinator_key(directory());
-    const auto key = client::open_node_key(state);
-    REQUIRE(address);
-    REQUIRE(coordinator_key);
-    REQUIRE(key);
-    server::Enrolment enrolment(directory());
-    const auto token = enrolment.create_token(0, std::chrono::hours(1'000'000));
-    REQUIRE(token);
-    const auto number = enrolment.redeem({.secret = token->secret, .key = key->public_key()});
-    REQUIRE(number);
-    REQUIRE(client::write_membership(state, {{*address}, coordinator_key->public_key(), number->client}));
+    coordinator_ = std::make_unique<CoordinatorProcess>(CoordinatorProcess::Options{.directory = directory(),
+                                                                                    .results = at("results"),
+                                                                                    .run_file = "run.toml",
+                                                                                    .settings = settings_,
+                                                                                    .listen = listen});
   }
 
   std::filesystem::path before_;

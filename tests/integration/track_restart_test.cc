@@ -5,10 +5,8 @@
 #include <memory>
 
 #include "client/daemon.h"
-#include "protocol/session/endpoint.h"
-#include "server/data_directory.h"
-#include "server/enrolment.h"
 #include "tests/integration/coordinator_process.h"
+#include "tests/integration/member.h"
 #include "tests/integration/track_programs.h"
 
 using namespace fedge;
@@ -25,30 +23,21 @@ struct Site {
   boost::asio::io_context io;
   std::vector<std::unique_ptr<client::Daemon>> daemons;
 
-  std::vector<std::string> arguments(const std::string& results, const std::string& listen,
-                                     const std::vector<std::string>& settings) const {
-    std::vector<std::string> all = {
-        "--data-dir", coordinator.string(),     "--run", programs.run_file(), "--listen", listen,
-        "--out",      programs.results(results)};
-    for (const std::string& setting : settings) all.insert(all.end(), {"--set", setting});
-    return all;
+  CoordinatorProcess::Options options(const std::string& listen,
+                                      const std::vector<std::string>& settings) const {
+    return {.directory = coordinator,
+            .results = programs.results("out"),
+            .run_file = programs.run_file(),
+            .settings = settings,
+            .listen = listen};
   }
   void change(const std::string& what) const {
     const auto done = test::run("fedge tracks " + what + " --data-dir " + coordinator.string());
     REQUIRE_MESSAGE(done.code == 0, done.output);
   }
-  void start_daemon(const protocol::Address& address) {
+  void start_daemon(const std::string& address) {
     const auto state = programs.out.path() / ("client-" + std::to_string(daemons.size()));
-    const auto coordinator_key = server::open_coordinator_key(coordinator);
-    REQUIRE(coordinator_key);
-    const auto key = client::open_node_key(state);
-    REQUIRE(key);
-    server::Enrolment enrolment(coordinator);
-    const auto token = enrolment.create_token(0, std::chrono::hours(1'000'000));
-    REQUIRE(token);
-    const auto number = enrolment.redeem({.secret = token->secret, .key = key->public_key()});
-    REQUIRE(number);
-    REQUIRE(client::write_membership(state, {{address}, coordinator_key->public_key(), number->client}));
+    (void)test::make_member(coordinator, address, state);
     auto daemon = client::Daemon::create(io, {.state_directory = state,
                                               .software = "test",
                                               .backoff = {.first = seconds(0.01), .longest = seconds(0.05)}});
@@ -80,11 +69,9 @@ TEST_CASE(
   std::vector<std::string> settings =
       site.programs.settings(R"({ kind = "inbound", clients = ["0"], against = ["3"] })");
   settings.insert(settings.end(), {"run.rounds=12", "strategy.kind=scaffold"});
-  CoordinatorProcess first(site.arguments("out", "127.0.0.1:0", settings));
+  CoordinatorProcess first(site.options("127.0.0.1:0", settings));
   site.change("add --kind inbound --clients 1 --against 2");
-  const auto address = protocol::parse_address(first.address());
-  REQUIRE(address);
-  for (int i = 0; i < 4; ++i) site.start_daemon(*address);
+  for (int i = 0; i < 4; ++i) site.start_daemon(first.address());
   const auto models = [&] { return test::read_models(site.programs.results("out")); };
   site.run_until([&] { return !excluded_in(models(), 2).empty(); });
   const std::vector<std::vector<std::string>> three_tracks = {{}, {"2"}, {"3"}};
@@ -95,9 +82,9 @@ TEST_CASE(
   site.change("lift 1");
   site.change("add --kind inbound --clients 0 --against 1 --from 3");
   site.change("add --kind partial_data --clients 2 --withheld 0.5");
-  CoordinatorProcess second(site.arguments("out", first.address(), settings));
+  CoordinatorProcess second(site.options(first.address(), settings));
   site.run_until([&] { return second.has_ended(); });
-  CHECK(second.exit_code() == 0);
+  CHECK(second.wait() == 0);
   for (const auto& daemon : site.daemons) daemon->stop();
 
   const TrackModels after = models();

@@ -1,14 +1,8 @@
 // Clients whose trainer is a program of the user's, as processes over TLS: what a program does wrong costs
 // its client a round, and nobody else anything.
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -23,81 +17,24 @@
 #include "tests/support/tiny_dataset.h"
 
 using namespace fedge;
+using test::contains;
+using test::CoordinatorProcess;
+using test::LoggedProcess;
 using test::run;
 
 namespace {
-
-// fedge-client run --once, with its output in a file.
-class ClientProcess {
- public:
-  ClientProcess(const std::filesystem::path& state, std::vector<std::string> more)
-      : log_(state.string() + ".log") {
-    std::vector<std::string> arguments = {FEDGE_BINARY_DIR "/fedge-client", "--state-dir", state.string(),
-                                          "run", "--once"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    process_ = ::fork();
-    REQUIRE(process_ >= 0);
-    if (process_ == 0) {
-      const int log = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::dup2(log, STDOUT_FILENO);
-      ::dup2(log, STDERR_FILENO);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-  }
-  ~ClientProcess() {
-    if (process_ > 0) {
-      ::kill(process_, SIGKILL);
-      exit_code();
-    }
-  }
-  ClientProcess(const ClientProcess&) = delete;
-  ClientProcess& operator=(const ClientProcess&) = delete;
-
-  // Waits, for a minute, until it has logged this; who declines a run is not told of its end.
-  bool logs(const std::string& text) const {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (log().find(text) == std::string::npos) {
-      if (std::chrono::steady_clock::now() > limit) return false;
-      ::usleep(10'000);
-    }
-    return true;
-  }
-  void ask_to_end() const { ::kill(process_, SIGTERM); }
-  // Waits for its end.
-  int exit_code() {
-    int status = 0;
-    ::waitpid(std::exchange(process_, -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  std::string log() const {
-    const auto text = read_file(log_, std::size_t{1} << 24);
-    return text ? *text : "";
-  }
-
- private:
-  std::string log_;
-  pid_t process_ = -1;
-};
 
 // A coordinator with a run of this many clients, all of them in each of two rounds, and the clients of it.
 struct Programs {
   Programs(std::size_t count, const std::vector<std::string>& settings) {
     test::write_tiny_dataset(data);
-    std::vector<std::string> arguments = {"--data-dir", path("coordinator").string(),
-                                          "--listen",   "127.0.0.1:0",
-                                          "--run",      FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml",
-                                          "--out",      path("results").string()};
     std::vector<std::string> all = {"data.directory=" + data.path().string(),
                                     "data.partition={kind=\"iid\",clients=" + std::to_string(count) + "}",
                                     "sampling.clients_per_round=" + std::to_string(count),
                                     "model={kind=\"softmax\"}", "run.rounds=2"};
     all.insert(all.end(), settings.begin(), settings.end());
-    for (const std::string& setting : all) arguments.insert(arguments.end(), {"--set", setting});
-    coordinator = std::make_unique<test::CoordinatorProcess>(arguments);
+    coordinator = std::make_unique<CoordinatorProcess>(CoordinatorProcess::Options{
+        .directory = path("coordinator"), .results = path("results"), .settings = all});
   }
   std::filesystem::path path(const std::string& name) const { return directory.path() / name; }
 
@@ -111,8 +48,9 @@ struct Programs {
                   {"--trainer", "/usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainer_program.py' " +
                                     mode + " " + path("of-" + name).string()});
     }
-    more.insert(more.end(), {"--token", token});
-    clients.push_back(std::make_unique<ClientProcess>(path(name), more));
+    more.insert(more.begin(), {FEDGE_BINARY_DIR "/fedge-client", "--state-dir", path(name).string(), "run",
+                               "--once", "--token", token});
+    clients.push_back(std::make_unique<LoggedProcess>(more, path(name + ".log")));
   }
   // For each round how many clients' updates were in it.
   std::vector<std::size_t> completed() const {
@@ -125,11 +63,9 @@ struct Programs {
 
   test::TemporaryDirectory data;
   test::TemporaryDirectory directory;
-  std::unique_ptr<test::CoordinatorProcess> coordinator;
-  std::vector<std::unique_ptr<ClientProcess>> clients;
+  std::unique_ptr<CoordinatorProcess> coordinator;
+  std::vector<std::unique_ptr<LoggedProcess>> clients;
 };
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -157,15 +93,15 @@ TEST_CASE(
   programs.add("built-in", "");
   for (const Case& each : cases) programs.add(each.mode, each.mode, each.options);
   for (std::size_t i = 0; i < programs.clients.size(); ++i) {
-    ClientProcess& client = *programs.clients[i];
-    const int code = client.exit_code();
+    LoggedProcess& client = *programs.clients[i];
+    const int code = client.wait();
     const std::string log = client.log();
     CHECK_MESSAGE(code == 0, log);
     const bool fails = i > 0 && !cases[i - 1].reason.empty();
-    CHECK_MESSAGE(has(log, "update.accepted round=1") == !fails, log);
-    CHECK_MESSAGE(has(log, "update.accepted round=2"), log);
-    CHECK_MESSAGE(has(log, "task.failed round=1 reason=") == fails, log);
-    if (fails) CHECK_MESSAGE(has(log, cases[i - 1].reason), log);
+    CHECK_MESSAGE(contains(log, "update.accepted round=1") == !fails, log);
+    CHECK_MESSAGE(contains(log, "update.accepted round=2"), log);
+    CHECK_MESSAGE(contains(log, "task.failed round=1 reason=") == fails, log);
+    if (fails) CHECK_MESSAGE(contains(log, cases[i - 1].reason), log);
     CHECK(log.size() < 600'000);  // of 1.5 MB that one of them prints to standard error
   }
   CHECK(programs.completed() == std::vector<std::size_t>{3, 12});
@@ -174,16 +110,16 @@ TEST_CASE(
 TEST_CASE("trainers: a client whose program never gets ready declines, and the run goes on without it") {
   Programs programs(3, {"run.wait_for_clients=2", "sampling.clients_per_round=2"});
   programs.add("never", "ready_never");
-  REQUIRE_MESSAGE(programs.clients[0]->logs("client.connected"), programs.clients[0]->log());
+  REQUIRE_MESSAGE(programs.clients[0]->wait_for("client.connected"), programs.clients[0]->log());
   programs.add("first", "honest");
   programs.add("second", "");
-  for (std::size_t i : {1U, 2U}) CHECK(programs.clients[i]->exit_code() == 0);
+  for (std::size_t i : {1U, 2U}) CHECK(programs.clients[i]->wait() == 0);
   CHECK(programs.completed() == std::vector<std::size_t>{2, 2});
-  ClientProcess& never = *programs.clients[0];
-  CHECK_MESSAGE(never.logs("run.rejected reason=\"the trainer program ended with exit status 1\""),
+  LoggedProcess& never = *programs.clients[0];
+  CHECK_MESSAGE(never.wait_for("run.rejected reason=\"the trainer program ended with exit status 1\""),
                 never.log());
-  never.ask_to_end();
-  CHECK_MESSAGE(never.exit_code() == 0, never.log());
+  never.signal(SIGTERM);
+  CHECK_MESSAGE(never.wait() == 0, never.log());
 }
 
 TEST_CASE("trainers: a run with control variates or label counts is declined by who trains with a program") {
@@ -204,19 +140,19 @@ TEST_CASE("trainers: a run with control variates or label counts is declined by 
   Programs programs(2, {"model={kind=\"mlp\",hidden=[5]}", "run.wait_for_clients=1",
                         "sampling.clients_per_round=1", setting});
   programs.add("program", "honest");
-  CHECK_MESSAGE(programs.clients[0]->logs(reason), programs.clients[0]->log());
+  CHECK_MESSAGE(programs.clients[0]->wait_for(reason), programs.clients[0]->log());
   programs.add("built-in", "");
-  CHECK_MESSAGE(programs.clients[1]->exit_code() == 0, programs.clients[1]->log());
-  programs.clients[0]->ask_to_end();
-  CHECK(programs.clients[0]->exit_code() == 0);
+  CHECK_MESSAGE(programs.clients[1]->wait() == 0, programs.clients[1]->log());
+  programs.clients[0]->signal(SIGTERM);
+  CHECK(programs.clients[0]->wait() == 0);
   CHECK(programs.completed() == std::vector<std::size_t>{1, 1});
 }
 
 TEST_CASE("trainers: a compressed update of what a program trained is what it trained, to the codec's step") {
   Programs programs(1, {"compression={kind=\"float16\"}"});
   programs.add("one", "honest");
-  CHECK(programs.clients[0]->exit_code() == 0);
-  while (!programs.coordinator->has_ended()) ::usleep(10'000);
+  CHECK(programs.clients[0]->wait() == 0);
+  CHECK(programs.coordinator->wait() == 0);
   const auto model = read_safetensors(programs.path("results") / "model.safetensors", 1 << 24);
   REQUIRE(model);
   // It begins within 1 / 28 of 0, and each of two rounds has added 1, which 16 bits hold to the last one.
@@ -226,21 +162,13 @@ TEST_CASE("trainers: a compressed update of what a program trained is what it tr
 TEST_CASE("trainers: the program ends with the run, and with a client that is killed") {
   Programs programs(1, {});
   programs.add("one", "environment");
-  CHECK(programs.clients[0]->exit_code() == 0);
+  CHECK(programs.clients[0]->wait() == 0);
   Programs killed(1, {"run.rounds=1"});
   killed.add("one", "hangs");
-  while (!std::filesystem::exists(killed.path("of-one") / "done-hangs")) ::usleep(10'000);
+  REQUIRE(killed.clients[0]->wait_for_file(killed.path("of-one") / "done-hangs"));
   killed.clients.clear();  // SIGKILL
-  for (const Programs* each : {&programs, &killed}) {
-    const std::string argument = each->path("of-one").string();
-    const auto running = [&] {
-      return std::system(("pgrep -f '[t]rainer_program.py [a-z_]* " + argument + "' > /dev/null").c_str()) ==
-             0;
-    };
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (running() && std::chrono::steady_clock::now() < limit) ::usleep(10'000);
-    CHECK_FALSE(running());
-  }
+  for (const Programs* each : {&programs, &killed})
+    CHECK(test::comes_to_its_end(each->path("of-one") / "pid"));
 }
 
 TEST_CASE("trainers: what is wrong with the options is said before anything is done") {
@@ -251,7 +179,7 @@ TEST_CASE("trainers: what is wrong with the options is said before anything is d
         "fedge-client: --trainer: the command has a \" without its partner\n");
   CHECK(said("--trainer x --trainer-timeout 0").code == 2);
   CHECK(said("--trainer x --trainer-memory-mb -1").code == 2);
-  CHECK(has(run("fedge-client run --help").output, "--trainer-memory-mb"));
+  CHECK(contains(run("fedge-client run --help").output, "--trainer-memory-mb"));
 }
 
 TEST_CASE("data: each client's file holds its part of the data, and every sample is in one") {
@@ -294,5 +222,5 @@ TEST_CASE("data: each client's file holds its part of the data, and every sample
   CHECK(std::count(listed.output.begin(), listed.output.end(), '\n') == 6);
   const auto beyond = run("fedge data partition" + options + " --client 4 --out " + out.path().string());
   CHECK(beyond.code == 1);
-  CHECK(has(beyond.output, "there is no client 4: data.partition.clients of "));
+  CHECK(contains(beyond.output, "there is no client 4: data.partition.clients of "));
 }

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/logged_process.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::client {
@@ -258,7 +258,7 @@ TEST_CASE("external trainer: shutting down ends a task that would last for ever,
   std::string failure;
   std::thread worker([&] { failure = t.failure(); });
   // The program has the task.
-  while (!std::filesystem::exists(t.directory.path() / "done-hangs")) std::this_thread::yield();
+  test::wait_for_file(t.directory.path() / "done-hangs");
   t.trainer().shut_down();
   worker.join();
   CHECK(failure == "the client is stopping");
@@ -269,18 +269,7 @@ TEST_CASE("external trainer: what a program has started ends with it") {
   Trainer t("leaves_child");
   REQUIRE(t.begin());
   CHECK(t.failure() == "the trainer program ended with exit status 4");
-  std::string number;
-  std::ifstream(t.directory.path() / "child") >> number;
-  REQUIRE_FALSE(number.empty());
-  // It has been sent SIGKILL; whoever inherits it may take a while to wait for it.
-  const auto gone = [&] {
-    std::ifstream stat("/proc/" + number + "/stat");
-    const std::string text{std::istreambuf_iterator<char>(stat), {}};
-    return text.empty() || has(text, ") Z ") || has(text, ") X ");
-  };
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!gone() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-  CHECK(gone());
+  CHECK(test::comes_to_its_end(t.directory.path() / "child"));
 }
 
 TEST_CASE("external trainer: objectives and models that need the built-in trainer are refused by name") {

@@ -7,11 +7,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +25,35 @@ namespace fedge::test {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// A pidfd of it, -1 if it is gone.
+inline int open_process(pid_t process) { return static_cast<int>(::syscall(SYS_pidfd_open, process, 0)); }
+
+// Whether the process of this pidfd ends within this time.
+inline bool ends_within(int pidfd, int milliseconds) {
+  pollfd end{pidfd, POLLIN, 0};
+  return ::poll(&end, 1, milliseconds) == 1;
+}
+
+// Whether the process whose number is in this file, nobody's child here, comes to its end.
+inline bool comes_to_its_end(const std::filesystem::path& number) {
+  const auto text = read_file(number, 100);
+  REQUIRE(text);
+  const int process = open_process(std::stoi(*text));
+  if (process < 0) return errno == ESRCH;
+  const bool ends = ends_within(process, 20'000);
+  ::close(process);
+  return ends;
+}
+
+// Blocks until there is such a file. Its directory is there already.
+inline void wait_for_file(const std::filesystem::path& path) {
+  const int changes = ::inotify_init1(IN_CLOEXEC);
+  REQUIRE(::inotify_add_watch(changes, path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO) >= 0);
+  char buffer[4096];
+  while (!std::filesystem::exists(path)) REQUIRE(::read(changes, buffer, sizeof buffer) > 0);
+  ::close(changes);
 }
 
 class LoggedProcess {
@@ -40,6 +72,7 @@ class LoggedProcess {
     REQUIRE(process_ >= 0);
     if (process_ == 0) {
       ::setpgid(0, 0);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::dup2(file, STDOUT_FILENO);
       ::dup2(file, STDERR_FILENO);
       ::execvp(argv[0], argv.data());
@@ -47,7 +80,7 @@ class LoggedProcess {
     }
     ::setpgid(process_, process_);
     ::close(file);
-    handle_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
+    handle_ = open_process(process_);
     REQUIRE(handle_ >= 0);
   }
   ~LoggedProcess() {
@@ -58,7 +91,18 @@ class LoggedProcess {
   LoggedProcess(const LoggedProcess&) = delete;
   LoggedProcess& operator=(const LoggedProcess&) = delete;
 
+  // "/proc/1234/cmdline".
+  std::filesystem::path in_proc(const std::string& name) const {
+    return "/proc/" + std::to_string(process_) + "/" + name;
+  }
   void signal(int number) const { ::kill(process_, number); }
+  // Blocks until it stands still.
+  void stop() const {
+    signal(SIGSTOP);
+    siginfo_t state{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(process_), &state, WSTOPPED | WEXITED | WNOWAIT) == 0);
+    REQUIRE(state.si_code == CLD_STOPPED);
+  }
   // As the power goes: it has no time for a last word.
   void kill() {
     if (status_) return;
@@ -74,20 +118,15 @@ class LoggedProcess {
     return *status_;
   }
   // Whether it ends by itself within this time.
-  bool ends_within(int milliseconds) const {
-    pollfd end{handle_, POLLIN, 0};
-    return status_ || ::poll(&end, 1, milliseconds) == 1;
-  }
+  bool ends_within(int milliseconds) const { return status_ || test::ends_within(handle_, milliseconds); }
   // Blocks until its log has this text; false if it ended without.
   bool wait_for(const std::string& text) const {
-    while (!contains(log(), text)) {
-      pollfd both[] = {{handle_, POLLIN, 0}, {changes_, POLLIN, 0}};
-      if (status_ || ::poll(both, 2, -1) < 0 || (both[0].revents != 0)) return contains(log(), text);
-      char buffer[4096];
-      while (::read(changes_, buffer, sizeof buffer) > 0) {
-      }
-    }
-    return true;
+    return wait_until([&] { return contains(log(), text); });
+  }
+  // Blocks until there is such a file; false if it ended without. The directory is there already.
+  bool wait_for_file(const std::filesystem::path& path) const {
+    REQUIRE(::inotify_add_watch(changes_, path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO) >= 0);
+    return wait_until([&] { return std::filesystem::exists(path); });
   }
   // What it has said, not what was in the file before.
   std::string log() const {
@@ -97,6 +136,18 @@ class LoggedProcess {
   }
 
  private:
+  // Looks again whenever something that is watched has changed.
+  bool wait_until(const std::function<bool()>& happened) const {
+    while (!happened()) {
+      pollfd both[] = {{handle_, POLLIN, 0}, {changes_, POLLIN, 0}};
+      if (status_ || ::poll(both, 2, -1) < 0 || both[0].revents != 0) return happened();
+      char buffer[4096];
+      while (::read(changes_, buffer, sizeof buffer) > 0) {
+      }
+    }
+    return true;
+  }
+
   std::filesystem::path log_;
   std::size_t begin_ = 0;
   pid_t process_ = -1;

@@ -1,0 +1,188 @@
+// `fedge run` beside a coordinator that leads a run, as its operator uses it.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/safetensors.h"
+#include "server/report/metrics.h"
+#include "tests/integration/coordinator_process.h"
+#include "tests/integration/run_program.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using nlohmann::json;
+using test::contains;
+using test::CoordinatorProcess;
+using test::LoggedProcess;
+using test::Outcome;
+using test::run;
+
+namespace {
+
+// A coordinator with a run of one client.
+struct Operated {
+  test::TemporaryDirectory data;
+  test::TemporaryDirectory place;
+  std::filesystem::path directory = place.path() / "coordinator";
+  std::filesystem::path results = place.path() / "results";
+
+  Operated() { test::write_tiny_dataset(data); }
+  CoordinatorProcess::Options leading(int rounds) const {
+    return {.directory = directory,
+            .results = results,
+            .settings = {"run.name=\"observed\"", "run.rounds=" + std::to_string(rounds),
+                         "data.directory=" + data.path().string(), "data.partition.clients=1",
+                         "sampling.clients_per_round=1", "model.hidden=[4]"}};
+  }
+  std::vector<std::string> client() const {
+    std::string token = fedge("token create").output;
+    REQUIRE(token.ends_with("\n"));
+    token.pop_back();
+    return {FEDGE_BINARY_DIR "/fedge-client",
+            "--state-dir",
+            (place.path() / "client").string(),
+            "run",
+            "--once",
+            "--token",
+            token};
+  }
+  Outcome fedge(const std::string& command) const {
+    return run("fedge " + command + " --data-dir " + directory.string());
+  }
+  // What a command that does well prints.
+  std::string said(const std::string& command) const {
+    const Outcome outcome = fedge(command);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    return outcome.output;
+  }
+  json parsed(const std::string& command) const {
+    const std::string text = said(command + " --format json");
+    const json document = json::parse(text, nullptr, false);
+    REQUIRE_MESSAGE(!document.is_discarded(), text);
+    return document;
+  }
+  std::string metrics() const {
+    const auto text = read_file(results / "metrics.jsonl", 1 << 24);
+    REQUIRE(text);
+    return *text;
+  }
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+    lines.push_back(text.substr(at, text.find('\n', at) - at));
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("run: where no coordinator has been, each command says so and leaves nothing behind") {
+  const Operated site;
+  for (const char* command : {"run ls", "run show 1", "run log 1", "run stop 1"}) {
+    const Outcome outcome = site.fedge(command);
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.output, "there are no runs in " + site.directory.string()),
+                  outcome.output);
+  }
+  CHECK_FALSE(std::filesystem::exists(site.directory));
+  CHECK(site.fedge("run show").code == 2);
+  CHECK(site.fedge("run ls --format xml").code == 2);
+}
+
+TEST_CASE("run ls, run show: a run while it waits for its client, and the same one when it has ended") {
+  const Operated site;
+  CoordinatorProcess coordinator(site.leading(2));
+  const json waiting = site.parsed("run ls");
+  REQUIRE(waiting.size() == 1);
+  std::set<std::string> fields;
+  for (const auto& [field, value] : waiting[0].items()) fields.insert(field);
+  CHECK(fields ==
+        std::set<std::string>{"run", "name", "state", "rounds", "submitted", "started", "ended", "reason"});
+  CHECK(waiting[0]["run"] == 1);
+  CHECK(waiting[0]["name"] == "observed");
+  CHECK(waiting[0]["state"] == "running");
+  CHECK(waiting[0]["rounds"] == 0);
+  CHECK(waiting[0]["ended"].is_null());
+  CHECK(waiting[0]["reason"].is_null());
+  CHECK(site.parsed("run show 1") == waiting[0]);
+  CHECK(contains(lines_of(site.said("run ls")).at(1), "observed  running"));
+  const std::string shown = site.said("run show 1");
+  CHECK(contains(shown, "\nstate      running\n"));
+  CHECK_MESSAGE(contains(shown, "\nname = \"observed\"\nrounds = 2\n"), shown);  // of its run file
+
+  LoggedProcess client(site.client(), site.place.path() / "client.log");
+  CHECK_MESSAGE(client.wait() == 0, client.log());
+  CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
+  const json ended = site.parsed("run show 1");
+  CHECK(site.parsed("run ls") == json::array({ended}));
+  CHECK(ended["state"] == "finished");
+  CHECK(ended["rounds"] == 2);
+  CHECK(ended["started"] == waiting[0]["started"]);
+  CHECK(ended["ended"].get<std::string>() >= ended["started"].get<std::string>());
+  const Outcome other = site.fedge("run show 2");
+  CHECK(other.code == 1);
+  CHECK_MESSAGE(contains(other.output, "there is no run 2 "), other.output);
+  const Outcome stopped = site.fedge("run stop 1");
+  CHECK(stopped.code == 1);
+  CHECK(stopped.output == "fedge: run 1 has ended already: it is finished\n");
+}
+
+TEST_CASE("run log: nothing before the first round, then the rounds that are in the results") {
+  const Operated site;
+  CoordinatorProcess coordinator(site.leading(3));
+  CHECK(site.said("run log 1 --format json").empty());
+  CHECK(lines_of(site.said("run log 1")).size() == 1);  // the names of the columns
+  LoggedProcess client(site.client(), site.place.path() / "client.log");
+  CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
+  CHECK(site.said("run log 1 --format json") == site.metrics());
+  const auto rows = lines_of(site.said("run log 1"));
+  const auto rounds = server::read_metrics(site.results / "metrics.jsonl");
+  REQUIRE(rounds);
+  REQUIRE(rounds->size() == 3);
+  REQUIRE(rows.size() == 4);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(rows[i + 1].starts_with("    " + std::to_string(i + 1) + "  "));
+    CHECK(contains(rows[i + 1], "  1/1 "));
+    CHECK(rows[i + 1].ends_with("  " + (*rounds)[i].model_hash.substr(0, 12)));
+  }
+}
+
+TEST_CASE("run stop: a run ends with the model of its last round, and with it coordinator and client") {
+  const Operated site;
+  CoordinatorProcess coordinator(site.leading(100'000));
+  LoggedProcess client(site.client(), site.place.path() / "client.log");
+  // It stands still while the run is stopped, so that this happens within a round.
+  REQUIRE_MESSAGE(client.wait_for("update.accepted round=2"), client.log());
+  client.stop();
+  REQUIRE_MESSAGE(coordinator.wait_for("round.started round=3 "), coordinator.log());
+  CHECK(site.said("run stop 1 --reason 'seen enough'") == "run 1 is stopped; what it has come to stays\n");
+  REQUIRE_MESSAGE(coordinator.wait_for("run.finished reason=\"seen enough\""), coordinator.log());
+  client.signal(SIGCONT);
+  CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
+  CHECK_MESSAGE(client.wait() == 0, client.log());
+
+  const json ended = site.parsed("run show 1");
+  CHECK(ended["state"] == "stopped");
+  CHECK(ended["reason"] == "seen enough");
+  CHECK(ended["ended"].is_string());
+  const auto rounds = server::read_metrics(site.results / "metrics.jsonl");
+  REQUIRE(rounds);
+  CHECK(rounds->size() >= 2);
+  CHECK(ended["rounds"] == rounds->size());
+  const auto model = read_safetensors(site.results / "model.safetensors", 1 << 24);
+  REQUIRE(model);
+  CHECK(to_hex(model_hash(model->values.values())) == rounds->back().model_hash);
+
+  std::vector<std::string> told;
+  for (const json& entry : site.parsed("audit ls"))
+    if (entry["action"] == "run.stopped") told.push_back(entry["subject"]);
+  CHECK(told == std::vector<std::string>{"run observed"});
+  CHECK(site.fedge("audit verify").code == 0);
+  const Outcome again = site.fedge("run stop 1");
+  CHECK(again.code == 1);
+  CHECK(again.output == "fedge: run 1 has ended already: it is stopped\n");
+}
