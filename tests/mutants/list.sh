@@ -104,13 +104,29 @@ new '  if (false)
 caught_by unit_server 'round: a second update'
 caught_by integration_federation 'A2 row 37: who sends'
 
-mutant skip-duplicate-check-buffered 'N4: an update offered twice counts twice in an asynchronous run'
+mutant skip-duplicate-check-fetching 'N4: another update may take the place of one that is on its way'
+file server/engine/round_engine.cc
+old '  if (task->second.state != TaskState::kAssigned)
+    return'
+new '  if (task->second.state == TaskState::kDone)
+    return'
+caught_by unit_server 'N4, round: '
+
+mutant skip-duplicate-check-stored 'N4: an update that has come counts whenever it is said to have come'
+file server/engine/round_engine.cc
+old '  if (task == nullptr || task->state != TaskState::kFetching) {
+    effects.push_back(Discard{stored'
+new '  if (task == nullptr) {
+    effects.push_back(Discard{stored'
+caught_by unit_server 'N4, round: '
+
+mutant skip-duplicate-check-buffered 'N4: in an asynchronous run another update may take the place of one that is on its way'
 file server/engine/buffered_engine.cc
 old '  if (task->second.fetching)
     return'
 new '  if (false)
     return'
-caught_by unit_server 'buffered'
+caught_by unit_server 'N4, buffered: '
 
 mutant skip-stale-check 'N4: an update of an earlier round counts in this one'
 file server/engine/round_engine.cc
