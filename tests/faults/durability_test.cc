@@ -197,3 +197,19 @@ TEST_CASE("N2 row 4, durable: what takes a file's place is synced before, and it
   for (const char* name : {"membership.json", "node.key", "pending", "task-1", "task-2"})
     CHECK_MESSAGE(of_client.contains(name), name);
 }
+
+TEST_CASE("R3 N1 row 5, durable: where an update cannot be synced nobody hears accepted, and the run stops") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  WholeRun whole(kSetting);
+  const std::string file = (whole.data() / "chunks" / "updates" / "1.chunks").string();
+  whole.begin({"strace", "-f", "-qq", "-o", "/dev/null", "-P", file, "-e", "trace=fdatasync", "-e",
+               "inject=fdatasync:error=EIO:when=1"});
+  CHECK_MESSAGE(whole.server->wait() == 1, whole.server_log());
+  CHECK(test::contains(whole.server_log(), "cannot make durable " + file + ": Input/output error"));
+  whole.kill_clients();
+  CHECK_FALSE(test::contains(whole.client_logs(), "update.accepted"));
+  whole.restart();
+  whole.start_clients();
+  whole.check(expected);
+}

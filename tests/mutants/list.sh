@@ -93,6 +93,20 @@ new ''
 caught_by faults_coordinator 'before it offers it'
 caught_by faults_client 'an update that cannot be made durable'
 
+mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'
+file protocol/chunks/file_store.cc
+old '    if (::fdatasync(file.fd) != 0) return system_error("cannot make durable", file.path, errno);'
+new '    (void)::fdatasync(file.fd);'
+caught_by faults_coordinator 'after a write or sync that fails'
+caught_by faults_client 'an update that cannot be made durable'
+
+mutant ignore-failed-journal 'R3: a journal that cannot be written passes for durable'
+file server/coordinator/journal_writer.cc
+old '    failed_ = true;
+    return callbacks_.on_failure(outcome.error());'
+new '    failed_ = false;'
+caught_by faults_coordinator 'where an update cannot be synced'
+
 # --- twice (N4) ---
 
 mutant skip-duplicate-check 'N4: an update offered twice counts twice'
@@ -102,7 +116,6 @@ old '  if (task->second.state != TaskState::kAssigned)
 new '  if (false)
     return'
 caught_by unit_server 'round: a second update'
-caught_by integration_federation 'A2 row 37: who sends'
 
 mutant skip-duplicate-check-fetching 'N4: another update may take the place of one that is on its way'
 file server/engine/round_engine.cc
@@ -149,6 +162,18 @@ new '  auto standing = enrolment_.authenticate(link->peer());
   }'
 caught_by integration_federation 'A1'
 
+mutant skip-authentication-return-revoked 'A1: a client whose key was revoked is told so and let in all the same'
+file server/coordinator/gatekeeper.cc
+old '  const auto standing = enrolment_.authenticate(link->peer());
+  if (!standing) return refuse(link, standing.error());'
+new '  auto standing = enrolment_.authenticate(link->peer());
+  if (!standing) {
+    refuse(link, standing.error());
+    if (standing.error().message.find("revoked") == std::string::npos) return;
+    standing = Standing{ClientId(0), false};
+  }'
+caught_by integration_federation 'A1'
+
 mutant skip-approval-return 'A1: a client that waits for approval is let in all the same'
 file server/coordinator/gatekeeper.cc
 old '    return dismiss(link, error);
@@ -180,6 +205,13 @@ old '  if (enrolment_.changed()) expel_revoked();
 '
 new ''
 caught_by integration_federation 'revoked'
+
+mutant work-for-revoked 'A1: a client that was revoked since it connected is given work'
+file server/coordinator/coordinator_effects.cc
+old '  if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
+'
+new ''
+caught_by integration_federation 'A1: a client that was revoked since'
 
 mutant skip-hello 'A1: whatever comes first is taken for a hello'
 file server/coordinator/gatekeeper.cc
@@ -239,7 +271,13 @@ file aggregation/value_check.cc
 old '  if (fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size()) <= limit) return {};'
 new '  if (limit > 0) return {};'
 caught_by integration_federation 'damaged updates'
-caught_by unit_aggregation 'finite|NaN'
+
+mutant skip-nan-check 'R2: what is no number passes for a small one'
+file aggregation/value_check.cc
+old '  if (fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size()) <= limit) return {};'
+new '  const auto largest = fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size());
+  if (largest <= limit || largest > 0x7f800000) return {};'
+caught_by integration_federation 'damaged updates'
 
 mutant skip-finite-check-decoded 'R2: a value that is no number comes out of a compressed update'
 file protocol/codecs/payload_decoder.cc
