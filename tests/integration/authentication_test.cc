@@ -333,6 +333,25 @@ TEST_CASE("A1: a revoked client is told and cut off while it works, without a wo
   CHECK(one.verdict->accepted);
 }
 
+TEST_CASE("A1: a client that was revoked since it connected gets no more work, however soon the next comes") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1"});
+  HostilePeer one(f);
+  one.join(f.token());
+  REQUIRE(*one.answer);
+  const SecretKey key = SecretKey::generate();
+  REQUIRE(f.enrolment().redeem({.secret = f.token(), .key = key.public_key()}));
+  auto two = dial(f, *protocol::make_tls_identity(key));
+  two.write(hello());
+  drive(f, two, [&] { return two.count(MessageType::kRunDescription) == 1; });
+  // Both are connected; the round begins with the second one's answer.
+  REQUIRE(f.enrolment().revoke((*one.answer)->client));
+  two.write(protocol::encode_frame(protocol::RunAnswer{f.run.id, true, SampleCount(4), {}, {}}));
+  drive(f, two, [&] { return one.closed; });
+  CHECK_FALSE(one.task);
+  REQUIRE(one.goodbye);
+  CHECK(one.goodbye->reason == "this client's key has been revoked");
+}
+
 TEST_CASE("A1: the update that a revoked client is sending is dropped, and the round closes without it") {
   Federation f(2, {"run.wait_for_clients=2", "run.rounds=1", "run.round_deadline=3"});
   HostilePeer one(f);

@@ -205,6 +205,21 @@ TEST_CASE("buffered: what is not asked for is refused and moves nothing") {
   CHECK_FALSE(h.one<RunEngine::Fold>());
 }
 
+TEST_CASE("N4, buffered: a second offer while the first is on its way is refused, the first counts once") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  h.feed(RunEngine::Offered{ClientId(0), h.offer(1, 60)});
+  REQUIRE(h.one<RunEngine::Fetch>());
+  h.feed(RunEngine::Offered{ClientId(0), h.offer(1, 900)});
+  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->code == ErrorCode::kRefused);
+  CHECK(h.all<RunEngine::Fetch>().empty());
+  h.feed(RunEngine::Stored{ClientId(0), RoundNumber(1)});
+  REQUIRE(h.one<RunEngine::Fold>());
+  CHECK(h.one<RunEngine::Fold>()->weight == SampleCount(60));
+  h.feed(RunEngine::Stored{ClientId(0), RoundNumber(1)});
+  CHECK(h.all<RunEngine::Fold>().empty());
+}
+
 TEST_CASE(
     "buffered: a buffer that does not fill moves the model at its deadline by what it has, even nothing") {
   Harness h = buffered();

@@ -167,6 +167,21 @@ TEST_CASE("round: a second update of one client in one round is refused") {
   CHECK(!h.one<RoundEngine::Fetch>());
 }
 
+TEST_CASE("N4, round: a second offer while the first is on its way is refused, and the first counts once") {
+  Harness h;
+  h.arrive({0, 1, 2});
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1, 60)});
+  REQUIRE(h.one<RoundEngine::Fetch>());
+  h.feed(RoundEngine::Offered{ClientId(0), h.offer(1, 900)});
+  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->code == ErrorCode::kRefused);
+  CHECK(h.all<RoundEngine::Fetch>().empty());
+  h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+  REQUIRE(h.one<RoundEngine::Fold>());
+  CHECK(h.one<RoundEngine::Fold>()->weight == SampleCount(60));
+  h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
+  CHECK(h.all<RoundEngine::Fold>().empty());
+}
+
 TEST_CASE(
     "round: updates nobody asked for, of another run, layout, coverage or impossible weight are refused") {
   Harness h;

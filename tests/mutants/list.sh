@@ -1,0 +1,341 @@
+# shellcheck shell=bash
+# The mutants: what each breaks, one exact replacement, and the tests of which one at least must fail then.
+# Read by run.sh, which defines the words used here.
+
+# --- fsync, and what is said before it (N1, N2, R3) ---
+
+mutant skip-fsync-file 'N2: a file takes its place before its bytes are on the disk'
+file core/platform/files.cc
+old '  if (result && ::fsync(fd.get()) != 0) result = system_error("cannot sync", temporary, errno);
+'
+new ''
+caught_by faults_coordinator 'what takes a file.s place'
+
+mutant skip-fsync-folder 'N2: the folder is not synced after a file has taken its place'
+file core/platform/files.cc
+old '  return sync_directory(directory);'
+new '  return {};'
+caught_by faults_coordinator 'what takes a file.s place'
+
+mutant skip-fsync-chunks 'N1: chunks of updates and models are never synced'
+file protocol/chunks/file_store.cc
+old '    if (::fdatasync(file.fd) != 0) return system_error("cannot make durable", file.path, errno);
+'
+new ''
+caught_by faults_coordinator 'durable: '
+caught_by faults_client 'an update that cannot be made durable'
+
+mutant skip-fsync-chunk-folder 'N1: the name of a new chunk file is never synced'
+file protocol/chunks/file_store.cc
+old '    FEDGE_TRY_VOID(sync_directory(directory_));
+'
+new ''
+caught_by faults_coordinator 'durable: '
+
+mutant skip-fsync-key 'A1: a new key has its name before its bytes are on the disk'
+file core/crypto/ed25519.cc
+old '  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+'
+new ''
+caught_by faults_coordinator 'what takes a file.s place'
+
+mutant skip-fsync-audit 'A1: what changes who may connect holds before it is recorded'
+file server/audit_log.cc
+old '    if (::fsync(fd_) != 0) return error("cannot sync");
+'
+new ''
+caught_by faults_coordinator 'an enrolment is in the audit log'
+
+mutant synchronous-off 'N1: the run store does not wait for the disk'
+file server/store/sqlite_store.cc
+old 'PRAGMA synchronous = FULL'
+new 'PRAGMA synchronous = OFF'
+caught_by faults_coordinator 'before it says accepted|before the next round'
+
+mutant synchronous-normal 'N1: the run store waits for the disk at its checkpoints alone'
+file server/store/sqlite_store.cc
+old 'PRAGMA synchronous = FULL'
+new 'PRAGMA synchronous = NORMAL'
+caught_by faults_coordinator 'before it says accepted|before the next round'
+
+mutant early-verdict 'N1: a client hears that its update is accepted while that is being written'
+file server/coordinator/coordinator.cc
+old '    waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
+    if (lasting) journal_->flush();'
+new '    (void)sequence;
+    if (lasting) journal_->flush();
+    carry_out(effects);'
+caught_by faults_coordinator 'before it says accepted'
+
+mutant journal-before-update 'N1: the journal names an update that may still be lost'
+file server/coordinator/journal_writer.cc
+old '    for (const auto& object : work->objects)
+      if (outcome) outcome = object->sync();
+    if (outcome) outcome = self->store_.append(work->batches);'
+new '    outcome = self->store_.append(work->batches);
+    for (const auto& object : work->objects)
+      if (outcome) outcome = object->sync();'
+caught_by faults_coordinator 'before it says accepted'
+
+mutant early-model 'N2: the next round begins while the checkpoint of this one is being written'
+file server/coordinator/coordinator_effects.cc
+old '    return journal_->keep(std::move(*closing->checkpoint), [this, closing] {
+      if (!finished_) committed(closing);
+    });'
+new '    journal_->keep(std::move(*closing->checkpoint), [] {});'
+caught_by faults_coordinator 'before the next round'
+
+mutant early-offer 'N1: a client offers an update that may still be lost'
+file client/task_files.cc
+old '  FEDGE_TRY_VOID(payload_->sync());
+'
+new ''
+caught_by faults_coordinator 'before it offers it'
+caught_by faults_client 'an update that cannot be made durable'
+
+mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'
+file protocol/chunks/file_store.cc
+old '    if (::fdatasync(file.fd) != 0) return system_error("cannot make durable", file.path, errno);'
+new '    (void)::fdatasync(file.fd);'
+caught_by faults_coordinator 'after a write or sync that fails'
+caught_by faults_client 'an update that cannot be made durable'
+
+mutant ignore-failed-journal 'R3: a journal that cannot be written passes for durable'
+file server/coordinator/journal_writer.cc
+old '    failed_ = true;
+    return callbacks_.on_failure(outcome.error());'
+new '    failed_ = false;'
+caught_by faults_coordinator 'where an update cannot be synced'
+
+# --- twice (N4) ---
+
+mutant skip-duplicate-check 'N4: an update offered twice counts twice'
+file server/engine/round_engine.cc
+old '  if (task->second.state != TaskState::kAssigned)
+    return'
+new '  if (false)
+    return'
+caught_by unit_server 'round: a second update'
+
+mutant skip-duplicate-check-fetching 'N4: another update may take the place of one that is on its way'
+file server/engine/round_engine.cc
+old '  if (task->second.state != TaskState::kAssigned)
+    return'
+new '  if (task->second.state == TaskState::kDone)
+    return'
+caught_by unit_server 'N4, round: '
+
+mutant skip-duplicate-check-stored 'N4: an update that has come counts whenever it is said to have come'
+file server/engine/round_engine.cc
+old '  if (task == nullptr || task->state != TaskState::kFetching) {
+    effects.push_back(Discard{stored'
+new '  if (task == nullptr) {
+    effects.push_back(Discard{stored'
+caught_by unit_server 'N4, round: '
+
+mutant skip-duplicate-check-buffered 'N4: in an asynchronous run another update may take the place of one that is on its way'
+file server/engine/buffered_engine.cc
+old '  if (task->second.fetching)
+    return'
+new '  if (false)
+    return'
+caught_by unit_server 'N4, buffered: '
+
+mutant skip-stale-check 'N4: an update of an earlier round counts in this one'
+file server/engine/round_engine.cc
+old '  if (offer.round != round_ || phase_ != Phase::kCollecting)
+    return'
+new '  if (phase_ != Phase::kCollecting)
+    return'
+caught_by unit_server 'round: an update of an earlier round'
+
+# --- who is let in (A1) ---
+
+mutant skip-authentication-return 'A1: a client that is refused is let in all the same'
+file server/coordinator/gatekeeper.cc
+old '  const auto standing = enrolment_.authenticate(link->peer());
+  if (!standing) return refuse(link, standing.error());'
+new '  auto standing = enrolment_.authenticate(link->peer());
+  if (!standing) {
+    refuse(link, standing.error());
+    standing = Standing{ClientId(0), false};
+  }'
+caught_by integration_federation 'A1'
+
+mutant skip-authentication-return-revoked 'A1: a client whose key was revoked is told so and let in all the same'
+file server/coordinator/gatekeeper.cc
+old '  const auto standing = enrolment_.authenticate(link->peer());
+  if (!standing) return refuse(link, standing.error());'
+new '  auto standing = enrolment_.authenticate(link->peer());
+  if (!standing) {
+    refuse(link, standing.error());
+    if (standing.error().message.find("revoked") == std::string::npos) return;
+    standing = Standing{ClientId(0), false};
+  }'
+caught_by integration_federation 'A1'
+
+mutant skip-approval-return 'A1: a client that waits for approval is let in all the same'
+file server/coordinator/gatekeeper.cc
+old '    return dismiss(link, error);
+  }
+  if (!rate_'
+new '    dismiss(link, error);
+  }
+  if (!rate_'
+caught_by integration_federation 'A1 row 36: a pending'
+
+mutant let-in-stranger 'A1: a key that is not enrolled is let in'
+file server/enrolment.cc
+old '  if (known == index_.end()) return refused("this client is not enrolled here; join with a token first");'
+new '  if (known == index_.end()) return Standing{ClientId(0), false};'
+caught_by unit_server 'enrolment'
+caught_by integration_federation 'A1'
+
+mutant let-in-revoked 'A1: a key that was revoked is let in'
+file server/enrolment.cc
+old '  if (known->second.state == ClientState::kRevoked) return refused("this client'\''s key has been revoked");
+'
+new ''
+caught_by unit_server 'enrolment'
+caught_by integration_federation 'revoked'
+
+mutant keep-revoked 'A1: a client that is revoked while it is connected stays'
+file server/coordinator/gatekeeper.cc
+old '  if (enrolment_.changed()) expel_revoked();
+'
+new ''
+caught_by integration_federation 'revoked'
+
+mutant work-for-revoked 'A1: a client that was revoked since it connected is given work'
+file server/coordinator/coordinator_effects.cc
+old '  if (const auto known = gate_.check(*peer->second); !known) return gate_.refuse(peer->second, known.error());
+'
+new ''
+caught_by integration_federation 'A1: a client that was revoked since'
+
+mutant skip-hello 'A1: whatever comes first is taken for a hello'
+file server/coordinator/gatekeeper.cc
+old '                             refuse(alive, invalid('
+new '                             if (true) return greet(alive, protocol::Hello{});
+                             refuse(alive, invalid('
+caught_by integration_federation 'A1'
+
+mutant token-for-ever 'A1: a join token may be used as often as one likes'
+file server/enrolment.cc
+old '    ++token->used;
+'
+new ''
+caught_by unit_server 'enrolment'
+
+# --- secrets (A4) ---
+
+mutant log-a-token 'A4: a join token is written to the coordinator'\''s log'
+file server/coordinator/gatekeeper.cc
+old '              .with("software", hello.software));
+  link->close("enrolled");'
+new '              .with("software", hello.software)
+              .with("token", hello.token));
+  link->close("enrolled");'
+caught_by integration_programs 'canary: no token'
+
+mutant log-a-wrong-token 'A4: the refusal of a join token repeats it'
+file server/enrolment.cc
+old '  if (!knows(hash)) return refused("the join token is not known here");'
+new '  if (!knows(hash)) return Error{ErrorCode::kRefused, "join token " + redemption.secret + " is not known here"};'
+caught_by integration_programs 'canary: no token'
+
+mutant audit-a-token 'A4: a join token is written to the audit log'
+file server/enrolment.cc
+old '                   {{"token", std::to_string(client.token)}}};'
+new '                   {{"token", redemption.secret}}};'
+caught_by integration_programs 'canary: no token'
+
+mutant keep-a-token 'A4: the enrolment book keeps the join tokens themselves'
+file server/enrolment.cc
+old 'std::string hash_of(const std::string& secret) { return to_hex(sha256(secret)); }'
+new 'std::string hash_of(const std::string& secret) { return secret; }'
+caught_by unit_server 'enrolment'
+caught_by integration_programs 'canary: no token'
+
+mutant token-on-command-line 'A4: a join token stays readable among the client'\''s arguments'
+file apps/fedge_client.cc
+old '  fedge::apps::hide_argument(argc, argv, options.token);
+'
+new ''
+caught_by integration_programs 'canary: no token'
+
+# --- values (R2) ---
+
+mutant skip-finite-check 'R2: an update with a value that is no number is folded'
+file aggregation/value_check.cc
+old '  if (fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size()) <= limit) return {};'
+new '  if (limit > 0) return {};'
+caught_by integration_federation 'damaged updates'
+
+mutant skip-nan-check 'R2: what is no number passes for a small one'
+file aggregation/value_check.cc
+old '  if (fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size()) <= limit) return {};'
+new '  const auto largest = fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size());
+  if (largest <= limit || largest > 0x7f800000) return {};'
+caught_by integration_federation 'damaged updates'
+
+mutant skip-finite-check-decoded 'R2: a value that is no number comes out of a compressed update'
+file protocol/codecs/payload_decoder.cc
+old '    if (codec != Codec::kFloat32 && !all_finite(out)) return not_finite(out);
+'
+new ''
+caught_by unit_protocol 'payload'
+
+mutant skip-update-check 'R2: nobody looks at the values of an update'
+file server/coordinator/uploads.cc
+old '  const auto norm = state.inspect(arrived->manifest().coverage, StoredValues(upload.plain));'
+new '  const Result<double> norm = state.rules().batch_size > 0 ? 1.0 : 0.0;'
+caught_by integration_federation 'damaged updates|refused updates'
+
+# --- checksums (N2, R3) ---
+
+mutant skip-chunk-hash 'N2: a chunk is taken for what it should be without a look at its hash'
+file protocol/chunks/receiver.cc
+old '  if (auto verified = verify_chunk(manifest_, index, bytes); !verified) {'
+new '  if (auto verified = verify_chunk(manifest_, index, bytes); !verified && index > manifest_.chunk_count()) {'
+caught_by unit_protocol 'wrong hash'
+caught_by integration_federation 'damaged updates'
+
+mutant skip-stored-hash 'N2: a chunk that the disk has changed is believed'
+file protocol/chunks/stored_object.h
+old '      if (sha256(std::span<const std::byte>(bytes)) != manifest_.chunks[i]) continue;
+'
+new ''
+caught_by unit_protocol 'chunk store'
+
+mutant skip-cached-hash 'R2: a client trains on a model that its disk has changed'
+file client/task_files.cc
+old '    if (const auto sound = protocol::verify_chunk(manifest, i, chunk); !sound) {'
+new '    if (const auto sound = protocol::verify_chunk(manifest, i, chunk); !sound && i > manifest.chunk_count()) {'
+caught_by unit_client 'damage|hash|pending|cache'
+
+mutant skip-pending-hash 'N1: a client believes a damaged note of its pending update'
+file client/pending_update.cc
+old '  if (std::memcmp(digest.data(), text.data() + body.size(), digest.size()) != 0) return std::nullopt;'
+new '  (void)digest;'
+caught_by unit_client 'damage|hash|pending|cache'
+
+mutant skip-journal-chain 'N2: a journal'\''s entry is believed without its checksum'
+file server/store/sqlite_store.cc
+old '    if (entry.sequence != before.sequence + 1 || now.chain != select.text(3))'
+new '    if (entry.sequence != before.sequence + 1)'
+caught_by unit_server 'store'
+
+mutant skip-checkpoint-checksum 'N2: a checkpoint is believed without its checksum'
+file server/store/sqlite_store.cc
+old '  if (select.text(2) != checksum_of(run, select.integer(0), result.state))
+    return damaged("the checkpoint" + of_run(run));
+'
+new ''
+caught_by unit_server 'store'
+
+mutant skip-run-checksum 'N2: the row of a run is believed without its checksum'
+file server/store/sqlite_store.cc
+old '  if (row.text(9) != checksum_of(run) || status < 0 ||'
+new '  if (status < 0 ||'
+caught_by unit_server 'store'

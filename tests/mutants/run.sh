@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Breaks the programs on purpose, one small way at a time, and requires the tests to notice; see README.md
+# beside this.
+set -euo pipefail
+
+usage() {
+  echo "usage: tests/mutants/run.sh [--list] [NAME...]     (no name: every mutant of list.sh)" >&2
+  exit 2
+}
+fail() {
+  echo "run.sh: $*" >&2
+  exit 2
+}
+
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+readonly tree=build/mutants/tree
+readonly log=build/mutants/log
+
+# The list, read into tables: of each mutant what it breaks, where and how, and which tests must see it.
+declare -a names=()
+declare -A claims files olds news tests programs
+mutant() {
+  current=$1
+  [ -z "${claims[$current]+there}" ] || fail "two mutants are called $current"
+  names+=("$current")
+  claims[$current]=$2
+  tests[$current]=
+  programs[$current]=
+}
+file() { files[$current]=$1; }
+old() { olds[$current]=$1; }
+new() { news[$current]=$1; }
+caught_by() { # PROGRAM PART: of that test program, the tests with this regular expression in their names
+  programs[$current]+="$1 "
+  tests[$current]+="^$1: *.*($2)"$'\n'
+}
+# shellcheck source=tests/mutants/list.sh
+. tests/mutants/list.sh
+
+# A text's place may move, but it must be there, and once: a mutant that changes nothing, or something else
+# than was meant, proves nothing.
+mutated() { # NAME: the file's new text, and an x so that line ends stay
+  local text before after
+  text=$(cat "$tree/${files[$1]}" && echo x)
+  before=${text%%"${olds[$1]}"*}
+  [ "$before" != "$text" ] || fail "$1: ${files[$1]} does not have its old text any more"
+  after=${text#*"${olds[$1]}"}
+  [[ $after != *"${olds[$1]}"* ]] || fail "$1: ${files[$1]} has its old text more than once"
+  printf '%s' "$before${news[$1]}$after"
+}
+
+build() { # PROGRAM...
+  nice cmake --build "$tree/build/dev" --target "$@" >"$log/build" 2>&1 ||
+    { tail -n 40 "$log/build" >&2 && fail "it does not build"; }
+}
+
+# The tests that these mutants name, by their numbers; each word of theirs must find some.
+numbers_of() { # NAME...
+  local name wanted found
+  for name in "$@"; do
+    while read -r wanted; do
+      found=$(ctest --test-dir "$tree/build/dev" -N -R "$wanted" | sed -n 's/^ *Test *#\([0-9]*\): .*/\1/p')
+      [ -n "$found" ] || fail "$name: no test is called $wanted"
+      echo "$found"
+    done <<<"${tests[$name]%$'\n'}"
+  done | sort -n -u
+}
+
+# Fails if one of them does.
+run_tests() { # NAME...
+  local numbers
+  numbers=$(numbers_of "$@" | tr '\n' ',') || exit 2
+  ctest --test-dir "$tree/build/dev" --no-tests=error --verbose --parallel "$(nproc)" \
+    -I "0,0,0,${numbers%,}" >"$log/tests" 2>&1
+}
+
+noticed_by() { sed -n '/tests FAILED:/,$ s/^[[:space:]]*[0-9]* - \(.*\) ([^()]*)$/\1/p' "$log/tests"; }
+
+chosen=()
+for argument in "$@"; do
+  case $argument in
+    --list)
+      for name in "${names[@]}"; do printf '%-32s %s\n' "$name" "${claims[$name]}"; done
+      exit 0
+      ;;
+    -*) usage ;;
+    *)
+      [ -n "${claims[$argument]+there}" ] || fail "there is no mutant '$argument'; see --list"
+      chosen+=("$argument")
+      ;;
+  esac
+done
+[ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}")
+
+# The checkout as it is, changes of tracked files included; what was built before is kept.
+mkdir -p "$tree" "$log"
+find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+git ls-files -z | tar --create --null --files-from=- | tar --extract --touch --directory="$tree"
+(cd "$tree" && cmake --preset dev) >"$log/configure" 2>&1 ||
+  { tail -n 40 "$log/configure" >&2 && fail "it cannot be configured"; }
+for name in "${chosen[@]}"; do mutated "$name" >/dev/null; done
+
+# Tests that fail, or are skipped, without a mutant would say nothing about one.
+needed=
+for name in "${chosen[@]}"; do needed+="${programs[$name]}"; done
+read -r -a targets <<<"$(tr ' ' '\n' <<<"$needed" | sort -u | tr '\n' ' ')"
+build "${targets[@]}"
+run_tests "${chosen[@]}" || { noticed_by >&2 && fail "these tests fail without any mutant"; }
+if grep 'skipped: ' "$log/tests" >&2; then fail "tests that are skipped see no mutant"; fi
+echo "unchanged: $(grep -c ' Passed ' "$log/tests") tests pass"
+
+survivors=0
+for name in "${chosen[@]}"; do
+  path=$tree/${files[$name]}
+  changed=$(mutated "$name")
+  cp "$path" "$log/original"
+  printf '%s' "${changed%x}" >"$path"
+  read -r -a targets <<<"${programs[$name]}"
+  build "${targets[@]}"
+  if run_tests "$name"; then
+    echo "$name: SURVIVED (${claims[$name]})"
+    survivors=$((survivors + 1))
+  else
+    echo "$name: caught by:"
+    noticed_by | sort -u | sed 's/^/    /'
+    noticed_by | grep -q . || fail "$name: ctest failed without naming a test; see $log/tests"
+  fi
+  cp "$log/original" "$path"
+done
+echo "$((${#chosen[@]} - survivors)) of ${#chosen[@]} mutants caught"
+[ "$survivors" -eq 0 ]
