@@ -161,6 +161,7 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                              alive->departed(client, raw);
                            }});
   peers_[client] = link;
+  allowance_.connected(client);
   const RunConfig& config = state_.config();
   link->send(
       protocol::RunDescription{config.id, config.name, config.seed, config.task_text, state_.rules().layout});
@@ -184,6 +185,10 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
 }
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
+  const bool answers = std::holds_alternative<protocol::RunAnswer>(message) ||
+                       std::holds_alternative<protocol::UpdateOffer>(message) ||
+                       std::holds_alternative<protocol::TaskFailed>(message);
+  if (answers && !allowance_.answer(client)) return misbehaved(client, "more answers than it was asked for");
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
     stop_serving(client, offer->task());  // who has trained needs the model no more
@@ -196,13 +201,16 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
+  misbehaved(client, std::string(protocol::name_of(message)) + ", which is not a client's to send");
+}
+
+void Coordinator::Impl::misbehaved(ClientId client, const std::string& sent) {
   const auto peer = peers_.find(client);
   if (peer == peers_.end()) return;
+  const std::string reason = "sent " + sent;
   report(Event{Severity::kWarning, "client.misbehaved", {}}
              .with("client", std::int64_t{client.value()})
-             .with("reason",
-                   std::string("sent ") + protocol::name_of(message) + ", which is not a client's to send"));
-  const std::string reason = std::string("unexpected message ") + protocol::name_of(message);
+             .with("reason", reason));
   peer->second->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
   peer->second->close(reason);
 }
@@ -211,6 +219,7 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
 void Coordinator::Impl::published(ClientId client, const protocol::PublishRecord& record) {
   if (!nodes_ || record.run != state_.config().id) return;
   if (journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
+  if (!allowance_.record(client, now())) return misbehaved(client, "more records than it was asked for");
   const auto kept = nodes_->publish(client, record, now());
   if (kept || kept.error().code == ErrorCode::kStale) return;
   report(Event{Severity::kWarning, "record.refused", {}}

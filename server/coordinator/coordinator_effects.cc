@@ -53,6 +53,7 @@ void Coordinator::Impl::assign(const RunEngine::Assign& work) {
     peer->second->serve(object->manifest(), object);
     serving_[work.client].objects.push_back(object->manifest().id());
   }
+  allowance_.asked(work.client);
   send(work.client,
        protocol::TrainRequest{.run = state_.config().id,
                               .round = work.task.round,

@@ -58,3 +58,41 @@ TEST_CASE("A6 row 57: a client that connects 16 times without a pause is told to
   other.join(f.token());
   CHECK(*other.answer);
 }
+
+TEST_CASE("A6 row 56: a client that says more than it was asked is heard a few times, then cut off") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1", "run.round_deadline=1"});
+  f.add_client();
+  HostilePeer flood(f);
+  flood.join(f.token());
+  flood.wait_for_task(1);
+  auto stale = flood.offer(flood.zero_update());
+  stale.round = RoundNumber(7);
+  for (int i = 0; i < 5000; ++i) {
+    flood.link->send(stale);
+    flood.link->send(protocol::RunAnswer{flood.task->run, false, {}, ErrorCode::kInvalid, "no"});
+  }
+  f.run_until([&] { return flood.closed; });
+  REQUIRE(flood.goodbye);
+  CHECK(flood.goodbye->reason == "sent more answers than it was asked for");
+  // Four for its connection and four for its task, less the answer that it began with.
+  CHECK(f.count("update.refused") + f.count("client.declined") == 7);
+  CHECK(f.count("client.misbehaved") == 1);
+  f.run_to_the_end();
+}
+
+TEST_CASE("A6 row 56: a client that publishes records without end is cut off") {
+  Federation f(2,
+               {"sampling.kind=aw_psp", "status.every_seconds=3600", "run.rounds=1", "run.round_deadline=1"});
+  f.add_client();
+  HostilePeer flood(f);
+  flood.join(f.token());
+  flood.wait_for_task(1);
+  for (std::uint64_t i = 0; i < 5000; ++i)
+    flood.link->send(protocol::PublishRecord{flood.task->run, RoundNumber(1), i, std::vector<std::byte>(50)});
+  f.run_until([&] { return flood.closed; });
+  REQUIRE(flood.goodbye);
+  CHECK(flood.goodbye->reason == "sent more records than it was asked for");
+  CHECK(f.count("record.refused") == 16);
+  CHECK(f.count("client.misbehaved") == 1);
+  f.run_to_the_end();
+}

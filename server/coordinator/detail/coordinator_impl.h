@@ -16,6 +16,7 @@
 
 #include "aggregation/aggregators/aggregator.h"
 #include "protocol/session/link.h"
+#include "server/access/message_allowance.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/coordinator_parts.h"
 #include "server/coordinator/detail/journal_writer.h"
@@ -43,6 +44,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                .rates = options.joining,
                .arrivals = options.arrivals,
                .now = [this] { return now(); }}),
+        allowance_(state_.config().status.every),
         timer_(io),
         unfinished_(io.get_executor()),
         worker_(1),
@@ -91,6 +93,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void became_durable(std::uint64_t sequence);
   void admit(ClientId client, std::shared_ptr<protocol::Link> link);
   void received(ClientId client, const protocol::Message& message);
+  // Sent what it should not have: it is told so and cut off.
+  void misbehaved(ClientId client, const std::string& sent);
   void published(ClientId client, const protocol::PublishRecord& record);
   // An update is here, or will not be.
   void uploaded(const RunEngine::Input& outcome);
@@ -140,6 +144,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::unique_ptr<RunEngine> engine_;
   Rng rng_;
   Gatekeeper gate_;
+  MessageAllowance allowance_;
   boost::asio::steady_timer timer_;
   // Keeps the io_context running while only the worker has something to do.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
