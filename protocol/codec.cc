@@ -22,6 +22,11 @@ void put_task(Wire& wire, RunId run, TaskId task) {
   wire.set_track(task.track.value());
 }
 
+std::uint32_t to_wire_wait(Duration time) {
+  const Duration wait = std::clamp<Duration>(time, Duration::zero(), kMaxRetryAfter);
+  return static_cast<std::uint32_t>(wait / std::chrono::milliseconds(1));
+}
+
 v1::Hello message_to_wire(const Hello& message) {
   v1::Hello wire;
   wire.set_min_version(message.min_version);
@@ -39,6 +44,7 @@ v1::Welcome message_to_wire(const Welcome& message) {
   wire.set_software(clean_text(message.software, kMaxText));
   wire.set_client(message.client.value());
   wire.set_pending(message.pending);
+  wire.set_spread_ms(to_wire_wait(message.spread));
   return wire;
 }
 
@@ -46,8 +52,7 @@ v1::Goodbye message_to_wire(const Goodbye& message) {
   v1::Goodbye wire;
   wire.set_code(to_wire(message.code));
   wire.set_reason(clean_text(message.reason, kMaxText));
-  const Duration wait = std::clamp<Duration>(message.retry_after, Duration::zero(), kMaxRetryAfter);
-  wire.set_retry_after_ms(static_cast<std::uint32_t>(wait / std::chrono::milliseconds(1)));
+  wire.set_retry_after_ms(to_wire_wait(message.retry_after));
   return wire;
 }
 
@@ -196,9 +201,11 @@ Result<Message> message_from_wire(const v1::Hello& wire) {
 
 Result<Message> message_from_wire(const v1::Welcome& wire) {
   Reader reader;
+  const std::chrono::milliseconds spread(wire.spread_ms());
+  reader.require(spread <= kMaxRetryAfter, "spread_ms is above 600000");
   return reader.finish(Welcome{wire.version(), reader.features(wire.features()),
                                reader.text(wire.software(), "software"), ClientId(wire.client()),
-                               wire.pending()});
+                               wire.pending(), spread});
 }
 
 Result<Message> message_from_wire(const v1::Goodbye& wire) {

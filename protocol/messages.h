@@ -34,6 +34,9 @@ struct Welcome {
   std::string software;
   ClientId client;
   bool pending = false;  // to a Hello with a token: enrolled, but an operator has yet to approve
+  // If the connection ends without a Goodbye: the first try comes at a moment drawn from (0, this], at most
+  // kMaxRetryAfter. 0: as the client likes.
+  Duration spread = {};
 };
 
 // Why the connection is about to be closed by the sender.

@@ -134,12 +134,14 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
   admitted_(standing->client, link);
 }
 
-void Gatekeeper::welcome(protocol::Link& link, const Standing& standing) const {
+void Gatekeeper::welcome(protocol::Link& link, const Standing& standing) {
+  const auto enrolled = enrolment_.count();
   link.send(protocol::Welcome{.version = protocol::kProtocolVersion,
                               .features = {},
                               .software = options_.software,
                               .client = standing.client,
-                              .pending = standing.pending});
+                              .pending = standing.pending,
+                              .spread = arrivals_.spread(enrolled ? *enrolled : 0)});
 }
 
 Result<ClientId> Gatekeeper::check(const protocol::Link& link) {

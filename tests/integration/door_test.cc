@@ -96,3 +96,41 @@ TEST_CASE("A6 row 56: a client that publishes records without end is cut off") {
   CHECK(f.count("client.misbehaved") == 1);
   f.run_to_the_end();
 }
+
+TEST_CASE("N2 row 63: a client of another protocol version is told both versions, and lets the run be") {
+  Federation f(1, {});
+  auto identity = protocol::make_tls_identity(SecretKey::generate());
+  REQUIRE(identity);
+  for (const std::uint32_t version : {0U, 2U, 99U}) {
+    CAPTURE(version);
+    std::shared_ptr<protocol::Link> link;
+    std::optional<protocol::Goodbye> goodbye;
+    bool closed = false;
+    protocol::connect(
+        f.io, *identity, f.coordinator->address(), f.coordinator_key,
+        [&](Result<std::shared_ptr<protocol::Link>> connected) {
+          REQUIRE(connected);
+          link = *connected;
+          link->set_callbacks({.on_message =
+                                   [&](const protocol::Message& message) {
+                                     if (const auto* word = std::get_if<protocol::Goodbye>(&message))
+                                       goodbye = *word;
+                                   },
+                               .on_closed = [&](const Error&) { closed = true; }});
+          link->send(protocol::Hello{
+              .min_version = version, .max_version = version, .features = {}, .software = {}, .token = {}});
+        });
+    f.run_until([&] { return closed; });
+    REQUIRE(goodbye);
+    if (version == 0) {  // no version at all
+      CHECK(goodbye->reason.find("not a range of versions") != std::string::npos);
+      continue;
+    }
+    const std::string number = std::to_string(version);
+    CHECK(goodbye->code == ErrorCode::kUnsupported);
+    CHECK(goodbye->reason ==
+          "this coordinator speaks protocol version 1, the client " + number + " to " + number);
+  }
+  f.add_client();
+  f.run_to_the_end();
+}
