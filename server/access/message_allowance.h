@@ -2,7 +2,7 @@
 // the log. An honest client speaks when it is asked: it answers a run's description, and offers or gives up a
 // task. So each connection and each task gives it a few messages, of which so many can be saved up; records
 // come at a rate that the run sets. Whoever says more is told so and cut off, and ConnectRate bounds how
-// soon it is back. Pure; holds 40 bytes a client that has ever come, and those are enrolled.
+// soon it is back. Pure; holds about 100 bytes a client that has ever come, and those are enrolled.
 #pragma once
 
 #include <algorithm>
