@@ -67,7 +67,11 @@ struct Churn : Harness {
     const std::uint32_t of = round;
     tell(RunEngine::Offered{ClientId(client), offer(of)});
     if (all<RunEngine::Fetch>().empty()) return;
-    if (dice.below(8) == 0) return come_or_go(client);  // in the middle of its upload
+    if (dice.below(8) == 0) {  // in the middle of its upload, or while it is looked at
+      come_or_go(client);
+      if (dice.below(2) == 0) tell(RunEngine::Stored{ClientId(client), RoundNumber(of)});
+      return;
+    }
     working.erase(client);
     tell(RunEngine::Stored{ClientId(client), RoundNumber(of)});
     if (dice.below(4) == 0) tell(RunEngine::Offered{ClientId(client), offer(of)});  // once more
