@@ -66,6 +66,7 @@ void ClientEngine::on(const Connected& connected, const StepContext&, std::vecto
   link_ = LinkState::kOnline;
   attempts_ = 0;
   retry_after_ = Duration::zero();
+  spread_ = connected.welcome.spread;
   effects.push_back(event(Severity::kInfo, "client.connected")
                         .with("client", std::int64_t{connected.welcome.client.value()})
                         .with("software", connected.welcome.software));
@@ -89,13 +90,15 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
 }
 
 // Of a coordinator that says when it has room: uniform in [w, 2w]. It was there, so this does not count as a
-// failure. Else full jitter, uniform in (0, cap], so that clients cut off together do not come back together.
+// failure. Else full jitter, uniform in (0, cap], so that clients cut off together do not come back together:
+// a coordinator of many says how far they must be spread for that.
 double ClientEngine::retry_delay(Duration window, const StepContext& context) {
   const auto ticks = static_cast<std::uint64_t>(context.now.time_since_epoch().count());
   if (window > Duration::zero())
     return to_seconds(window) * (1.0 + context.rng.fork("retry-window", attempts_, ticks).uniform());
-  const double cap =
+  const double own =
       std::min(to_seconds(backoff_.longest), to_seconds(backoff_.first) * std::exp2(attempts_));
+  const double cap = std::max(to_seconds(spread_), own);
   const double delay = cap * (1.0 - context.rng.fork("backoff", attempts_, ticks).uniform());
   attempts_ = std::min(attempts_ + 1, 30U);
   return delay;

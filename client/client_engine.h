@@ -175,6 +175,7 @@ class ClientEngine {
   std::uint32_t attempts_ = 0;  // failed connections in a row
   std::optional<Time> retry_at_;
   Duration retry_after_{};    // from the Goodbye that ends this link
+  Duration spread_{};         // from the last Welcome
   std::optional<RunId> run_;  // whose data and model are prepared
   SampleCount samples_;       // and how many there are
   double capability_ = 1;

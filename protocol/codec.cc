@@ -22,6 +22,11 @@ void put_task(Wire& wire, RunId run, TaskId task) {
   wire.set_track(task.track.value());
 }
 
+std::uint32_t to_wire_wait(Duration time) {
+  const Duration wait = std::clamp<Duration>(time, Duration::zero(), kMaxRetryAfter);
+  return static_cast<std::uint32_t>(wait / std::chrono::milliseconds(1));
+}
+
 v1::Hello message_to_wire(const Hello& message) {
   v1::Hello wire;
   wire.set_min_version(message.min_version);
@@ -40,6 +45,7 @@ v1::Welcome message_to_wire(const Welcome& message) {
   wire.set_client(message.client.value());
   wire.set_pending(message.pending);
   for (const RunId run : message.runs) wire.add_runs(run.value());
+  wire.set_spread_ms(to_wire_wait(message.spread));
   return wire;
 }
 
@@ -47,8 +53,7 @@ v1::Goodbye message_to_wire(const Goodbye& message) {
   v1::Goodbye wire;
   wire.set_code(to_wire(message.code));
   wire.set_reason(clean_text(message.reason, kMaxText));
-  const Duration wait = std::clamp<Duration>(message.retry_after, Duration::zero(), kMaxRetryAfter);
-  wire.set_retry_after_ms(static_cast<std::uint32_t>(wait / std::chrono::milliseconds(1)));
+  wire.set_retry_after_ms(to_wire_wait(message.retry_after));
   return wire;
 }
 
@@ -198,6 +203,8 @@ Result<Message> message_from_wire(const v1::Hello& wire) {
 
 Result<Message> message_from_wire(const v1::Welcome& wire) {
   Reader reader;
+  const std::chrono::milliseconds spread(wire.spread_ms());
+  reader.require(spread <= kMaxRetryAfter, "spread_ms is above 600000");
   reader.require(
       static_cast<std::size_t>(wire.runs_size()) <= kMaxRunsInProgress &&
           std::ranges::adjacent_find(wire.runs(), std::ranges::greater_equal()) == wire.runs().end(),
@@ -206,6 +213,7 @@ Result<Message> message_from_wire(const v1::Welcome& wire) {
                   reader.text(wire.software(), "software", kMaxSoftwareText), ClientId(wire.client()),
                   wire.pending()};
   for (const std::uint64_t run : wire.runs()) message.runs.emplace_back(run);
+  message.spread = spread;
   return reader.finish(std::move(message));
 }
 

@@ -37,6 +37,9 @@ struct Welcome {
   // That have begun and not ended (also those that are paused), ascending, at most kMaxRunsInProgress: what a
   // client keeps of any other is of no use. Empty to a Hello with a token.
   std::vector<RunId> runs = {};
+  // If the connection ends without a Goodbye: the first try comes at a moment drawn from (0, this], at most
+  // kMaxRetryAfter. 0: as the client likes.
+  Duration spread = {};
 };
 
 // Why the connection is about to be closed by the sender.

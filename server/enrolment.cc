@@ -154,7 +154,11 @@ Result<void> Enrolment::refresh() {
   if (state && state == indexed_) return {};
   FEDGE_TRY(book, read());
   index_.clear();
-  for (const ClientRecord& client : book.clients) index_.emplace(client.key, client);
+  enrolled_ = 0;
+  for (const ClientRecord& client : book.clients) {
+    index_.emplace(client.key, client);
+    if (client.state == ClientState::kEnrolled) ++enrolled_;
+  }
   secret_hashes_.clear();
   for (const TokenRecord& token : book.tokens) secret_hashes_.push_back(token.secret_hash);
   indexed_ = state;
@@ -178,9 +182,7 @@ Result<Standing> Enrolment::authenticate(const PublicKey& key) {
 
 Result<std::size_t> Enrolment::count() {
   if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
-  return static_cast<std::size_t>(std::count_if(index_.begin(), index_.end(), [](const auto& entry) {
-    return entry.second.state == ClientState::kEnrolled;
-  }));
+  return enrolled_;
 }
 
 Result<void> Enrolment::revoke(ClientId client) {

@@ -103,6 +103,7 @@ class Enrolment {
   AuditLog audit_;
   std::optional<FileState> indexed_;  // the state that `index_` was made from
   std::map<PublicKey, ClientRecord> index_;
+  std::size_t enrolled_ = 0;  // of them, who may connect
   std::vector<std::string> secret_hashes_;
 };
 

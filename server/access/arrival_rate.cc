@@ -17,6 +17,11 @@ std::optional<Duration> ArrivalRate::arrive(Time now) {
   return bounded(line_);
 }
 
+Duration ArrivalRate::spread(std::size_t clients) const {
+  const double surplus = static_cast<double>(clients) - rules_.burst;
+  return surplus > 0 ? bounded(surplus) : Duration::zero();
+}
+
 Duration ArrivalRate::bounded(double places) const {
   return std::clamp(seconds(std::min(places / rules_.per_second, to_seconds(rules_.longest))),
                     rules_.shortest, rules_.longest);

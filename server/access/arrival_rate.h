@@ -32,6 +32,9 @@ class ArrivalRate {
   std::optional<Duration> arrive(Time now);
   // The window for so many clients that are all sent away together.
   Duration window(std::size_t clients) const { return bounded(static_cast<double>(clients)); }
+  // Over how long so many clients should come back that were cut off all together, by nobody's will: none if
+  // all may come in at once.
+  Duration spread(std::size_t clients) const;
 
  private:
   Duration bounded(double places) const;

@@ -122,13 +122,16 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
   if (const auto run = run_of(message)) return pass_on(client, *run, message);
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
+  misbehaved(client, std::string(protocol::name_of(message)) + ", which is not a client's to send");
+}
+
+void Coordinator::Impl::misbehaved(ClientId client, const std::string& sent) {
   const auto link = peers_.find(client);
   if (!link) return;
+  const std::string reason = "sent " + sent;
   report(Event{Severity::kWarning, "client.misbehaved", {}}
              .with("client", std::int64_t{client.value()})
-             .with("reason",
-                   std::string("sent ") + protocol::name_of(message) + ", which is not a client's to send"));
-  const std::string reason = std::string("unexpected message ") + protocol::name_of(message);
+             .with("reason", reason));
   link->send(protocol::Goodbye{ErrorCode::kInvalid, reason});
   link->close(reason);
 }

@@ -75,7 +75,9 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
                                                      if (!known) gate_.refuse(link, known.error());
                                                      return known.has_value();
                                                    },
-                                               .data_directory = options_.data_directory},
+                                               .misbehaved = [this](ClientId client,
+                                          const std::string& sent) { misbehaved(client, sent); },
+                     .data_directory = options_.data_directory},
                                 std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));

@@ -134,13 +134,15 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
   admitted_(standing->client, link);
 }
 
-void Gatekeeper::welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs) const {
+void Gatekeeper::welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs) {
+  const auto enrolled = enrolment_.count();
   link.send(protocol::Welcome{.version = protocol::kProtocolVersion,
                               .features = {},
                               .software = options_.software,
                               .client = standing.client,
                               .pending = standing.pending,
-                              .runs = std::move(runs)});
+                              .runs = std::move(runs),
+                              .spread = arrivals_.spread(enrolled ? *enrolled : 0)});
 }
 
 Result<ClientId> Gatekeeper::check(const protocol::Link& link) {

@@ -71,7 +71,7 @@ class Gatekeeper {
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void join(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void let_in(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
-  void welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs) const;
+  void welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs);
   // Says goodbye without a line in the log.
   void dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error);
   void look_again();

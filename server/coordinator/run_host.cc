@@ -13,6 +13,7 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       rng_(state_.config().seed),
       timer_(house_.io),
       worker_(1),
+      allowance_(config().status.every),
       uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
                                                parts_.recovered.entries)),
@@ -80,6 +81,7 @@ void RunHost::start() {
 
 void RunHost::joined(ClientId client) {
   if (finished_) return;
+  allowance_.connected(client);
   send(client, protocol::RunDescription{config().id, config().name, config().seed, config().task_text,
                                         state_.rules().layout});
 }
@@ -134,6 +136,8 @@ void RunHost::arm_timer() {
 
 void RunHost::received(ClientId client, const protocol::Message& message) {
   messages_.received += Bytes(protocol::frame_size(message));
+  if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
+  if (!allowance_.answer(client)) return house_.misbehaved(client, "more answers than it was asked for");
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
     stop_serving(client, offer->task());  // who has trained needs the model no more
@@ -143,13 +147,14 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
     stop_serving(client, failed->task());
     return step(RunEngine::Failed{client, *failed});
   }
-  if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) published(client, *record);
 }
 
 // One that cannot be kept costs nobody anything: the next one comes soon.
 void RunHost::published(ClientId client, const protocol::PublishRecord& record) {
   if (!nodes_ || finished_) return;
   if (journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
+  if (!allowance_.record(client, now()))
+    return house_.misbehaved(client, "more records than it was asked for");
   const auto kept = nodes_->publish(client, record, now());
   if (kept || kept.error().code == ErrorCode::kStale) return;
   report(Event{Severity::kWarning, "record.refused", {}}

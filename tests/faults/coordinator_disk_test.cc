@@ -22,8 +22,8 @@ const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 TEST_CASE("disk: after a write or sync that fails a coordinator stops and names the file, R3 N1, row 5") {
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kSetting);
-  std::vector<Boundary> cases = {
-      {"fdatasync", 1}, {"fdatasync", 6}, {"fsync", 3}, {"pwrite64", 2}, {"pwrite64", 40}};
+  std::vector<Boundary> cases = {{"fdatasync", 1}, {"fdatasync", 6}, {"fdatasync", 9}, {"fdatasync", 11},
+                                 {"fsync", 3},     {"pwrite64", 2},  {"pwrite64", 40}};
   if (test::sweep_all()) {
     cases.clear();
     for (const std::string call : {"fdatasync", "fsync", "pwrite64"})
@@ -43,6 +43,12 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     CHECK_MESSAGE(clear, said);
     CHECK_MESSAGE(contains(whole.server->log(), whole.data().parent_path().string()), whole.server->log());
     whole.kill_clients();
+    // A verdict that came before its update was durable would be one without an entry in the journal.
+    const auto acknowledged = whole.acknowledged();
+    const auto kept = acknowledged.empty() ? decltype(whole.stored())() : whole.stored();
+    for (const auto& [client, all] : acknowledged)
+      for (const std::uint64_t round : all)
+        CHECK_MESSAGE(kept.contains({client, round}), "client " << client << " round " << round);
     if (whole.go_on()) whole.start_clients();
     whole.check(expected);
   }

@@ -1,6 +1,7 @@
-// A client whose disk is full or fails.
+// A client whose disk is full, fails or is slow, or whose calendar jumps.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -44,4 +45,45 @@ TEST_CASE("disk: an update that cannot be made durable is not offered, and the n
   CHECK_MESSAGE(contains(log, "task.failed round=1"), log);
   CHECK_MESSAGE(contains(log, "the update cannot be kept: cannot make durable"), log);
   CHECK(example.completed() == std::vector<std::size_t>{0, 1, 1});
+}
+
+TEST_CASE("disk: a slow one holds a client up, its link lives, and the models are the same, N6, row 16") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(test::kFeedback);
+  OneClient example(test::kFeedback);
+  const std::string hashes = example.run_with([&] {
+    Process client(example.client({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync,fsync",
+                                   "-e", "inject=fdatasync,fsync:delay_enter=300ms"}));
+    CHECK_MESSAGE(client.wait() == 0, client.log());
+    const std::string& log = client.log();
+    CHECK_MESSAGE(log.find("client.connected") == log.rfind("client.connected"), log);
+    CHECK_FALSE(contains(log, "task.failed"));
+  });
+  CHECK(hashes == expected);
+}
+
+TEST_CASE("clock: a client whose calendar jumps by hours and to 2040 trains as ever, N6, row 15") {
+  const std::string library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+  if (!std::filesystem::exists(library)) {
+    MESSAGE("skipped: faketime not found");
+    return;
+  }
+  const std::string expected = test::undisturbed(test::kFeedback);
+  OneClient example(test::kFeedback);
+  const auto calendar = example.place.path() / "calendar";
+  const auto set = [&](const std::string& to) { REQUIRE(write_file_atomic(calendar, to + "\n")); };
+  set("+0");
+  const std::string hashes = example.run_with([&] {
+    Process client(
+        example.client({"env", "LD_PRELOAD=" + library, "FAKETIME_TIMESTAMP_FILE=" + calendar.string(),
+                        "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}));
+    REQUIRE_MESSAGE(client.read_until("client.connected"), client.log());
+    set("-1h");
+    REQUIRE_MESSAGE(client.read_until("update.accepted"), client.log());
+    set("@2040-01-01 00:00:00");
+    CHECK_MESSAGE(client.wait() == 0, client.log());
+    CHECK_MESSAGE(contains(client.log(), "2040-01-01T"), client.log());  // it did jump
+    CHECK(client.log().find("client.connected") == client.log().rfind("client.connected"));
+  });
+  CHECK(hashes == expected);
 }

@@ -48,7 +48,7 @@ std::string frame_of(MessageType type) {
 }
 
 std::vector<Row> table() {
-  const auto unexpected = [](const char* name) { return std::string("unexpected message ") + name; };
+  const auto unexpected = [](const char* name) { return std::string("sent ") + name + ", which is not"; };
   std::vector<Row> rows = {
       {MessageType::kHello, "", unexpected("hello")},
       {MessageType::kWelcome, "", unexpected("welcome")},

@@ -58,3 +58,79 @@ TEST_CASE("A6 row 57: a client that connects 16 times without a pause is told to
   other.join(f.token());
   CHECK(*other.answer);
 }
+
+TEST_CASE("A6 row 56: a client that says more than it was asked is heard a few times, then cut off") {
+  Federation f(2, {"run.wait_for_clients=2", "run.rounds=1", "run.round_deadline=1"});
+  f.add_client();
+  HostilePeer flood(f);
+  flood.join(f.token());
+  flood.wait_for_task(1);
+  auto stale = flood.offer(flood.zero_update());
+  stale.round = RoundNumber(7);
+  for (int i = 0; i < 5000; ++i) {
+    flood.link->send(stale);
+    flood.link->send(protocol::RunAnswer{flood.task->run, false, {}, ErrorCode::kInvalid, "no"});
+  }
+  f.run_until([&] { return flood.closed; });
+  REQUIRE(flood.goodbye);
+  CHECK(flood.goodbye->reason == "sent more answers than it was asked for");
+  // Four for its connection and four for its task, less the answer that it began with.
+  CHECK(f.count("update.refused") + f.count("client.declined") == 7);
+  CHECK(f.count("client.misbehaved") == 1);
+  f.run_to_the_end();
+}
+
+TEST_CASE("A6 row 56: a client that publishes records without end is cut off") {
+  Federation f(2,
+               {"sampling.kind=aw_psp", "status.every_seconds=3600", "run.rounds=1", "run.round_deadline=1"});
+  f.add_client();
+  HostilePeer flood(f);
+  flood.join(f.token());
+  flood.wait_for_task(1);
+  for (std::uint64_t i = 0; i < 5000; ++i)
+    flood.link->send(protocol::PublishRecord{flood.task->run, RoundNumber(1), i, std::vector<std::byte>(50)});
+  f.run_until([&] { return flood.closed; });
+  REQUIRE(flood.goodbye);
+  CHECK(flood.goodbye->reason == "sent more records than it was asked for");
+  CHECK(f.count("record.refused") == 16);
+  CHECK(f.count("client.misbehaved") == 1);
+  f.run_to_the_end();
+}
+
+TEST_CASE("N2 row 63: a client of another protocol version is told both versions, and lets the run be") {
+  Federation f(1, {});
+  auto identity = protocol::make_tls_identity(SecretKey::generate());
+  REQUIRE(identity);
+  for (const std::uint32_t version : {0U, 2U, 99U}) {
+    CAPTURE(version);
+    std::shared_ptr<protocol::Link> link;
+    std::optional<protocol::Goodbye> goodbye;
+    bool closed = false;
+    protocol::connect(
+        f.io, *identity, f.coordinator->address(), f.coordinator_key,
+        [&](Result<std::shared_ptr<protocol::Link>> connected) {
+          REQUIRE(connected);
+          link = *connected;
+          link->set_callbacks({.on_message =
+                                   [&](const protocol::Message& message) {
+                                     if (const auto* word = std::get_if<protocol::Goodbye>(&message))
+                                       goodbye = *word;
+                                   },
+                               .on_closed = [&](const Error&) { closed = true; }});
+          link->send(protocol::Hello{
+              .min_version = version, .max_version = version, .features = {}, .software = {}, .token = {}});
+        });
+    f.run_until([&] { return closed; });
+    REQUIRE(goodbye);
+    if (version == 0) {  // no version at all
+      CHECK(goodbye->reason.find("not a range of versions") != std::string::npos);
+      continue;
+    }
+    const std::string number = std::to_string(version);
+    CHECK(goodbye->code == ErrorCode::kUnsupported);
+    CHECK(goodbye->reason ==
+          "this coordinator speaks protocol version 1, the client " + number + " to " + number);
+  }
+  f.add_client();
+  f.run_to_the_end();
+}

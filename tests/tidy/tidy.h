@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,17 @@ std::vector<Finding> check_tree(const std::filesystem::path& root);
 // One file's findings; `path` from the root decides which rules apply.
 std::vector<Finding> check_file(const std::filesystem::path& root, const std::string& path,
                                 std::string_view text);
+
+// The names of all test cases, and whether documents quote them right: `unit_core: its name`.
+class TestNames {
+ public:
+  void learn(const std::string& path, std::string_view source);
+  std::vector<Finding> check(const std::string& path, std::string_view text) const;
+
+ private:
+  bool knows(std::string_view folder, std::string_view name) const;
+  std::multimap<std::string, std::string> names_;  // to the file
+};
 
 // --- parts, exposed for their tests ---
 

@@ -201,6 +201,23 @@ TEST_CASE("tidy: tabs, trailing blanks, unfinished work and a missing last newli
   expect_none("core/a.cc", "int TODOS = 1;\n");
 }
 
+TEST_CASE("tidy: a document that quotes a test quotes one that there is, in its program's folder") {
+  const Tree tree;
+  tree.write("tests/unit/core/a_test.cc",
+             "TEST_CASE(\"one: a claim\") {}\nTEST_CASE(\n    \"two: \\\"a\\\" longer \"\n    \"claim\") {}\n"
+             "// TEST_CASE(\"three: gone\")\n");
+  tree.write("tests/faults/b_test.cc", "TEST_CASE(\"four\") {}\n");
+  tree.write("docs/a.md",
+             "`unit_core: one: a claim`, `unit_core: two: \"a\" longer claim` and `faults_client: four`;\n"
+             "`--unit_core: no name`, `ctest -R unit_core`, unit_core: in no marks\n");
+  CHECK(tree.findings().empty());
+  tree.write("docs/b.md", "| `unit_core: one` | `unit_server: one: a claim` |\n\n`unit_core: three: gone`\n");
+  CHECK(tree.findings() ==
+        std::vector<std::string>{"docs/b.md:1: no test in tests/unit/core/ is called \"one\"",
+                                 "docs/b.md:1: no test in tests/unit/server/ is called \"one: a claim\"",
+                                 "docs/b.md:3: no test in tests/unit/core/ is called \"three: gone\""});
+}
+
 TEST_CASE("tidy: build trees, hidden folders, links and unknown files are passed over") {
   const Tree tree;
   const std::string bad = "\tstd::random_device d; \n";

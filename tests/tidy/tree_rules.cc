@@ -75,8 +75,15 @@ std::vector<Finding> check_tree(const fs::path& root) {
   std::vector<Finding> findings;
   check_readmes(root, findings);
   check_crowds(files, findings);
+  TestNames names;
+  for (const std::string& file : files)
+    if (file.starts_with("tests/") && file.ends_with("_test.cc")) names.learn(file, read_text(root / file));
   for (const std::string& file : files) {
-    std::vector<Finding> more = check_file(root, file, read_text(root / file));
+    const std::string text = read_text(root / file);
+    std::vector<Finding> more = check_file(root, file, text);
+    std::move(more.begin(), more.end(), std::back_inserter(findings));
+    if (!file.ends_with(".md")) continue;
+    more = names.check(file, text);
     std::move(more.begin(), more.end(), std::back_inserter(findings));
   }
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {

@@ -55,6 +55,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // ---- clients ----
   void admit(ClientId client, std::shared_ptr<protocol::Link> link);
   void received(ClientId client, const protocol::Message& message);
+  // Sent what it should not have: it is told so and cut off.
+  void misbehaved(ClientId client, const std::string& sent);
   void departed(ClientId client, const protocol::Link* link);
   // Of the run that this message is about.
   void pass_on(ClientId client, RunId run, const protocol::Message& message);

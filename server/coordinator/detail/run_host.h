@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
+#include "server/access/message_allowance.h"
 #include "server/coordinator/detail/journal_writer.h"
 #include "server/coordinator/peers.h"
 #include "server/coordinator/run_parts.h"
@@ -44,6 +45,8 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
     const Peers& peers;
     // Whether this client's key is still welcome; if not, its link is being closed.
     std::function<bool(const std::shared_ptr<protocol::Link>&)> is_welcome;
+    // It has sent what it should not have.
+    std::function<void(ClientId, const std::string& sent)> misbehaved;
     std::filesystem::path data_directory;
   };
   RunHost(House house, RunParts parts, Callbacks callbacks);
@@ -140,6 +143,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
     TaskId task;
     std::vector<protocol::ObjectId> objects;
   };
+  MessageAllowance allowance_;
   std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
   std::shared_ptr<Uploads> uploads_;
   std::shared_ptr<JournalWriter> journal_;

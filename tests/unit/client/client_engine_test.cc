@@ -406,6 +406,36 @@ TEST_CASE("resume: a client that stops keeps a finished update and gives up one 
   CHECK(h.effect<ClientEngine::Finished>() != nullptr);
 }
 
+TEST_CASE(
+    "N6 row 57: back-off: a link that is cut without a word is tried again within the coordinator's spread") {
+  std::vector<double> first;
+  std::vector<double> eighth;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Harness h;
+    h.rng = Rng(seed);
+    h.go_online();
+    h.feed(ClientEngine::Connected{{.features = {}, .software = {}, .spread = seconds(5)}});
+    std::vector<double> delays;
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+      delays.push_back(to_seconds(*h.engine.next_deadline() - h.now));
+      h.now = *h.engine.next_deadline();
+      h.feed(Expired{});
+    }
+    first.push_back(delays.front());
+    eighth.push_back(delays.back());
+    h.feed(ClientEngine::Connected{});  // to a coordinator of a few
+    h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
+    CHECK(*h.engine.next_deadline() - h.now <= seconds(1));
+  }
+  // Two hundred draws from (0, 5], not from (0, 1]; from (0, 8], the longest back-off here, in the end.
+  CHECK(*std::ranges::min_element(first) < 0.25);
+  CHECK(*std::ranges::max_element(first) <= 5);
+  CHECK(*std::ranges::max_element(first) > 4.75);
+  CHECK(*std::ranges::max_element(eighth) <= 8);
+  CHECK(*std::ranges::max_element(eighth) > 7.6);
+}
+
 TEST_CASE("back-off: a coordinator that says when to come back is obeyed, once, and is not a failure") {
   std::vector<double> delays;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

@@ -20,7 +20,7 @@ bool same(const Hello& a, const Hello& b) {
 }
 bool same(const Welcome& a, const Welcome& b) {
   return a.version == b.version && a.features == b.features && a.software == b.software &&
-         a.client == b.client && a.pending == b.pending && a.runs == b.runs;
+         a.client == b.client && a.pending == b.pending && a.runs == b.runs && a.spread == b.spread;
 }
 bool same(const Goodbye& a, const Goodbye& b) {
   return a.code == b.code && a.reason == b.reason && a.retry_after == b.retry_after;
@@ -165,6 +165,16 @@ TEST_CASE("codec: a goodbye keeps a peer away for ten minutes at the most") {
   const auto ours = received(Goodbye{ErrorCode::kUnavailable, "", std::chrono::hours(5)});
   REQUIRE(ours);
   CHECK(std::get<Goodbye>(*ours).retry_after == std::chrono::minutes(10));
+}
+
+TEST_CASE("codec: a welcome spreads those who come back over ten minutes at the most") {
+  // Field 6, a varint: 600,000 and 600,001.
+  const auto longest = decode(MessageType::kWelcome, bytes_of(std::string("\x30\xc0\xcf\x24", 4)));
+  REQUIRE(longest);
+  CHECK(std::get<Welcome>(*longest).spread == std::chrono::minutes(10));
+  const auto longer = decode(MessageType::kWelcome, bytes_of(std::string("\x30\xc1\xcf\x24", 4)));
+  REQUIRE_FALSE(longer);
+  CHECK(longer.error().message == "welcome: spread_ms is above 600000");
 }
 
 TEST_CASE("A6 row 20: codec: lengths that lie within a message are refused without being allocated") {

@@ -1,6 +1,7 @@
 #include "server/enrolment.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,6 +156,27 @@ TEST_CASE("enrolment: a revoked token enrols nobody more, and who has enrolled w
   CHECK(reason(enrolment.redeem({secret, key(2), 1001})) == "the join token has been revoked");
   CHECK(enrolment.authenticate(key(1)));
   CHECK(enrolment.revoke_token(77).error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("A1 row 36: a wrong token is refused from memory, whatever has become of the book's bytes") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto token = enrolment.create_token(1000, kDay);
+  REQUIRE(token);
+  CHECK(reason(enrolment.redeem({std::string("a guess"), key(1), 1001})) ==
+        "the join token is not known here");
+  // Damaged without a trace in what tells one state of the file from another.
+  const auto file = book.directory / "enrolment.json";
+  struct stat before {};
+  REQUIRE(::stat(file.c_str(), &before) == 0);
+  std::fstream(file, std::ios::in | std::ios::out) << "no book";
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  REQUIRE(::utimensat(AT_FDCWD, file.c_str(), times, 0) == 0);
+  for (int i = 0; i < 100; ++i)
+    CHECK(reason(enrolment.redeem({"guess " + std::to_string(i), key(1), 1001})) ==
+          "the join token is not known here");
+  // The right one does need the book.
+  CHECK(enrolment.redeem({token->secret, key(1), 1001}).error().code == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("enrolment: with an approval token a key is known but pending until an operator approves it") {

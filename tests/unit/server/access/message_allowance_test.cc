@@ -1,0 +1,60 @@
+#include "server/access/message_allowance.h"
+
+#include <doctest/doctest.h>
+
+using namespace fedge;
+using namespace fedge::server;
+
+namespace {
+
+constexpr ClientId kOne(1);
+constexpr ClientId kOther(2);
+Time at(double time) { return Time(seconds(time)); }
+
+int answers(MessageAllowance& allowance, ClientId client, int tries = 100'000) {
+  int heard = 0;
+  for (int i = 0; i < tries; ++i)
+    if (allowance.answer(client)) ++heard;
+  return heard;
+}
+
+}  // namespace
+
+TEST_CASE("A6 row 56: message allowance: a flood is heard as often as it was asked, and no more") {
+  MessageAllowance allowance(seconds(1));
+  CHECK(answers(allowance, kOne) == 0);
+  allowance.connected(kOne);
+  CHECK(answers(allowance, kOne) == 4);
+  allowance.connected(kOne);
+  allowance.asked(kOne);
+  CHECK(answers(allowance, kOther) == 0);
+  CHECK(answers(allowance, kOne) == 8);
+}
+
+TEST_CASE("A6 row 56: message allowance: who is asked a thousand times and silent saves up sixteen") {
+  MessageAllowance allowance(seconds(1));
+  for (int i = 0; i < 1000; ++i) allowance.asked(kOne);
+  CHECK(answers(allowance, kOne) == 16);
+}
+
+TEST_CASE("message allowance: an honest client is heard, however fast and for however long it works") {
+  MessageAllowance allowance(seconds(1));
+  for (int connection = 0; connection < 100; ++connection) {
+    allowance.connected(kOne);
+    REQUIRE(allowance.answer(kOne));  // ready
+    for (int task = 0; task < 1000; ++task) {
+      allowance.asked(kOne);
+      REQUIRE(allowance.answer(kOne));                      // an offer
+      if (task % 10 == 0) REQUIRE(allowance.answer(kOne));  // that comes to nothing
+    }
+  }
+}
+
+TEST_CASE("A6 row 56: message allowance: records at twice the rate asked for, after sixteen at once") {
+  MessageAllowance allowance(seconds(10));
+  int heard = 0;
+  for (int i = 0; i < 60'000; ++i)  // a hundred a second, for ten minutes
+    if (allowance.record(kOne, at(i * 0.01))) ++heard;
+  CHECK(heard == 16 + 119);
+  CHECK(allowance.record(kOther, at(600)));
+}
