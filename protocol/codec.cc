@@ -27,7 +27,7 @@ v1::Hello message_to_wire(const Hello& message) {
   wire.set_min_version(message.min_version);
   wire.set_max_version(message.max_version);
   for (const std::string& feature : message.features) wire.add_features(feature);
-  wire.set_software(clean_text(message.software, kMaxText));
+  wire.set_software(clean_text(message.software, kMaxSoftwareText));
   wire.set_token(message.token);
   return wire;
 }
@@ -36,9 +36,10 @@ v1::Welcome message_to_wire(const Welcome& message) {
   v1::Welcome wire;
   wire.set_version(message.version);
   for (const std::string& feature : message.features) wire.add_features(feature);
-  wire.set_software(clean_text(message.software, kMaxText));
+  wire.set_software(clean_text(message.software, kMaxSoftwareText));
   wire.set_client(message.client.value());
   wire.set_pending(message.pending);
+  for (const RunId run : message.runs) wire.add_runs(run.value());
   return wire;
 }
 
@@ -191,14 +192,21 @@ Result<Message> message_from_wire(const v1::Hello& wire) {
   reader.require(wire.min_version() >= 1 && wire.min_version() <= wire.max_version(),
                  "min_version and max_version are not a range of versions");
   return reader.finish(Hello{wire.min_version(), wire.max_version(), reader.features(wire.features()),
-                             reader.text(wire.software(), "software"), reader.text(wire.token(), "token")});
+                             reader.text(wire.software(), "software", kMaxSoftwareText),
+                             reader.text(wire.token(), "token")});
 }
 
 Result<Message> message_from_wire(const v1::Welcome& wire) {
   Reader reader;
-  return reader.finish(Welcome{wire.version(), reader.features(wire.features()),
-                               reader.text(wire.software(), "software"), ClientId(wire.client()),
-                               wire.pending()});
+  reader.require(
+      static_cast<std::size_t>(wire.runs_size()) <= kMaxRunsInProgress &&
+          std::ranges::adjacent_find(wire.runs(), std::ranges::greater_equal()) == wire.runs().end(),
+      "runs are not at most 256 in ascending order");
+  Welcome message{wire.version(), reader.features(wire.features()),
+                  reader.text(wire.software(), "software", kMaxSoftwareText), ClientId(wire.client()),
+                  wire.pending()};
+  for (const std::uint64_t run : wire.runs()) message.runs.emplace_back(run);
+  return reader.finish(std::move(message));
 }
 
 Result<Message> message_from_wire(const v1::Goodbye& wire) {

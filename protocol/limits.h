@@ -29,8 +29,10 @@ inline constexpr int kZstdWindowLog = 17;
 // bytes), so an update of zeros passes; the bytes before zstd are bounded by the coverage.
 inline constexpr std::uint64_t kMaxZstdRatio = 32'768;
 inline constexpr std::size_t kMaxTaskText = 64 << 10;
-inline constexpr std::size_t kMaxText = 1 << 10;       // names, reasons, messages
-inline constexpr std::size_t kMaxLiveTracks = 16'384;  // that a TrainRequest lists
+inline constexpr std::size_t kMaxText = 1 << 10;        // names, reasons, messages
+inline constexpr std::size_t kMaxSoftwareText = 256;    // of Hello and Welcome: both fit before authorisation
+inline constexpr std::size_t kMaxRunsInProgress = 256;  // that a Welcome lists
+inline constexpr std::size_t kMaxLiveTracks = 16'384;   // that a TrainRequest lists
 inline constexpr std::size_t kMaxFeatures = 16;
 inline constexpr std::size_t kMaxFeatureText = 64;
 inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value

@@ -34,6 +34,9 @@ struct Welcome {
   std::string software;
   ClientId client;
   bool pending = false;  // to a Hello with a token: enrolled, but an operator has yet to approve
+  // That have begun and not ended (also those that are paused), ascending, at most kMaxRunsInProgress: what a
+  // client keeps of any other is of no use. Empty to a Hello with a token.
+  std::vector<RunId> runs = {};
 };
 
 // Why the connection is about to be closed by the sender.

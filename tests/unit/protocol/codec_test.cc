@@ -20,7 +20,7 @@ bool same(const Hello& a, const Hello& b) {
 }
 bool same(const Welcome& a, const Welcome& b) {
   return a.version == b.version && a.features == b.features && a.software == b.software &&
-         a.client == b.client && a.pending == b.pending;
+         a.client == b.client && a.pending == b.pending && a.runs == b.runs;
 }
 bool same(const Goodbye& a, const Goodbye& b) {
   return a.code == b.code && a.reason == b.reason && a.retry_after == b.retry_after;
@@ -184,6 +184,15 @@ TEST_CASE("codec: text out of bounds is refused with the field's name") {
   CHECK(refusal(Hello{.token = "a\nb"}) == "hello: token has a control character at byte 1");
   CHECK(refusal(Hello{.token = std::string(kMaxText + 1, 'a')}) ==
         "hello: token has 1025 bytes; at most 1024 are allowed");
+  // Our own is cut to what may be sent; field 4 of Hello and field 3 of Welcome, of another sender's.
+  const std::string name = std::string("\x81\x02", 2) + std::string(kMaxSoftwareText + 1, 'a');
+  for (const auto& [type, field] :
+       {std::pair{MessageType::kHello, "\x08\x01\x10\x01\x22"}, std::pair{MessageType::kWelcome, "\x1a"}}) {
+    const auto long_name = decode(type, bytes_of(field + name));
+    REQUIRE_FALSE(long_name);
+    CHECK(long_name.error().message ==
+          name_of(type) + std::string(": software has 257 bytes; at most 256 are allowed"));
+  }
   CHECK(refusal(Hello{.features = {std::string(65, 'a')}}) ==
         "hello: features has 65 bytes; at most 64 are allowed");
   CHECK(refusal(Hello{.features = std::vector<std::string>(17, "a")}) ==
@@ -258,6 +267,36 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(capability(-0.5) == "run_answer: capability is not between 0 and 1");
   CHECK(capability(std::numeric_limits<double>::quiet_NaN()) ==
         "run_answer: capability is not between 0 and 1");
+}
+
+TEST_CASE("codec: a welcome names at most 256 runs, each once and in ascending order") {
+  const auto naming = [](const std::vector<RunId>& runs) { return refusal(Welcome{.runs = runs}); };
+  std::vector<RunId> most;
+  for (std::uint64_t i = 0; i < kMaxRunsInProgress; ++i) most.emplace_back(UINT64_MAX - 256 + i);
+  const char* const bound = "welcome: runs are not at most 256 in ascending order";
+  CHECK(naming({}) == "accepted");
+  CHECK(naming(most) == "accepted");
+  CHECK(naming({RunId(1), RunId(1)}) == bound);
+  CHECK(naming({RunId(2), RunId(1)}) == bound);
+  most.emplace_back(UINT64_MAX);
+  CHECK(naming(most) == bound);
+  // Field 6, packed: run 258 in eight bytes, the lowest first.
+  CHECK(encode(Welcome{.version = 0, .runs = {RunId(258)}}) ==
+        std::string("\x32\x08\x02\x01\0\0\0\0\0\0", 10));
+}
+
+TEST_CASE("codec: the largest welcome fits what strangers may send each other") {
+  Welcome largest{.version = UINT32_MAX,
+                  .features = std::vector<std::string>(kMaxFeatures, std::string(kMaxFeatureText, 'f')),
+                  .software = std::string(kMaxText, 's'),
+                  .client = ClientId(UINT32_MAX),
+                  .pending = true};
+  for (std::uint64_t i = 0; i < kMaxRunsInProgress; ++i) largest.runs.emplace_back(UINT64_MAX - 256 + i);
+  const std::string bytes = encode(largest);
+  // 16 features of 64 bytes, 256 bytes of software and 256 runs of 8, and what stands before each.
+  CHECK(bytes.size() == 16 * 66 + 259 + 256 * 8 + 3 + 6 + 6 + 2);
+  CHECK(bytes.size() <= kMaxHeaderUnauthorised);
+  CHECK(received(largest));
 }
 
 TEST_CASE("codec: the time left is held between nothing and a year") {

@@ -96,8 +96,10 @@ TEST_CASE("document: the limits are those of the code") {
   static_assert(kMaxCoverageRanges == 65'536 && kMaxCoverageBytes == 512 << 10);
   static_assert(kMaxParameters == 31'457'280'000);
   CHECK(states("65,536 ranges, 512 KiB encoded, up to parameter 31,457,280,000"));
-  static_assert(kMaxText == 1 << 10 && kMaxTaskText == 64 << 10);
-  CHECK(states("1 KiB; a run's task 64 KiB"));
+  static_assert(kMaxText == 1 << 10 && kMaxSoftwareText == 256 && kMaxTaskText == 64 << 10);
+  CHECK(states("1 KiB; software 256 bytes; a run's task 64 KiB"));
+  static_assert(kMaxRunsInProgress == 256 && kMaxLiveTracks == 16'384);
+  CHECK(states("runs in a Welcome | 256"));
   static_assert(kMaxQsgdLevels == 127 && kMaxZstdRatio == 32'768 && kZstdWindowLog == 17);
   CHECK(states("window of 128 KiB; at most 32,768 times"));
   CHECK(max_zstd_size(256'000) == 256'000 + 1000 + 64);

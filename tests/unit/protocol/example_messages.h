@@ -38,7 +38,8 @@ inline Manifest example_compressed_manifest() {
 inline std::vector<Message> example_messages() {
   return {
       Hello{1, 3, {"swarm", "int8"}, "fedge-client 0.1.0", "c0ffee"},
-      Welcome{1, {"int8"}, "fedge-coordinator 0.1.0", ClientId(7), true},
+      Welcome{
+          1, {"int8"}, "fedge-coordinator 0.1.0", ClientId(7), true, {RunId(5), RunId(0x0123456789abcdef)}},
       Goodbye{ErrorCode::kResource, "the disk is full", std::chrono::milliseconds(12'500)},
       RunDescription{RunId(0x0123456789abcdef), "fashion", 42, "[data]\nname = \"\xc3\xa4\"\n\tx = 1\n",
                      digest_of(9)},
