@@ -79,6 +79,7 @@ Event ClientEngine::about_task(const Run& run, Severity severity, const char* na
 }
 
 void ClientEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
+  static_assert(sizeof(ClientEngine) + sizeof(Run) < 900, "with what hashes and a name take, under 1 KiB");
   if (link_ == LinkState::kStopped) return;
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
   start_next(effects);
