@@ -2,13 +2,17 @@
 #include "client/daemon.h"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -116,7 +120,7 @@ struct Site {
                             .software = "test",
                             .backoff = {.first = std::chrono::milliseconds(1)},
                             .stop_after_run = once,
-                            .trainer = {},
+                            .trainer = trainer,
                             .on_event = [this](const Event& event) { said.push_back(to_string(event)); }});
     REQUIRE_MESSAGE(created, created.error().message);
     daemon = std::move(*created);
@@ -158,6 +162,7 @@ struct Site {
   boost::asio::io_context io;
   Work work{data};
   std::vector<RunId> going = {kFirst, kSecond};
+  std::optional<TrainerOptions> trainer;
   std::unique_ptr<protocol::Listener> listener;
   std::shared_ptr<protocol::Link> link;  // the last one
   std::vector<protocol::Message> heard;
@@ -176,7 +181,58 @@ void offer_both(Site& site) {
   REQUIRE(site.pending(kSecond));
 }
 
+// The user's program for a site, which notes each of its starts in a file.
+TrainerOptions noted_program(const Site& site, const std::string& mode) {
+  return {
+      .command = {"/bin/sh", "-c",
+                  "echo $$ >> '" + (site.data.path() / "starts").string() +
+                      "'; exec /usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainer_program.py' " +
+                      mode + " '" + site.data.path().string() + "'"},
+      .on_event = {}};
+}
+
+std::vector<pid_t> starts(const Site& site) {
+  std::ifstream in(site.data.path() / "starts");
+  return {std::istream_iterator<pid_t>(in), {}};
+}
+
+bool runs(pid_t process) { return ::kill(process, 0) == 0; }
+
 }  // namespace
+
+TEST_CASE(
+    "daemon: each run has a program of its own, kept while the runs take turns and ended with its run") {
+  Site site;
+  site.trainer = noted_program(site, "honest");
+  offer_both(site);
+  for (std::uint32_t round = 2; round <= 3; ++round)
+    for (const RunId run : {kSecond, kFirst}) {
+      site.link->send(protocol::UpdateVerdict{run, RoundNumber(round - 1), true, {}, {}});
+      site.link->send(site.work.request(run, round));
+      CHECK(site.run_until([&] { return site.count<protocol::UpdateOffer>(run) == round; }));
+    }
+  const std::vector<pid_t> programs = starts(site);
+  REQUIRE(programs.size() == 2);
+  CHECK(runs(programs[0]));
+  site.link->send(protocol::RunEnded{kFirst, "done"});
+  CHECK(site.run_until([&] { return !runs(programs[0]); }));
+  CHECK(runs(programs[1]));
+  site.leave();
+  CHECK(!runs(programs[1]));
+}
+
+TEST_CASE("daemon: a program that hangs is no hindrance to ending all of them") {
+  Site site;
+  site.trainer = noted_program(site, "hangs");
+  site.begin();
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
+  for (const RunId run : {kFirst, kSecond}) site.link->send(site.work.request(run, 1));
+  REQUIRE(site.run_until([&] { return std::filesystem::exists(site.data.path() / "done-hangs"); }));
+  const std::vector<pid_t> programs = starts(site);
+  REQUIRE(programs.size() == 2);
+  site.leave();
+  for (const pid_t program : programs) CHECK(!runs(program));
+}
 
 TEST_CASE("daemon: two runs hold an update each at the same time, and a verdict is one run's alone") {
   Site site;
