@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/common.h"
+#include "client/client_engine.h"
 #include "client/diagnosis/doctor.h"
 #include "client/diagnosis/status_file.h"
 #include "client/membership.h"
@@ -49,7 +50,7 @@ struct Found {
   PublicKey key;
   bool running = false;
   std::optional<client::DaemonStatus> daemon;
-  std::optional<client::PendingUpdate> pending;
+  std::vector<client::PendingUpdate> pending;
   std::uint64_t cache = 0;
 };
 
@@ -67,11 +68,12 @@ std::string connection(const Found& found) {
   return daemon.link_reason.empty() ? text : text + ": " + daemon.link_reason;
 }
 
-std::string task(const client::Activity& activity) {
-  if (!activity.task) return "none";
-  std::string text = "round " + std::to_string(activity.task->round.value());
-  if (activity.task->track != TrackId()) text += ", track " + std::to_string(activity.task->track.value());
-  return text + ": " + (activity.work == "offered" ? "trained, waits for the verdict" : activity.work);
+std::string doing(const client::RunActivity& run) {
+  const std::string name = run.name.empty() ? "(not described yet)" : run.name;
+  if (!run.task) return name + ": " + run.work;
+  std::string text = name + ": round " + std::to_string(run.task->round.value());
+  if (run.task->track != TrackId()) text += ", track " + std::to_string(run.task->track.value());
+  return text + ": " + (run.work == "offered" ? "trained, waits for the verdict" : run.work);
 }
 
 std::string last_update(const client::DaemonStatus& daemon) {
@@ -90,15 +92,15 @@ Rows table(const Found& found) {
   rows.emplace_back("daemon", connection(found));
   if (found.running && found.daemon) {
     const client::DaemonStatus& daemon = *found.daemon;
-    rows.emplace_back("run", daemon.activity.run.empty() ? "none" : daemon.activity.run);
-    rows.emplace_back("task", task(daemon.activity));
+    for (const auto& run : daemon.activity.runs) rows.emplace_back("run", doing(run));
+    if (daemon.activity.runs.empty()) rows.emplace_back("run", "none");
     rows.emplace_back("last update", last_update(daemon));
     rows.emplace_back("accepted", std::to_string(daemon.accepted) + " since the daemon began");
   }
-  rows.emplace_back("pending", found.pending ? "the update of round " +
-                                                   std::to_string(found.pending->offer.round.value()) + ", " +
-                                                   size_of(found.pending->offer.update.payload_size)
-                                             : "none");
+  for (const auto& [request, offer] : found.pending)
+    rows.emplace_back("pending", "the update of round " + std::to_string(offer.round.value()) + ", " +
+                                     size_of(offer.update.payload_size));
+  if (found.pending.empty()) rows.emplace_back("pending", "none");
   rows.emplace_back("cache", size_of(found.cache));
   return rows;
 }
@@ -111,18 +113,20 @@ ordered_json document(const Found& found) {
   json["coordinator_key"] = to_hex(found.membership.coordinator_key);
   json["running"] = found.running;
   json["cache_bytes"] = found.cache;
-  json["pending_round"] =
-      found.pending ? ordered_json(found.pending->offer.round.value()) : ordered_json(nullptr);
+  json["pending_rounds"] = ordered_json::array();
+  for (const auto& pending : found.pending) json["pending_rounds"].push_back(pending.offer.round.value());
   if (!found.daemon) return json;
   const client::DaemonStatus& daemon = *found.daemon;
-  ordered_json said{{"connection", daemon.activity.link},
-                    {"since", daemon.link_since},
-                    {"reason", daemon.link_reason},
-                    {"run", daemon.activity.run},
-                    {"work", daemon.activity.work}};
-  if (daemon.activity.task) {
-    said["round"] = daemon.activity.task->round.value();
-    said["track"] = daemon.activity.task->track.value();
+  ordered_json said{
+      {"connection", daemon.activity.link}, {"since", daemon.link_since}, {"reason", daemon.link_reason}};
+  said["runs"] = ordered_json::array();
+  for (const auto& run : daemon.activity.runs) {
+    ordered_json part{{"name", run.name}, {"work", run.work}};
+    if (run.task) {
+      part["round"] = run.task->round.value();
+      part["track"] = run.task->track.value();
+    }
+    said["runs"].push_back(part);
   }
   said["last_update"] = {{"verdict", daemon.verdict},
                          {"round", daemon.verdict_round},
@@ -163,7 +167,10 @@ int client_status(const std::string& program, const HealthOptions& options) {
   Found found{.membership = *membership, .key = key->public_key()};
   found.running = client::daemon_runs(options.state_directory);
   if (const auto daemon = client::read_status(options.state_directory)) found.daemon = *daemon;
-  if (const auto pending = client::read_pending_update(options.state_directory)) found.pending = *pending;
+  for (const auto& file : client::pending_updates(options.state_directory)) {
+    if (found.pending.size() == client::kMaxRuns) break;
+    if (const auto pending = client::read_pending_update(file)) found.pending.push_back(*pending);
+  }
   found.cache = client::chunk_cache_use(options.state_directory);
   if (options.json) {
     std::printf("%s\n", printed(document(found)).c_str());

@@ -187,7 +187,7 @@ int main(int argc, char** argv) {
                    "Share of a model that this device can train, for strategies that leave it to the client")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1.0));
-  run_command->add_flag("--once", options.once, "End when the coordinator's run ends");
+  run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
   add_trainer_options(*run_command, options);
   auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");
   auto* doctor_command = app.add_subcommand("doctor", "Check what may keep this client from taking part");

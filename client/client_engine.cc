@@ -10,9 +10,23 @@ namespace {
 
 Event event(Severity severity, const char* name) { return Event{severity, name, {}}; }
 
-std::int64_t number(RoundNumber round) { return round.value(); }
+// The run comes last and, of an earlier process's update, is not known.
+Event about_run(const std::string& run, Event event, const std::string& reason) {
+  if (!reason.empty()) event.with("reason", reason);
+  if (!run.empty()) event.with("run", run);
+  return event;
+}
 
 bool is_final(ErrorCode code) { return code == ErrorCode::kRefused || code == ErrorCode::kUnsupported; }
+
+// A coordinator that was killed may have forgotten what it had not promised yet: the same task is another
+// then, unless it says that it knows.
+bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest& asked) {
+  return known.task() == asked.task() &&
+         (asked.again || (known.model == asked.model && known.coverage == asked.coverage &&
+                          known.data_share == asked.data_share && known.last_round == asked.last_round &&
+                          known.control == asked.control));
+}
 
 }  // namespace
 
@@ -21,14 +35,55 @@ const char* ClientEngine::link_name() const {
   return kNames.at(static_cast<std::size_t>(link_));
 }
 
-const char* ClientEngine::work_name() const {
-  constexpr std::array kNames = {"idle", "preparing", "fetching", "training", "offered"};
-  return kNames.at(static_cast<std::size_t>(work_));
+std::vector<ClientEngine::Part> ClientEngine::parts() const {
+  constexpr std::array kNames = {"idle", "preparing", "waiting", "fetching", "training", "offered"};
+  std::vector<Part> parts;
+  for (const Run& run : runs_) {
+    const char* work = kNames.at(static_cast<std::size_t>(run.work));
+    if (!run.task && run.stage == Stage::kPreparing) work = "preparing";
+    if (!run.task && run.stage == Stage::kRejected) work = "rejected";
+    parts.push_back({run.id, work, run.task ? std::optional(run.task->task()) : std::nullopt});
+  }
+  return parts;
+}
+
+bool ClientEngine::takes_part() const {
+  return std::ranges::any_of(runs_, [](const Run& run) { return run.stage != Stage::kRejected; });
+}
+
+const protocol::TrainRequest* ClientEngine::task(RunId id) const {
+  const Run* run = find(id);
+  return run != nullptr && run->task ? &*run->task : nullptr;
+}
+
+const ClientEngine::Run* ClientEngine::find(RunId id) const {
+  const auto run = std::ranges::find(runs_, id, &Run::id);
+  return run == runs_.end() ? nullptr : &*run;
+}
+
+ClientEngine::Run* ClientEngine::at_work(RunId id, TaskId task, WorkState work) {
+  Run* run = find(id);
+  return run != nullptr && run->work == work && run->has(task) ? run : nullptr;
+}
+
+ClientEngine::Run& ClientEngine::add_run(RunId id) {
+  Run& run = runs_.emplace_back();
+  run.id = id;
+  return run;
+}
+
+Event ClientEngine::about_task(const Run& run, Severity severity, const char* name,
+                               const std::string& reason) {
+  return about_run(run.name, event(severity, name).with("round", std::int64_t{run.task->round.value()}),
+                   reason);
 }
 
 void ClientEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
+  static_assert(sizeof(ClientEngine) + sizeof(Run) < 900, "with what hashes and a name take, under 1 KiB");
   if (link_ == LinkState::kStopped) return;
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
+  start_next(effects);
+  std::erase_if(runs_, [](const Run& run) { return run.stage == Stage::kUndescribed && !run.task; });
 }
 
 void ClientEngine::connect(std::vector<Effect>& effects) {
@@ -44,21 +99,26 @@ void ClientEngine::on(const Start&, const StepContext&, std::vector<Effect>& eff
 }
 
 void ClientEngine::on(const Resumed& resumed, const StepContext& context, std::vector<Effect>& effects) {
-  if (link_ != LinkState::kOffline || task_) return;
-  task_ = resumed.request;
-  offer_ = resumed.offer;
-  asked_ = context.now;
-  work_ = WorkState::kOffered;
-  effects.push_back(event(Severity::kInfo, "update.resumed").with("round", number(task_->round)));
+  if (link_ != LinkState::kOffline || find(resumed.request.run) != nullptr || runs_.size() == kMaxRuns)
+    return;
+  Run& run = add_run(resumed.request.run);
+  run.task = resumed.request;
+  run.offer = resumed.offer;
+  run.asked = context.now;
+  run.work = WorkState::kOffered;
+  effects.push_back(about_task(run, Severity::kInfo, "update.resumed", ""));
 }
 
 std::optional<Time> ClientEngine::next_deadline() const {
-  if (retry_at_ && publish_at_) return std::min(*retry_at_, *publish_at_);
-  return retry_at_ ? retry_at_ : publish_at_;
+  std::optional<Time> next = retry_at_;
+  for (const Run& run : runs_)
+    if (run.publish_at && (!next || *run.publish_at < *next)) next = run.publish_at;
+  return next;
 }
 
 void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
-  if (publish_at_ && context.now >= *publish_at_) publish(context.now, effects);
+  for (Run& run : runs_)
+    if (run.publish_at && context.now >= *run.publish_at) publish(run, context.now, effects);
   if (retry_at_ && context.now >= *retry_at_) connect(effects);
 }
 
@@ -70,6 +130,14 @@ void ClientEngine::on(const Connected& connected, const StepContext&, std::vecto
   effects.push_back(event(Severity::kInfo, "client.connected")
                         .with("client", std::int64_t{connected.welcome.client.value()})
                         .with("software", connected.welcome.software));
+  for (Run& run : runs_) {
+    if (std::ranges::binary_search(connected.welcome.runs, run.id)) continue;
+    const bool prepared = run.stage == Stage::kPrepared;
+    leave(run, "the run has ended", effects);
+    if (prepared)
+      effects.push_back(
+          about_run(run.name, event(Severity::kInfo, "run.ended"), "while this client was away"));
+  }
 }
 
 void ClientEngine::on(const Disconnected& lost, const StepContext& context, std::vector<Effect>& effects) {
@@ -78,9 +146,12 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
     return;
   }
   link_ = LinkState::kOffline;
-  publish_at_.reset();
-  // What has been fetched of a model is kept by the shell; training goes on, and a finished update is kept.
-  if (work_ == WorkState::kFetching) abandon(effects);
+  for (Run& run : runs_) {
+    run.publish_at.reset();
+    // What has been fetched of a model is kept by the shell; training goes on, and a finished update is kept.
+    // For a task that has not been begun the coordinator asks again.
+    if (run.work == WorkState::kFetching || run.work == WorkState::kWaiting) abandon(run, effects);
+  }
   const Duration window = std::max(lost.retry_after, std::exchange(retry_after_, Duration::zero()));
   const double delay = retry_delay(window, context);
   retry_at_ = context.now + seconds(delay);
@@ -117,174 +188,190 @@ void ClientEngine::on(const Received& received, const StepContext& context, std:
 
 void ClientEngine::on_message(const protocol::RunDescription& description, Time now,
                               std::vector<Effect>& effects) {
-  if (preparing_ == description.run) return;  // told again after a reconnect
-  if (run_ == description.run) return answer_run(now, effects);
-  if (task_ && task_->run != description.run) drop("the coordinator has begun another run", effects);
-  preparing_ = description.run;
-  run_.reset();
-  publish_at_.reset();
-  seen_ = RoundNumber();
-  rejected_.reset();
+  Run* run = find(description.run);
+  if (run != nullptr && run->stage == Stage::kPreparing) return;  // told again after a reconnect
+  if (run != nullptr && run->stage == Stage::kPrepared) return answer_run(*run, now, effects);
+  if (run == nullptr && runs_.size() == kMaxRuns) return refuse_run(description, effects);
+  if (run == nullptr) run = &add_run(description.run);
+  run->stage = Stage::kPreparing;
+  run->name = description.name;
+  run->rejection = {};
   effects.push_back(PrepareRun{description});
 }
 
+void ClientEngine::refuse_run(const protocol::RunDescription& description, std::vector<Effect>& effects) {
+  const std::string reason = "this client takes part in " + std::to_string(kMaxRuns) +
+                             " runs already, which is the most that it can";
+  effects.push_back(about_run(description.name, event(Severity::kError, "run.rejected"), reason));
+  effects.push_back(Send{protocol::RunAnswer{description.run, false, {}, ErrorCode::kResource, reason}});
+}
+
 void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, std::vector<Effect>& effects) {
-  // A coordinator that was killed may have forgotten what it had not promised yet: the same task is another
-  // then, unless it says that it knows.
-  const bool same =
-      in_hand(request.run, request.task()) &&
-      (request.again || (task_->model == request.model && task_->coverage == request.coverage &&
-                         task_->data_share == request.data_share && task_->last_round == request.last_round &&
-                         task_->control == request.control));
-  if (same && work_ == WorkState::kOffered) {
-    effects.push_back(Send{*offer_});
-    return;
+  Run* run = find(request.run);
+  if (run != nullptr && run->task) {
+    if (same_task(*run->task, request)) {
+      if (run->work == WorkState::kOffered) effects.push_back(Send{*run->offer});
+      return;
+    }
+    go_on_from(*run, request, effects);
   }
-  if (same && work_ != WorkState::kIdle) return;
-  if (task_ && task_->run == request.run && task_->track == request.track &&
-      task_->round == request.last_round && work_ == WorkState::kOffered) {
-    // Its verdict was lost on the way.
-    effects.push_back(event(Severity::kInfo, "update.accepted").with("round", number(task_->round)));
-    abandon(effects);
-  }
-  if (task_) drop("the coordinator asks for another task", effects);
-  if (run_ != request.run && preparing_ != request.run) {
-    const Error reason = rejected_ && rejected_->run == request.run
-                             ? rejected_->error
+  const bool prepared = run != nullptr && run->stage == Stage::kPrepared;
+  if (!prepared && (run == nullptr || run->stage != Stage::kPreparing)) {
+    const Error reason = run != nullptr && run->stage == Stage::kRejected
+                             ? run->rejection
                              : invalid("this client was not told about the run");
     effects.push_back(
         Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message, request.track}});
     return;
   }
-  task_ = request;
-  seen_ = request.round;
-  asked_ = now;
-  if (run_ == request.run) {
-    begin_task(effects);
-  } else {
-    work_ = WorkState::kPreparing;
-  }
+  run->task = request;
+  run->seen = request.round;
+  run->asked = now;
+  run->turn = ++turns_;
+  run->work = prepared ? WorkState::kWaiting : WorkState::kPreparing;
 }
 
-void ClientEngine::answer_run(Time now, std::vector<Effect>& effects) {
+// To another task.
+void ClientEngine::go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects) {
+  if (run.work != WorkState::kOffered || run.task->track != request.track ||
+      run.task->round != request.last_round)
+    return drop(run, "the coordinator asks for another task", effects);
+  // Its verdict was lost on the way.
+  effects.push_back(about_task(run, Severity::kInfo, "update.accepted", ""));
+  abandon(run, effects);
+}
+
+void ClientEngine::answer_run(Run& run, Time now, std::vector<Effect>& effects) {
   if (link_ != LinkState::kOnline) return;
   // First what may be gone by when it is chosen for work.
-  if (status_every_ > Duration::zero()) publish(now, effects);
-  effects.push_back(Send{protocol::RunAnswer{*run_, true, samples_, {}, {}, capability_}});
+  if (run.status_every > Duration::zero()) publish(run, now, effects);
+  effects.push_back(Send{protocol::RunAnswer{run.id, true, run.samples, {}, {}, run.capability}});
 }
 
-void ClientEngine::publish(Time now, std::vector<Effect>& effects) {
-  publish_at_ = now + status_every_;
-  effects.push_back(Publish{*run_, seen_});
+void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
+  run.publish_at = now + run.status_every;
+  effects.push_back(Publish{run.id, run.seen});
 }
 
-void ClientEngine::begin_task(std::vector<Effect>& effects) {
-  work_ = WorkState::kFetching;
-  effects.push_back(FetchModel{task_->task(), task_->model, task_->control});
+// The device does one thing at a time; of the tasks that wait the first to come is the first to begin.
+void ClientEngine::start_next(std::vector<Effect>& effects) {
+  if (link_ != LinkState::kOnline) return;
+  Run* first = nullptr;
+  for (Run& run : runs_) {
+    if (run.work == WorkState::kFetching || run.work == WorkState::kTraining) return;
+    if (run.work == WorkState::kWaiting && (first == nullptr || run.turn < first->turn)) first = &run;
+  }
+  if (first == nullptr) return;
+  first->work = WorkState::kFetching;
+  effects.push_back(FetchModel{first->id, first->task->task(), first->task->model, first->task->control});
 }
 
 void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, std::vector<Effect>& effects) {
-  if (preparing_ != prepared.run) return;
-  run_ = preparing_;
-  samples_ = prepared.samples;
-  capability_ = prepared.capability;
-  status_every_ = prepared.status_every;
-  preparing_.reset();
-  answer_run(context.now, effects);
-  if (work_ != WorkState::kPreparing) return;
-  if (link_ == LinkState::kOnline) {
-    begin_task(effects);
-  } else {
-    abandon(effects);
-  }
+  Run* run = find(prepared.run);
+  if (run == nullptr || run->stage != Stage::kPreparing) return;
+  run->stage = Stage::kPrepared;
+  run->samples = prepared.samples;
+  run->capability = prepared.capability;
+  run->status_every = prepared.status_every;
+  answer_run(*run, context.now, effects);
+  if (run->work != WorkState::kPreparing) return;
+  run->work = WorkState::kWaiting;
+  if (link_ != LinkState::kOnline) abandon(*run, effects);
 }
 
 void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vector<Effect>& effects) {
-  if (preparing_ != rejected.run) return;
-  preparing_.reset();
-  rejected_ = Rejection{rejected.run, rejected.error};
-  effects.push_back(event(Severity::kError, "run.rejected").with("reason", rejected.error.message));
+  Run* run = find(rejected.run);
+  if (run == nullptr || run->stage != Stage::kPreparing) return;
+  run->stage = Stage::kRejected;
+  run->rejection = rejected.error;
+  effects.push_back(about_run(run->name, event(Severity::kError, "run.rejected"), rejected.error.message));
   if (link_ == LinkState::kOnline)
     effects.push_back(
         Send{protocol::RunAnswer{rejected.run, false, {}, rejected.error.code, rejected.error.message}});
-  if (task_) fail_task(rejected.error, effects);
+  if (run->task) fail_task(*run, rejected.error, effects);
 }
 
 void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ != WorkState::kFetching || fetched.task != task_->task()) return;
-  work_ = WorkState::kTraining;
-  effects.push_back(Train{task_->task(), task_->coverage, asked_, task_->time_left});
+  Run* run = at_work(fetched.run, fetched.task, WorkState::kFetching);
+  if (run == nullptr) return;
+  run->work = WorkState::kTraining;
+  effects.push_back(Train{run->id, fetched.task, run->task->coverage, run->asked, run->task->time_left});
 }
 
 void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ == WorkState::kFetching && failed.task == task_->task()) fail_task(failed.error, effects);
+  if (Run* run = at_work(failed.run, failed.task, WorkState::kFetching))
+    fail_task(*run, failed.error, effects);
 }
 
 void ClientEngine::on(const Trained& trained, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ != WorkState::kTraining || trained.task != task_->task()) return;
-  work_ = WorkState::kOffered;
-  offer_ = trained.offer;
-  if (link_ == LinkState::kOnline) effects.push_back(Send{*offer_});
+  Run* run = at_work(trained.run, trained.task, WorkState::kTraining);
+  if (run == nullptr) return;
+  run->work = WorkState::kOffered;
+  run->offer = trained.offer;
+  if (link_ == LinkState::kOnline) effects.push_back(Send{*run->offer});
 }
 
 void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vector<Effect>& effects) {
-  if (work_ == WorkState::kTraining && failed.task == task_->task()) fail_task(failed.error, effects);
+  if (Run* run = at_work(failed.run, failed.task, WorkState::kTraining))
+    fail_task(*run, failed.error, effects);
 }
 
-void ClientEngine::fail_task(const Error& error, std::vector<Effect>& effects) {
-  effects.push_back(event(Severity::kError, "task.failed")
-                        .with("round", number(task_->round))
-                        .with("reason", error.message));
+void ClientEngine::fail_task(Run& run, const Error& error, std::vector<Effect>& effects) {
+  effects.push_back(about_task(run, Severity::kError, "task.failed", error.message));
   if (link_ == LinkState::kOnline)
     effects.push_back(
-        Send{protocol::TaskFailed{task_->run, task_->round, error.code, error.message, task_->track}});
-  abandon(effects);
+        Send{protocol::TaskFailed{run.id, run.task->round, error.code, error.message, run.task->track}});
+  abandon(run, effects);
 }
 
-void ClientEngine::abandon(std::vector<Effect>& effects) {
-  if (!task_) return;
-  effects.push_back(Abandon{task_->task()});
-  task_.reset();
-  offer_.reset();
-  work_ = WorkState::kIdle;
+void ClientEngine::abandon(Run& run, std::vector<Effect>& effects) {
+  if (!run.task) return;
+  effects.push_back(Abandon{run.id, run.task->task()});
+  run.task.reset();
+  run.offer.reset();
+  run.work = WorkState::kIdle;
 }
 
-void ClientEngine::drop(const std::string& reason, std::vector<Effect>& effects) {
-  if (work_ == WorkState::kOffered)
-    effects.push_back(event(Severity::kWarning, "update.dropped")
-                          .with("round", number(task_->round))
-                          .with("reason", reason));
-  abandon(effects);
+void ClientEngine::drop(Run& run, const std::string& reason, std::vector<Effect>& effects) {
+  if (run.work == WorkState::kOffered)
+    effects.push_back(about_task(run, Severity::kWarning, "update.dropped", reason));
+  abandon(run, effects);
+}
+
+// The run is over.
+void ClientEngine::leave(Run& run, const std::string& reason, std::vector<Effect>& effects) {
+  drop(run, reason, effects);
+  run.stage = Stage::kUndescribed;
+  run.publish_at.reset();
+  effects.push_back(ForgetRun{run.id});
 }
 
 void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vector<Effect>& effects) {
-  if (!in_hand(verdict.run, verdict.task())) return;
+  Run* run = find(verdict.run);
+  if (run == nullptr || !run->has(verdict.task())) return;
   if (verdict.accepted) {
-    effects.push_back(event(Severity::kInfo, "update.accepted").with("round", number(verdict.round)));
+    effects.push_back(about_task(*run, Severity::kInfo, "update.accepted", ""));
   } else {
-    effects.push_back(event(Severity::kWarning, "update.refused")
-                          .with("round", number(verdict.round))
-                          .with("reason", verdict.reason));
+    effects.push_back(about_task(*run, Severity::kWarning, "update.refused", verdict.reason));
   }
-  abandon(effects);
+  abandon(*run, effects);
 }
 
 void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Effect>& effects) {
-  if (!in_hand(cancel.run, cancel.task())) return;
-  effects.push_back(event(Severity::kInfo, "task.cancelled")
-                        .with("round", number(cancel.round))
-                        .with("reason", cancel.reason));
-  abandon(effects);
+  Run* run = find(cancel.run);
+  if (run == nullptr || !run->has(cancel.task())) return;
+  effects.push_back(about_task(*run, Severity::kInfo, "task.cancelled", cancel.reason));
+  abandon(*run, effects);
 }
 
 void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
-  if (task_ && task_->run == ended.run) drop("the run has ended: " + ended.reason, effects);
-  if (run_ == ended.run) {
-    run_.reset();
-    publish_at_.reset();
+  Run* run = find(ended.run);
+  if (run != nullptr) {
+    leave(*run, "the run has ended: " + ended.reason, effects);
+  } else {
+    effects.push_back(ForgetRun{ended.run});  // an earlier process may have kept something
   }
-  if (preparing_ == ended.run) preparing_.reset();
-  effects.push_back(event(Severity::kInfo, "run.ended").with("reason", ended.reason));
+  effects.push_back(about_run(run ? run->name : "", event(Severity::kInfo, "run.ended"), ended.reason));
 }
 
 void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {
@@ -302,11 +389,13 @@ void ClientEngine::on(const Stop&, const StepContext&, std::vector<Effect>& effe
 }
 
 void ClientEngine::stop(std::optional<Error> error, std::vector<Effect>& effects) {
-  if (work_ != WorkState::kOffered) abandon(effects);
+  for (Run& run : runs_) {
+    if (run.work != WorkState::kOffered) abandon(run, effects);
+    run.publish_at.reset();
+  }
   if (link_ != LinkState::kOffline) effects.push_back(Disconnect{error ? error->message : "client stopped"});
   link_ = LinkState::kStopped;
   retry_at_.reset();
-  publish_at_.reset();
   effects.push_back(Finished{std::move(error)});
 }
 

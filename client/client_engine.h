@@ -1,13 +1,14 @@
-// ClientEngine: the client's decisions as a pure state machine (core/node.h): keep a connection,
-// take one task at a time, fetch the model, train, offer the update, survive cut links. What was
-// trained before a cut, or by a process that was killed, is offered again, not trained again. Sockets,
-// training and storage are effects; the same engine runs in the daemon and in the simulator. Under 1 KiB a
-// client.
+// ClientEngine: the client's decisions as a pure state machine (core/node.h): keep a connection, take part in
+// several runs, fetch and train one task at a time over all of them, offer the updates, survive cut links.
+// What was trained before a cut, or by a process that was killed, is offered again, not trained again.
+// Sockets, training and storage are effects; the same engine runs in the daemon and in the simulator. Under 1
+// KiB a client with one run.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,6 +18,9 @@
 #include "protocol/messages.h"
 
 namespace fedge::client {
+
+// That a client takes part in at once; it refuses further ones.
+inline constexpr std::size_t kMaxRuns = 16;
 
 struct BackoffRules {
   Duration first = seconds(1);
@@ -28,7 +32,8 @@ class ClientEngine {
   // --- inputs ---
   // Connect now: at the beginning, and when the network or the device is back, whatever the back-off says.
   struct Start {};
-  // Before Start: an update that an earlier process has trained for this task, and that has no verdict yet.
+  // Before Start, once for each run: an update that an earlier process has trained for this task, and that
+  // has no verdict yet.
   struct Resumed {
     protocol::TrainRequest request;
     protocol::UpdateOffer offer;
@@ -55,17 +60,21 @@ class ClientEngine {
     Error error;
   };
   struct ModelFetched {
+    RunId run;
     TaskId task;
   };
   struct ModelFailed {
+    RunId run;
     TaskId task;
     Error error;
   };
   struct Trained {
+    RunId run;
     TaskId task;
     protocol::UpdateOffer offer;
   };
   struct TrainingFailed {
+    RunId run;
     TaskId task;
     Error error;
   };
@@ -87,6 +96,7 @@ class ClientEngine {
   };
   // Fetch the model; answer with ModelFetched or ModelFailed.
   struct FetchModel {
+    RunId run;
     TaskId task;
     protocol::Manifest model;
     std::optional<protocol::Manifest> control;  // to be fetched as well
@@ -94,6 +104,7 @@ class ClientEngine {
   // Train from the fetched model; answer with Trained (the offer's payload is then kept for the peer, also
   // for a process after this one) or TrainingFailed.
   struct Train {
+    RunId run;
     TaskId task;
     Coverage coverage;
     Time asked;          // when the task came
@@ -101,7 +112,12 @@ class ClientEngine {
   };
   // Stop fetching or training for this task and forget its update.
   struct Abandon {
+    RunId run;
     TaskId task;
+  };
+  // The run is over: nothing that is kept of it will be asked for again.
+  struct ForgetRun {
+    RunId run;
   };
   // Publish what there is to say about this client now.
   struct Publish {
@@ -112,8 +128,8 @@ class ClientEngine {
   struct Finished {
     std::optional<Error> error;
   };
-  using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, Publish,
-                              Finished, Event>;
+  using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, ForgetRun,
+                              Publish, Finished, Event>;
 
   explicit ClientEngine(BackoffRules backoff = {}) : backoff_(backoff) {}
 
@@ -122,17 +138,52 @@ class ClientEngine {
   std::optional<Time> next_deadline() const;
 
   bool connected() const { return link_ == LinkState::kOnline; }
-  // Whether a trained update is kept until there is a verdict.
-  bool holds_update() const { return work_ == WorkState::kOffered; }
   bool stopped() const { return link_ == LinkState::kStopped; }
   const char* link_name() const;  // "offline", "connecting", "online" or "stopped"
-  const char* work_name() const;  // "idle", "preparing", "fetching", "training" or "offered"
-  // The task in hand, if any.
-  const std::optional<protocol::TrainRequest>& task() const { return task_; }
+  // What there is of a run, in the order in which this client has heard of them.
+  struct Part {
+    RunId run;
+    // "rejected", "preparing", "idle", "waiting" (for another run's task), "fetching", "training" or
+    // "offered"
+    const char* work;
+    std::optional<TaskId> task;  // in hand
+  };
+  std::vector<Part> parts() const;
+  bool knows(RunId run) const { return find(run) != nullptr; }
+  // In a run that it has not had to reject.
+  bool takes_part() const;
+  // Whether a trained update of the run is kept until there is a verdict.
+  bool holds_update(RunId run) const {
+    const Run* known = find(run);
+    return known != nullptr && known->work == WorkState::kOffered;
+  }
+  // The run's task in hand; null without one.
+  const protocol::TrainRequest* task(RunId run) const;
 
  private:
   enum class LinkState : std::uint8_t { kOffline, kConnecting, kOnline, kStopped };
-  enum class WorkState : std::uint8_t { kIdle, kPreparing, kFetching, kTraining, kOffered };
+  // Of a run's task. kPreparing: it waits for the run's data; kWaiting: for other runs' tasks.
+  enum class WorkState : std::uint8_t { kIdle, kPreparing, kWaiting, kFetching, kTraining, kOffered };
+  // Of a run. kUndescribed: all there is is an update of an earlier process.
+  enum class Stage : std::uint8_t { kUndescribed, kPreparing, kPrepared, kRejected };
+  struct Run {
+    RunId id;
+    std::string name;
+    Stage stage = Stage::kUndescribed;
+    WorkState work = WorkState::kIdle;
+    RoundNumber seen;     // the round of its last task
+    SampleCount samples;  // that are prepared
+    double capability = 1;
+    Duration status_every{};
+    std::optional<Time> publish_at;  // while online and prepared
+    Error rejection;                 // why the run cannot be taken part in
+    std::optional<protocol::TrainRequest> task;
+    Time asked{};            // when it came
+    std::uint64_t turn = 0;  // its place among all that came
+    std::optional<protocol::UpdateOffer> offer;
+
+    bool has(TaskId wanted) const { return task && task->task() == wanted; }
+  };
 
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const Start&, const StepContext&, std::vector<Effect>&);
@@ -156,41 +207,36 @@ class ClientEngine {
   void on_message(const protocol::Goodbye&, std::vector<Effect>&);
   void unexpected(const protocol::Message&, std::vector<Effect>&);
 
+  const Run* find(RunId run) const;
+  Run* find(RunId run) { return const_cast<Run*>(std::as_const(*this).find(run)); }
+  // The run, if it is at this work for this task.
+  Run* at_work(RunId run, TaskId task, WorkState work);
+  Run& add_run(RunId run);
+  // Of the run's task in hand; a reason may be empty.
+  static Event about_task(const Run& run, Severity severity, const char* name, const std::string& reason);
   void connect(std::vector<Effect>& effects);
   // In seconds, until the next try.
   double retry_delay(Duration window, const StepContext& context);
-  void answer_run(Time now, std::vector<Effect>& effects);
-  void publish(Time now, std::vector<Effect>& effects);
-  void begin_task(std::vector<Effect>& effects);
+  void answer_run(Run& run, Time now, std::vector<Effect>& effects);
+  void refuse_run(const protocol::RunDescription& description, std::vector<Effect>& effects);
+  void publish(Run& run, Time now, std::vector<Effect>& effects);
+  void go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects);
+  void start_next(std::vector<Effect>& effects);
   // The task in hand gives way; says so of an update that nobody will fetch.
-  void drop(const std::string& reason, std::vector<Effect>& effects);
-  void abandon(std::vector<Effect>& effects);
-  void fail_task(const Error& error, std::vector<Effect>& effects);
-  bool in_hand(RunId run, TaskId task) const { return task_ && task_->run == run && task_->task() == task; }
+  void drop(Run& run, const std::string& reason, std::vector<Effect>& effects);
+  void abandon(Run& run, std::vector<Effect>& effects);
+  void fail_task(Run& run, const Error& error, std::vector<Effect>& effects);
+  void leave(Run& run, const std::string& reason, std::vector<Effect>& effects);
   void stop(std::optional<Error> error, std::vector<Effect>& effects);
 
   BackoffRules backoff_;
   LinkState link_ = LinkState::kOffline;
-  WorkState work_ = WorkState::kIdle;
   std::uint32_t attempts_ = 0;  // failed connections in a row
   std::optional<Time> retry_at_;
-  Duration retry_after_{};    // from the Goodbye that ends this link
-  Duration spread_{};         // from the last Welcome
-  std::optional<RunId> run_;  // whose data and model are prepared
-  SampleCount samples_;       // and how many there are
-  double capability_ = 1;
-  Duration status_every_{};
-  std::optional<Time> publish_at_;  // while online with a run that is prepared
-  RoundNumber seen_;                // the round of its last task
-  std::optional<RunId> preparing_;
-  struct Rejection {
-    RunId run;
-    Error error;
-  };
-  std::optional<Rejection> rejected_;           // why the run last described cannot be taken part in
-  std::optional<protocol::TrainRequest> task_;  // the task in hand
-  Time asked_{};                                // when it came
-  std::optional<protocol::UpdateOffer> offer_;  // its result
+  Duration retry_after_{};   // from the Goodbye that ends this link
+  Duration spread_{};        // from the last Welcome
+  std::uint64_t turns_ = 0;  // tasks that have come
+  std::vector<Run> runs_;    // at most kMaxRuns
 };
 
 }  // namespace fedge::client

@@ -39,14 +39,25 @@ void remove_tasks(const std::filesystem::path& directory, const std::filesystem:
     }
 }
 
+// The whole text as a number.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 // The track whose directory has this name.
 std::optional<TrackId> track_named(std::string_view name) {
   if (!name.starts_with(kTrackPrefix)) return std::nullopt;
   name.remove_prefix(std::string_view(kTrackPrefix).size());
-  std::uint32_t number = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (read.ec != std::errc() || read.ptr != name.data() + name.size()) return std::nullopt;
-  return TrackId(number);
+  const auto number = number_in<std::uint32_t>(name);
+  return number ? std::optional(TrackId(*number)) : std::nullopt;
+}
+
+std::filesystem::path memories_in(const std::filesystem::path& state_directory) {
+  return state_directory / "runs";
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -94,6 +105,26 @@ Result<void> VolatileMemory::save(ClientMemory memory) {
 
 FileMemory::FileMemory(const std::filesystem::path& directory, TrackId track)
     : directory_(directory_of(directory, track)) {}
+
+std::filesystem::path memory_of(const std::filesystem::path& state_directory, RunId run) {
+  return memories_in(state_directory) / std::to_string(run.value());
+}
+
+void forget_run(const std::filesystem::path& state_directory, RunId run) {
+  std::error_code ignored;
+  std::filesystem::remove_all(memory_of(state_directory, run), ignored);
+}
+
+void forget_other_runs(const std::filesystem::path& state_directory, std::span<const RunId> going) {
+  std::vector<RunId> gone;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(memories_in(state_directory), error), end;
+       !error && entry != end; entry.increment(error)) {
+    const auto number = number_in<std::uint64_t>(entry->path().filename().string());
+    if (number && std::ranges::find(going, RunId(*number)) == going.end()) gone.emplace_back(*number);
+  }
+  for (const RunId run : gone) forget_run(state_directory, run);
+}
 
 void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live) {
   std::vector<TrackId> gone;

@@ -43,6 +43,12 @@ class VolatileMemory final : public MemoryStore {
   std::vector<ClientMemory> memories_;
 };
 
+// Where a run's memory is: STATE/runs/<its number>.
+std::filesystem::path memory_of(const std::filesystem::path& state_directory, RunId run);
+// Forgets what is kept of a run; of all but these.
+void forget_run(const std::filesystem::path& state_directory, RunId run);
+void forget_other_runs(const std::filesystem::path& state_directory, std::span<const RunId> going);
+
 // Forgets the tracks under this directory (below) that are not among these, ascending.
 void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live);
 

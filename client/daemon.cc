@@ -1,16 +1,19 @@
 #include "client/daemon.h"
 
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
 
 namespace fedge::client {
 
 void Daemon::Impl::start() {
   status_.write();
-  if (auto kept = files_->take_up([this](const Event& event) { report(event); })) {
-    update_ = std::move(kept->payload);
-    step(ClientEngine::Resumed{std::move(kept->pending.request), std::move(kept->pending.offer)});
+  for (auto& kept : files_->take_up([this](const Event& event) { report(event); })) {
+    parts_[kept.pending.request.run].update = std::move(kept.payload);
+    step(ClientEngine::Resumed{std::move(kept.pending.request), std::move(kept.pending.offer)});
   }
   step(ClientEngine::Start{});
 }
@@ -30,11 +33,10 @@ void Daemon::Impl::step(const ClientEngine::Input& input) {
 
 // Not for every step: a status that is read by people may be a second old.
 void Daemon::Impl::show_status() {
-  status_.set({.link = engine_.link_name(),
-               .work = engine_.work_name(),
-               .run = run_ ? run_->name : "",
-               .task = engine_.task() ? std::optional(engine_.task()->task()) : std::nullopt,
-               .holds_update = engine_.holds_update()});
+  Activity activity{.link = engine_.link_name(), .runs = {}};
+  for (const auto& part : engine_.parts())
+    activity.runs.push_back({parts_[part.run].name, part.work, part.task});
+  status_.set(std::move(activity));
   if (engine_.stopped()) return status_.write();
   if (!status_.changed() || status_due_) return;
   status_due_ = true;
@@ -67,18 +69,22 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
                         [&](const ClientEngine::FetchModel& model) { fetch(model); },
                         [&](const ClientEngine::Train& work) { train(work); },
                         [&](const ClientEngine::Publish& record) { publish(record); },
-                        [&](const ClientEngine::Abandon&) { abandon(); },
+                        [&](const ClientEngine::Abandon& abandoned) { abandon(abandoned.run); },
+                        [&](const ClientEngine::ForgetRun& over) { forget(over.run); },
                         [&](const ClientEngine::Finished& finished) { finish(finished.error); },
                         [&](const Event& event) {
                           report(event);
-                          if (trainer_ && event.name == "run.ended")
-                            boost::asio::post(worker_, [trainer = trainer_] { trainer->end(); });
-                          // Through the queue: this effect is being carried out inside a step.
-                          if (options_.stop_after_run && event.name == "run.ended")
-                            boost::asio::post(
-                                io_, [self = shared_from_this()] { self->step(ClientEngine::Stop{}); });
+                          if (event.name == "run.ended") run_ended();
                         }},
              effect);
+}
+
+void Daemon::Impl::run_ended() {
+  if (!options_.stop_after_run) return;
+  // Through the queue: this effect is being carried out inside a step.
+  boost::asio::post(io_, [self = shared_from_this()] {
+    if (!self->engine_.takes_part()) self->step(ClientEngine::Stop{});
+  });
 }
 
 void Daemon::Impl::connect() {
@@ -116,17 +122,22 @@ void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Wel
            [self = shared_from_this()](const Error& error) {
              self->link_.reset();
              self->fetching_.reset();
-             self->serving_.reset();
+             for (auto& [run, part] : self->parts_) part.serving.reset();
              self->disconnected(error);
            }});
+  // Before anything of a run that begins from now on.
+  boost::asio::post(worker_, [weak = weak_from_this(), going = welcome.runs] {
+    if (const auto self = weak.lock()) forget_other_runs(self->options_.state_directory, going);
+  });
   step(ClientEngine::Connected{welcome});
 }
 
 void Daemon::Impl::send(const protocol::Message& message) {
   if (!link_) return;
-  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message); offer != nullptr && update_) {
-    serving_ = offer->update;
-    link_->serve(offer->update, update_);
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
+    Part& part = parts_[offer->run];
+    part.serving = offer->update;
+    link_->serve(offer->update, part.update);
   }
   link_->send(message);
 }
@@ -143,16 +154,27 @@ void Daemon::Impl::finish(const std::optional<Error>& error) {
   unfinished_.reset();
 }
 
-// What the program does is told on the worker's thread, and passed on to the one that all else is told on.
-void Daemon::Impl::use_trainer_program() {
-  if (!options_.trainer) return;
-  options_.trainer->on_event = [weak = weak_from_this()](const Event& event) {
-    if (const auto self = weak.lock())
-      boost::asio::post(self->io_, [self, event] {
-        if (self->options_.on_event) self->options_.on_event(event);
-      });
-  };
-  trainer_ = std::make_shared<ExternalTrainer>(*options_.trainer);
+void Daemon::Impl::shut_down() {
+  timer_.cancel();
+  training_timer_.cancel();
+  status_timer_.cancel();
+  task_stop_.request_stop();
+  worker_.stop();
+  for (auto& [run, part] : parts_)
+    if (part.trainer) part.trainer->leave();
+  worker_.join();
+  {
+    std::vector<std::jthread> endings;  // each may take seconds
+    for (auto& [run, part] : parts_)
+      if (part.trainer) endings.emplace_back([&trainer = *part.trainer] { trainer.shut_down(); });
+  }
+  // The worker may not have come to it.
+  std::vector<RunId> held;
+  for (const auto& part : engine_.parts())
+    if (engine_.holds_update(part.run)) held.push_back(part.run);
+  files_->forget_others(held);
+  // The callbacks of a link that is still open hold this object, which holds the link.
+  if (const auto link = std::exchange(link_, nullptr)) link->set_callbacks({});
 }
 
 Daemon::Daemon(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -166,7 +188,6 @@ Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, Daem
   FEDGE_TRY(files, TaskFiles::open(options.state_directory, options.cache_bytes));
   auto impl = std::make_shared<Impl>(io, std::move(options), std::move(lock), std::move(membership),
                                      std::move(identity), std::move(files));
-  impl->use_trainer_program();
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
 }
 

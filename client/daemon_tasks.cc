@@ -1,22 +1,60 @@
 // What the client daemon does for a run and its tasks.
+#include <algorithm>
 #include <utility>
 
+#include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
 #include "dht/node_record.h"
 
 namespace fedge::client {
 
 void Daemon::Impl::prepare(const protocol::RunDescription& description) {
-  boost::asio::post(worker_, [weak = weak_from_this(), description, client = membership_.client] {
-    const auto self = weak.lock();
-    if (!self) return;
-    auto built = prepare_run(description, {client, self->options_.state_directory, self->trainer_});
-    boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
-      if (!built) return self->step(ClientEngine::RunRejected{run, built.error()});
-      self->run_ = *built;
-      const double capability = self->run_->capability.value_or(self->options_.capability);
-      self->step(ClientEngine::RunPrepared{run, self->run_->samples, capability, self->run_->status.every});
-    });
+  Part& part = parts_[description.run];
+  part.name = description.name;
+  // Known here before it is started, so that it can be told to leave.
+  if (options_.trainer) part.trainer = std::make_shared<ExternalTrainer>(trainer_of(description.name));
+  boost::asio::post(
+      worker_, [weak = weak_from_this(), description, client = membership_.client, trainer = part.trainer] {
+        const auto self = weak.lock();
+        if (!self) return;
+        auto built = prepare_run(description, {client, self->options_.state_directory, trainer});
+        boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
+          self->prepared(run, built);
+        });
+      });
+}
+
+// What a program does is told on the worker's thread, and passed on to the one that all else is told on.
+TrainerOptions Daemon::Impl::trainer_of(const std::string& run) {
+  TrainerOptions options = *options_.trainer;
+  options.on_event = [weak = weak_from_this(), run](Event event) {
+    if (const auto self = weak.lock())
+      boost::asio::post(self->io_, [self, told = event.with("run", run)] {
+        if (self->options_.on_event) self->options_.on_event(told);
+      });
+  };
+  return options;
+}
+
+void Daemon::Impl::prepared(RunId run, const Result<std::shared_ptr<PreparedRun>>& built) {
+  if (!built) return step(ClientEngine::RunRejected{run, built.error()});
+  const auto part = parts_.find(run);
+  if (part == parts_.end()) return;  // it is over
+  part->second.prepared = *built;
+  const PreparedRun& ready = **built;
+  const double capability = ready.capability.value_or(options_.capability);
+  step(ClientEngine::RunPrepared{run, ready.samples, capability, ready.status.every});
+}
+
+// The run is over.
+void Daemon::Impl::forget(RunId run) {
+  Part part = std::move(parts_[run]);
+  parts_.erase(run);
+  if (part.trainer) part.trainer->leave();
+  // After whatever the worker does for the run. To end a program takes a while.
+  boost::asio::post(worker_, [weak = weak_from_this(), run, trainer = std::move(part.trainer)] {
+    if (trainer) trainer->shut_down();
+    if (const auto self = weak.lock()) forget_run(self->options_.state_directory, run);
   });
 }
 
@@ -27,14 +65,16 @@ void Daemon::Impl::publish(const ClientEngine::Publish& publish) {
       .round = publish.round.value(),
       .sequence = static_cast<std::uint64_t>(std::chrono::nanoseconds(since_1970).count()),
       .latency_ms = 1000 * to_seconds(round_trip_),
-      .labels = run_->labels};
+      .labels = parts_[publish.run].prepared->labels};
   auto value = dht::encode_node_record(record);
   if (value) send(protocol::PublishRecord{publish.run, publish.round, record.sequence, std::move(*value)});
 }
 
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
+  busy_with_ = fetch.run;
   task_stop_ = std::stop_source();
-  boost::asio::post(worker_, [weak = weak_from_this(), fetch, stop = task_stop_.get_token(), run = run_] {
+  boost::asio::post(worker_, [weak = weak_from_this(), fetch, stop = task_stop_.get_token(),
+                              run = parts_[fetch.run].prepared] {
     const auto self = weak.lock();
     if (!self || stop.stop_requested()) return;
     // Looks through what is there already.
@@ -46,11 +86,11 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
 }
 
 void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download) {
-  if (!download) return step(ClientEngine::ModelFailed{fetch.task, download.error()});
+  if (!download) return step(ClientEngine::ModelFailed{fetch.run, fetch.task, download.error()});
   download_ = std::move(*download);
-  const auto done = [self = shared_from_this(), task = fetch.task](const Result<void>& all) {
-    if (all) return self->step(ClientEngine::ModelFetched{task});
-    self->step(ClientEngine::ModelFailed{task, all.error()});
+  const auto done = [self = shared_from_this(), run = fetch.run, task = fetch.task](const Result<void>& all) {
+    if (all) return self->step(ClientEngine::ModelFetched{run, task});
+    self->step(ClientEngine::ModelFailed{run, task, all.error()});
   };
   fetch_object(download_.model, [self = shared_from_this(), done](const Result<void>& model) {
     if (!model || !self->download_.control) return done(model);
@@ -90,25 +130,27 @@ Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, TaskFiles::Downlo
 void Daemon::Impl::train(const ClientEngine::Train& train) {
   const std::stop_source enough;
   limit_training(train, enough);
-  const TaskToTrain order{*engine_.task(), task_stop_.get_token(), enough.get_token()};
-  boost::asio::post(worker_, [weak = weak_from_this(), order, run = run_,
+  const TaskToTrain order{*engine_.task(train.run), task_stop_.get_token(), enough.get_token()};
+  boost::asio::post(worker_, [weak = weak_from_this(), order, run = parts_[train.run].prepared,
                               download = std::exchange(download_, {})]() mutable {
     const auto self = weak.lock();
     if (!self || order.stop.stop_requested()) return;
     auto update = self->work(*run, std::exchange(download, {}), order);
     boost::asio::post(self->io_, [self, order, update = std::move(update)] {
       if (order.stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
-      const TaskId task = order.request.task();
-      if (!update) return self->step(ClientEngine::TrainingFailed{task, update.error()});
-      self->update_ = update->payload;
-      self->step(ClientEngine::Trained{task, update->pending.offer});
+      const protocol::TrainRequest& task = order.request;
+      if (!update) return self->step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
+      self->busy_with_.reset();
+      self->parts_[task.run].update = update->payload;
+      self->step(ClientEngine::Trained{task.run, task.task(), update->pending.offer});
     });
   });
 }
 
 // Partial work: asks the training to end in time.
 void Daemon::Impl::limit_training(const ClientEngine::Train& train, std::stop_source enough) {
-  const auto ends = training_ends(run_->task->spec().training, train.asked, train.time_left);
+  const auto ends =
+      training_ends(parts_[train.run].prepared->task->spec().training, train.asked, train.time_left);
   if (!ends) return;
   training_timer_.expires_at(started_ + ends->time_since_epoch());
   training_timer_.async_wait([enough = std::move(enough)](const boost::system::error_code& error) mutable {
@@ -116,19 +158,28 @@ void Daemon::Impl::limit_training(const ClientEngine::Train& train, std::stop_so
   });
 }
 
-void Daemon::Impl::abandon() {
-  task_stop_.request_stop();
-  training_timer_.cancel();
-  if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
-  if (link_ && serving_) link_->stop_serving(serving_->id());
-  fetching_.reset();
-  serving_.reset();
-  download_ = {};
-  update_.reset();
+void Daemon::Impl::abandon(RunId run) {
+  if (busy_with_ == run) {
+    busy_with_.reset();
+    task_stop_.request_stop();
+    training_timer_.cancel();
+    if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
+    fetching_.reset();
+    download_ = {};
+  }
+  stop_serving(run);
+  parts_[run].update.reset();
   // After whatever the worker is about to keep of this task, and before anything of the next.
-  boost::asio::post(worker_, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->files_->forget();
+  boost::asio::post(worker_, [weak = weak_from_this(), run] {
+    if (const auto self = weak.lock()) self->files_->forget(run);
   });
+}
+
+void Daemon::Impl::stop_serving(RunId run) {
+  const auto served = std::exchange(parts_[run].serving, std::nullopt);
+  const bool shared = std::ranges::any_of(
+      parts_, [&](const auto& other) { return served && other.second.serving == served; });
+  if (link_ && served && !shared) link_->stop_serving(served->id());
 }
 
 }  // namespace fedge::client

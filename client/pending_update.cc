@@ -1,7 +1,11 @@
 #include "client/pending_update.h"
 
+#include <algorithm>
 #include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +21,19 @@ namespace {
 constexpr std::string_view kTag = "fedge pending update 1\n";
 constexpr std::size_t kMaxFile = 3 * protocol::kMaxHeader;
 
-std::filesystem::path file_in(const std::filesystem::path& directory) { return directory / "pending"; }
+std::filesystem::path directory_in(const std::filesystem::path& state_directory) {
+  return state_directory / "pending";
+}
+
+std::string name_for(RunId run) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016" PRIx64, run.value());
+  return text.data();
+}
+
+bool names_a_run(const std::string& name) {
+  return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -55,22 +71,34 @@ Result<void> write_pending_update(const std::filesystem::path& state_directory,
   text += offer;
   const Digest digest = sha256(bytes_of(text));
   text.append(reinterpret_cast<const char*>(digest.data()), digest.size());
-  return write_file_atomic(file_in(state_directory), text, 0600);
+  const auto directory = directory_in(state_directory);
+  if (!std::filesystem::is_directory(directory)) {
+    FEDGE_TRY_VOID(make_directory(directory, 0700));
+    FEDGE_TRY_VOID(sync_directory(state_directory));
+  }
+  return write_file_atomic(pending_file(state_directory, pending.request.run), text, 0600);
 }
 
-Result<std::optional<PendingUpdate>> read_pending_update(const std::filesystem::path& state_directory) {
-  const auto file = file_in(state_directory);
-  const auto text = read_file(file, kMaxFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<PendingUpdate>();
-  if (!text) return text.error();
-  auto pending = parse(*text);
-  if (!pending) return Error{ErrorCode::kCorrupt, file.string() + " is damaged"};
-  return pending;
+std::vector<std::filesystem::path> pending_updates(const std::filesystem::path& state_directory) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory_in(state_directory), error), end;
+       !error && entry != end; entry.increment(error))
+    if (names_a_run(entry->path().filename().string())) files.push_back(entry->path());
+  std::ranges::sort(files);
+  return files;
 }
 
-void remove_pending_update(const std::filesystem::path& state_directory) {
-  std::error_code ignored;
-  std::filesystem::remove(file_in(state_directory), ignored);
+Result<PendingUpdate> read_pending_update(const std::filesystem::path& file) {
+  FEDGE_TRY(text, read_file(file, kMaxFile));
+  auto pending = parse(text);
+  if (!pending || name_for(pending->request.run) != file.filename().string())
+    return Error{ErrorCode::kCorrupt, file.string() + " is damaged"};
+  return std::move(*pending);
+}
+
+std::filesystem::path pending_file(const std::filesystem::path& state_directory, RunId run) {
+  return directory_in(state_directory) / name_for(run);
 }
 
 }  // namespace fedge::client

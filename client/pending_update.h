@@ -1,10 +1,11 @@
-// A finished update that has no verdict yet, as one small file in the client's state directory: the task it
-// was trained for and what was offered. Its payload lies in the chunk cache. What is written is there whole
-// or not at all, with a checksum. Blocks on the disk; used by one thread at a time.
+// A finished update that has no verdict yet, as one small file in the client's state directory, at most one
+// for each run (STATE/pending/, the run in 16 hexadecimal digits): the task it was trained for and what was
+// offered. Its payload lies in the chunk cache. What is written is there whole or not at all, with a
+// checksum. Blocks on the disk; used by one thread at a time.
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <vector>
 
 #include "core/result.h"
 #include "protocol/messages.h"
@@ -16,11 +17,13 @@ struct PendingUpdate {
   protocol::UpdateOffer offer;  // of the request's task
 };
 
-// Survives a power cut once it returns. Errors name the file.
+// In place of the run's one before. Survives a power cut once it returns. Errors name the file.
 Result<void> write_pending_update(const std::filesystem::path& state_directory, const PendingUpdate& pending);
-// Nothing if there is none; kCorrupt, with the file's name, if it is damaged.
-Result<std::optional<PendingUpdate>> read_pending_update(const std::filesystem::path& state_directory);
-// Also one that is not there.
-void remove_pending_update(const std::filesystem::path& state_directory);
+// The files there are, in the order of the runs.
+std::vector<std::filesystem::path> pending_updates(const std::filesystem::path& state_directory);
+// One of them; kCorrupt, with the file's name, if it is damaged or another run's.
+Result<PendingUpdate> read_pending_update(const std::filesystem::path& file);
+// Where that of a run is, if there is one.
+std::filesystem::path pending_file(const std::filesystem::path& state_directory, RunId run);
 
 }  // namespace fedge::client

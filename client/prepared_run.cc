@@ -89,7 +89,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
     return Error{ErrorCode::kUnsupported,
                  "this client builds another model from the run's description than the "
                  "coordinator; update the older of the two"};
-  const auto memory = side.state_directory / "runs" / std::to_string(description.run.value());
+  const auto memory = memory_of(side.state_directory, description.run);
   if (side.trainer) return prepare_outside(description, side, {spec, task, memory});
   if (task->samples_of(side.client).empty()) return invalid("this client has no training samples");
   FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, memory));

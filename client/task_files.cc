@@ -1,22 +1,13 @@
 #include "client/task_files.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "client/client_engine.h"
 #include "client/prepared_run.h"
 
 namespace fedge::client {
-namespace {
-
-Error too_large(const char* what, std::uint64_t bytes, std::size_t max_bytes) {
-  return {ErrorCode::kResource, std::string(what) + " takes " + std::to_string(bytes) +
-                                    " bytes, the cache of "
-                                    "this client holds " +
-                                    std::to_string(max_bytes) + "; start it with a larger --cache-mb"};
-}
-
-}  // namespace
-
 std::filesystem::path chunk_cache(const std::filesystem::path& state_directory) {
   return state_directory / "chunks";
 }
@@ -40,21 +31,52 @@ Result<std::unique_ptr<TaskFiles>> TaskFiles::open(const std::filesystem::path& 
   return std::unique_ptr<TaskFiles>(new TaskFiles(state_directory, std::move(store), max_bytes));
 }
 
-std::optional<TaskFiles::Update> TaskFiles::take_up(const std::function<void(const Event&)>& report) {
-  const auto drop = [&](const std::string& reason) {
+std::vector<TaskFiles::Update> TaskFiles::take_up(const std::function<void(const Event&)>& report) {
+  std::vector<Update> updates;
+  const auto drop = [&](const std::filesystem::path& file, const std::string& reason) {
     report(Event{Severity::kWarning, "update.dropped", {}}.with("reason", reason));
-    forget();
-    return std::nullopt;
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
   };
-  auto pending = read_pending_update(directory_);
-  if (!pending) return drop(pending.error().message);
-  if (!*pending) return std::nullopt;
-  auto payload = store_->create((*pending)->offer.update);
-  if (!payload) return drop("the payload of the pending update cannot be read: " + payload.error().message);
-  payload_ = *payload;
-  if (!payload_->complete())
-    return drop("the payload of the pending update is not whole in " + chunk_cache(directory_).string());
-  return Update{std::move(**pending), payload_};
+  // A client of before runs went side by side kept its one update in a file of that name.
+  if (const auto old = directory_ / "pending"; std::filesystem::is_regular_file(old))
+    drop(old, old.string() + " is of an earlier version of this client");
+  for (const auto& file : pending_updates(directory_)) {
+    auto update = updates.size() < kMaxRuns
+                      ? take_up(file)
+                      : Error{ErrorCode::kResource, file.string() + " is the update of one run too many"};
+    if (update) {
+      updates.push_back(std::move(*update));
+    } else {
+      drop(file, update.error().message);
+    }
+  }
+  return updates;
+}
+
+Result<TaskFiles::Update> TaskFiles::take_up(const std::filesystem::path& file) {
+  FEDGE_TRY(pending, read_pending_update(file));
+  auto payload = store_->create(pending.offer.update);
+  if (!payload) return payload.error().with_prefix("the payload of the pending update cannot be read: ");
+  if (!(*payload)->complete()) {
+    store_->remove(pending.offer.update.id());
+    return Error{ErrorCode::kCorrupt,
+                 "the payload of the pending update is not whole in " + chunk_cache(directory_).string()};
+  }
+  payloads_[pending.request.run] = *payload;
+  return Update{std::move(pending), std::move(*payload)};
+}
+
+// In all: what waits for a verdict stays.
+Result<void> TaskFiles::check_room(const char* what, std::uint64_t bytes) const {
+  std::uint64_t kept = 0;
+  for (const auto& [run, payload] : payloads_) kept += payload->manifest().payload_size;
+  if (bytes + kept <= max_bytes_) return {};
+  const std::string beside =
+      kept == 0 ? "" : " beside " + std::to_string(kept) + " of updates that wait for a verdict";
+  return Error{ErrorCode::kResource, std::string(what) + " takes " + std::to_string(bytes) + " bytes" +
+                                         beside + ", the cache of this client holds " +
+                                         std::to_string(max_bytes_) + "; start it with a larger --cache-mb"};
 }
 
 Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout,
@@ -64,7 +86,7 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout,
     if (offered->layout != layout.hash() || offered->coverage != Coverage::all(layout.size()))
       return invalid("what is offered is not of the run's model");
   const std::uint64_t bytes = model.payload_size + (control ? control->payload_size : 0);
-  if (bytes > max_bytes_) return too_large("the model", bytes, max_bytes_);
+  FEDGE_TRY_VOID(check_room("the model", bytes));
   const auto wanted = [&](const std::shared_ptr<protocol::StoredObject>& object) {
     return object && (object->manifest() == model || (control && object->manifest() == *control));
   };
@@ -103,37 +125,44 @@ void TaskFiles::release_download() {
   download_ = {};
 }
 
-Result<void> TaskFiles::write_payload(const PendingUpdate& pending, const WorkResult& update) {
-  FEDGE_TRY(object, store_->create(pending.offer.update));
-  payload_ = std::move(object);
-  const protocol::Manifest& manifest = payload_->manifest();
+Result<TaskFiles::Update> TaskFiles::write(const PendingUpdate& pending, const WorkResult& update) {
+  FEDGE_TRY(payload, store_->create(pending.offer.update));
+  payloads_[pending.request.run] = payload;
+  const protocol::Manifest& manifest = payload->manifest();
   for (std::size_t i = 0; i < manifest.chunk_count(); ++i)
-    if (!payload_->has(i))
+    if (!payload->has(i))
       FEDGE_TRY_VOID(
-          payload_->write(i, update.payload().subspan(i * manifest.chunk_size, manifest.chunk_length(i))));
-  FEDGE_TRY_VOID(payload_->sync());
-  return write_pending_update(directory_, pending);
+          payload->write(i, update.payload().subspan(i * manifest.chunk_size, manifest.chunk_length(i))));
+  FEDGE_TRY_VOID(payload->sync());
+  FEDGE_TRY_VOID(write_pending_update(directory_, pending));
+  return Update{pending, std::move(payload)};
 }
 
 Result<TaskFiles::Update> TaskFiles::keep(const protocol::TrainRequest& request, const WorkResult& update) {
   release_download();
-  forget();
-  const std::uint64_t bytes = update.payload().size();
-  if (bytes > max_bytes_) return too_large("the update", bytes, max_bytes_);
-  const PendingUpdate pending{request, offer_of(update, request)};
-  pending_ = true;
-  if (const auto written = write_payload(pending, update); !written) {
-    forget();
-    return written.error().with_prefix("the update cannot be kept: ");
-  }
-  return Update{pending, payload_};
+  forget(request.run);
+  FEDGE_TRY_VOID(check_room("the update", update.payload().size()));
+  auto kept = write({request, offer_of(update, request)}, update);
+  if (kept) return kept;
+  forget(request.run);
+  return kept.error().with_prefix("the update cannot be kept: ");
 }
 
-void TaskFiles::forget() {
+void TaskFiles::forget(RunId run) {
+  const auto payload = payloads_.find(run);
+  if (payload == payloads_.end()) return;
   // First what names the payload.
-  if (std::exchange(pending_, false)) remove_pending_update(directory_);
-  if (payload_) store_->remove(payload_->manifest().id());
-  payload_.reset();
+  std::error_code ignored;
+  std::filesystem::remove(pending_file(directory_, run), ignored);
+  store_->remove(payload->second->manifest().id());
+  payloads_.erase(payload);
+}
+
+void TaskFiles::forget_others(std::span<const RunId> held) {
+  std::vector<RunId> gone;
+  for (const auto& [run, payload] : payloads_)
+    if (std::ranges::find(held, run) == held.end()) gone.push_back(run);
+  for (const RunId run : gone) forget(run);
 }
 
 }  // namespace fedge::client

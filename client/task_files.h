@@ -1,15 +1,18 @@
-// TaskFiles: what a client keeps on disk of the task in hand, so that neither a cut link nor a power cut
-// costs it twice: models on their way (STATE/chunks, a cache whose oldest files give way) and the finished
-// update that waits for its verdict (its payload there, the rest in STATE/pending). Whatever is read back is
-// believed for its hashes alone. Blocks on the disk: the daemon's worker thread calls it; objects it hands
-// out may be read and written elsewhere.
+// TaskFiles: what a client keeps on disk of its tasks, so that neither a cut link nor a power cut costs it
+// twice: models on their way (STATE/chunks, a cache whose oldest files give way) and for each run the
+// finished update that waits for its verdict (its payload there, the rest in STATE/pending/). Whatever is
+// read back is believed for its hashes alone. Blocks on the disk: the daemon's worker thread calls it;
+// objects it hands out may be read and written elsewhere.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "client/local_work.h"
 #include "client/pending_update.h"
@@ -35,8 +38,9 @@ class TaskFiles {
   static Result<std::unique_ptr<TaskFiles>> open(const std::filesystem::path& state_directory,
                                                  std::size_t max_bytes);
 
-  // What an earlier process was left with. Nothing if that is damaged; then `report` has said so.
-  std::optional<Update> take_up(const std::function<void(const Event&)>& report);
+  // What an earlier process was left with, one update a run and at most kMaxRuns, in the order of the runs.
+  // What is damaged or too many is removed, and `report` has said so.
+  std::vector<Update> take_up(const std::function<void(const Event&)>& report);
   // Where these vectors of the whole layout go, with the chunks that are there already. Those of the download
   // before are released.
   Result<Download> download(const ParameterLayout& layout, const protocol::Manifest& model,
@@ -45,23 +49,28 @@ class TaskFiles {
   // again next time. 4 bytes a parameter.
   Result<ParameterVector> load(const std::shared_ptr<protocol::StoredObject>& object,
                                const std::shared_ptr<const ParameterLayout>& layout);
-  // Keeps an update until forget(); survives a power cut once it returns. Releases the download.
+  // Keeps the run's update until forget(), in place of the one before; survives a power cut once it returns.
+  // Releases the download.
   Result<Update> keep(const protocol::TrainRequest& request, const WorkResult& update);
-  void forget();
+  void forget(RunId run);
+  // All but those of these runs.
+  void forget_others(std::span<const RunId> held);
 
  private:
   TaskFiles(std::filesystem::path state_directory, std::unique_ptr<protocol::ChunkStore> store,
             std::size_t max_bytes)
       : directory_(std::move(state_directory)), store_(std::move(store)), max_bytes_(max_bytes) {}
-  Result<void> write_payload(const PendingUpdate& pending, const WorkResult& update);
+  Result<Update> take_up(const std::filesystem::path& file);
+  Result<Update> write(const PendingUpdate& pending, const WorkResult& update);
+  Result<void> check_room(const char* what, std::uint64_t bytes) const;
   void release_download();
 
   std::filesystem::path directory_;
   std::unique_ptr<protocol::ChunkStore> store_;
   std::size_t max_bytes_;
   Download download_;
-  std::shared_ptr<protocol::StoredObject> payload_;
-  bool pending_ = true;  // there may be a file
+  // Of the updates that are kept; their space cannot be taken.
+  std::map<RunId, std::shared_ptr<protocol::StoredObject>> payloads_;
 };
 
 // Where the chunks are.

@@ -132,7 +132,8 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
     const auto update = pool_.result(id);
     if (!update) return fail(update.error());
     if ((*update)->failure)
-      return step_client(id, client::ClientEngine::TrainingFailed{trained->task, *(*update)->failure});
+      return step_client(
+          id, client::ClientEngine::TrainingFailed{trained->run, trained->task, *(*update)->failure});
     if (adversary_.hostile(id))
       if (const auto corrupted = adversary_.corrupt(id, trained->task); !corrupted)
         return fail(corrupted.error());

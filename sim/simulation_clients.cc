@@ -33,7 +33,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                           pool_.drop(id);
                           at(id).models.erase(abandoned.task);
                         },
-                        [&](const Client::Finished&) {},
+                        [&](const Client::ForgetRun&) {}, [&](const Client::Finished&) {},
                         [&](const Event& event) { report(at(id).phase.up ? event : expected(event)); }},
              effect);
 }
@@ -50,9 +50,10 @@ void Simulation::connect(ClientId id) {
   client.online = true;
   ++client.session;
   schedule(now_ + 5 * latency(id), id, Arrive{client.session});
-  schedule(
-      now_ + 6 * latency(id), id,
-      ClientInput{client::ClientEngine::Connected{{.software = "fedge-sim", .client = id}}, client.session});
+  schedule(now_ + 6 * latency(id), id,
+           ClientInput{client::ClientEngine::Connected{
+                           {.software = "fedge-sim", .client = id, .runs = {state_.config().id}}},
+                       client.session});
 }
 
 void Simulation::prepare(ClientId id, RunId run) {
@@ -67,7 +68,7 @@ void Simulation::prepare(ClientId id, RunId run) {
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
   const Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
   schedule(down_arrival(id, size) + latency(id), id,
-           ClientInput{client::ClientEngine::ModelFetched{fetch.task}, at(id).session});
+           ClientInput{client::ClientEngine::ModelFetched{fetch.run, fetch.task}, at(id).session});
 }
 
 void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publish) {
@@ -90,7 +91,7 @@ void Simulation::record_arrived(ClientId id, const protocol::PublishRecord& reco
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   const learn::TrainingSpec& spec = task_.spec().training;
-  const protocol::TrainRequest& request = *at(id).engine.task();
+  const protocol::TrainRequest& request = *at(id).engine.task(start.run);
   const SampleCount samples =
       learn::trained_samples(SampleCount(task_.samples_of(id).size()), request.data_share);
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
@@ -107,7 +108,7 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
                      .flip_labels = adversary_.flips_labels(id)});
   // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
   client::ClientEngine::Trained trained{
-      start.task, {.run = state_.config().id, .round = start.task.round, .track = start.task.track}};
+      start.run, start.task, {.run = start.run, .round = start.task.round, .track = start.task.track}};
   schedule(finish, id, ClientInput{std::move(trained), at(id).session});
 }
 

@@ -30,9 +30,10 @@ void Simulation::change(ClientId id) {
   if (client.phase.up == was_up) return;
   if (client.phase.up) return step_client(id, client::ClientEngine::Start{});
   if (client.online) cut(id, "the device went down");
-  if (const auto& task = client.engine.task())
-    step_client(id, client::ClientEngine::TrainingFailed{
-                        task->task(), {ErrorCode::kUnavailable, "the device went down while it trained"}});
+  if (const auto* task = client.engine.task(state_.config().id))
+    step_client(
+        id, client::ClientEngine::TrainingFailed{
+                task->run, task->task(), {ErrorCode::kUnavailable, "the device went down while it trained"}});
 }
 
 std::optional<Error> Simulation::standstill() const {

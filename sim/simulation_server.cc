@@ -59,8 +59,9 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   const protocol::Manifest& manifest = track.object()->manifest();
   if (const auto loaded = load_global(work.task.track); !loaded) return fail(loaded.error());
   VirtualClient& client = at(work.client);
-  const auto& in_hand = client.engine.task();
-  std::erase_if(client.models, [&](const auto& entry) { return !in_hand || in_hand->task() != entry.first; });
+  const auto* in_hand = client.engine.task(state_.config().id);
+  std::erase_if(client.models,
+                [&](const auto& entry) { return in_hand == nullptr || in_hand->task() != entry.first; });
   client.models[work.task] = global_;
   client.data_share = work.data_share;
   adversary_.assigned(work.client, {.task = work.task,

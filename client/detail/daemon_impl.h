@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
+#include <map>
 #include <stop_token>
 #include <utility>
 
@@ -39,23 +40,10 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         unfinished_(io.get_executor()),
         worker_(1) {}
 
-  void use_trainer_program();
   // Takes up what an earlier process was left with, and connects.
   void start();
   void step(const ClientEngine::Input& input);
-  void shut_down() {
-    timer_.cancel();
-    training_timer_.cancel();
-    status_timer_.cancel();
-    task_stop_.request_stop();
-    worker_.stop();
-    if (trainer_) trainer_->shut_down();  // before the thread that started it ends
-    worker_.join();
-    // The worker may not have come to it.
-    if (!engine_.holds_update()) files_->forget();
-    // The callbacks of a link that is still open hold this object, which holds the link.
-    if (const auto link = std::exchange(link_, nullptr)) link->set_callbacks({});
-  }
+  void shut_down();
 
   std::optional<Error> failure_;
   std::function<void()> finished_;
@@ -66,6 +54,9 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome);
   void send(const protocol::Message& message);
   void prepare(const protocol::RunDescription& description);
+  TrainerOptions trainer_of(const std::string& run);
+  void prepared(RunId run, const Result<std::shared_ptr<PreparedRun>>& built);
+  void forget(RunId run);
   void fetch(const ClientEngine::FetchModel& fetch);
   void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
   void fetch_object(const std::shared_ptr<protocol::StoredObject>& object,
@@ -79,7 +70,9 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void train(const ClientEngine::Train& train);
   void publish(const ClientEngine::Publish& publish);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
-  void abandon();
+  void abandon(RunId run);
+  void stop_serving(RunId run);
+  void run_ended();
   void finish(const std::optional<Error>& error);
   void report(const Event& event);
   void arm_timer();
@@ -106,17 +99,23 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
   boost::asio::thread_pool worker_;
-  std::shared_ptr<ExternalTrainer> trainer_;  // if the user's program trains; used by the worker
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::size_t next_address_ = 0;
   std::shared_ptr<protocol::Link> link_;
-  std::shared_ptr<PreparedRun> run_;
-  Duration round_trip_{};                           // of Hello and Welcome
-  std::shared_ptr<protocol::StoredObject> update_;  // trained, kept until the verdict
-  std::stop_source task_stop_;                      // of the task in hand
-  TaskFiles::Download download_;                    // on its way, or waiting to be trained from
+  // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.
+  struct Part {
+    std::string name;                                // empty: not described yet
+    std::shared_ptr<ExternalTrainer> trainer;        // if the user's program trains; used by the worker
+    std::shared_ptr<PreparedRun> prepared;           // used by the worker
+    std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
+    std::optional<protocol::Manifest> serving;
+  };
+  std::map<RunId, Part> parts_;
+  Duration round_trip_{};           // of Hello and Welcome
+  std::optional<RunId> busy_with_;  // whose task is fetched or trained
+  std::stop_source task_stop_;      // of that task
+  TaskFiles::Download download_;    // on its way, or waiting to be trained from
   std::optional<protocol::Manifest> fetching_;
-  std::optional<protocol::Manifest> serving_;
 };
 
 }  // namespace fedge::client

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "client/client_engine.h"
 #include "core/platform/files.h"
 
 namespace fedge::client {
@@ -52,9 +53,6 @@ std::string_view verdict_of(const Event& event) {
 template <class Status, class Visit>
 void for_each_field(Status& status, const Visit& visit) {
   visit("link", status.activity.link);
-  visit("work", status.activity.work);
-  visit("run", status.activity.run);
-  visit("holds_update", status.activity.holds_update);
   visit("pid", status.pid);
   visit("link_since", status.link_since);
   visit("link_reason", status.link_reason);
@@ -76,10 +74,29 @@ bool take(const nlohmann::json& json, const char* name, std::int64_t& out) {
   out = json[name].get<std::int64_t>();
   return true;
 }
-bool take(const nlohmann::json& json, const char* name, bool& out) {
-  if (!json.contains(name) || !json[name].is_boolean()) return false;
-  out = json[name].get<bool>();
+bool take(const nlohmann::json& json, RunActivity& out) {
+  std::int64_t round = 0;
+  std::int64_t track = 0;
+  if (take(json, "round", round) && take(json, "track", track))
+    out.task =
+        TaskId{RoundNumber(static_cast<std::uint32_t>(round)), TrackId(static_cast<std::uint32_t>(track))};
+  return take(json, "name", out.name) && take(json, "work", out.work);
+}
+
+bool take(const nlohmann::json& json, std::vector<RunActivity>& out) {
+  if (!json.contains("runs") || !json["runs"].is_array() || json["runs"].size() > kMaxRuns) return false;
+  for (const auto& run : json["runs"])
+    if (!run.is_object() || !take(run, out.emplace_back())) return false;
   return true;
+}
+
+nlohmann::ordered_json json_of(const RunActivity& run) {
+  nlohmann::ordered_json json{{"name", run.name}, {"work", run.work}};
+  if (run.task) {
+    json["round"] = run.task->round.value();
+    json["track"] = run.task->track.value();
+  }
+  return json;
 }
 
 }  // namespace
@@ -95,12 +112,8 @@ Result<DaemonStatus> read_status(const std::filesystem::path& state_directory) {
   DaemonStatus status;
   bool whole = json.is_object();
   for_each_field(status, [&](const char* name, auto& field) { whole = whole && take(json, name, field); });
-  std::int64_t round = 0;
-  std::int64_t track = 0;
-  if (whole && take(json, "round", round) && take(json, "track", track))
-    status.activity.task =
-        TaskId{RoundNumber(static_cast<std::uint32_t>(round)), TrackId(static_cast<std::uint32_t>(track))};
-  if (!whole) return Error{ErrorCode::kCorrupt, file.string() + " is damaged"};
+  if (!whole || !take(json, status.activity.runs))
+    return Error{ErrorCode::kCorrupt, file.string() + " is damaged"};
   return status;
 }
 
@@ -143,10 +156,8 @@ void StatusFile::write() {
   status_.written = calendar_now();
   nlohmann::ordered_json json;
   for_each_field(std::as_const(status_), [&](const char* name, const auto& field) { json[name] = field; });
-  if (const auto& task = status_.activity.task) {
-    json["round"] = task->round.value();
-    json["track"] = task->track.value();
-  }
+  json["runs"] = nlohmann::ordered_json::array();
+  for (const RunActivity& run : status_.activity.runs) json["runs"].push_back(json_of(run));
   const auto file = status_file(directory_);
   const std::filesystem::path fresh = file.string() + ".new";
   // A reason may hold a peer's bytes.

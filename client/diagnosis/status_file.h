@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "core/ids.h"
@@ -13,12 +14,16 @@
 
 namespace fedge::client {
 
-struct Activity {
-  std::string link;            // ClientEngine::link_name(), or "starting"
-  std::string work;            // ClientEngine::work_name()
-  std::string run;             // its name; empty: none
+struct RunActivity {
+  std::string name;            // empty: it has not been described since the daemon began
+  std::string work;            // ClientEngine::Part's
   std::optional<TaskId> task;  // in hand
-  bool holds_update = false;
+  bool operator==(const RunActivity&) const = default;
+};
+
+struct Activity {
+  std::string link;               // ClientEngine::link_name(), or "starting"
+  std::vector<RunActivity> runs;  // at most kMaxRuns
   bool operator==(const Activity&) const = default;
 };
 

@@ -141,15 +141,11 @@ Result<learn::TrainingResult> ExternalTrainer::take(const TrainerFrame& frame, c
   return learn::TrainingResult{sent.samples, sent.steps, sent.train_loss, sent.rms_loss};
 }
 
-void ExternalTrainer::end() {
+void ExternalTrainer::shut_down() {
+  leave();
   const std::lock_guard lock(mutex_);
   conversation_.reset();
   run_.reset();
-}
-
-void ExternalTrainer::shut_down() {
-  leaving_.request_stop();
-  end();
 }
 
 }  // namespace fedge::client

@@ -1,8 +1,8 @@
-// ExternalTrainer: the user's own program trains instead of the built-in trainer. It is started when a run
-// begins, told about it, kept for its tasks, started again if it has died, and ended with the run. Whatever
-// the program does costs the task in hand and is said; it never harms the daemon.
-// begin(), train() and end() belong to the worker thread and block it; shut_down() is for any thread.
-// Memory while it trains: model, update and the program's answer, 12 bytes a parameter.
+// ExternalTrainer: the user's own program trains for one run instead of the built-in trainer. It is started
+// when the run begins, told about it, kept for its tasks, started again if it has died, and ended with the
+// run. Whatever the program does costs the task in hand and is said; it never harms the daemon. begin() and
+// train() belong to the worker thread and block it; leave() and shut_down() are for any thread. Memory while
+// it trains: model, update and the program's answer, 12 bytes a parameter.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class ExternalTrainer {
     learn::DatasetInfo data;
     std::shared_ptr<const ParameterLayout> layout;
   };
-  // Ends the program of the run before, starts one for this run and waits until it is ready. Tries a few
+  // Starts a program for this run, in place of one that is there, and waits until it is ready. Tries a few
   // times.
   Result<TrainerReady> begin(Run run);
 
@@ -49,9 +49,9 @@ class ExternalTrainer {
   Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
                                       std::span<float> update);
 
-  // The program is not needed until the next begin().
-  void end();
-  // Ends the program, also in the middle of something; nothing can be begun afterwards.
+  // What is under way ends at once, with an error, and nothing can be begun afterwards. Does not block.
+  void leave() { leaving_.request_stop(); }
+  // Leaves, and ends the program: up to two seconds.
   void shut_down();
 
  private:

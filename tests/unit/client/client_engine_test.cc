@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/client/engine_harness.h"
+
 using namespace fedge;
 using fedge::client::ClientEngine;
 
@@ -14,70 +16,13 @@ static_assert(Node<ClientEngine>);
 
 namespace {
 
-const RunId kRun(77);
-
-// Drives one engine by hand and keeps what it asked for.
-struct Harness {
-  ClientEngine engine{{.first = seconds(1), .longest = seconds(8)}};
-  Rng rng{5};
-  Time now{};
-  std::vector<ClientEngine::Effect> effects;
-
-  void feed(const ClientEngine::Input& input) {
-    effects.clear();
-    engine.step(input, {now, rng}, effects);
-  }
-  template <class T>
-  const T* effect() const {
-    for (const auto& candidate : effects)
-      if (const auto* found = std::get_if<T>(&candidate)) return found;
-    return nullptr;
-  }
-  template <class M>
-  const M* sent() const {
-    for (const auto& candidate : effects)
-      if (const auto* send = std::get_if<ClientEngine::Send>(&candidate))
-        if (const auto* message = std::get_if<M>(&send->message)) return message;
-    return nullptr;
-  }
-  void go_online() {
-    feed(ClientEngine::Start{});
-    REQUIRE(effect<ClientEngine::Connect>() != nullptr);
-    feed(ClientEngine::Connected{});
-  }
-  void describe_and_prepare() {
-    feed(ClientEngine::Received{
-        protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
-    REQUIRE(effect<ClientEngine::PrepareRun>() != nullptr);
-    feed(ClientEngine::RunPrepared{kRun});
-  }
-  void request(std::uint32_t round, const protocol::Manifest& model = {}) {
-    protocol::TrainRequest request;
-    request.model = model;
-    request.run = kRun;
-    request.round = RoundNumber(round);
-    request.coverage = Coverage::all(10);
-    feed(ClientEngine::Received{request});
-  }
-  void train(std::uint32_t round) {
-    request(round);
-    REQUIRE(effect<ClientEngine::FetchModel>() != nullptr);
-    feed(ClientEngine::ModelFetched{RoundNumber(round)});
-    REQUIRE(effect<ClientEngine::Train>() != nullptr);
-  }
-  void finish_training(std::uint32_t round) {
-    protocol::UpdateOffer offer;
-    offer.run = kRun;
-    offer.round = RoundNumber(round);
-    offer.samples = SampleCount(60);
-    feed(ClientEngine::Trained{{RoundNumber(round), {}}, offer});
-  }
-};
+using test::EngineHarness;
+using test::kRun;
 
 }  // namespace
 
 TEST_CASE("client: fetches, trains, offers, and is free again after the verdict") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.train(1);
@@ -90,7 +35,7 @@ TEST_CASE("client: fetches, trains, offers, and is free again after the verdict"
 }
 
 TEST_CASE("client: work that arrives while the run is being prepared starts when it is ready") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.feed(ClientEngine::Received{
       protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
@@ -101,7 +46,7 @@ TEST_CASE("client: work that arrives while the run is being prepared starts when
 }
 
 TEST_CASE("client: reconnects with exponential back-off and jitter, at most the longest delay") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   std::vector<double> delays;
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -127,7 +72,7 @@ TEST_CASE("client: reconnects with exponential back-off and jitter, at most the 
 }
 
 TEST_CASE("client: an update finished while offline is offered after the reconnect, not trained again") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.train(4);
@@ -136,7 +81,7 @@ TEST_CASE("client: an update finished while offline is offered after the reconne
   CHECK(h.sent<protocol::UpdateOffer>() == nullptr);
   h.now = *h.engine.next_deadline();
   h.feed(Expired{});
-  h.feed(ClientEngine::Connected{});
+  h.connected();
   h.request(4);
   CHECK(h.effect<ClientEngine::FetchModel>() == nullptr);
   REQUIRE(h.sent<protocol::UpdateOffer>() != nullptr);
@@ -144,7 +89,7 @@ TEST_CASE("client: an update finished while offline is offered after the reconne
 }
 
 TEST_CASE("client: a newer round replaces the task in hand, and the old result is not offered") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.train(1);
@@ -156,7 +101,7 @@ TEST_CASE("client: a newer round replaces the task in hand, and the old result i
 }
 
 TEST_CASE("client: a cancelled task is dropped") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.train(1);
@@ -167,18 +112,18 @@ TEST_CASE("client: a cancelled task is dropped") {
 }
 
 TEST_CASE("client: a failure is told to the coordinator with its reason") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.request(1);
-  h.feed(ClientEngine::ModelFailed{{RoundNumber(1), {}}, {ErrorCode::kCorrupt, "chunk 3 is damaged"}});
+  h.feed(ClientEngine::ModelFailed{kRun, {RoundNumber(1), {}}, {ErrorCode::kCorrupt, "chunk 3 is damaged"}});
   REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
   CHECK(h.sent<protocol::TaskFailed>()->reason == "chunk 3 is damaged");
   CHECK(h.sent<protocol::TaskFailed>()->code == ErrorCode::kCorrupt);
 }
 
 TEST_CASE("client: data that cannot be prepared fails the work that waits for it") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.feed(ClientEngine::Received{
       protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
@@ -192,7 +137,7 @@ TEST_CASE("client: data that cannot be prepared fails the work that waits for it
 }
 
 TEST_CASE("client: a task that is asked for again is gone on with, whatever the model is now") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.train(1);
@@ -207,7 +152,7 @@ TEST_CASE("client: a task that is asked for again is gone on with, whatever the 
 }
 
 TEST_CASE("client: the same round of another model is new work, unless it is said that it is not") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.train(1);
@@ -222,7 +167,7 @@ TEST_CASE("client: the same round of another model is new work, unless it is sai
 
 TEST_CASE(
     "client: started again while it waits to reconnect, it connects at once and waits briefly after that") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   for (int attempt = 0; attempt < 10; ++attempt)
     h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
@@ -240,7 +185,7 @@ TEST_CASE(
 
 TEST_CASE("client: a final refusal stops it for good, and it says why") {
   for (const ErrorCode code : {ErrorCode::kRefused, ErrorCode::kUnsupported}) {
-    Harness h;
+    EngineHarness h;
     h.feed(ClientEngine::Start{});
     h.feed(ClientEngine::Disconnected{{code, "key revoked"}});
     REQUIRE(h.effect<ClientEngine::Finished>() != nullptr);
@@ -253,14 +198,14 @@ TEST_CASE("client: a final refusal stops it for good, and it says why") {
 }
 
 TEST_CASE("client: work of a run it was not told about is refused") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.request(1);
   REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
 }
 
 TEST_CASE("client: training is told when its task came and how long it is waited for") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.now = Time(seconds(100));
@@ -271,7 +216,7 @@ TEST_CASE("client: training is told when its task came and how long it is waited
   request.time_left = seconds(60);
   h.feed(ClientEngine::Received{request});
   h.now = Time(seconds(110));  // the model took ten seconds to arrive
-  h.feed(ClientEngine::ModelFetched{RoundNumber(1)});
+  h.feed(ClientEngine::ModelFetched{kRun, {RoundNumber(1), {}}});
   const auto* train = h.effect<ClientEngine::Train>();
   REQUIRE(train != nullptr);
   CHECK(train->asked == Time(seconds(100)));
@@ -280,7 +225,7 @@ TEST_CASE("client: training is told when its task came and how long it is waited
 
 TEST_CASE(
     "status: a record is published when the run is answered, then in every period, and only while online") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.feed(ClientEngine::Received{
       protocol::RunDescription{.run = kRun, .name = "r", .seed = 1, .task = "", .layout = {}}});
@@ -304,7 +249,7 @@ TEST_CASE(
 }
 
 TEST_CASE("status: a run that does not ask is told nothing") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   CHECK(h.effect<ClientEngine::Publish>() == nullptr);
@@ -314,7 +259,7 @@ TEST_CASE("status: a run that does not ask is told nothing") {
 namespace {
 
 // A harness that begins with an update of round 4, trained by an earlier process.
-struct Resumed : Harness {
+struct Resumed : EngineHarness {
   Resumed() {
     protocol::TrainRequest request;
     request.run = kRun;
@@ -326,12 +271,6 @@ struct Resumed : Harness {
     offer.samples = SampleCount(60);
     feed(ClientEngine::Resumed{request, offer});
     go_online();
-  }
-  std::string event(const std::string& name) const {
-    for (const auto& candidate : effects)
-      if (const auto* found = std::get_if<Event>(&candidate); found && found->name == name)
-        return to_string(*found);
-    return "";
   }
 };
 
@@ -364,10 +303,6 @@ TEST_CASE("resume: an update whose task is not the one asked for is dropped, and
     h.request(4, other);
     CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
   }
-  SUBCASE("another run") {
-    h.feed(ClientEngine::Received{
-        protocol::RunDescription{.run = RunId(78), .name = "s", .seed = 1, .task = "", .layout = {}}});
-  }
   SUBCASE("the run has ended") { h.feed(ClientEngine::Received{protocol::RunEnded{kRun, "done"}}); }
   CHECK(h.event("update.dropped").starts_with("update.dropped round=4 reason="));
   REQUIRE(h.effect<ClientEngine::Abandon>() != nullptr);
@@ -384,13 +319,13 @@ TEST_CASE("resume: a next task that goes on from this update says that it was ac
   request.last_round = RoundNumber(4);
   request.coverage = Coverage::all(10);
   h.feed(ClientEngine::Received{request});
-  CHECK(h.event("update.accepted") == "update.accepted round=4");
+  CHECK(h.event("update.accepted") == "update.accepted round=4 run=\"77\"");
   CHECK(h.event("update.dropped").empty());
   CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
 }
 
 TEST_CASE("resume: a client that stops keeps a finished update and gives up one that is being trained") {
-  Harness h;
+  EngineHarness h;
   h.go_online();
   h.describe_and_prepare();
   h.train(1);
@@ -439,7 +374,7 @@ TEST_CASE(
 TEST_CASE("back-off: a coordinator that says when to come back is obeyed, once, and is not a failure") {
   std::vector<double> delays;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Harness h;
+    EngineHarness h;
     h.rng = Rng(seed);
     h.go_online();
     if (seed % 2 == 0) {  // on a link in use

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "client/client_memory.h"
@@ -43,9 +44,9 @@ void write_chunk(protocol::StoredObject& object, const std::vector<float>& value
   REQUIRE(object.write(chunk, bytes));
 }
 
-protocol::TrainRequest request_for(const std::vector<float>& model) {
+protocol::TrainRequest request_for(const std::vector<float>& model, RunId run = RunId(7)) {
   protocol::TrainRequest request;
-  request.run = RunId(7);
+  request.run = run;
   request.round = RoundNumber(3);
   request.model = manifest_of(model);
   request.coverage = Coverage::all(model.size());
@@ -73,13 +74,18 @@ std::unique_ptr<TaskFiles> open(const TemporaryDirectory& state, std::size_t roo
 
 // What a process that begins here takes up, and what it says.
 struct Taken {
-  std::optional<TaskFiles::Update> update;
+  std::vector<TaskFiles::Update> updates;
   std::string said;
 };
 Taken take_up(TaskFiles& files) {
   Taken taken;
-  taken.update = files.take_up([&](const Event& event) { taken.said += to_string(event); });
+  taken.updates = files.take_up([&](const Event& event) { taken.said += to_string(event); });
   return taken;
+}
+
+// Of run 7.
+std::filesystem::path pending_in(const TemporaryDirectory& state) {
+  return state.path() / "pending" / "0000000000000007";
 }
 
 // Changes one byte of a file.
@@ -199,34 +205,35 @@ TEST_CASE("pending: an update that was kept is there in the next process, as it 
     offer = kept->pending.offer;
   }
   struct stat info {};
-  REQUIRE(::stat((state.path() / "pending").c_str(), &info) == 0);
+  REQUIRE(::stat(pending_in(state).c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
   auto files = open(state);
   auto taken = take_up(*files);
   CHECK(taken.said.empty());
-  REQUIRE(taken.update);
-  CHECK(taken.update->pending.offer.update == offer.update);
-  CHECK(taken.update->pending.offer.samples == SampleCount(12));
-  CHECK(taken.update->pending.offer.loss_rms == 0.75);
-  CHECK(taken.update->pending.request.model == request.model);
-  CHECK(taken.update->pending.request.last_round == RoundNumber(2));
+  REQUIRE(taken.updates.size() == 1);
+  const TaskFiles::Update& found = taken.updates.front();
+  CHECK(found.pending.offer.update == offer.update);
+  CHECK(found.pending.offer.samples == SampleCount(12));
+  CHECK(found.pending.offer.loss_rms == 0.75);
+  CHECK(found.pending.request.model == request.model);
+  CHECK(found.pending.request.last_round == RoundNumber(2));
   std::vector<float> payload(3000);
-  REQUIRE(taken.update->payload->read_bytes(0, std::as_writable_bytes(std::span(payload))));
+  REQUIRE(found.payload->read_bytes(0, std::as_writable_bytes(std::span(payload))));
   CHECK(payload == update);
-  files->forget();
-  CHECK(!std::filesystem::exists(state.path() / "pending"));
-  CHECK(!take_up(*open(state)).update);
+  files->forget(RunId(7));
+  CHECK(!std::filesystem::exists(pending_in(state)));
+  CHECK(take_up(*open(state)).updates.empty());
 }
 
 TEST_CASE("pending: a file cut or changed at any byte is named and dropped, and never offered") {
   const TemporaryDirectory state;
-  const auto file = state.path() / "pending";
+  const auto file = pending_in(state);
   REQUIRE(open(state)->keep(request_for(numbers(1)), result_of(numbers(2))));
   const auto whole = read_file(file, 1 << 20);
   REQUIRE(whole);
   const auto refused = [&](const std::string& text) {
     REQUIRE(write_file_atomic(file, text));
-    const auto read = read_pending_update(state.path());
+    const auto read = read_pending_update(file);
     return !read && read.error().message == file.string() + " is damaged";
   };
   std::size_t accepted = 0;
@@ -239,7 +246,7 @@ TEST_CASE("pending: a file cut or changed at any byte is named and dropped, and 
   }
   CHECK(accepted == 0);
   const auto taken = take_up(*open(state));
-  CHECK(!taken.update);
+  CHECK(taken.updates.empty());
   CHECK(taken.said == "update.dropped reason=\"" + file.string() + " is damaged\"");
   CHECK(!std::filesystem::exists(file));
 }
@@ -252,10 +259,127 @@ TEST_CASE("pending: an update whose payload is damaged or gone is dropped, and t
   SUBCASE("cut short") { std::filesystem::resize_file(chunk_files(state).front(), 4096 + 5000); }
   SUBCASE("gone") { std::filesystem::remove_all(state.path() / "chunks"); }
   const auto taken = take_up(*open(state));
-  CHECK(!taken.update);
+  CHECK(taken.updates.empty());
   CHECK(taken.said == "update.dropped reason=\"the payload of the pending update is not whole in " +
                           (state.path() / "chunks").string() + "\"");
-  CHECK(!std::filesystem::exists(state.path() / "pending"));
+  CHECK(!std::filesystem::exists(pending_in(state)));
+}
+
+TEST_CASE("pending: the updates of two runs are both there in the next process, each with its own payload") {
+  const TemporaryDirectory state;
+  {
+    auto files = open(state);
+    REQUIRE(files->keep(request_for(numbers(1), RunId(UINT64_MAX)), result_of(numbers(5))));
+    REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(6))));
+    REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(7))));  // in place of that
+  }
+  auto files = open(state);
+  const auto taken = take_up(*files);
+  CHECK(taken.said.empty());
+  REQUIRE(taken.updates.size() == 2);
+  for (const auto& [index, run, first] : {std::tuple{0U, RunId(7), 7.0F}, {1U, RunId(UINT64_MAX), 5.0F}}) {
+    CHECK(taken.updates[index].pending.request.run == run);
+    std::vector<float> payload(3000);
+    REQUIRE(taken.updates[index].payload->read_bytes(0, std::as_writable_bytes(std::span(payload))));
+    CHECK(payload == numbers(first));
+  }
+  SUBCASE("one is forgotten") { files->forget(RunId(UINT64_MAX)); }
+  SUBCASE("all are forgotten but those that are held") {
+    files->forget_others(std::vector{RunId(7), RunId(8)});
+  }
+  const auto left = take_up(*open(state));
+  REQUIRE(left.updates.size() == 1);
+  CHECK(left.updates[0].pending.request.run == RunId(7));
+}
+
+TEST_CASE("pending: two runs with the same update forget it one by one") {
+  const TemporaryDirectory state;
+  auto files = open(state);
+  REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(5))));
+  REQUIRE(files->keep(request_for(numbers(1), RunId(8)), result_of(numbers(5))));
+  files->forget(RunId(7));
+  REQUIRE(files->keep(request_for(numbers(1), RunId(9)), result_of(numbers(6))));
+  files.reset();
+  const auto taken = take_up(*open(state));
+  CHECK(taken.said.empty());
+  REQUIRE(taken.updates.size() == 2);
+  CHECK(taken.updates[0].pending.request.run == RunId(8));
+  std::vector<float> payload(3000);
+  REQUIRE(taken.updates[0].payload->read_bytes(0, std::as_writable_bytes(std::span(payload))));
+  CHECK(payload == numbers(5));
+}
+
+TEST_CASE("pending: of several updates a damaged one is dropped alone") {
+  const TemporaryDirectory state;
+  for (const std::uint64_t run : {6U, 7U, 8U})
+    REQUIRE(
+        open(state)->keep(request_for(numbers(1), RunId(run)), result_of(numbers(static_cast<float>(run)))));
+  const auto file = pending_in(state);
+  SUBCASE("a flipped bit") { damage(file, 40); }
+  SUBCASE("another run's file") {
+    std::filesystem::copy_file(state.path() / "pending" / "0000000000000006", file,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  const auto taken = take_up(*open(state));
+  CHECK(taken.said == "update.dropped reason=\"" + file.string() + " is damaged\"");
+  REQUIRE(taken.updates.size() == 2);
+  CHECK(taken.updates[0].pending.request.run == RunId(6));
+  CHECK(taken.updates[1].pending.request.run == RunId(8));
+  CHECK(!std::filesystem::exists(file));
+}
+
+TEST_CASE("pending: at most sixteen updates are taken up, and a file of an earlier version is removed") {
+  const TemporaryDirectory state;
+  REQUIRE(write_file_atomic(state.path() / "pending", "fedge pending update 1\n..."));
+  auto old = take_up(*open(state));
+  CHECK(old.updates.empty());
+  CHECK(old.said == "update.dropped reason=\"" + (state.path() / "pending").string() +
+                        " is of an earlier version of this client\"");
+  for (std::uint64_t run = 1; run <= 17; ++run)
+    REQUIRE(open(state)->keep(request_for(numbers(1), RunId(run)), result_of(numbers(5))));
+  const auto taken = take_up(*open(state));
+  CHECK(taken.updates.size() == 16);
+  const auto last = state.path() / "pending" / "0000000000000011";
+  CHECK(taken.said == "update.dropped reason=\"" + last.string() + " is the update of one run too many\"");
+  CHECK(!std::filesystem::exists(last));
+}
+
+TEST_CASE("cache: what waits for a verdict stays, and what does not fit beside it is refused") {
+  const TemporaryDirectory state;
+  auto files = open(state, 3 * 12'000);
+  REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(5))));
+  REQUIRE(files->keep(request_for(numbers(1), RunId(8)), result_of(numbers(6))));
+  const auto both = files->download(*layout(), manifest_of(numbers(1)), manifest_of(numbers(2)));
+  REQUIRE_FALSE(both);
+  CHECK(both.error().code == ErrorCode::kResource);
+  CHECK(both.error().message ==
+        "the model takes 24000 bytes beside 24000 of updates that wait for a verdict, the cache of this "
+        "client holds 36000; start it with a larger --cache-mb");
+  CHECK(files->download(*layout(), manifest_of(numbers(1)), std::nullopt));
+  REQUIRE(files->keep(request_for(numbers(1), RunId(9)), result_of(numbers(7))));
+  const auto fourth = files->keep(request_for(numbers(1), RunId(10)), result_of(numbers(8)));
+  REQUIRE_FALSE(fourth);
+  CHECK(fourth.error().message.starts_with("the update takes 12000 bytes beside 36000 of updates"));
+  files.reset();
+  CHECK(take_up(*open(state, 3 * 12'000)).updates.size() == 3);
+}
+
+TEST_CASE("memory: that of a run that is over is removed, the others' is left") {
+  const TemporaryDirectory state;
+  for (const std::uint64_t run : {1U, 2U, 3U}) {
+    FileMemory memory(memory_of(state.path(), RunId(run)), TrackId(4));
+    REQUIRE(memory.save({.round = RoundNumber(3), .control = {}, .residual = {1, 2, 3}}));
+  }
+  const auto kept = [&](std::uint64_t run) {
+    return std::filesystem::exists(state.path() / "runs" / std::to_string(run) / "track-4" / "task-3");
+  };
+  REQUIRE((kept(1) && kept(2) && kept(3)));
+  forget_run(state.path(), RunId(2));
+  CHECK((kept(1) && !kept(2) && kept(3)));
+  forget_other_runs(state.path(), std::vector{RunId(3), RunId(9)});
+  CHECK((!kept(1) && kept(3)));
+  forget_other_runs(state.path(), {});
+  CHECK(!kept(3));
 }
 
 TEST_CASE("memory: a damaged one is named once and gone, so that it does not fail every task after it") {

@@ -164,7 +164,7 @@ TEST_CASE("external trainer: a flood on standard error is cut to so many lines, 
   Trainer t("floods");
   REQUIRE(t.begin());
   CHECK(t.failure() == "");
-  t.trainer().end();
+  t.trainer().shut_down();
   std::size_t lines = 0, longest = 0, counted = 0;
   for (const Event& event : t.events) {
     if (event.name != "trainer.printed") continue;

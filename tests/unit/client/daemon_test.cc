@@ -1,0 +1,305 @@
+// The client daemon and a coordinator made of nothing but a listener, with two runs at once.
+#include "client/daemon.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/pending_update.h"
+#include "client/prepared_run.h"
+#include "core/config/document.h"
+#include "core/platform/files.h"
+#include "protocol/limits.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::client {
+namespace {
+
+const RunId kFirst(7);
+const RunId kSecond(9);
+
+SecretKey coordinator_key() {
+  std::array<std::uint8_t, 32> seed{};
+  seed[0] = 3;
+  return SecretKey::from_seed(seed);
+}
+
+// What both runs train: softmax regression on forty samples, all of them this client's.
+struct Work {
+  explicit Work(const test::TemporaryDirectory& data) {
+    test::write_tiny_dataset(data);
+    text = "[data]\ndirectory = \"" + data.path().string() + "\"\npartition = { clients = 1 }\n";
+    auto document = config::parse_toml(text, "run");
+    REQUIRE(document);
+    config::Reader root(document->root, "", "run");
+    auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(0));
+    REQUIRE_MESSAGE(task, task.error().message);
+    layout = (*task)->model().layout();
+    values.resize(layout->size());
+    model = protocol::make_manifest(layout->hash(), Coverage::all(values.size()),
+                                    std::as_bytes(std::span(values)), protocol::kDefaultChunkSize);
+    store = protocol::make_memory_chunk_store(1 << 20);
+    auto made = store->create(model);
+    REQUIRE(made);
+    object = *made;
+    for (std::size_t i = 0; i < model.chunk_count(); ++i)
+      REQUIRE(object->write(
+          i, std::as_bytes(std::span(values)).subspan(i * model.chunk_size, model.chunk_length(i))));
+  }
+  protocol::RunDescription description(RunId run) const {
+    return {.run = run,
+            .name = "run " + std::to_string(run.value()),
+            .seed = 5,
+            .task = text,
+            .layout = layout->hash()};
+  }
+  protocol::TrainRequest request(RunId run, std::uint32_t round) const {
+    protocol::TrainRequest request;
+    request.run = run;
+    request.round = RoundNumber(round);
+    request.model = model;
+    request.coverage = Coverage::all(values.size());
+    request.time_left = seconds(600);
+    return request;
+  }
+
+  std::string text;
+  std::shared_ptr<const ParameterLayout> layout;
+  std::vector<float> values;
+  protocol::Manifest model;
+  std::unique_ptr<protocol::ChunkStore> store;
+  std::shared_ptr<protocol::StoredObject> object;
+};
+
+// A coordinator that says what the test tells it to, and a client daemon beside it.
+struct Site {
+  Site() {
+    auto identity = protocol::make_tls_identity(coordinator_key());
+    REQUIRE(identity);
+    auto made =
+        protocol::listen(io, *identity, {.address = {"127.0.0.1", 0}, .timeouts = {}, .on_refused = {}},
+                         [this](std::shared_ptr<protocol::Link> made_link) { take(std::move(made_link)); });
+    REQUIRE(made);
+    listener = std::move(*made);
+    REQUIRE(write_membership(state.path(), {.coordinators = {listener->local_address()},
+                                            .coordinator_key = coordinator_key().public_key(),
+                                            .client = ClientId(0)}));
+  }
+  ~Site() { leave(); }
+
+  void take(std::shared_ptr<protocol::Link> accepted) {
+    link = std::move(accepted);
+    link->set_callbacks(
+        {.on_message =
+             [this](const protocol::Message& message) {
+               if (!std::holds_alternative<protocol::Hello>(message)) return heard.push_back(message);
+               link->authorise();
+               link->send(protocol::Welcome{.software = "test", .client = ClientId(0), .runs = going});
+               link->serve(work.model, work.object);
+               for (const RunId run : going) link->send(work.description(run));
+             },
+         .on_closed =
+             [this, closed = link.get()](const Error&) {
+               if (link.get() == closed) link.reset();  // else the client is back already
+             }});
+  }
+  void begin(bool once = false) {
+    auto created =
+        Daemon::create(io, {.state_directory = state.path(),
+                            .software = "test",
+                            .backoff = {.first = std::chrono::milliseconds(1)},
+                            .stop_after_run = once,
+                            .trainer = trainer,
+                            .on_event = [this](const Event& event) { said.push_back(to_string(event)); }});
+    REQUIRE_MESSAGE(created, created.error().message);
+    daemon = std::move(*created);
+    daemon->on_finished([this] { finished = true; });
+    daemon->start();
+  }
+  // As a process that ends: nothing more is carried out.
+  void leave() {
+    if (daemon) daemon->stop();
+    run_until([this] { return !link; });
+    daemon.reset();
+    heard.clear();
+  }
+  // False after a generous while, so that a test that fails ends.
+  bool run_until(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    io.restart();
+    while (!condition() && std::chrono::steady_clock::now() < deadline)
+      io.run_one_for(std::chrono::milliseconds(5));
+    return condition();
+  }
+  template <class M>
+  bool hears(RunId run) {
+    return run_until([&] { return count<M>(run) > 0; });
+  }
+  template <class M>
+  std::ptrdiff_t count(RunId run) const {
+    return std::ranges::count_if(heard, [&](const protocol::Message& message) {
+      const auto* found = std::get_if<M>(&message);
+      return found != nullptr && found->run == run;
+    });
+  }
+  bool has_said(const std::string& line) {
+    return run_until([&] { return std::ranges::find(said, line) != said.end(); });
+  }
+  bool pending(RunId run) const { return std::filesystem::exists(pending_file(state.path(), run)); }
+
+  test::TemporaryDirectory data, state;
+  boost::asio::io_context io;
+  Work work{data};
+  std::vector<RunId> going = {kFirst, kSecond};
+  std::optional<TrainerOptions> trainer;
+  std::unique_ptr<protocol::Listener> listener;
+  std::shared_ptr<protocol::Link> link;  // the last one
+  std::vector<protocol::Message> heard;
+  std::vector<std::string> said;
+  bool finished = false;
+  std::unique_ptr<Daemon> daemon;
+};
+
+// Both runs' first tasks, trained and offered.
+void offer_both(Site& site) {
+  site.begin();
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
+  for (const RunId run : {kFirst, kSecond}) site.link->send(site.work.request(run, 1));
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::UpdateOffer>(run));
+  REQUIRE(site.pending(kFirst));
+  REQUIRE(site.pending(kSecond));
+}
+
+// The user's program for a site, which notes each of its starts in a file.
+TrainerOptions noted_program(const Site& site, const std::string& mode) {
+  return {
+      .command = {"/bin/sh", "-c",
+                  "echo $$ >> '" + (site.data.path() / "starts").string() +
+                      "'; exec /usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainer_program.py' " +
+                      mode + " '" + site.data.path().string() + "'"},
+      .on_event = {}};
+}
+
+std::vector<pid_t> starts(const Site& site) {
+  std::ifstream in(site.data.path() / "starts");
+  return {std::istream_iterator<pid_t>(in), {}};
+}
+
+bool runs(pid_t process) { return ::kill(process, 0) == 0; }
+
+}  // namespace
+
+TEST_CASE(
+    "daemon: each run has a program of its own, kept while the runs take turns and ended with its run") {
+  Site site;
+  site.trainer = noted_program(site, "honest");
+  offer_both(site);
+  for (std::uint32_t round = 2; round <= 3; ++round)
+    for (const RunId run : {kSecond, kFirst}) {
+      site.link->send(protocol::UpdateVerdict{run, RoundNumber(round - 1), true, {}, {}});
+      site.link->send(site.work.request(run, round));
+      CHECK(site.run_until([&] { return site.count<protocol::UpdateOffer>(run) == round; }));
+    }
+  const std::vector<pid_t> programs = starts(site);
+  REQUIRE(programs.size() == 2);
+  CHECK(runs(programs[0]));
+  site.link->send(protocol::RunEnded{kFirst, "done"});
+  CHECK(site.run_until([&] { return !runs(programs[0]); }));
+  CHECK(runs(programs[1]));
+  site.leave();
+  CHECK(!runs(programs[1]));
+}
+
+TEST_CASE("daemon: a program that hangs is no hindrance to ending all of them") {
+  Site site;
+  site.trainer = noted_program(site, "hangs");
+  site.begin();
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
+  for (const RunId run : {kFirst, kSecond}) site.link->send(site.work.request(run, 1));
+  REQUIRE(site.run_until([&] { return std::filesystem::exists(site.data.path() / "done-hangs"); }));
+  const std::vector<pid_t> programs = starts(site);
+  REQUIRE(programs.size() == 2);
+  site.leave();
+  for (const pid_t program : programs) CHECK(!runs(program));
+}
+
+TEST_CASE("daemon: two runs hold an update each at the same time, and a verdict is one run's alone") {
+  Site site;
+  offer_both(site);
+  const auto samples = [&](std::size_t i) { return std::get<protocol::RunAnswer>(site.heard[i]).samples; };
+  CHECK(samples(0) == SampleCount(40));
+  CHECK(samples(1) == SampleCount(40));
+  site.link->send(protocol::UpdateVerdict{kFirst, RoundNumber(1), true, {}, {}});
+  CHECK(site.has_said("update.accepted round=1 run=\"run 7\""));
+  // Its next task: the worker has forgotten the update by the time that it offers another.
+  site.link->send(site.work.request(kFirst, 2));
+  CHECK(site.run_until([&] { return site.count<protocol::UpdateOffer>(kFirst) == 2; }));
+  CHECK(site.pending(kSecond));
+  CHECK(site.count<protocol::TaskFailed>(kFirst) + site.count<protocol::TaskFailed>(kSecond) == 0);
+}
+
+TEST_CASE("daemon: the next process offers both runs' updates when they are asked for, and trains neither") {
+  Site site;
+  offer_both(site);
+  site.leave();
+  CHECK(site.pending(kFirst));
+  CHECK(site.pending(kSecond));
+  site.begin();
+  CHECK(std::ranges::count(site.said, "update.resumed round=1") == 2);
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
+  site.link->stop_serving(site.work.model.id());  // there is nothing to train from
+  for (const RunId run : {kSecond, kFirst}) site.link->send(site.work.request(run, 1));
+  for (const RunId run : {kFirst, kSecond}) CHECK(site.hears<protocol::UpdateOffer>(run));
+}
+
+TEST_CASE("daemon: what is kept of a run that the coordinator no longer names is removed, the rest stays") {
+  Site site;
+  offer_both(site);
+  const auto memory = [&](RunId run) { return site.state.path() / "runs" / std::to_string(run.value()); };
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(make_directory(memory(run) / "track-3", 0700));
+  SUBCASE("after the link was lost") { site.link->close("cut"); }
+  SUBCASE("in the next process") {
+    site.leave();
+    site.begin();
+  }
+  site.heard.clear();
+  site.going = {kSecond};
+  REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
+  CHECK(std::ranges::any_of(site.said, [](const std::string& line) {
+    return line.starts_with("update.dropped round=1 reason=\"the run has ended\"");
+  }));
+  // The worker removes it before it does anything for the other run.
+  site.link->send(site.work.request(kSecond, 2));
+  CHECK(site.hears<protocol::UpdateOffer>(kSecond));
+  CHECK(!site.pending(kFirst));
+  CHECK(!std::filesystem::exists(memory(kFirst)));
+  CHECK(std::filesystem::exists(memory(kSecond)));
+  CHECK(site.pending(kSecond));
+}
+
+TEST_CASE("daemon: told to stop after a run, it stays for the other one and ends with that") {
+  Site site;
+  site.begin(true);
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
+  site.link->send(protocol::RunEnded{kFirst, "done"});
+  REQUIRE(site.has_said("run.ended reason=\"done\" run=\"run 7\""));
+  site.link->send(site.work.request(kSecond, 1));
+  CHECK(site.hears<protocol::UpdateOffer>(kSecond));
+  CHECK_FALSE(site.finished);
+  site.link->send(protocol::RunEnded{kSecond, "done"});
+  CHECK(site.run_until([&] { return site.finished; }));
+  CHECK(!site.daemon->failure());
+}
+
+}  // namespace fedge::client

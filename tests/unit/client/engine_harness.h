@@ -1,0 +1,107 @@
+// Drives one ClientEngine by hand and keeps what it asked for.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "client/client_engine.h"
+
+namespace fedge::test {
+
+inline constexpr RunId kRun(77);
+inline constexpr RunId kOther(78);
+
+struct EngineHarness {
+  using Engine = client::ClientEngine;
+
+  Engine engine{{.first = seconds(1), .longest = seconds(8)}};
+  Rng rng{5};
+  Time now{};
+  std::vector<Engine::Effect> effects;  // of the last input
+
+  void feed(const Engine::Input& input) {
+    effects.clear();
+    engine.step(input, {now, rng}, effects);
+  }
+  template <class T>
+  const T* effect() const {
+    for (const auto& candidate : effects)
+      if (const auto* found = std::get_if<T>(&candidate)) return found;
+    return nullptr;
+  }
+  template <class M>
+  const M* sent() const {
+    for (const auto& candidate : effects)
+      if (const auto* send = std::get_if<Engine::Send>(&candidate))
+        if (const auto* message = std::get_if<M>(&send->message)) return message;
+    return nullptr;
+  }
+  // As a line; empty without one.
+  std::string event(const std::string& name) const {
+    for (const auto& candidate : effects)
+      if (const auto* found = std::get_if<Event>(&candidate); found && found->name == name)
+        return to_string(*found);
+    return "";
+  }
+  // What the engine does in the run; empty: it does not know it.
+  std::string work(RunId run = kRun) const {
+    for (const auto& part : engine.parts())
+      if (part.run == run) return part.work;
+    return "";
+  }
+
+  void connected(std::vector<RunId> runs = {kRun, kOther}) {
+    feed(Engine::Connected{{.software = "", .client = {}, .runs = std::move(runs)}});
+  }
+  void go_online() {
+    feed(Engine::Start{});
+    REQUIRE(effect<Engine::Connect>() != nullptr);
+    connected();
+  }
+  void lose_link() { feed(Engine::Disconnected{{ErrorCode::kUnavailable, "cut"}}); }
+  // Under its number as its name.
+  void describe(RunId run = kRun) {
+    feed(Engine::Received{protocol::RunDescription{
+        .run = run, .name = std::to_string(run.value()), .seed = 1, .task = "", .layout = {}}});
+  }
+  void describe_and_prepare(RunId run = kRun) {
+    describe(run);
+    REQUIRE(effect<Engine::PrepareRun>() != nullptr);
+    feed(Engine::RunPrepared{run});
+  }
+  void request(std::uint32_t round, const protocol::Manifest& model = {}, RunId run = kRun) {
+    protocol::TrainRequest request;
+    request.model = model;
+    request.run = run;
+    request.round = RoundNumber(round);
+    request.coverage = Coverage::all(10);
+    feed(Engine::Received{request});
+  }
+  void request_of(RunId run, std::uint32_t round) { request(round, {}, run); }
+  void fetched(std::uint32_t round, RunId run = kRun) {
+    feed(Engine::ModelFetched{run, {RoundNumber(round), {}}});
+  }
+  void train(std::uint32_t round, RunId run = kRun) {
+    request_of(run, round);
+    REQUIRE(effect<Engine::FetchModel>() != nullptr);
+    fetched(round, run);
+    REQUIRE(effect<Engine::Train>() != nullptr);
+  }
+  void finish_training(std::uint32_t round, RunId run = kRun) {
+    protocol::UpdateOffer offer;
+    offer.run = run;
+    offer.round = RoundNumber(round);
+    offer.samples = SampleCount(60);
+    feed(Engine::Trained{run, {RoundNumber(round), {}}, offer});
+  }
+  // Asks for a task, trains and offers it.
+  void offer(std::uint32_t round, RunId run = kRun) {
+    train(round, run);
+    finish_training(round, run);
+    REQUIRE(sent<protocol::UpdateOffer>() != nullptr);
+  }
+};
+
+}  // namespace fedge::test
