@@ -183,7 +183,7 @@ class Daemon {
     if (run != given_ || (begun && status == fedge::server::RunStatus::kPaused)) return;
     ended_ = begun;
     if (!begun) note(fedge::Error{fedge::ErrorCode::kUnavailable, reason});
-    coordinator_->stop("the run has ended");
+    coordinator_->stop(begun ? "the run has ended" : "the run cannot be led");
   }
 
   void note(const std::optional<fedge::Error>& error) {

@@ -3,18 +3,15 @@
 // outside. bench/daemons/idle.sh starts both.
 //   swarm_clients enrol DATA_DIR COUNT            before the coordinator starts
 //   swarm_clients measure DATA_DIR PID COUNT SECONDS
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "bench/daemons/process.h"
 #include "bench/daemons/swarm_client.h"
 #include "core/platform/files.h"
 #include "server/data_directory.h"
@@ -26,11 +23,6 @@ using namespace fedge::bench;
 
 // At once, before the coordinator has let them in: it takes 16 from an address.
 constexpr std::size_t kConnecting = 12;
-
-[[noreturn]] void give_up(const std::string& why) {
-  std::fprintf(stderr, "swarm_clients: %s\n", why.c_str());
-  std::exit(1);
-}
 
 double seconds_of(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -44,31 +36,6 @@ void enrol(const std::string& directory, std::size_t count) {
         {{"client", i}, {"key", to_hex(key_of(i).public_key())}, {"enrolled", 0}, {"revoked", false}});
   const auto written = write_file_atomic(directory + "/enrolment.json", book.dump(1) + "\n", 0600);
   if (!written) give_up(written.error().message);
-}
-
-// What the kernel says about the coordinator.
-struct Process {
-  double resident_kib = 0;
-  double cpu_seconds = 0;
-};
-
-Process look_at(const std::string& pid) {
-  Process result;
-  std::ifstream status("/proc/" + pid + "/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:")) result.resident_kib = std::strtod(line.c_str() + 6, nullptr);
-  std::ifstream stat("/proc/" + pid + "/stat");
-  std::string text;
-  std::getline(stat, text);
-  if (text.empty()) give_up("the coordinator has ended");
-  std::istringstream fields(text.substr(text.rfind(')') + 2));
-  std::string skipped;
-  double user = 0;
-  double system = 0;
-  for (int i = 0; i < 11; ++i) fields >> skipped;
-  fields >> user >> system;
-  result.cpu_seconds = (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return result;
 }
 
 double quantile(std::vector<double> values, double q) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/platform/heap.h"
+#include "protocol/limits.h"
 #include "server/coordinator/detail/coordinator_impl.h"
 #include "server/data_directory.h"
 #include "server/store/sqlite_store.h"
@@ -12,6 +13,7 @@ namespace fedge::server {
 namespace {
 
 constexpr std::size_t kDeparturesToTrim = 64;
+static_assert(kMaxOpenRuns <= protocol::kMaxRunsInProgress, "a Welcome names them all");
 
 // The run that a client's message is about; nothing if it is not a client's to send.
 std::optional<RunId> run_of(const protocol::Message& message) {

@@ -66,19 +66,19 @@ void Coordinator::Impl::opened(const RunRecord& run, Result<RunParts> parts) {
 
 Result<void> Coordinator::Impl::lead(RunParts parts) {
   const RunRecord run = parts.record;
-  const auto host =
-      std::make_shared<RunHost>(RunHost::House{.io = io_,
-                                               .peers = peers_,
-                                               .is_welcome =
-                                                   [this](const std::shared_ptr<protocol::Link>& link) {
-                                                     const auto known = gate_.check(*link);
-                                                     if (!known) gate_.refuse(link, known.error());
-                                                     return known.has_value();
-                                                   },
-                                               .misbehaved = [this](ClientId client,
-                                          const std::string& sent) { misbehaved(client, sent); },
-                     .data_directory = options_.data_directory},
-                                std::move(parts), callbacks_of(run));
+  const auto host = std::make_shared<RunHost>(
+      RunHost::House{
+          .io = io_,
+          .peers = peers_,
+          .is_welcome =
+              [this](const std::shared_ptr<protocol::Link>& link) {
+                const auto known = gate_.check(*link);
+                if (!known) gate_.refuse(link, known.error());
+                return known.has_value();
+              },
+          .misbehaved = [this](ClientId client, const std::string& sent) { misbehaved(client, sent); },
+          .data_directory = options_.data_directory},
+      std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
   hosts_.emplace(run.id, host);
@@ -124,8 +124,9 @@ void Coordinator::Impl::not_opened(const RunRecord& run, const Error& error) {
 
 void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {
   if (auto host = hosts_.extract(run.id); !host.empty()) host.mapped()->shut_down();
-  if (status == RunStatus::kPaused)
-    report(Event{Severity::kInfo, "run.paused", {}}.with("reason", reason).with("run", run.number.value()));
+  report(Event{Severity::kInfo, status == RunStatus::kPaused ? "run.paused" : "run.over", {}}
+             .with("state", name_of(status))
+             .with("run", run.number.value()));
   queue_->look_now();
   callbacks_.on_left(run.number, status, reason);
 }

@@ -26,9 +26,11 @@ Result<RunRecord> transition(RunRecord run, RunStatus wanted, const std::string&
                         : wanted == RunStatus::kPaused ? open && run.status != RunStatus::kPaused
                                                        : run.status == RunStatus::kPaused;
   if (!possible)
-    return Error{ErrorCode::kRefused,
-                 "run " + std::to_string(run.number.value()) + " is " + name_of(run.status) +
-                     (wanted == RunStatus::kPending ? ", not paused" : open ? " already" : ": it has ended")};
+    return Error{ErrorCode::kRefused, "run " + std::to_string(run.number.value()) + " is " +
+                                          name_of(run.status) +
+                                          (wanted == RunStatus::kPending ? ", not paused"
+                                           : open                        ? " already"
+                                                                         : ": it has ended")};
   run.status = wanted;
   run.reason = reason;
   if (wanted == RunStatus::kStopped && run.started == 0) run.ended = now;

@@ -52,10 +52,9 @@ TEST_CASE("disk: a slow one holds a client up, its link lives, and the models ar
   const std::string expected = test::undisturbed(test::kFeedback);
   OneClient example(test::kFeedback);
   const std::string hashes = example.run_with([&] {
-    Process client(example.client({"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync,fsync",
-                                   "-e", "inject=fdatasync,fsync:delay_enter=300ms"}));
+    LoggedProcess client(example.client(test::strace("fdatasync,fsync", "delay_enter=300ms")), example.log);
     CHECK_MESSAGE(client.wait() == 0, client.log());
-    const std::string& log = client.log();
+    const std::string log = client.log();
     CHECK_MESSAGE(log.find("client.connected") == log.rfind("client.connected"), log);
     CHECK_FALSE(contains(log, "task.failed"));
   });
@@ -70,16 +69,18 @@ TEST_CASE("clock: a client whose calendar jumps by hours and to 2040 trains as e
   }
   const std::string expected = test::undisturbed(test::kFeedback);
   OneClient example(test::kFeedback);
-  const auto calendar = example.place.path() / "calendar";
+  const test::TemporaryDirectory place;
+  const auto calendar = place.path() / "calendar";
   const auto set = [&](const std::string& to) { REQUIRE(write_file_atomic(calendar, to + "\n")); };
   set("+0");
   const std::string hashes = example.run_with([&] {
-    Process client(
+    LoggedProcess client(
         example.client({"env", "LD_PRELOAD=" + library, "FAKETIME_TIMESTAMP_FILE=" + calendar.string(),
-                        "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}));
-    REQUIRE_MESSAGE(client.read_until("client.connected"), client.log());
+                        "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}),
+        example.log);
+    REQUIRE_MESSAGE(client.wait_for("client.connected"), client.log());
     set("-1h");
-    REQUIRE_MESSAGE(client.read_until("update.accepted"), client.log());
+    REQUIRE_MESSAGE(client.wait_for("update.accepted"), client.log());
     set("@2040-01-01 00:00:00");
     CHECK_MESSAGE(client.wait() == 0, client.log());
     CHECK_MESSAGE(contains(client.log(), "2040-01-01T"), client.log());  // it did jump

@@ -96,7 +96,7 @@ TEST_CASE("admin pages: a coordinator's metrics are those of its results") {
 
   const auto rounds = server::read_metrics(watched.out.path() / "results" / "metrics.jsonl");
   REQUIRE(rounds);
-  const auto last = static_cast<std::size_t>(*scrape.value("fedge_last_round"));
+  const auto last = static_cast<std::size_t>(*scrape.value("fedge_last_round", {{"run", "1"}}));
   REQUIRE(last >= 3);
   REQUIRE(rounds->size() >= last);
   double up = 0;
@@ -109,9 +109,9 @@ TEST_CASE("admin pages: a coordinator's metrics are those of its results") {
   }
   const server::RoundMetrics& round = (*rounds)[last - 1];
   CHECK(scrape.value("fedge_rounds_total") == static_cast<double>(last));
-  CHECK(scrape.value("fedge_test_accuracy_ratio") == round.test_accuracy);
-  CHECK(scrape.value("fedge_test_loss") == round.test_loss);
-  CHECK(scrape.value("fedge_train_loss") == round.train_loss);
+  CHECK(scrape.value("fedge_test_accuracy_ratio", {{"run", "1"}}) == round.test_accuracy);
+  CHECK(scrape.value("fedge_test_loss", {{"run", "1"}}) == round.test_loss);
+  CHECK(scrape.value("fedge_train_loss", {{"run", "1"}}) == round.train_loss);
   CHECK(scrape.value("fedge_received_bytes_total") == up);
   CHECK(scrape.value("fedge_sent_bytes_total") == down);
   CHECK(scrape.value("fedge_updates_accepted_total") == updates);

@@ -82,7 +82,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST_CASE("run: where no coordinator has been, each command says so and leaves nothing behind") {
   const Operated site;
-  for (const char* command : {"run ls", "run show 1", "run log 1", "run stop 1"}) {
+  for (const char* command :
+       {"run ls", "run show 1", "run log 1", "run pause 1", "run resume 1", "run stop 1"}) {
     const Outcome outcome = site.fedge(command);
     CHECK(outcome.code == 1);
     CHECK_MESSAGE(contains(outcome.output, "there are no runs in " + site.directory.string()),
@@ -128,7 +129,7 @@ TEST_CASE("run ls, run show: a run while it waits for its client, and the same o
   CHECK_MESSAGE(contains(other.output, "there is no run 2 "), other.output);
   const Outcome stopped = site.fedge("run stop 1");
   CHECK(stopped.code == 1);
-  CHECK(stopped.output == "fedge: run 1 has ended already: it is finished\n");
+  CHECK(stopped.output == "fedge: run 1 is finished: it has ended\n");
 }
 
 TEST_CASE("run log: nothing before the first round, then the rounds that are in the results") {
@@ -159,7 +160,7 @@ TEST_CASE("run stop: a run ends with the model of its last round, and with it co
   REQUIRE_MESSAGE(client.wait_for("update.accepted round=2"), client.log());
   client.stop();
   REQUIRE_MESSAGE(coordinator.wait_for("round.started round=3 "), coordinator.log());
-  CHECK(site.said("run stop 1 --reason 'seen enough'") == "run 1 is stopped; what it has come to stays\n");
+  CHECK(site.said("run stop 1 --reason 'seen enough'") == "run 1 is stopped\n");
   REQUIRE_MESSAGE(coordinator.wait_for("run.finished reason=\"seen enough\""), coordinator.log());
   client.signal(SIGCONT);
   CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
@@ -180,9 +181,44 @@ TEST_CASE("run stop: a run ends with the model of its last round, and with it co
   std::vector<std::string> told;
   for (const json& entry : site.parsed("audit ls"))
     if (entry["action"] == "run.stopped") told.push_back(entry["subject"]);
-  CHECK(told == std::vector<std::string>{"run observed"});
+  CHECK(told == std::vector<std::string>{"run 1"});
   CHECK(site.fedge("audit verify").code == 0);
   const Outcome again = site.fedge("run stop 1");
   CHECK(again.code == 1);
-  CHECK(again.output == "fedge: run 1 has ended already: it is stopped\n");
+  CHECK(again.output == "fedge: run 1 is stopped: it has ended\n");
+}
+
+TEST_CASE("run submit: what is wrong with a run file is said to whoever hands it in, and nothing is kept") {
+  const Operated site;
+  const Outcome wrong =
+      site.fedge("run submit " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set run.round=3");
+  CHECK(wrong.code == 1);
+  CHECK_MESSAGE(contains(wrong.output, "run.round"), wrong.output);
+  const Outcome missing =
+      site.fedge("run submit " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=/nowhere");
+  CHECK(missing.code == 1);
+  CHECK_MESSAGE(contains(missing.output, "/nowhere"), missing.output);
+  CHECK_FALSE(std::filesystem::exists(site.directory));
+}
+
+TEST_CASE("run submit, pause, resume, stop: without a coordinator a run waits for one, and says so in JSON") {
+  const Operated site;
+  const std::string file =
+      FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" + site.data.path().string();
+  CHECK(site.said("run submit " + file) == "run 1 is pending\n");
+  const json second = site.parsed("run submit " + file + " --set run.name=second");
+  CHECK(second["run"] == 2);
+  CHECK(second["name"] == "second");
+  CHECK(second["state"] == "pending");
+  CHECK(site.parsed("run pause 1 --reason later")["state"] == "paused");
+  CHECK(site.fedge("run pause 1").output == "fedge: run 1 is paused already\n");
+  CHECK(site.parsed("run show 1")["reason"] == "later");
+  CHECK(site.parsed("run resume 1")["state"] == "pending");
+  CHECK(site.parsed("run stop 1")["ended"].is_string());
+  std::vector<std::string> told;
+  for (const json& entry : site.parsed("audit ls"))
+    told.push_back(entry["action"].get<std::string>() + " " + entry["subject"].get<std::string>());
+  CHECK(told == std::vector<std::string>{"run.submitted run 1", "run.submitted run 2", "run.paused run 1",
+                                         "run.resumed run 1", "run.stopped run 1"});
+  CHECK(site.fedge("run pause 7").output.starts_with("fedge: there is no run 7 "));
 }

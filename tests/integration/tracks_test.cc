@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/platform/files.h"
-#include "server/data_directory.h"
 #include "tests/integration/run_program.h"
 #include "tests/unit/learn/idx_fixture.h"
 
@@ -159,13 +158,15 @@ TEST_CASE("tracks: a full disk is an error, not half a result") {
 
 TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordinator's run") {
   const TemporaryDirectory data;
-  const std::string where = " --data-dir " + data.path().string();
+  const Outcome nowhere = run("fedge tracks ls --data-dir " + data.path().string());
+  CHECK(nowhere.output == "fedge: a coordinator has never run in " + data.path().string() + "\n");
+  const std::string where = " --run 3 --data-dir " + data.path().string();
   const Outcome none = run("fedge tracks ls" + where);
   CHECK(none.code == 1);
   CHECK(none.output.find("a coordinator makes it when it begins a run of synchronous rounds") !=
         std::string::npos);
   // As a coordinator leaves it.
-  const auto file = server::run_directory(data.path(), server::RunNumber(3)) / "policy.toml";
+  const auto file = data.path() / "runs" / "3" / "policy.toml";
   REQUIRE(make_directory(file.parent_path()));
   REQUIRE(write_file_atomic(file, "clients = [\"a\", \"b\", \"c\"]\n"));
   CHECK(run("fedge tracks add --kind inbound --clients a --against b,c --until 9" + where).output ==

@@ -346,7 +346,7 @@ TEST_CASE(
   std::vector<double> first;
   std::vector<double> eighth;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Harness h;
+    EngineHarness h;
     h.rng = Rng(seed);
     h.go_online();
     h.feed(ClientEngine::Connected{{.features = {}, .software = {}, .spread = seconds(5)}});
