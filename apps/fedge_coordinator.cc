@@ -115,7 +115,9 @@ class Daemon {
     note(coordinator_->failure());
     if (const auto recorded = record("coordinator.stopped"); !recorded) note(recorded.error());
     if (failure_) return fedge::apps::report_failure(kProgram, *failure_);
-    std::printf("%s", ended_ ? results_.summary().c_str() : "stopped; the same command goes on\n");
+    std::printf("%s", ended_   ? results_.summary().c_str()
+                      : given_ ? "stopped; the same command goes on with the run\n"
+                               : "stopped; the same command goes on with the runs\n");
     return fedge::apps::kOk;
   }
 

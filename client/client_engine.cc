@@ -30,11 +30,6 @@ bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest
 
 }  // namespace
 
-const char* ClientEngine::link_name() const {
-  constexpr std::array kNames = {"offline", "connecting", "online", "stopped"};
-  return kNames.at(static_cast<std::size_t>(link_));
-}
-
 std::vector<ClientEngine::Part> ClientEngine::parts() const {
   constexpr std::array kNames = {"idle", "preparing", "waiting", "fetching", "training", "offered"};
   std::vector<Part> parts;
@@ -125,7 +120,7 @@ void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Ef
 void ClientEngine::on(const Connected& connected, const StepContext&, std::vector<Effect>& effects) {
   link_ = LinkState::kOnline;
   attempts_ = 0;
-  retry_after_ = Duration::zero();
+  retry_after_ = {};
   spread_ = connected.welcome.spread;
   effects.push_back(event(Severity::kInfo, "client.connected")
                         .with("client", std::int64_t{connected.welcome.client.value()})

@@ -5,6 +5,7 @@
 // KiB a client with one run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -139,7 +140,10 @@ class ClientEngine {
 
   bool connected() const { return link_ == LinkState::kOnline; }
   bool stopped() const { return link_ == LinkState::kStopped; }
-  const char* link_name() const;  // "offline", "connecting", "online" or "stopped"
+  const char* link_name() const {
+    constexpr std::array kNames = {"offline", "connecting", "online", "stopped"};
+    return kNames.at(static_cast<std::size_t>(link_));
+  }
   // What there is of a run, in the order in which this client has heard of them.
   struct Part {
     RunId run;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace fedge {
 namespace {
@@ -114,10 +115,15 @@ void remove_unfinished(const std::filesystem::path& path) {
 Result<void> make_directory(const std::filesystem::path& path, unsigned mode) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {};
+  std::vector<std::filesystem::path> parents;  // of those that are made
+  for (auto missing = path; !missing.empty() && !std::filesystem::is_directory(missing, error);
+       missing = missing.parent_path())
+    parents.push_back(missing.has_parent_path() ? missing.parent_path() : ".");
   std::filesystem::create_directories(path, error);
   if (error) return system_error("cannot make directory", path, error.value());
   if (::chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
     return system_error("cannot set the mode of", path, errno);
+  for (const auto& parent : parents) FEDGE_TRY_VOID(sync_directory(parent));
   return {};
 }
 

@@ -52,7 +52,8 @@ class ReadOnlyFile {
   std::uint64_t size_ = 0;
 };
 
-// Makes the directory and its parents; an existing directory is fine, anything else there is an error.
+// Makes the directory and its parents, durably; an existing directory is fine, anything else there is an
+// error.
 Result<void> make_directory(const std::filesystem::path& path, unsigned mode = 0755);
 
 // What has been made, renamed or removed in the directory is so after a power cut, too.

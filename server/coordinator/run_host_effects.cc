@@ -54,7 +54,6 @@ void RunHost::assign(const RunEngine::Assign& work) {
     serving_[work.client].objects.push_back(object->manifest().id());
   }
   allowance_.asked(work.client);
-  allowance_.asked(work.client);
   send(work.client,
        protocol::TrainRequest{.run = state_.config().id,
                               .round = work.task.round,

@@ -51,8 +51,8 @@ struct TracedRun {
 
   Trace coordinator() const { return Trace(traces.path() / "coordinator"); }
   Trace client() const { return Trace(traces.path() / "client.trace"); }
-  std::string updates() const { return (whole.data() / "chunks" / "updates").string(); }
-  std::string models() const { return (whole.data() / "chunks" / "models").string(); }
+  std::string updates() const { return (whole.data() / "runs" / "1" / "chunks" / "updates").string(); }
+  std::string models() const { return (whole.data() / "runs" / "1" / "chunks" / "models").string(); }
   std::string journal() const { return (whole.data() / "runs.db-wal").string(); }
 };
 
@@ -171,7 +171,7 @@ TEST_CASE("N1, durable: a client has its update and the note of it on the disk b
   const Trace trace = run.client();
   std::size_t notes = 0;
   for (const SystemCall& note : trace.calls()) {
-    if (!note.is_rename() || note.paths.at(1) != run.state / "pending") continue;
+    if (!note.is_rename() || parent_of(note.paths.at(1)) != run.state / "pending") continue;
     ++notes;
     CAPTURE(notes);
     const auto* payload = trace.last(note.begin, [&](const SystemCall& call) {
@@ -179,7 +179,7 @@ TEST_CASE("N1, durable: a client has its update and the note of it on the disk b
     });
     REQUIRE(payload != nullptr);
     CHECK(trace.durable(*payload, note.begin));
-    const SystemCall* named = trace.first_sync(run.state, note.end);
+    const SystemCall* named = trace.first_sync(run.state / "pending", note.end);
     const SystemCall* offer = trace.first_send(payload->end);
     REQUIRE(offer != nullptr);
     CHECK((named != nullptr && named->end < offer->begin));
@@ -194,7 +194,7 @@ TEST_CASE("N2 row 4, durable: what takes a file's place is synced before, and it
   for (const char* name : {"address", "enrolment.json", "model.safetensors", "policy.toml", "run.toml"})
     CHECK_MESSAGE(of_coordinator.contains(name), name);
   const auto of_client = check_replacements(run.client());
-  for (const char* name : {"membership.json", "node.key", "pending", "task-1", "task-2"})
+  for (const char* name : {"membership.json", "node.key", "task-1", "task-2"})
     CHECK_MESSAGE(of_client.contains(name), name);
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("R3 N1 row 5, durable: where an update cannot be synced nobody hears a
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kSetting);
   WholeRun whole(kSetting);
-  const std::string file = (whole.data() / "chunks" / "updates" / "1.chunks").string();
+  const std::string file = (whole.data() / "runs" / "1" / "chunks" / "updates" / "1.chunks").string();
   whole.begin({"strace", "-f", "-qq", "-o", "/dev/null", "-P", file, "-e", "trace=fdatasync", "-e",
                "inject=fdatasync:error=EIO:when=1"});
   CHECK_MESSAGE(whole.server->wait() == 1, whole.server_log());

@@ -170,7 +170,8 @@ TEST_CASE("runs: the second waits for the first, also one that is handed in mean
 }
 
 TEST_CASE("runs: paused, killed and resumed, a run comes to its models, and another goes on meanwhile, N2") {
-  Site site(1, 12);
+  constexpr int kRounds = 300;  // a wish is seen within a second
+  Site site(1, kRounds);
   site.submit(kScaffold);
   site.submit(kAdam);
   site.start();
@@ -179,8 +180,7 @@ TEST_CASE("runs: paused, killed and resumed, a run comes to its models, and anot
   site.said("run pause 1 --reason lunch");
   site.wait_for("run.paused state=\"paused\" run=1");
   CHECK(contains(site.said("run show 1"), "\nreason     lunch\n"));
-  site.wait_for("round.done round=1 ");
-  site.wait_for("run=2");
+  site.wait_for("run.led name=\"two\"");
   site.coordinator->kill();
   site.start();
   CHECK(site.is(1, "paused"));
@@ -188,12 +188,12 @@ TEST_CASE("runs: paused, killed and resumed, a run comes to its models, and anot
   CHECK(site.is(1, "paused"));
   site.said("run resume 1");
   site.wait_until_over(1);
-  CHECK(site.hashes(1) == alone(kScaffold, 12));
-  CHECK(site.hashes(2) == alone(kAdam, 12));
+  CHECK(site.hashes(1) == alone(kScaffold, kRounds));
+  CHECK(site.hashes(2) == alone(kAdam, kRounds));
 }
 
 TEST_CASE("kill loop: two runs at once come to the undisturbed models, N1 N4, row 1") {
-  constexpr int kRounds = 40;
+  constexpr int kRounds = 150;
   Site site(2, kRounds);
   site.submit(kScaffold);
   site.submit(kAdam);

@@ -168,11 +168,11 @@ TEST_CASE("codec: a goodbye keeps a peer away for ten minutes at the most") {
 }
 
 TEST_CASE("codec: a welcome spreads those who come back over ten minutes at the most") {
-  // Field 6, a varint: 600,000 and 600,001.
-  const auto longest = decode(MessageType::kWelcome, bytes_of(std::string("\x30\xc0\xcf\x24", 4)));
+  // Field 7, a varint: 600,000 and 600,001.
+  const auto longest = decode(MessageType::kWelcome, bytes_of(std::string("\x38\xc0\xcf\x24", 4)));
   REQUIRE(longest);
   CHECK(std::get<Welcome>(*longest).spread == std::chrono::minutes(10));
-  const auto longer = decode(MessageType::kWelcome, bytes_of(std::string("\x30\xc1\xcf\x24", 4)));
+  const auto longer = decode(MessageType::kWelcome, bytes_of(std::string("\x38\xc1\xcf\x24", 4)));
   REQUIRE_FALSE(longer);
   CHECK(longer.error().message == "welcome: spread_ms is above 600000");
 }
