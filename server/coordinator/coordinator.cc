@@ -179,6 +179,7 @@ void Coordinator::Impl::let_go() {
 void Coordinator::Impl::close_doors(const std::string& reason) {
   finished_ = true;
   queue_->stop();
+  retry_timer_.cancel();
   for (const auto& [id, host] : hosts_) host->leave();
   if (listener_) listener_->stop();
   gate_.close(reason);

@@ -5,6 +5,11 @@
 #include "server/coordinator/detail/coordinator_impl.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr std::chrono::seconds kRetryWhenFull{1};
+
+}  // namespace
 
 // Those that were running come first: their clients have work in hand. One that an operator has stopped is
 // taken up for as long as it takes to write what it has come to.
@@ -82,6 +87,8 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
   hosts_.emplace(run.id, host);
+  if (waiting_for_room_.erase(run.number) > 0)
+    report(Event{Severity::kInfo, "disk.has_room", {}}.with("run", run.number.value()));
   report(Event{Severity::kInfo, "run.led", {}}
              .with("name", run.name)
              .with("rounds_done", static_cast<std::int64_t>(host->history().size()))
@@ -109,17 +116,32 @@ RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
               }};
 }
 
-// Of a run that has begun, what is there may be mended, or brought back from a backup.
+// Of a run that has begun, what is there may be mended, or brought back from a backup. For room on the disk
+// it waits.
 void Coordinator::Impl::not_opened(const RunRecord& run, const Error& error) {
   const bool begun = opening_.extract(run.number).mapped();
+  if (error.code == ErrorCode::kResource) return wait_for_room(run, error);
   given_up_.insert(run.number);
-  const RunStatus status = begun ? RunStatus::kPaused : RunStatus::kFailed;
+  const RunStatus status = run.status == RunStatus::kStopped ? RunStatus::kStopped
+                           : begun                           ? RunStatus::kPaused
+                                                             : RunStatus::kFailed;
   report(Event{Severity::kError, "run.not_led", {}}
              .with("reason", error.message)
              .with("run", run.number.value()));
   queue_->set_status(run.number, status, error.message);
   callbacks_.on_left(run.number, status, error.message);
   arrange();
+}
+
+void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
+  if (waiting_for_room_.insert(run.number).second)
+    report(Event{Severity::kError, "disk.full", {}}
+               .with("reason", full.message)
+               .with("run", run.number.value()));
+  retry_timer_.expires_after(kRetryWhenFull);
+  retry_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto alive = self.lock(); alive && !error) alive->arrange();
+  });
 }
 
 void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {

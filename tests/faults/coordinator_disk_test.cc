@@ -54,7 +54,7 @@ TEST_CASE("disk: without room for a while a coordinator waits and says so once, 
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kSetting);
   // The first two files are the initial model and its control variate; then come updates.
-  for (const Boundary& at : std::vector<Boundary>{{"fallocate", 3}, {"fallocate", 4}}) {
+  for (const Boundary& at : std::vector<Boundary>{{"fallocate", 1}, {"fallocate", 3}, {"fallocate", 4}}) {
     CAPTURE(at.call);
     CAPTURE(at.when);
     WholeRun whole(kSetting);

@@ -259,3 +259,28 @@ TEST_CASE("runs: one whose data are gone fails with the reason, and the next one
   CHECK(site.hashes(2) == alone(kAdam));
   CHECK(site.coordinator->ends_within(0) == false);
 }
+
+TEST_CASE(
+    "runs: one whose models are gone is paused with the reason, and goes on when they are back, N2 R3") {
+  constexpr int kRounds = 100;
+  Site site(1, kRounds);
+  site.submit(kScaffold);
+  site.start();
+  site.start_clients();
+  site.wait_for("round.done round=2");
+  site.coordinator->kill();
+  const auto models = server::run_directory(site.data(), server::RunNumber(1)) / "chunks" / "models";
+  const auto away = models.string() + ".away";
+  std::filesystem::rename(models, away);
+  site.start();
+  site.wait_for("run.not_led");
+  site.submit(kAdam);  // is led meanwhile
+  site.wait_until_over(2);
+  CHECK(site.is(1, "paused"));
+  CHECK(contains(site.said("run show 1"), "restore the data directory from a backup"));
+  std::filesystem::remove_all(models);
+  std::filesystem::rename(away, models);
+  site.said("run resume 1");
+  site.wait_until_over(1);
+  CHECK(site.hashes(1) == alone(kScaffold, kRounds));
+}

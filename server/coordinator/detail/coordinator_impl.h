@@ -3,6 +3,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <map>
@@ -37,6 +38,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
                .runs = [this] { return open_runs(); }}),
         unfinished_(io.get_executor()),
+        retry_timer_(io),
         opener_(1) {}
 
   Result<void> open_queue();
@@ -73,6 +75,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Result<void> lead(RunParts parts);
   RunHost::Callbacks callbacks_of(const RunRecord& run);
   void not_opened(const RunRecord& run, const Error& error);
+  void wait_for_room(const RunRecord& run, const Error& full);
   // A host has nothing more to do.
   void let_go_of(const RunRecord& run, RunStatus status, const std::string& reason);
 
@@ -99,9 +102,11 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::map<RunId, std::shared_ptr<RunHost>> hosts_;
   std::map<RunNumber, bool> opening_;  // whether it had begun before
   std::set<RunNumber> given_up_;       // they could not be taken up, and nobody has said since to try again
-  boost::asio::thread_pool opener_;    // steps through journals
-  std::string unreadable_;             // why the list of runs could not be read, said once
-  std::size_t departures_ = 0;         // since memory was given back
+  std::set<RunNumber> waiting_for_room_;  // that could not be taken up for want of it; has been reported
+  boost::asio::steady_timer retry_timer_;
+  boost::asio::thread_pool opener_;  // steps through journals
+  std::string unreadable_;           // why the list of runs could not be read, said once
+  std::size_t departures_ = 0;       // since memory was given back
   bool finished_ = false;
 };
 
