@@ -7,13 +7,13 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/daemons/process.h"
 #include "bench/daemons/swarm_client.h"
 #include "core/platform/files.h"
+#include "server/access/enrolment_book.h"
 #include "server/data_directory.h"
 
 namespace {
@@ -30,11 +30,10 @@ double seconds_of(Clock::duration duration) { return std::chrono::duration<doubl
 // each time, which is for operators, not for ten thousand at once.
 void enrol(const std::string& directory, std::size_t count) {
   if (const auto made = make_directory(directory, 0700); !made) give_up(made.error().message);
-  nlohmann::json book{{"tokens", nlohmann::json::array()}, {"clients", nlohmann::json::array()}};
-  for (std::size_t i = 0; i < count; ++i)
-    book["clients"].push_back(
-        {{"client", i}, {"key", to_hex(key_of(i).public_key())}, {"enrolled", 0}, {"revoked", false}});
-  const auto written = write_file_atomic(directory + "/enrolment.json", book.dump(1) + "\n", 0600);
+  server::EnrolmentBook book;
+  for (std::uint32_t i = 0; i < count; ++i)
+    book.clients.push_back({.client = ClientId(i), .key = key_of(i).public_key()});
+  const auto written = write_file_atomic(directory + "/enrolment.json", server::to_json(book), 0600);
   if (!written) give_up(written.error().message);
 }
 
