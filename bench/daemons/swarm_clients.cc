@@ -23,6 +23,9 @@ using namespace fedge::bench;
 
 // At once, before the coordinator has let them in: it takes 16 from an address.
 constexpr std::size_t kConnecting = 12;
+// Whoever comes faster than that is sent away for a while (server/access/arrival_rate.h).
+constexpr double kArrivals = 900;
+constexpr double kArrivalsPerSecond = 190;
 
 double seconds_of(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -92,7 +95,11 @@ class Measurement {
   }
 
   void connect_more() {
-    while (clients_.size() < wanted_ && clients_.size() < ready_ + kConnecting) {
+    const auto now = Clock::now();
+    arrivals_ = std::min(kArrivals, arrivals_ + kArrivalsPerSecond * seconds_of(now - counted_));
+    counted_ = now;
+    while (clients_.size() < wanted_ && clients_.size() < ready_ + kConnecting && arrivals_ >= 1) {
+      arrivals_ -= 1;
       clients_.push_back(std::make_shared<SwarmClient>(swarm_, clients_.size()));
       clients_.back()->start();
     }
@@ -105,7 +112,10 @@ class Measurement {
     ready_ = 0;
     wanted_ = count_;
     connect_more();
-    run_until(600, "the connections", [&] { return ready_ == count_; });
+    run_until(600, "the connections", [&] {
+      connect_more();
+      return ready_ == count_;
+    });
     const double taken = seconds_of(Clock::now() - begun);
     run_for(5);
     const Process after = look_at(pid_);
@@ -183,6 +193,8 @@ class Measurement {
   std::vector<std::shared_ptr<SwarmClient>> clients_;
   std::size_t wanted_ = 0;
   std::size_t ready_ = 0;
+  double arrivals_ = kArrivals;
+  Clock::time_point counted_ = Clock::now();
   bool leaving_ = false;
   Clock::time_point announced_;
   std::vector<double> pongs_;
