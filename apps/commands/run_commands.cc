@@ -117,12 +117,15 @@ Result<std::string> log_run(const Options& options) {
   return list.table();
 }
 
-// In the audit log before it holds, and in the store when it does.
+// In the audit log before it holds. A run has its number only then, its id from the beginning.
 Result<void> note(const Options& options, const char* action, const server::RunRecord& run) {
-  std::vector<std::pair<std::string, std::string>> details = {{"name", run.name}};
+  char id[17];
+  std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(run.id.value()));
+  std::vector<std::pair<std::string, std::string>> details = {{"run_id", id}};
+  if (run.number.value() > 0) details.emplace_back("run", std::to_string(run.number.value()));
   if (!options.reason.empty()) details.emplace_back("reason", options.reason);
   return server::AuditLog(options.data_directory)
-      .append({server::operator_name(), action, "run " + std::to_string(run.number.value()), details});
+      .append({server::operator_name(), action, "run " + run.name, details});
 }
 
 Result<std::string> say(const Options& options, server::RunStore& store, const server::RunRecord& run) {
@@ -166,9 +169,10 @@ Result<std::string> submit_run(const Options& options) {
   FEDGE_TRY_VOID(server::check_run(config));
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
   FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(options.data_directory)));
-  FEDGE_TRY(number, store->submit(server::new_run(config.name, config.canonical)));
+  const server::RunRecord submitted = server::new_run(config.name, config.canonical);
+  FEDGE_TRY_VOID(note(options, "run.submitted", submitted));
+  FEDGE_TRY(number, store->submit(submitted));
   FEDGE_TRY(run, store->run(number));
-  FEDGE_TRY_VOID(note(options, "run.submitted", run));
   return say(options, *store, run);
 }
 
