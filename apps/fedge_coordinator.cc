@@ -10,6 +10,7 @@
 #include "apps/common.h"
 #include "apps/coordinator_admin.h"
 #include "apps/run_results.h"
+#include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/audit_log.h"
 #include "server/coordinator/coordinator.h"
@@ -223,6 +224,7 @@ int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, settled->log_level);
   // A log that nobody reads, or a terminal that is closed, is no reason to end.
   for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
+  fedge::raise_open_files_limit();
   return Daemon(options, *settled).run();
 }
 

@@ -41,9 +41,9 @@ class CountedSource final : public protocol::ChunkSource {
   CountedSource(std::shared_ptr<protocol::StoredObject> object, std::shared_ptr<Bytes> sent)
       : object_(std::move(object)), sent_(std::move(sent)) {}
   Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    *sent_ += protocol::chunk_frame_size(static_cast<std::uint32_t>(chunk), out.size());
     return object_->read(chunk, out);
   }
+  void sent(std::size_t, std::size_t frame_size) override { *sent_ += Bytes(frame_size); }
 
  private:
   std::shared_ptr<protocol::StoredObject> object_;

@@ -1,7 +1,5 @@
 #include "sim/update_spool.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,11 +23,7 @@ Result<UpdateSpool> UpdateSpool::open(const std::filesystem::path& directory) {
   // The disk sets the bound.
   FEDGE_TRY(store, protocol::open_file_chunk_store(directory,
                                                    {.max_bytes = std::numeric_limits<std::size_t>::max()}));
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-    files.rlim_cur = files.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &files);
-  }
+  raise_open_files_limit();
   return UpdateSpool(directory, std::move(lock), std::move(store));
 }
 

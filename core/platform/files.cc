@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,6 +44,13 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::file
 }
 
 }  // namespace
+
+void raise_open_files_limit() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
 
 Error system_error(const std::string& what, const std::filesystem::path& path, int error_number) {
   ErrorCode code = ErrorCode::kUnavailable;

@@ -59,6 +59,10 @@ Result<void> make_directory(const std::filesystem::path& path, unsigned mode = 0
 // What has been made, renamed or removed in the directory is so after a power cut, too.
 Result<void> sync_directory(const std::filesystem::path& directory);
 
+// Lets this process have as many files and connections open as the system permits it; shells and service
+// managers start it with fewer.
+void raise_open_files_limit();
+
 // "cannot open /x/y: No such file or directory", with the code that fits the system's error number.
 Error system_error(const std::string& what, const std::filesystem::path& path, int error_number);
 

@@ -22,6 +22,8 @@ class ChunkSource {
   virtual ~ChunkSource() = default;
   // Fills `out`, which has the chunk's length.
   virtual Result<void> read(std::size_t chunk, std::span<std::byte> out) = 0;
+  // A link has written the chunk, in a frame of so many bytes. It may have read it several times.
+  virtual void sent(std::size_t /*chunk*/, std::size_t /*frame_size*/) {}
 };
 
 // Where a link puts the chunks it fetches, already verified against the manifest.
@@ -43,6 +45,8 @@ class StoredObject : public ChunkSource, public ChunkSink {
   // When this returns, what has been written survives a power cut. After an error nothing may be believed
   // of the file, and trying again proves nothing.
   virtual Result<void> sync() = 0;
+  // Nobody reads it for a while: closes what is open for it, after sync(). Reading opens it again.
+  virtual void rest() {}
 };
 
 class ChunkStore {

@@ -1,11 +1,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <deque>
 #include <mutex>
 #include <optional>
 
@@ -16,10 +18,6 @@ namespace fedge::protocol {
 namespace {
 
 constexpr const char* kExtension = ".chunks";
-// Files of objects that are gone, kept to be written over: pages that are in the cache already cost
-// about a third of fresh ones.
-constexpr std::size_t kMaxSpares = 8;
-
 // A file begins with a page that says whose chunks it holds, so that a later process can take it up again.
 // What it says is a hint: chunks are believed for their hashes alone.
 constexpr std::uint64_t kHeaderSize = 4096;
@@ -30,6 +28,14 @@ struct Header {
 static_assert(sizeof(Header) == 40);
 constexpr std::array<char, 8> kMagic{'F', 'E', 'D', 'G', 'E', 'O', 'B', '1'};
 
+struct Descriptor {
+  explicit Descriptor(int number) : fd(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { ::close(fd); }
+  const int fd;
+};
+
 struct File {
   File() = default;
   File(File&& other) noexcept { swap(other); }
@@ -38,20 +44,19 @@ struct File {
     return *this;
   }
   ~File() {
-    if (fd < 0) return;
-    ::close(fd);
-    if (!keep) ::unlink(path.c_str());
+    if (!keep && !path.empty()) ::unlink(path.c_str());
   }
   void swap(File& other) noexcept {
-    std::swap(fd, other.fd);
+    std::swap(descriptor, other.descriptor);
     std::swap(path, other.path);
     std::swap(size, other.size);
     std::swap(id, other.id);
     std::swap(linked, other.linked);
     std::swap(keep, other.keep);
   }
+  int fd() const { return descriptor->fd; }
 
-  int fd = -1;
+  std::shared_ptr<const Descriptor> descriptor;  // null while it rests
   std::filesystem::path path;
   std::uint64_t size = 0;      // of payload, allocated on disk
   std::optional<ObjectId> id;  // that its header says
@@ -59,21 +64,29 @@ struct File {
   bool keep = false;           // when the process ends
 };
 
+// What the file is open with, or a descriptor of the caller's own.
+Result<std::shared_ptr<const Descriptor>> open_file(const File& file) {
+  if (file.descriptor) return file.descriptor;
+  const int fd = ::open(file.path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return system_error("cannot open", file.path, errno);
+  return std::make_shared<const Descriptor>(fd);
+}
+
 // Reserves the space now, so that a full disk shows here and not in the middle of a transfer.
 Result<void> reserve(File& file, std::uint64_t size) {
   if (file.size >= size) return {};
   const auto length = static_cast<off_t>(kHeaderSize + size);
-  int error = ::fallocate(file.fd, 0, 0, length) == 0 ? 0 : errno;
-  if (error == EOPNOTSUPP) error = ::ftruncate(file.fd, length) == 0 ? 0 : errno;
+  int error = ::fallocate(file.fd(), 0, 0, length) == 0 ? 0 : errno;
+  if (error == EOPNOTSUPP) error = ::ftruncate(file.fd(), length) == 0 ? 0 : errno;
   if (error != 0)
     return system_error("cannot reserve " + std::to_string(size) + " bytes for", file.path, error);
   file.size = size;
   return {};
 }
 
-Result<void> read_at(const File& file, std::uint64_t offset, std::span<std::byte> out) {
+Result<void> read_at(const File& file, int fd, std::uint64_t offset, std::span<std::byte> out) {
   while (!out.empty()) {
-    const ssize_t got = ::pread(file.fd, out.data(), out.size(), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("cannot read", file.path, errno);
     if (got == 0)
@@ -84,9 +97,9 @@ Result<void> read_at(const File& file, std::uint64_t offset, std::span<std::byte
   return {};
 }
 
-Result<void> write_at(const File& file, std::uint64_t offset, std::span<const std::byte> bytes) {
+Result<void> write_at(const File& file, int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(file.fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return system_error("cannot write", file.path, errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -97,7 +110,7 @@ Result<void> write_at(const File& file, std::uint64_t offset, std::span<const st
 
 Result<void> label(File& file, const ObjectId& id) {
   const Header header{kMagic, id};
-  FEDGE_TRY_VOID(write_at(file, 0, std::as_bytes(std::span(&header, 1))));
+  FEDGE_TRY_VOID(write_at(file, file.fd(), 0, std::as_bytes(std::span(&header, 1))));
   file.id = id;
   return {};
 }
@@ -126,8 +139,11 @@ class FilePool {
     }
     if (error) return system_error("cannot list", directory_, error.value());
     std::ranges::sort(found, {}, [](const auto& entry) { return std::pair(entry.first, entry.second.path); });
-    for (auto& [changed, file] : found) spares_.push_back(std::move(file));
     const std::lock_guard lock(mutex_);
+    for (auto& [changed, file] : found) {
+      idle_ += file.size;
+      spares_.push_back(std::move(file));
+    }
     drop_spares();
     return {};
   }
@@ -160,16 +176,20 @@ class FilePool {
     const auto known = std::ranges::find_if(
         spares_, [&](const File& spare) { return spare.id == id && spare.size >= size; });
     if (known == spares_.end()) return std::nullopt;
-    File file = std::move(*known);
-    spares_.erase(known);
+    File file = withdraw(known);
+    auto opened = open_file(file);
+    if (!opened) return std::nullopt;
+    file.descriptor = std::move(*opened);
     used_ += file.size;
-    ::futimens(file.fd, nullptr);  // for a later process, which goes by it to tell the oldest
+    ::futimens(file.fd(), nullptr);  // for a later process, which goes by it to tell the oldest
     return file;
   }
 
   void give_back(File file) {
+    file.descriptor.reset();
     const std::lock_guard lock(mutex_);
     used_ -= file.size;
+    idle_ += file.size;
     spares_.push_back(std::move(file));
     drop_spares();
   }
@@ -180,8 +200,8 @@ class FilePool {
     drop_spares();
   }
 
-  Result<void> sync(File& file) const {
-    if (::fdatasync(file.fd) != 0) return system_error("cannot make durable", file.path, errno);
+  Result<void> sync(File& file, int fd) const {
+    if (::fdatasync(fd) != 0) return system_error("cannot make durable", file.path, errno);
     if (file.linked) return {};
     FEDGE_TRY_VOID(sync_directory(directory_));
     file.linked = true;
@@ -192,15 +212,16 @@ class FilePool {
   // None if it cannot be an object's, or not be read.
   std::optional<File> take_up(const std::filesystem::path& path) {
     File file;
-    file.fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (file.fd < 0) return std::nullopt;
     file.path = path;
     file.keep = true;
+    auto opened = open_file(file);
+    if (!opened) return std::nullopt;
+    const int fd = (*opened)->fd;
     struct stat info {};
     Header header;
-    if (::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) ||
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) ||
         static_cast<std::uint64_t>(info.st_size) < kHeaderSize ||
-        !read_at(file, 0, std::as_writable_bytes(std::span(&header, 1))) || header.magic != kMagic)
+        !read_at(file, fd, 0, std::as_writable_bytes(std::span(&header, 1))) || header.magic != kMagic)
       return std::nullopt;
     file.size = static_cast<std::uint64_t>(info.st_size) - kHeaderSize;
     file.id = header.id;
@@ -214,40 +235,64 @@ class FilePool {
   // A spare that is large enough and leaves the bound alone, else a new file. While what an earlier process
   // left may still be wanted, none is written over as long as there is room.
   Result<File> take_spare(std::uint64_t size) {
-    std::uint64_t idle = 0;
-    for (const File& spare : spares_) idle += spare.size;
     const std::uint64_t room = options_.max_bytes - used_;
-    auto best = spares_.end();
-    if (settled_ || idle + size > room)
-      for (auto spare = spares_.begin(); spare != spares_.end(); ++spare)
-        if (spare->size >= size && spare->size <= room && (best == spares_.end() || spare->size < best->size))
-          best = spare;
-    if (best != spares_.end()) {
-      File file = std::move(*best);
-      spares_.erase(best);
+    const bool may_write_over = settled_ || idle_ > room || size > room - idle_;
+    while (may_write_over) {
+      const auto best = best_spare(size, room);
+      if (best == spares_.end()) break;
+      File file = withdraw(best);
+      auto opened = open_file(file);
+      if (!opened) {  // somebody has removed it
+        file.keep = false;
+        continue;
+      }
+      file.descriptor = std::move(*opened);
       return file;
     }
+    // Instead of the oldest spare, which was too small.
+    if (settled_ && !spares_.empty()) drop_oldest_spare();
     File file;
     const auto path = directory_ / (std::to_string(next_name_++) + kExtension);
-    file.fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file.fd < 0) return system_error("cannot create", path, errno);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return system_error("cannot create", path, errno);
+    file.descriptor = std::make_shared<const Descriptor>(fd);
     file.path = path;
     file.keep = options_.durable;
     return file;
   }
 
-  // Spares count towards the bound as well, but give way to objects; the oldest first.
-  void drop_spares() {
-    std::uint64_t total = used_;
-    for (const File& spare : spares_) total += spare.size;
-    while (!spares_.empty() && ((settled_ && spares_.size() > kMaxSpares) || total > options_.max_bytes)) {
-      total -= spares_.front().size;
-      drop_oldest_spare();
+  // The smallest that is large enough; of those the oldest.
+  std::deque<File>::iterator best_spare(std::uint64_t size, std::uint64_t room) {
+    auto best = spares_.end();
+    for (auto spare = spares_.begin(); spare != spares_.end(); ++spare) {
+      if (spare->size < size || spare->size > room) continue;
+      if (best == spares_.end() || spare->size < best->size) best = spare;
+      if (best->size == size) break;
     }
+    return best;
+  }
+  File withdraw(std::deque<File>::iterator spare) {
+    File file = std::move(*spare);
+    spares_.erase(spare);
+    idle_ -= file.size;
+    return file;
+  }
+
+  // Spares count towards the bound as well, but give way to objects; the oldest first. What is free on the
+  // disk must not be less than what they hold.
+  void drop_spares() {
+    const std::uint64_t room = options_.max_bytes - std::min<std::uint64_t>(used_, options_.max_bytes);
+    const std::uint64_t kept = settled_ ? std::min(room, free_on_disk()) : room;
+    while (idle_ > kept) drop_oldest_spare();
   }
   void drop_oldest_spare() {
-    spares_.front().keep = false;
-    spares_.erase(spares_.begin());
+    File oldest = withdraw(spares_.begin());
+    oldest.keep = false;
+  }
+  std::uint64_t free_on_disk() const {
+    struct statvfs disk {};
+    if (::statvfs(directory_.c_str(), &disk) != 0) return 0;
+    return std::uint64_t{disk.f_bavail} * disk.f_frsize;
   }
 
   std::mutex mutex_;
@@ -256,7 +301,10 @@ class FilePool {
   bool settled_;
   std::uint64_t used_ = 0;  // on disk, by files of objects
   std::uint64_t next_name_ = 1;
-  std::vector<File> spares_;  // the oldest first
+  // Files of objects that are gone, kept to be written over, the oldest first: to fill pages that are there
+  // already takes a third of the time, and neither making nor syncing the file concerns the directory.
+  std::deque<File> spares_;
+  std::uint64_t idle_ = 0;  // on disk, by them
 };
 
 class FileObject final : public ObjectBase {
@@ -265,17 +313,31 @@ class FileObject final : public ObjectBase {
       : ObjectBase(manifest), file_(std::move(file)), pool_(std::move(pool)) {}
   ~FileObject() override { pool_->give_back(std::move(file_)); }
 
-  Result<void> sync() override { return pool_->sync(file_); }
+  Result<void> sync() override {
+    FEDGE_TRY(descriptor, opened());
+    return pool_->sync(file_, descriptor->fd);
+  }
+  void rest() override {
+    const std::lock_guard lock(mutex_);
+    file_.descriptor.reset();
+  }
   Result<void> label(const ObjectId& id) { return protocol::label(file_, id); }
 
  private:
+  Result<std::shared_ptr<const Descriptor>> opened() const {
+    const std::lock_guard lock(mutex_);
+    return open_file(file_);
+  }
   Result<void> load(std::uint64_t offset, std::span<std::byte> out) override {
-    return read_at(file_, kHeaderSize + offset, out);
+    FEDGE_TRY(descriptor, opened());
+    return read_at(file_, descriptor->fd, kHeaderSize + offset, out);
   }
   Result<void> save(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    return write_at(file_, kHeaderSize + offset, bytes);
+    FEDGE_TRY(descriptor, opened());
+    return write_at(file_, descriptor->fd, kHeaderSize + offset, bytes);
   }
 
+  mutable std::mutex mutex_;  // of the file's descriptor
   File file_;
   std::shared_ptr<FilePool> pool_;
 };

@@ -52,18 +52,15 @@ std::size_t FrameReader::in_hand() const {
 
 void FrameReader::expect_payload() {
   FEDGE_CHECK(part_ == Part::kPayload && frame_.payload_size > 0, "no payload is expected");
-  if (payload_.size() < frame_.payload_size) payload_ = AlignedBuffer<std::byte>(frame_.payload_size);
+  payload_ = ChunkBuffer::borrow(frame_.payload_size);
 }
 
 void FrameReader::next() {
   part_ = Part::kFixed;
   filled_ = 0;
   frame_ = FrameHeader{};
+  payload_.give_back();
   if (header_.size() > kKeptHeader) header_ = {};
-}
-
-void FrameReader::release_payload() {
-  if (part_ == Part::kFixed) payload_ = AlignedBuffer<std::byte>();
 }
 
 }  // namespace fedge::protocol

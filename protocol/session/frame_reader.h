@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "core/aligned_buffer.h"
 #include "core/result.h"
 #include "protocol/frame.h"
+#include "protocol/session/chunk_buffer.h"
 
 namespace fedge::protocol {
 
@@ -35,8 +35,6 @@ class FrameReader {
   const FrameHeader& frame() const { return frame_; }
   std::span<const std::byte> header() const { return std::span(header_).first(frame_.header_size); }
   std::span<const std::byte> payload() const { return payload_.span().first(frame_.payload_size); }
-  // Gives the payload's memory back until it is needed again; between frames only.
-  void release_payload();
 
  private:
   enum class Part { kFixed, kHeader, kPayload };
@@ -47,7 +45,7 @@ class FrameReader {
   FrameHeaderBytes fixed_{};
   FrameHeader frame_;
   std::vector<std::byte> header_;
-  AlignedBuffer<std::byte> payload_;
+  ChunkBuffer payload_;  // while one is coming in
 };
 
 }  // namespace fedge::protocol

@@ -12,43 +12,53 @@ constexpr std::size_t kKeptControl = 64 << 10;
 
 }  // namespace
 
-std::span<const std::byte> FrameWriter::rest() const {
-  const std::span<const std::byte> all = chunk_in_hand_ ? chunk_frame_ : std::as_bytes(std::span(writing_));
-  return all.subspan(written_);
-}
-
-std::span<const std::byte> FrameWriter::next() {
-  if (rest().empty() && !waiting_.empty()) {
+Result<std::span<const std::byte>> FrameWriter::next() {
+  if (between_frames() && !waiting_.empty()) {
     if (writing_.capacity() > kKeptControl) writing_ = std::string();
-    writing_.clear();
     std::swap(writing_, waiting_);
-    chunk_in_hand_ = false;
+    frame_size_ = writing_.size();
     written_ = 0;
   }
-  return rest();
+  if (between_frames()) return std::span<const std::byte>();
+  if (!due_) return std::as_bytes(std::span(writing_)).subspan(written_);
+  if (chunk_.span().empty()) FEDGE_TRY_VOID(read_chunk());
+  const std::size_t end = kHeadroom + due_->length;
+  return std::span<const std::byte>(chunk_.span()).first(end).last(frame_size_ - written_);
 }
 
-Result<void> FrameWriter::begin_chunk(const ChunkSender::Due& due) {
+Result<std::size_t> FrameWriter::begin_chunk(const ChunkSender::Due& due) {
   FEDGE_CHECK(between_frames(), "a frame is half written");
-  chunk_frame_ = {};
-  chunk_in_hand_ = true;
+  due_ = due;
+  if (const auto read = read_chunk(); !read) {
+    end_frame();
+    return read.error();
+  }
   written_ = 0;
-  const std::size_t size = kHeadroom + due.length;
-  if (chunk_.size() < size) chunk_ = AlignedBuffer<std::byte>(size);
-  FEDGE_TRY_VOID(due.source->read(due.chunk.index, chunk_.span().subspan(kHeadroom, due.length)));
-  const std::string head = encode_frame(due.chunk, due.length);
-  FEDGE_CHECK(head.size() <= kHeadroom, "a chunk's header has grown");
-  std::memcpy(chunk_.data() + kHeadroom - head.size(), head.data(), head.size());
-  chunk_frame_ = chunk_.span().subspan(kHeadroom - head.size(), head.size() + due.length);
-  return {};
+  return frame_size_;
 }
 
-void FrameWriter::release_chunk() {
-  if (!between_frames() || chunk_.size() == 0) return;
-  chunk_ = AlignedBuffer<std::byte>();
-  chunk_frame_ = {};
+Result<void> FrameWriter::read_chunk() {
+  const std::string head = encode_frame(due_->chunk, due_->length);
+  FEDGE_CHECK(head.size() <= kHeadroom, "a chunk's header has grown");
+  frame_size_ = head.size() + due_->length;
+  chunk_ = ChunkBuffer::borrow(kHeadroom + due_->length);
+  const auto buffer = chunk_.span();
+  std::memcpy(buffer.data() + kHeadroom - head.size(), head.data(), head.size());
+  return due_->source->read(due_->chunk.index, buffer.subspan(kHeadroom, due_->length));
+}
+
+void FrameWriter::wrote(std::size_t bytes) {
+  written_ += bytes;
+  if (!between_frames()) return;
+  if (due_) due_->source->sent(due_->chunk.index, frame_size_);
+  end_frame();
+}
+
+void FrameWriter::end_frame() {
+  due_.reset();
+  chunk_.give_back();
   writing_.clear();
-  chunk_in_hand_ = false;
+  frame_size_ = 0;
   written_ = 0;
 }
 

@@ -174,7 +174,6 @@ void LinkImpl::tick() {
   const std::uint64_t received = traffic_.received.value();
   silent_ticks_ = received == received_before_ ? silent_ticks_ + 1 : 0;
   stalled_ticks_ = has_output() && written_ == written_before_ ? stalled_ticks_ + 1 : 0;
-  const bool quiet = silent_ticks_ > 0 && written_ == written_before_;
   received_before_ = received;
   written_before_ = written_;
   control_frames_ = 0;
@@ -191,10 +190,6 @@ void LinkImpl::tick() {
   if (authorised_ && silent_ticks_ > 0 && silent_ticks_ % 4 == 0) {
     queue(encode_empty_frame(MessageType::kPing));
     flush_soon();
-  }
-  if (quiet) {
-    reader_.release_payload();
-    writer_.release_chunk();
   }
   if (phase_ == Phase::kOpen) arm_ticker();
 }

@@ -53,17 +53,21 @@ void LinkImpl::flush_soon() {
 void LinkImpl::on_writable() {
   if (phase_ == Phase::kLingering || phase_ == Phase::kClosed || write_broken_) return;
   for (std::size_t budget = kTurn; budget > 0;) {
-    if (!choose_frame()) {
+    const auto bytes = choose_bytes();
+    if (!bytes) return finish(bytes.error());
+    if (bytes->empty()) {
       if (phase_ == Phase::kFlushing) linger();
       return;
     }
-    const TlsStream::Step step = stream_.write(writer_.next());
+    const TlsStream::Step step = stream_.write(*bytes);
     switch (step.outcome) {
       case TlsStream::Outcome::kDone:
         break;
       case TlsStream::Outcome::kWantWrite:
+        writer_.set_aside();
         return wait_writable();
       case TlsStream::Outcome::kWantRead:
+        writer_.set_aside();
         return;  // whatever arrives brings us back here
       case TlsStream::Outcome::kClosed:
       case TlsStream::Outcome::kFailed:
@@ -84,10 +88,12 @@ void LinkImpl::write_failed() {
   peer_gone(error);
 }
 
-bool LinkImpl::choose_frame() {
-  while (writer_.next().empty()) {
+Result<std::span<const std::byte>> LinkImpl::choose_bytes() {
+  while (true) {
+    FEDGE_TRY(bytes, writer_.next());
+    if (!bytes.empty()) return bytes;
     auto next = sender_.next();
-    if (!next) return false;
+    if (!next) return bytes;
     if (const auto* refused = std::get_if<ChunkRefused>(&*next)) {
       queue(encode_frame(*refused));
       continue;
@@ -95,11 +101,10 @@ bool LinkImpl::choose_frame() {
     const auto& due = std::get<ChunkSender::Due>(*next);
     const auto begun = writer_.begin_chunk(due);
     if (begun)
-      traffic_.sent += Bytes(writer_.next().size());
+      traffic_.sent += Bytes(*begun);
     else
       queue(encode_frame(sender_.give_up(due, begun.error())));
   }
-  return true;
 }
 
 }  // namespace fedge::protocol

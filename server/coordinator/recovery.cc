@@ -108,6 +108,7 @@ Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
   const aggregation::Update update = update_of(accepted, here);
   FEDGE_TRY_VOID(parts_.state.fold(accepted.task.track, {&update, 1}));
   if (here.plain != here.arrived) parts_.updates.remove(here.plain->manifest().id());
+  here.arrived->rest();
   result_.folded.push_back(here.arrived);
   return {};
 }

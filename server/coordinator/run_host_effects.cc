@@ -26,7 +26,7 @@ void RunHost::perform(const RunEngine::Effect& effect) {
                                 .weight = unsent.weight,
                                 .coverage = unsent.coverage,
                                 .values = nullptr},
-                               nullptr);
+                               {});
                         },
                         [&](const RunEngine::Discard& dropped) { uploads_->discard(dropped.client); },
                         [&](const RunEngine::CloseRound& close) { close_round(close); },
@@ -87,20 +87,21 @@ void RunHost::uploaded(const RunEngine::Input& outcome) {
 }
 
 void RunHost::fold(const RunEngine::Fold& accepted) {
-  const Upload upload = uploads_->take(accepted.client);
+  Upload upload = uploads_->take(accepted.client);
   folded_.push_back(upload.arrived);
-  fold(accepted.task.track, update_of(accepted, upload),
-       upload.plain != upload.arrived ? upload.plain : nullptr);
+  auto update = update_of(accepted, upload);
+  fold(accepted.task.track, std::move(update), std::move(upload));
 }
 
-void RunHost::fold(TrackId track, aggregation::Update update, std::shared_ptr<protocol::StoredObject> plain) {
-  boost::asio::post(worker_,
-                    [self = shared_from_this(), track, update = std::move(update), plain = std::move(plain)] {
-                      const auto folded = self->state_.fold(track, {&update, 1});
-                      if (plain) self->parts_.updates->remove(plain->manifest().id());
-                      if (folded) return;
-                      boost::asio::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
-                    });
+void RunHost::fold(TrackId track, aggregation::Update update, Upload upload) {
+  boost::asio::post(
+      worker_, [self = shared_from_this(), track, update = std::move(update), upload = std::move(upload)] {
+        const auto folded = self->state_.fold(track, {&update, 1});
+        if (upload.plain != upload.arrived) self->parts_.updates->remove(upload.plain->manifest().id());
+        if (upload.arrived) upload.arrived->rest();
+        if (folded) return;
+        boost::asio::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
+      });
 }
 
 // The worker is idle while a track starts or ends: its folds and closes come before Committed.

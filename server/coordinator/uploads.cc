@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "server/coordinator/detail/upload_turns.h"
 #include "server/stored_update.h"
 
 namespace fedge::server {
@@ -50,12 +51,21 @@ struct Uploads::Retry {
 
 Uploads::Uploads(boost::asio::io_context& io, boost::asio::thread_pool& worker, protocol::ChunkStore& store,
                  const RunState& state)
-    : io_(io), worker_(worker), store_(store), state_(state), retry_(std::make_shared<Retry>(io)) {}
+    : io_(io),
+      worker_(worker),
+      store_(store),
+      state_(state),
+      retry_(std::make_shared<Retry>(io)),
+      turns_(std::make_shared<UploadTurns>(io, kUploadsAtOnce)) {}
 
 void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link) {
+  waiting_.erase(fetch.client);
+  turns_->ask(fetch.client, [this, from = Waiting{fetch, link}] { begin(from); });
+}
+
+void Uploads::begin(const Waiting& from) {
+  const auto& [fetch, link] = from;
   const ClientId client = fetch.client;
-  const Waiting from{fetch, link};
-  waiting_.erase(client);
   auto object = store_.create(fetch.offer.update);
   if (!object && object.error().code == ErrorCode::kResource) return wait_for_room(from, object.error());
   if (!object) {
@@ -74,6 +84,7 @@ void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protoco
     const auto alive = self.lock();
     if (!alive) return;
     const ClientId sender = from.fetch.client;
+    alive->turns_->leave(sender);
     if (const auto entry = alive->entries_.find(sender); entry != alive->entries_.end())
       entry->second.link.reset();
     if (done) return alive->inspect(from);
@@ -136,6 +147,7 @@ void Uploads::lose(const Waiting& from, const Error& fault) {
 void Uploads::wait_for_room(const Waiting& from, const Error& full) {
   if (!std::exchange(full_, true))
     callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));
+  turns_->leave(from.fetch.client);
   const bool first = waiting_.empty();
   waiting_.insert_or_assign(from.fetch.client, from);
   if (!first) return;
@@ -154,6 +166,7 @@ void Uploads::stop() {
     if (const auto link = std::exchange(entry.link, nullptr))
       link->cancel_fetch(entry.upload.arrived->manifest().id());
   waiting_.clear();
+  turns_->stop();
   retry_->timer.cancel();
 }
 
@@ -173,6 +186,7 @@ void Uploads::release_plain(const Upload& upload) {
 
 void Uploads::discard(ClientId client) {
   waiting_.erase(client);
+  turns_->leave(client);
   auto node = entries_.extract(client);
   if (node.empty()) return;
   const Entry& entry = node.mapped();

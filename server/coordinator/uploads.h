@@ -1,8 +1,9 @@
 // Uploads: updates on their way from clients into the coordinator's chunk store. fetch() brings one in
 // over its client's link, decodes it and looks at every value on the worker thread, and answers with Stored
 // or Damaged; a link that breaks answers nothing, for its client may come back. Without room on the disk the
-// offer is kept and tried again every second, until it is discarded. At most one a client. Lives on the
-// io_context's thread; owned by shared_ptr, since links and the worker call back.
+// offer is kept and tried again every second, until it is discarded. At most one a client; UploadTurns says
+// when one begins. Lives on the io_context's thread; owned by shared_ptr, since links and the worker call
+// back.
 #pragma once
 
 #include <functional>
@@ -21,6 +22,8 @@ class thread_pool;
 }  // namespace boost::asio
 
 namespace fedge::server {
+
+class UploadTurns;
 
 // An update that is here, and the Euclidean norm of its values.
 struct Upload {
@@ -68,6 +71,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     Upload upload;
     std::shared_ptr<protocol::Link> link;  // while chunks are still coming
   };
+  void begin(const Waiting& from);
   void inspect(const Waiting& from);
   // Frees what was made of an update that arrived.
   void release_plain(const Upload& upload);
@@ -87,6 +91,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   bool full_ = false;                    // has been reported
   std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();
   std::shared_ptr<Retry> retry_;
+  std::shared_ptr<UploadTurns> turns_;
 };
 
 }  // namespace fedge::server

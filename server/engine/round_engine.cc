@@ -50,7 +50,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
   const bool open = phase_ == Phase::kCollecting && tracks_.is_member(turn_, arrived.client);
   if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
     // Back before the deadline: what it trained meanwhile is still welcome.
-    task->second.state = TaskState::kAssigned;
+    set_state(task->second, TaskState::kAssigned);
     assign(arrived.client, context, effects);
   } else if (open && refills() && task == tasks_.end() && taken_places() < wanted_) {
     // Somebody dropped out when nobody could take over.
@@ -105,14 +105,14 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
     return;
   }
   Task& task = tasks_.at(offered.client);
-  task.state = TaskState::kFetching;
+  set_state(task, TaskState::kFetching);
   if (!task.weighed) task.samples = offered.offer.samples;
   task.steps = offered.offer.steps;
   task.train_loss = offered.offer.train_loss;
   task.norm = offered.offer.norm;
   task.loss_rms = offered.offer.loss_rms;
   if (!drawn_) {
-    task.state = TaskState::kOffered;
+    set_state(task, TaskState::kOffered);
     task.offer = offered.offer;
     close_if_complete(context, effects);
     return;
@@ -133,7 +133,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
     effects.push_back(Discard{stored.client, stored.task});
     return;
   }
-  task->state = TaskState::kDone;
+  set_state(*task, TaskState::kDone);
   track().last_rounds[stored.client] = round_;
   tracks_.contributed(turn_, stored.client);
   track().deciders.sampler->remember({.client = stored.client,
@@ -198,9 +198,14 @@ void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& 
   finish(stop.reason, effects);
 }
 
-std::size_t RoundEngine::count(TaskState state) const {
-  return static_cast<std::size_t>(std::count_if(
-      tasks_.begin(), tasks_.end(), [&](const auto& entry) { return entry.second.state == state; }));
+void RoundEngine::set_state(Task& task, TaskState to) {
+  --counts_[static_cast<std::size_t>(std::exchange(task.state, to))];
+  ++counts_[static_cast<std::size_t>(to)];
+}
+
+void RoundEngine::forget_tasks() {
+  tasks_.clear();
+  counts_ = {};
 }
 
 // The coordinator's own absence costs nobody his place, and ends no round.
@@ -215,7 +220,7 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
   deadline_ = context.now + rules_.deadline;
   for (auto& [client, task] : tasks_)
     if (at_work(task.state) && task.state != TaskState::kDone) {
-      task.state = TaskState::kLost;
+      set_state(task, TaskState::kLost);
       task.offer.reset();
       returning_.insert(client);
     }
@@ -227,8 +232,10 @@ std::size_t RoundEngine::taken_places() const {
 }
 
 std::size_t RoundEngine::at_work() const {
-  return static_cast<std::size_t>(std::count_if(
-      tasks_.begin(), tasks_.end(), [](const auto& entry) { return at_work(entry.second.state); }));
+  std::size_t number = 0;
+  for (std::size_t state = 0; state < counts_.size(); ++state)
+    if (at_work(static_cast<TaskState>(state))) number += counts_[state];
+  return number;
 }
 
 void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
@@ -239,7 +246,7 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
     task.partial = task.partial || task.state == TaskState::kFetching;
   else if (task.state == TaskState::kFetching || std::exchange(task.partial, false))
     effects.push_back(Discard{client, current()});
-  task.state = refills() ? state : TaskState::kFailed;
+  set_state(task, refills() ? state : TaskState::kFailed);
   track().deciders.sampler->remember({.client = client, .round = round_});
   effects.push_back(
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
@@ -355,7 +362,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
 
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
-  tasks_.clear();
+  forget_tasks();
   present_.each([&](ClientId client, const Roster::Entry&) {
     effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
   });

@@ -6,6 +6,7 @@
 // publishes records.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -111,7 +112,9 @@ class RoundEngine final : public RunEngine {
   Event turn_event(Severity severity, const char* name) const;
   void count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects);
   std::vector<aggregation::Candidate> candidates(bool without_task) const;
-  std::size_t count(TaskState state) const;
+  void set_state(Task& task, TaskState to);
+  void forget_tasks();
+  std::size_t count(TaskState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::size_t at_work() const;
   // Places that nobody else can be given.
   std::size_t taken_places() const;
@@ -126,6 +129,7 @@ class RoundEngine final : public RunEngine {
   bool drawn_ = false;      // it is decided who contributes
   Roster present_;
   std::map<ClientId, Task> tasks_;          // of the turn in progress
+  std::array<std::size_t, 7> counts_{};     // of them in each state: asked for at every answer
   std::map<ClientId, NodeRecord> records_;  // each client's last: for tracks that it comes to later
   bool announced_waiting_ = false;
   // Since the last restart, until it is over: by when clients must be back, and who is not.

@@ -66,7 +66,7 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   phase_ = Phase::kCollecting;
   Deciders& deciders = track().deciders;
   deadline_ = context.now + rules_.deadline;
-  tasks_.clear();
+  forget_tasks();
   drawn_ = traits().draw != aggregation::Draw::kBeforeUpload;
   // 100 times 1.1 is a little more than 110 in binary.
   const auto wanted = static_cast<std::size_t>(
@@ -111,7 +111,10 @@ void RoundEngine::weigh(std::span<const aggregation::Selected> selected) {
 }
 
 RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
-  Task& task = tasks_[client] = Task{};
+  const auto [planned, is_new] = tasks_.try_emplace(client);
+  FEDGE_CHECK(is_new, "a client has one task a turn");
+  ++counts_[static_cast<std::size_t>(TaskState::kAssigned)];
+  Task& task = planned->second;
   const Roster::Entry* entry = present_.find(client);
   FEDGE_CHECK(entry != nullptr, "who is selected is there");
   task.samples =
@@ -139,9 +142,9 @@ void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& 
   drawn_ = true;
   deadline_ = context.now + rules_.deadline;  // for the uploads
   for (auto& [client, task] : tasks_) {
-    if (task.state == TaskState::kLost) task.state = TaskState::kFailed;  // it cannot come back any more
+    if (task.state == TaskState::kLost) set_state(task, TaskState::kFailed);  // it cannot come back any more
     if (task.state != TaskState::kAssigned) continue;
-    task.state = TaskState::kFailed;
+    set_state(task, TaskState::kFailed);
     effects.push_back(
         Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained", track().id}});
   }
@@ -168,11 +171,11 @@ void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<
       if (state == TaskState::kAssigned) {
         assign(client, context, effects);
       } else {
-        task.state = TaskState::kFetching;
+        set_state(task, TaskState::kFetching);
         effects.push_back(Fetch{client, *task.offer});
       }
     } else {
-      task.state = TaskState::kUnsent;
+      set_state(task, TaskState::kUnsent);
       if (state == TaskState::kOffered)
         effects.push_back(Send{
             client,

@@ -14,19 +14,23 @@ constexpr std::size_t kChunk = 64 << 10;
 const std::vector<std::string> kSettings = {"run.chunk_size=65536", "run.rounds=1", "model.kind=mlp",
                                             "model.hidden=[1024]"};
 
-// Counts the bytes that are read to be sent, and cuts the link after a few chunks.
+// Counts the bytes that are sent, and cuts the link after a few chunks.
 class CountingSource final : public protocol::ChunkSource {
  public:
   CountingSource(std::shared_ptr<ParameterVector> vector, std::function<void()> cut)
       : inner_(std::move(vector), kChunk), cut_(std::move(cut)) {}
   Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    bytes += out.size();
-    if (cut_ && bytes >= 3 * kChunk) std::exchange(cut_, nullptr)();
+    length_ = out.size();
     return inner_.read(chunk, out);
+  }
+  void sent(std::size_t, std::size_t) override {
+    bytes += length_;
+    if (cut_ && bytes >= 3 * kChunk) std::exchange(cut_, nullptr)();
   }
   std::size_t bytes = 0;
 
  private:
+  std::size_t length_ = 0;  // of the chunk in hand
   test::VectorSource inner_;
   std::function<void()> cut_;
 };

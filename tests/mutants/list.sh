@@ -19,9 +19,8 @@ caught_by faults_coordinator 'what takes a file.s place'
 
 mutant skip-fsync-chunks 'N1: chunks of updates and models are never synced'
 file protocol/chunks/file_store.cc
-old '    if (::fdatasync(file.fd) != 0) return system_error("cannot make durable", file.path, errno);
-'
-new ''
+old '    if (::fdatasync(fd) != 0) return system_error("cannot make durable", file.path, errno);'
+new '    (void)fd;'
 caught_by faults_coordinator 'durable: '
 caught_by faults_client 'an update that cannot be made durable'
 
@@ -95,8 +94,8 @@ caught_by faults_client 'an update that cannot be made durable'
 
 mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'
 file protocol/chunks/file_store.cc
-old '    if (::fdatasync(file.fd) != 0) return system_error("cannot make durable", file.path, errno);'
-new '    (void)::fdatasync(file.fd);'
+old '    if (::fdatasync(fd) != 0) return system_error("cannot make durable", file.path, errno);'
+new '    (void)::fdatasync(fd);'
 caught_by faults_coordinator 'after a write or sync that fails'
 caught_by faults_client 'an update that cannot be made durable'
 

@@ -71,7 +71,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   void wait_writable();
   void flush_soon();
   void on_writable();
-  bool choose_frame();  // false: nothing to write
+  Result<std::span<const std::byte>> choose_bytes();  // empty: nothing to write
   void write_failed();
 
   // Life

@@ -108,7 +108,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void fetch(const RunEngine::Fetch& fetch);
   void fold(const RunEngine::Fold& fold);
   // `plain` holds its values and is let go of then; null if there is nothing to let go of.
-  void fold(TrackId track, aggregation::Update update, std::shared_ptr<protocol::StoredObject> plain);
+  void fold(TrackId track, aggregation::Update update, Upload upload);
   void start_track(const RunEngine::StartTrack& start);
   void close_round(const RunEngine::CloseRound& close);
   // On the worker thread: as far as there is room on the disk, to be called again after kResource.

@@ -61,6 +61,49 @@ std::optional<Goodbye> answer_to_drip(Loopback& net, const std::string& text, st
   return peer.goodbye();
 }
 
+tcp::socket small_window(Loopback& net) {
+  tcp::socket socket(net.io);
+  socket.open(tcp::v4());
+  socket.set_option(boost::asio::socket_base::receive_buffer_size(4096));  // before connecting
+  const auto address = net.listener->local_address();
+  socket.connect({boost::asio::ip::make_address(address.host), address.port});
+  return socket;
+}
+
+struct WatchedSource final : ChunkSource {
+  explicit WatchedSource(std::shared_ptr<StoredObject> truth) : object(std::move(truth)) {}
+  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
+    ++reads;
+    return failure ? Result<void>(*failure) : object->read(chunk, out);
+  }
+  void sent(std::size_t, std::size_t frame_size) override { frames.push_back(frame_size); }
+  std::shared_ptr<StoredObject> object;
+  std::optional<Error> failure;
+  int reads = 0;
+  std::vector<std::uint64_t> frames;
+};
+
+// A peer that has asked for a chunk of 4 MiB, more than the kernel takes, and reads nothing.
+struct Waiting {
+  Waiting() {
+    REQUIRE(net.run_until([&] {
+      peer.poll();
+      return net.server.link != nullptr;
+    }));
+    net.server.link->serve(payload.manifest, source);
+    peer.stop_reading();
+    peer.write(encode_frame(ChunkRequest{payload.manifest.id(), 0, 1}));
+  }
+  struct Listening : Loopback {
+    Listening() { listen(); }
+  };
+  Listening net;
+  Payload payload{kMaxChunkSize / sizeof(float), kMaxChunkSize};
+  std::unique_ptr<ChunkStore> store = make_memory_chunk_store(16 << 20);
+  std::shared_ptr<WatchedSource> source = std::make_shared<WatchedSource>(payload.store_in(*store));
+  RawPeer peer{net, net.client_key, small_window(net)};
+};
+
 }  // namespace
 
 TEST_CASE("A6 row 53: a stranger who sends its TLS hello byte by byte is dropped in time") {
@@ -138,13 +181,7 @@ TEST_CASE("A6 row 53: a peer that speaks but takes no bytes is dropped") {
   Loopback net;
   const Timeouts quick{.ping = milliseconds(40), .idle = milliseconds(200)};
   net.listen({.timeouts = quick});
-  tcp::socket socket(net.io);
-  socket.open(tcp::v4());
-  socket.set_option(
-      boost::asio::socket_base::receive_buffer_size(4096));  // before connecting: a small window
-  const auto address = net.listener->local_address();
-  socket.connect({boost::asio::ip::make_address(address.host), address.port});
-  RawPeer peer(net, net.client_key, std::move(socket));
+  RawPeer peer(net, net.client_key, small_window(net));
   peer.stop_reading();
   REQUIRE(net.run_until([&] {
     peer.poll();
@@ -159,4 +196,41 @@ TEST_CASE("A6 row 53: a peer that speaks but takes no bytes is dropped") {
     return net.server.closed.has_value();
   }));
   CHECK(net.server.closed->message.find("has not taken any bytes") != std::string::npos);
+}
+
+TEST_CASE(
+    "A6: a chunk holds no memory while its peer makes it wait, then it is read again and arrives whole") {
+  Waiting waits;
+  REQUIRE(waits.net.run_until([&] {
+    waits.peer.poll();
+    return waits.source->reads == 1;
+  }));
+  CHECK(waits.source->frames.empty());
+  waits.peer.go_on_reading();
+  REQUIRE(waits.net.run_until([&] {
+    waits.peer.poll();
+    return !waits.source->frames.empty() && waits.peer.received().size() >= waits.payload.bytes().size();
+  }));
+  CHECK(waits.source->reads > 1);
+  CHECK(waits.source->frames == std::vector{chunk_frame_size(0, waits.payload.bytes().size()).value()});
+  const auto& received = waits.peer.received();
+  const auto& bytes = waits.payload.bytes();
+  CHECK(std::memcmp(received.data() + received.size() - bytes.size(), bytes.data(), bytes.size()) == 0);
+  CHECK_FALSE(waits.net.server.closed);
+}
+
+TEST_CASE("R3: a chunk that is half sent and cannot be read again ends the link, which says why") {
+  Waiting waits;
+  REQUIRE(waits.net.run_until([&] {
+    waits.peer.poll();
+    return waits.source->reads == 1;
+  }));
+  waits.source->failure = Error{ErrorCode::kUnavailable, "the disk said no"};
+  waits.peer.go_on_reading();
+  REQUIRE(waits.net.run_until([&] {
+    waits.peer.poll();
+    return waits.net.server.closed.has_value();
+  }));
+  CHECK(waits.net.server.closed->message == "the disk said no");
+  CHECK(waits.source->frames.empty());
 }

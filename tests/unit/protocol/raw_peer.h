@@ -60,6 +60,7 @@ class RawPeer {
 
   void write(std::string bytes) { out_ += bytes; }
   void stop_reading() { reading_ = false; }
+  void go_on_reading() { reading_ = true; }
   bool ready() const { return ready_; }
   bool ended() const { return ended_; }
   bool written() const { return out_.empty(); }

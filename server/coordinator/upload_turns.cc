@@ -1,0 +1,63 @@
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "server/coordinator/detail/upload_turns.h"
+
+namespace fedge::server {
+
+void UploadTurns::ask(ClientId client, std::function<void()> begin) {
+  moving_.erase(client);
+  if (moving_.size() < at_once_ && queued_.empty()) {
+    moving_[client] = Clock::now();
+    return begin();
+  }
+  if (queued_.insert_or_assign(client, std::move(begin)).second) order_.push_back(client);
+  if (moving_.size() < at_once_) begin_soon();
+  watch();
+}
+
+void UploadTurns::leave(ClientId client) {
+  queued_.erase(client);
+  if (moving_.erase(client) > 0) begin_soon();
+}
+
+void UploadTurns::stop() {
+  queued_.clear();
+  order_.clear();
+  timer_.cancel();
+}
+
+void UploadTurns::begin_queued() {
+  while (moving_.size() < at_once_ && !order_.empty()) {
+    const ClientId client = order_.front();
+    order_.pop_front();
+    auto turn = queued_.extract(client);
+    if (turn.empty()) continue;
+    moving_[client] = Clock::now();
+    turn.mapped()();
+  }
+}
+
+// Not from within what ended the upload before.
+void UploadTurns::begin_soon() {
+  if (queued_.empty()) return;
+  boost::asio::post(timer_.get_executor(), [self = weak_from_this()] {
+    if (const auto alive = self.lock()) alive->begin_queued();
+  });
+}
+
+void UploadTurns::watch() {
+  if (queued_.empty() || std::exchange(watching_, true)) return;
+  timer_.expires_after(kPatience);
+  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    const auto alive = self.lock();
+    if (!alive || error) return;
+    alive->watching_ = false;
+    const auto long_ago = Clock::now() - kPatience;
+    std::erase_if(alive->moving_, [&](const auto& upload) { return upload.second <= long_ago; });
+    alive->begin_queued();
+    alive->watch();
+  });
+}
+
+}  // namespace fedge::server
