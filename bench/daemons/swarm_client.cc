@@ -16,6 +16,12 @@ SecretKey key_of(std::size_t client) {
 
 void SwarmClient::start() {
   const tcp::endpoint coordinator(boost::asio::ip::make_address(swarm_.address.host), swarm_.address.port);
+  if (swarm_.source) {
+    boost::system::error_code error;
+    socket_.open(tcp::v4());
+    socket_.bind({swarm_.source(), 0}, error);
+    if (error) return gone("cannot bind: " + error.message());
+  }
   socket_.async_connect(coordinator, [self = shared_from_this()](const boost::system::error_code& error) {
     if (error) return self->gone("cannot connect: " + error.message());
     self->greet();

@@ -28,6 +28,7 @@ struct Swarm {
   std::function<void(std::size_t client, Clock::duration)> on_pong;
   std::function<void(std::size_t client)> on_work;  // a TrainRequest has come
   std::function<void(std::size_t client, const std::string& why)> on_gone;
+  std::function<boost::asio::ip::address()> source{};  // whence to connect; without it, as the system likes
 };
 
 // The same in every process, so that enrolment and connecting need no file between them.
@@ -39,6 +40,7 @@ class SwarmClient : public std::enable_shared_from_this<SwarmClient> {
 
   void start();
   void ping();
+  void send(const std::string& frame);
   // Answers the TrainRequest it has.
   void decline();
   void leave();
@@ -49,7 +51,6 @@ class SwarmClient : public std::enable_shared_from_this<SwarmClient> {
   void read();
   Result<void> take_frame();
   Result<void> take(const protocol::Message& message);
-  void send(const std::string& frame);
   void write();
   void gone(const std::string& why);
 

@@ -74,6 +74,9 @@ std::unique_ptr<ChunkStore> make_memory_chunk_store(std::size_t max_bytes);
 struct FileStoreOptions {
   std::size_t max_bytes;  // of payload
   bool durable = false;   // objects outlive the process; else leftovers go when the directory is opened
+  // Nothing of an earlier process gives way before settle(): a full disk is an error instead. Else what is
+  // not in use is a cache.
+  bool all_wanted = false;
 };
 // One file an object under `directory` (made if absent), read and written in place so that the process holds
 // no payload. Disk errors name the file.

@@ -156,7 +156,7 @@ class FilePool {
     FEDGE_TRY(file, take_spare(size));
     auto reserved = reserve(file, size);
     // A disk that is full is so of old objects as well.
-    while (!reserved && reserved.error().code == ErrorCode::kResource && !spares_.empty()) {
+    while (!reserved && reserved.error().code == ErrorCode::kResource && !spares_.empty() && may_drop()) {
       drop_oldest_spare();
       reserved = reserve(file, size);
     }
@@ -189,6 +189,7 @@ class FilePool {
     file.descriptor.reset();
     const std::lock_guard lock(mutex_);
     used_ -= file.size;
+    if (closed_) return;
     idle_ += file.size;
     spares_.push_back(std::move(file));
     drop_spares();
@@ -198,6 +199,12 @@ class FilePool {
     const std::lock_guard lock(mutex_);
     settled_ = true;
     drop_spares();
+  }
+
+  // What comes back from now on has not been removed: a later process may want it.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
   }
 
   Result<void> sync(File& file, int fd) const {
@@ -236,7 +243,7 @@ class FilePool {
   // left may still be wanted, none is written over as long as there is room.
   Result<File> take_spare(std::uint64_t size) {
     const std::uint64_t room = options_.max_bytes - used_;
-    const bool may_write_over = settled_ || idle_ > room || size > room - idle_;
+    const bool may_write_over = settled_ || (may_drop() && (idle_ > room || size > room - idle_));
     while (may_write_over) {
       const auto best = best_spare(size, room);
       if (best == spares_.end()) break;
@@ -278,9 +285,12 @@ class FilePool {
     return file;
   }
 
+  // Nobody will ask for what an earlier process left, or he can do without.
+  bool may_drop() const { return settled_ || !options_.all_wanted; }
   // Spares count towards the bound as well, but give way to objects; the oldest first. What is free on the
   // disk must not be less than what they hold.
   void drop_spares() {
+    if (!may_drop()) return;
     const std::uint64_t room = options_.max_bytes - std::min<std::uint64_t>(used_, options_.max_bytes);
     const std::uint64_t kept = settled_ ? std::min(room, free_on_disk()) : room;
     while (idle_ > kept) drop_oldest_spare();
@@ -299,6 +309,7 @@ class FilePool {
   std::filesystem::path directory_;
   FileStoreOptions options_;
   bool settled_;
+  bool closed_ = false;
   std::uint64_t used_ = 0;  // on disk, by files of objects
   std::uint64_t next_name_ = 1;
   // Files of objects that are gone, kept to be written over, the oldest first: to fill pages that are there
@@ -345,6 +356,7 @@ class FileObject final : public ObjectBase {
 class FileStore final : public StoreBase {
  public:
   explicit FileStore(std::shared_ptr<FilePool> pool) : pool_(std::move(pool)) {}
+  ~FileStore() override { pool_->close(); }
   void settle() override { pool_->settle(); }
 
  private:

@@ -1,4 +1,5 @@
 // The receiving half of LinkImpl.
+#include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -9,8 +10,10 @@
 namespace fedge::protocol {
 namespace {
 
-// Bytes read in one go before others have their turn on this thread.
+// Bytes read in one go before others have their turn on this thread. Little is read for the price of more: a
+// peer that sends nothing but the smallest frames has no longer a turn than others.
 constexpr std::size_t kTurn = 1 << 20;
+constexpr std::size_t kSmallestRead = 4 << 10;
 
 }  // namespace
 
@@ -59,7 +62,7 @@ bool LinkImpl::read_some(std::size_t& budget) {
       peer_gone(stream_.failure());
       return false;
   }
-  budget -= std::min(budget, step.bytes);
+  budget -= std::min(budget, std::max(step.bytes, kSmallestRead));
   if (!open) return true;
   traffic_.received += Bytes(step.bytes);
   const auto event = reader_.filled(step.bytes, authorised_ ? FrameLimits{} : kUnauthorisedLimits);
@@ -75,10 +78,13 @@ Result<void> LinkImpl::take(FrameReader::Event event) {
     reader_.expect_payload();
     return {};
   }
+  const bool is_chunk = reader_.frame().type == MessageType::kChunk;
   FEDGE_TRY_VOID(take_frame());
   reader_.next();
   frame_ticks_ = 0;
-  if (has_output() && !waiting_writable_) on_writable();
+  // What is asked for next is under way while more comes in; other answers wait for the end of the turn, so
+  // that a hundred pings are answered in one go.
+  if (is_chunk && has_output() && !waiting_writable_) on_writable();
   return {};
 }
 

@@ -32,7 +32,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         pause_(io),
         forgiveness_(io),
         admission_(
-            std::make_shared<Admission>(options.max_unauthorised, options.max_unauthorised_per_address)) {}
+            std::make_shared<Admission>(options.max_unauthorised, options.max_unauthorised_per_address)),
+        handshake_steps_(std::make_shared<StepQueue>(io)) {}
 
   Result<void> open() {
     boost::system::error_code error;
@@ -102,7 +103,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     forgive_later();
     if (!ticket) return refused(peer, {ErrorCode::kResource, "too many connections before hello"});
     set_socket_options(socket);
-    const auto handshake = std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_));
+    const auto handshake =
+        std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_), handshake_steps_);
     handshakes_.insert(handshake);
     ticket->on_evicted([weak = std::weak_ptr(handshake)] {
       if (const auto alive = weak.lock())
@@ -161,6 +163,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   bool forgiving_ = false;
   std::shared_ptr<Admission> admission_;
   std::set<std::shared_ptr<Handshake>> handshakes_;
+  std::shared_ptr<StepQueue> handshake_steps_;
   bool stopped_ = false;
 };
 

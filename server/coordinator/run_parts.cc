@@ -54,7 +54,7 @@ Result<RunParts> open_run(const std::filesystem::path& data_directory, const Run
   parts.store = std::move(store);
   const auto chunks = chunks_of(data_directory, record.number);
   FEDGE_TRY_VOID(make_directory(run_directory(data_directory, record.number), 0700));
-  const protocol::FileStoreOptions kept{.max_bytes = kMaxStoredPayload, .durable = true};
+  const protocol::FileStoreOptions kept{.max_bytes = kMaxStoredPayload, .durable = true, .all_wanted = true};
   FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kept));
   FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kept));
   parts.models = std::make_unique<DeferredRemovals>(std::move(models));

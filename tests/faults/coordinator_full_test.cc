@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/faults/whole_run.h"
@@ -33,13 +34,15 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
-  void fill() const {
+  // Leaves so many bytes.
+  void fill(off_t left = 0) const {
     const int fd = ::open(ballast().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     REQUIRE(fd >= 0);
     off_t size = 0;
     const off_t page = 4096;
     for (off_t step = 1 << 20; step >= page; step /= 2)
       while (::fallocate(fd, 0, size, step) == 0) size += step;
+    if (left > 0) REQUIRE(::ftruncate(fd, std::max<off_t>(size - left, 0)) == 0);
     ::close(fd);
     REQUIRE(size > 0);
   }
@@ -89,6 +92,26 @@ TEST_CASE("full disk: killed while it waits for room a coordinator goes on when 
   const SmallDisk disk(whole.data());
   begin_and_fill(whole, disk);
   whole.server->kill();
+  disk.free();
+  REQUIRE(whole.go_on());
+  whole.check(expected);
+}
+
+TEST_CASE(
+    "full disk: started again while there is little room or none, a coordinator loses nothing, N1, row 6") {
+  if (!may_mount()) return;
+  const std::string expected = test::undisturbed(kPlain);
+  WholeRun whole(kPlain);
+  const SmallDisk disk(whole.data());
+  begin_and_fill(whole, disk);
+  whole.server->kill();
+  for (const off_t left : {0, 16 << 10, 48 << 10, 96 << 10, 256 << 10}) {
+    disk.free();
+    disk.fill(left);
+    whole.start();
+    (void)whole.server->ends_within(500);  // as it likes: it says why, and its supervisor tries again
+    whole.server->kill();
+  }
   disk.free();
   REQUIRE(whole.go_on());
   whole.check(expected);

@@ -92,6 +92,18 @@ new ''
 caught_by faults_coordinator 'before it offers it'
 caught_by faults_client 'an update that cannot be made durable'
 
+mutant close-drops-updates 'N1: on a full disk a coordinator that is told to end removes the chunks it goes on with'
+file protocol/chunks/file_store.cc
+old '    closed_ = true;'
+new '    closed_ = false;'
+caught_by faults_coordinator 'told to end while it waits for room'
+
+mutant wanted-gives-way 'N1: a coordinator that comes up on a full disk removes chunks before it knows which it needs'
+file protocol/chunks/file_store.cc
+old 'return settled_ || !options_.all_wanted;'
+new 'return true;'
+caught_by unit_protocol 'while all is wanted nothing gives way'
+
 mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'
 file protocol/chunks/file_store.cc
 old '    if (::fdatasync(fd) != 0) return system_error("cannot make durable", file.path, errno);'

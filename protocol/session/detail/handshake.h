@@ -2,8 +2,10 @@
 // session/.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 
@@ -12,12 +14,26 @@
 
 namespace fedge::protocol {
 
+// One step of a handshake at a time, then whatever else is due on the thread: a step takes a millisecond for
+// its signatures, and a hundred strangers who come at once must not hold up those who are let in.
+class StepQueue : public std::enable_shared_from_this<StepQueue> {
+ public:
+  explicit StepQueue(boost::asio::io_context& io) : io_(io) {}
+  void add(std::function<void()> step);
+
+ private:
+  void run_one();
+  boost::asio::io_context& io_;
+  std::deque<std::function<void()>> steps_;
+};
+
 class Handshake : public std::enable_shared_from_this<Handshake> {
  public:
   using Done = std::function<void(Result<TlsStream>)>;
 
-  explicit Handshake(TlsStream stream)
-      : stream_(std::move(stream)), timer_(stream_.socket().get_executor()) {}
+  // With a queue, its steps wait for their turn there.
+  explicit Handshake(TlsStream stream, std::shared_ptr<StepQueue> queue = nullptr)
+      : stream_(std::move(stream)), timer_(stream_.socket().get_executor()), queue_(std::move(queue)) {}
 
   // Calls done once, later than this call.
   void start(std::chrono::steady_clock::duration time_limit, Done done);
@@ -25,11 +41,13 @@ class Handshake : public std::enable_shared_from_this<Handshake> {
   void abort(const Error& error);
 
  private:
+  void step_in_turn();
   void step();
   void finish(Result<TlsStream> result);
 
   TlsStream stream_;
   boost::asio::steady_timer timer_;
+  std::shared_ptr<StepQueue> queue_;
   Done done_;
 };
 

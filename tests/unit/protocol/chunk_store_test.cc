@@ -444,6 +444,41 @@ TEST_CASE("durable chunk store: until it is settled it keeps what it has room fo
   CHECK(scratch.files().size() == 10);
 }
 
+TEST_CASE("N1, durable chunk store: whatever it holds when it is closed is there for a later process") {
+  const Scratch scratch;
+  std::vector<std::vector<std::byte>> objects;
+  for (unsigned i = 0; i < 40; ++i) objects.push_back(some_bytes(2 * kChunk, 60 + i));
+  std::shared_ptr<StoredObject> outlives;
+  {
+    const auto store = open_durable(scratch.path);
+    store->settle();
+    for (const auto& bytes : objects) REQUIRE(store->build(manifest_of(bytes), filler(bytes)));
+    outlives = store->find(manifest_of(objects[7]).id());
+  }
+  outlives.reset();
+  const auto later = open_durable(scratch.path);
+  for (const auto& bytes : objects) CHECK((*later->create(manifest_of(bytes)))->complete());
+}
+
+TEST_CASE("N1, durable chunk store: while all is wanted nothing gives way, not even beyond the bound") {
+  const Scratch scratch;
+  std::vector<std::vector<std::byte>> objects;
+  for (unsigned i = 0; i < 10; ++i) objects.push_back(some_bytes(kChunk, 30 + i));
+  {
+    const auto store = open_durable(scratch.path);
+    for (const auto& bytes : objects) REQUIRE(store->build(manifest_of(bytes), filler(bytes)));
+  }
+  const auto store =
+      *open_file_chunk_store(scratch.path, {.max_bytes = 10 * kChunk, .durable = true, .all_wanted = true});
+  const auto another = some_bytes(2 * kChunk, 50);
+  REQUIRE(store->build(manifest_of(another), filler(another)));
+  for (const auto& bytes : objects) {
+    const auto object = store->create(manifest_of(bytes));
+    CHECK((!object || (*object)->complete()));
+  }
+  store->settle();
+}
+
 TEST_CASE("A3 row 41, durable chunk store: links and strangers' files in its directory are not taken up") {
   const Scratch scratch;
   const Scratch elsewhere;

@@ -3,8 +3,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <functional>
+#include <utility>
 
+#include "protocol/session/detail/handshake.h"
 #include "tests/unit/protocol/raw_peer.h"
 
 using namespace fedge;
@@ -96,6 +100,55 @@ TEST_CASE("A6 row 34: who has been cut off 16 times is not even listened to for 
   }
   for (std::size_t i = 0; i < 20; ++i)
     CHECK((reasons[i] == "too many connections before hello") == (i >= 16));
+}
+
+TEST_CASE("A6 row 54: a flood of pings is taken in turns with whatever else is due, and answered") {
+  constexpr std::size_t kPings = 5000;
+  Loopback net;
+  net.listen();
+  RawPeer peer(net);
+  REQUIRE(net.run_until([&] {
+    peer.poll();
+    return net.server.link != nullptr;
+  }));
+  std::string pings;
+  for (std::size_t i = 0; i < kPings; ++i) pings += encode_empty_frame(MessageType::kPing);
+  peer.write(pings);
+  while (!peer.written()) peer.poll();  // all of it has arrived before the link looks
+  const std::uint64_t all = net.server.link->traffic().received.value() + pings.size();
+  std::size_t turns = 0;
+  std::uint64_t heard = 0;
+  std::function<void()> other = [&] {
+    const std::uint64_t received = net.server.link->traffic().received.value();
+    if (std::exchange(heard, received) != received) ++turns;
+    if (received < all) boost::asio::post(net.io, other);
+  };
+  other();
+  REQUIRE(net.run_until([&] { return heard == all; }));
+  CHECK(turns >= 15);
+  CHECK(net.run_until([&] {
+    peer.poll();
+    return peer.count(MessageType::kPong) == kPings;
+  }));
+  CHECK_FALSE(net.server.closed);
+}
+
+TEST_CASE("A6 row 55: steps of handshakes are taken one at a time, between whatever else is due") {
+  boost::asio::io_context io;
+  const auto queue = std::make_shared<StepQueue>(io);
+  std::string order;
+  for (int i = 0; i < 3; ++i)
+    queue->add([&] {
+      order += 's';
+      if (order.size() == 1) queue->add([&] { order += 'S'; });  // from within a step
+    });
+  std::function<void()> other = [&] {
+    order += 'o';
+    if (order.size() < 20) boost::asio::post(io, other);
+  };
+  boost::asio::post(io, other);
+  io.run();
+  CHECK(order.starts_with("sososoS"));
 }
 
 TEST_CASE(
