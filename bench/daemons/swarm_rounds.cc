@@ -1,17 +1,26 @@
 // What does an update cost the coordinator? A thousand clients in one process take part in rounds of a
 // running fedge-coordinator over real links: each fetches the model, offers an update of its own and waits
 // for the verdict; nobody trains. bench/daemons/rounds.sh starts both.
-//   swarm_rounds DATA_DIR PID COUNT ROUNDS
+// With `restart`, it kills the coordinator when a tenth of the second round's updates have been accepted;
+// whoever started it starts it again at the same address. How long until updates are accepted again?
+// `rounds.sh CLIENTS restart` does that. Clients come back by the rules of a real client's back-off.
+//   swarm_rounds DATA_DIR PID COUNT ROUNDS [restart]
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cmath>
+#include <csignal>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/daemons/process.h"
 #include "bench/daemons/swarm_client.h"
+#include "client/client_engine.h"
 #include "client/handshake.h"
 #include "core/rng.h"
 #include "protocol/chunks/chunk_store.h"
@@ -23,6 +32,8 @@ using namespace fedge;
 using namespace fedge::bench;
 
 constexpr std::size_t kConnecting = 12;  // at once: the coordinator takes 16 from an address
+
+constexpr std::uint32_t kRoundOfKill = 2;
 
 class Nowhere final : public protocol::ChunkSink {
  public:
@@ -68,7 +79,8 @@ class Measurement {
   }
 
   void run() {
-    while (started_ < std::min(count_, kConnecting)) connect(started_++);
+    for (std::size_t client = 0; client < count_; ++client) waiting_.push_back(client);
+    connect_more();
     while (rounds_[static_cast<std::uint32_t>(wanted_)].verdicts < count_) io_.run_one();
     std::printf("round  updates  seconds  updates/s  MB/s up  processor ms/update  RSS MiB  peak MiB\n");
     for (const auto& [number, round] : rounds_) {
@@ -82,16 +94,68 @@ class Measurement {
     }
   }
 
+  // Until the round in which it is killed has ended.
+  void run_with_restart() {
+    kills_ = true;
+    for (std::size_t client = 0; client < count_; ++client) waiting_.push_back(client);
+    connect_more();
+    while (!killed_ || !ended_) io_.run_one();
+    const auto after = [&](const std::optional<Clock::time_point>& time) {
+      if (!time) return std::string("never");
+      char text[32];
+      std::snprintf(text, sizeof text, "%.2f s", std::chrono::duration<double>(*time - *killed_).count());
+      return std::string(text);
+    };
+    std::printf("%zu clients, killed when %zu had been told that their updates are accepted\n", count_,
+                accepted_before_);
+    std::printf("after the kill: first client let in %s, all %s; first update accepted %s, round over %s\n",
+                after(first_back_).c_str(), after(all_back_).c_str(), after(first_accepted_).c_str(),
+                after(ended_).c_str());
+  }
+
  private:
+  void connect_more() {
+    while (connecting_ < kConnecting && !waiting_.empty()) {
+      ++connecting_;
+      connect(waiting_.front());
+      waiting_.pop_front();
+    }
+  }
+  // As client::ClientEngine does.
+  void come_back(std::size_t client) {
+    const client::BackoffRules rules;
+    const double cap =
+        std::min(to_seconds(rules.longest), to_seconds(rules.first) * std::exp2(attempts_[client]++));
+    const auto timer = std::make_shared<boost::asio::steady_timer>(io_);
+    timer->expires_after(std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(cap * (1 - rng_.uniform()))));
+    timer->async_wait([this, client, timer](const boost::system::error_code&) {
+      waiting_.push_back(client);
+      connect_more();
+    });
+  }
+  void let_in(std::size_t client) {
+    attempts_[client] = 0;
+    --connecting_;
+    if (killed_ && !first_back_) first_back_ = Clock::now();
+    if (killed_ && ++back_ == count_) all_back_ = Clock::now();
+    connect_more();
+  }
+  void not_let_in(std::size_t client, const std::string& why) {
+    if (!killed_) give_up(why);
+    --connecting_;
+    come_back(client);
+    connect_more();
+  }
   void connect(std::size_t client) {
     const auto identity = protocol::make_tls_identity(key_of(client));
     if (!identity) give_up(identity.error().message);
     protocol::connect(io_, *identity, address_, coordinator_,
                       [this, client](Result<std::shared_ptr<protocol::Link>> link) {
-                        if (!link) give_up(link.error().message);
+                        if (!link) return not_let_in(client, link.error().message);
                         links_[client] = *link;
                         client::greet(*link, "swarm", "", [this, client](Result<protocol::Welcome> welcome) {
-                          if (!welcome) give_up(welcome.error().message);
+                          if (!welcome) return not_let_in(client, welcome.error().message);
                           take_part(client);
                         });
                       });
@@ -100,10 +164,11 @@ class Measurement {
     links_[client]->set_callbacks(
         {.on_message = [this, client](const protocol::Message& message) { received(client, message); },
          .on_closed =
-             [this](const Error& error) {
+             [this, client](const Error& error) {
+               if (killed_) return come_back(client);
                if (rounds_[static_cast<std::uint32_t>(wanted_)].verdicts < count_) give_up(error.message);
              }});
-    if (started_ < count_) connect(started_++);
+    let_in(client);
   }
   void received(std::size_t client, const protocol::Message& message) {
     if (const auto* run = std::get_if<protocol::RunDescription>(&message))
@@ -116,6 +181,10 @@ class Measurement {
       links_[client]->close(goodbye->reason);
   }
   void work(std::size_t client, const protocol::TrainRequest& request) {
+    if (killed_ && request.round.value() > kRoundOfKill) {
+      if (!ended_) ended_ = Clock::now();
+      return;
+    }
     Round& round = rounds_[request.round.value()];
     if (round.begun == Clock::time_point()) {
       round.begun = Clock::now();
@@ -123,8 +192,8 @@ class Measurement {
     }
     links_[client]->fetch(request.model, std::make_shared<Nowhere>(),
                           [this, client, request](Result<void> all) {
-                            if (!all) give_up(all.error().message);
-                            offer(client, request);
+                            if (!all && !killed_) give_up(all.error().message);
+                            if (all) offer(client, request);
                           });
   }
   void offer(std::size_t client, const protocol::TrainRequest& request) {
@@ -165,7 +234,15 @@ class Measurement {
   void judged(const protocol::UpdateVerdict& verdict) {
     if (!verdict.accepted) give_up(verdict.reason);
     Round& round = rounds_[verdict.round.value()];
-    if (++round.verdicts < count_) return;
+    if (first_back_ && !first_accepted_) first_accepted_ = Clock::now();
+    ++round.verdicts;
+    if (kills_ && !killed_ && verdict.round.value() == kRoundOfKill &&
+        round.verdicts >= std::max<std::size_t>(1, count_ / 10)) {
+      accepted_before_ = round.verdicts;
+      killed_ = Clock::now();
+      ::kill(static_cast<pid_t>(std::stol(pid_)), SIGKILL);
+    }
+    if (killed_ || round.verdicts < count_) return;
     round.ended = Clock::now();
     round.after = look_at(pid_);
   }
@@ -176,7 +253,18 @@ class Measurement {
   std::size_t wanted_;
   PublicKey coordinator_;
   protocol::Address address_;
-  std::size_t started_ = 0;
+  std::deque<std::size_t> waiting_;  // to connect
+  std::size_t connecting_ = 0;
+  std::map<std::size_t, int> attempts_;
+  Rng rng_{11};
+  bool kills_ = false;
+  std::optional<Clock::time_point> killed_;
+  std::size_t accepted_before_ = 0;
+  std::size_t back_ = 0;
+  std::optional<Clock::time_point> first_back_;
+  std::optional<Clock::time_point> all_back_;
+  std::optional<Clock::time_point> first_accepted_;
+  std::optional<Clock::time_point> ended_;
   std::vector<std::shared_ptr<protocol::Link>> links_;
   std::map<std::uint32_t, Round> rounds_;
   std::shared_ptr<const std::vector<float>> base_;
@@ -187,6 +275,11 @@ class Measurement {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) give_up("usage: swarm_rounds DATA_DIR PID COUNT ROUNDS");
-  Measurement(argv[1], argv[2], std::stoul(argv[3]), std::stoul(argv[4])).run();
+  const bool restart = argc == 6 && std::string(argv[5]) == "restart";
+  if (argc != 5 && !restart) give_up("usage: swarm_rounds DATA_DIR PID COUNT ROUNDS [restart]");
+  Measurement measurement(argv[1], argv[2], std::stoul(argv[3]), std::stoul(argv[4]));
+  if (restart)
+    measurement.run_with_restart();
+  else
+    measurement.run();
 }

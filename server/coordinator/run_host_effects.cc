@@ -163,6 +163,7 @@ void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result
 
 // The new model is handed out, and the old one let go of, when the new one survives a power cut.
 void RunHost::committed(const std::shared_ptr<Closing>& closing) {
+  if (closing->waits_for_room) report(Event{Severity::kInfo, "disk.has_room", {}});
   for (const auto& object : closing->folded) parts_.updates->remove(object->manifest().id());
   closing->folded.clear();
   parts_.models->carry_out(closing->removals);

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "tests/faults/whole_run.h"
@@ -79,7 +80,14 @@ TEST_CASE("full disk: a run waits for room, says so, and loses nothing, N1 N6, r
     const SmallDisk disk(whole.data());
     begin_and_fill(whole, disk);
     CHECK_FALSE(whole.server->ends_within(1500));  // it tries again meanwhile
+    const std::size_t begun = whole.rounds_begun();
     disk.free();
+    const auto freed = std::chrono::steady_clock::now();
+    REQUIRE(whole.server->wait_for("round.started round=" + std::to_string(begun + 1)));
+    MESSAGE(std::string(setting.name)
+            << ": the next round begins "
+            << std::chrono::duration<double>(std::chrono::steady_clock::now() - freed).count()
+            << " s after there is room");
     whole.check(expected);
     CHECK_FALSE(contains(whole.server_log(), "update.not_stored"));
   }

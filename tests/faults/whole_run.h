@@ -135,6 +135,14 @@ class WholeRun {
       if (const auto text = read_file(log_of("client " + std::to_string(i)), 64 << 20)) all += *text;
     return all;
   }
+  std::size_t rounds_begun() const {
+    const std::string log = server_log();
+    std::size_t count = 0;
+    for (std::size_t at = log.find("round.started"); at != std::string::npos;
+         at = log.find("round.started", at + 1))
+      ++count;
+    return count;
+  }
   std::string server_log() const {
     const auto text = read_file(log_of("coordinator"), 64 << 20);
     return text ? *text : text.error().message;
