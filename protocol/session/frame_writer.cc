@@ -44,7 +44,9 @@ Result<void> FrameWriter::read_chunk() {
   chunk_ = ChunkBuffer::borrow(kHeadroom + due_->length);
   const auto buffer = chunk_.span();
   std::memcpy(buffer.data() + kHeadroom - head.size(), head.data(), head.size());
-  return due_->source->read(due_->chunk.index, buffer.subspan(kHeadroom, due_->length));
+  auto read = due_->source->read(due_->chunk.index, buffer.subspan(kHeadroom, due_->length));
+  if (!read) chunk_.give_back();
+  return read;
 }
 
 void FrameWriter::wrote(std::size_t bytes) {
