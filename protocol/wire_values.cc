@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "protocol/detail/wire_lengths.h"
 
 namespace fedge::protocol {
 namespace {
@@ -109,7 +110,7 @@ bool parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> 
     google::protobuf::SetLogHandler(nullptr);
     return true;
   }();
-  if (!silent || bytes.size() > kMaxHeader) return false;
+  if (!silent || bytes.size() > kMaxHeader || !lengths_fit(bytes)) return false;
   return wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 

@@ -144,13 +144,7 @@ class Keyed {
   Flood& flood_;
   std::size_t first_;
   std::function<void(SwarmClient&)> ready_;
-  Swarm swarm_{.io = flood_.io,
-               .address = {},
-               .coordinator = {},
-               .on_ready = {},
-               .on_pong = {},
-               .on_work = {},
-               .on_gone = {}};
+  Swarm swarm_{.io = flood_.io};
   std::map<std::size_t, std::shared_ptr<SwarmClient>> clients_;
 };
 

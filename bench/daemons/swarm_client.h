@@ -22,12 +22,12 @@ using Clock = std::chrono::steady_clock;
 // What all clients of the process have in common, and what they report to.
 struct Swarm {
   boost::asio::io_context& io;
-  protocol::Address address;
-  PublicKey coordinator;
-  std::function<void(std::size_t client)> on_ready;  // has said that it takes part in the run
-  std::function<void(std::size_t client, Clock::duration)> on_pong;
-  std::function<void(std::size_t client)> on_work;  // a TrainRequest has come
-  std::function<void(std::size_t client, const std::string& why)> on_gone;
+  protocol::Address address{};
+  PublicKey coordinator{};
+  std::function<void(std::size_t client)> on_ready{};  // has said that it takes part in the run
+  std::function<void(std::size_t client, Clock::duration)> on_pong{};
+  std::function<void(std::size_t client)> on_work{};  // a TrainRequest has come
+  std::function<void(std::size_t client, const std::string& why)> on_gone{};
   std::function<boost::asio::ip::address()> source{};  // whence to connect; without it, as the system likes
 };
 

@@ -181,13 +181,7 @@ class Measurement {
   boost::asio::io_context io_;
   // It goes on while nobody is connected.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> always_{io_.get_executor()};
-  Swarm swarm_{.io = io_,
-               .address = {},
-               .coordinator = {},
-               .on_ready = {},
-               .on_pong = {},
-               .on_work = {},
-               .on_gone = {}};
+  Swarm swarm_{.io = io_};
   std::string pid_;
   std::size_t count_;
   std::vector<std::shared_ptr<SwarmClient>> clients_;

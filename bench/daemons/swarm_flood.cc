@@ -126,13 +126,7 @@ class Measurement {
 
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> always_{io_.get_executor()};
-  Swarm swarm_{.io = io_,
-               .address = {},
-               .coordinator = {},
-               .on_ready = {},
-               .on_pong = {},
-               .on_work = {},
-               .on_gone = {}};
+  Swarm swarm_{.io = io_};
   std::string directory_;
   std::string pid_;
   Target target_;

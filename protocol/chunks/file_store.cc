@@ -131,7 +131,8 @@ class FilePool {
       if (entries->path().extension() != kExtension) continue;
       std::error_code unknown;
       const auto changed = std::filesystem::last_write_time(entries->path(), unknown);
-      if (auto file = options_.durable ? take_up(entries->path()) : std::nullopt) {
+      FEDGE_TRY(file, take_up(entries->path()));
+      if (file) {
         found.emplace_back(changed, std::move(*file));
       } else if (::unlink(entries->path().c_str()) != 0) {
         return system_error("cannot remove", entries->path(), errno);
@@ -171,17 +172,15 @@ class FilePool {
   }
 
   // The file that an object with this id was in, if it is still there and large enough.
-  std::optional<File> revive(const ObjectId& id, std::uint64_t size) {
+  Result<std::optional<File>> revive(const ObjectId& id, std::uint64_t size) {
     const std::lock_guard lock(mutex_);
     const auto known = std::ranges::find_if(
         spares_, [&](const File& spare) { return spare.id == id && spare.size >= size; });
-    if (known == spares_.end()) return std::nullopt;
-    File file = withdraw(known);
-    auto opened = open_file(file);
-    if (!opened) return std::nullopt;
-    file.descriptor = std::move(*opened);
-    used_ += file.size;
-    ::futimens(file.fd(), nullptr);  // for a later process, which goes by it to tell the oldest
+    if (known == spares_.end()) return std::optional<File>();
+    FEDGE_TRY(file, open_spare(known));
+    if (!file) return std::optional<File>();
+    used_ += file->size;
+    ::futimens(file->fd(), nullptr);  // for a later process, which goes by it to tell the oldest
     return file;
   }
 
@@ -216,27 +215,28 @@ class FilePool {
   }
 
  private:
-  // None if it cannot be an object's, or not be read.
-  std::optional<File> take_up(const std::filesystem::path& path) {
+  // None if it cannot be an object's. An error may pass, and the file may be wanted: nothing is removed for
+  // it.
+  Result<std::optional<File>> take_up(const std::filesystem::path& path) {
+    if (!options_.durable) return std::optional<File>();
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) return system_error("cannot look at", path, errno);
+    if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) < kHeaderSize)
+      return std::optional<File>();
     File file;
     file.path = path;
     file.keep = true;
-    auto opened = open_file(file);
-    if (!opened) return std::nullopt;
-    const int fd = (*opened)->fd;
-    struct stat info {};
+    FEDGE_TRY(opened, open_file(file));
     Header header;
-    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) ||
-        static_cast<std::uint64_t>(info.st_size) < kHeaderSize ||
-        !read_at(file, fd, 0, std::as_writable_bytes(std::span(&header, 1))) || header.magic != kMagic)
-      return std::nullopt;
+    FEDGE_TRY_VOID(read_at(file, opened->fd, 0, std::as_writable_bytes(std::span(&header, 1))));
+    if (header.magic != kMagic) return std::optional<File>();
     file.size = static_cast<std::uint64_t>(info.st_size) - kHeaderSize;
     file.id = header.id;
     std::uint64_t number = 0;
     const std::string stem = path.stem().string();
     if (std::from_chars(stem.data(), stem.data() + stem.size(), number).ec == std::errc())
       next_name_ = std::max(next_name_, number + 1);
-    return file;
+    return std::optional<File>(std::move(file));
   }
 
   // A spare that is large enough and leaves the bound alone, else a new file. While what an earlier process
@@ -247,14 +247,8 @@ class FilePool {
     while (may_write_over) {
       const auto best = best_spare(size, room);
       if (best == spares_.end()) break;
-      File file = withdraw(best);
-      auto opened = open_file(file);
-      if (!opened) {  // somebody has removed it
-        file.keep = false;
-        continue;
-      }
-      file.descriptor = std::move(*opened);
-      return file;
+      FEDGE_TRY(file, open_spare(best));
+      if (file) return std::move(*file);
     }
     // Instead of the oldest spare, which was too small.
     if (settled_ && !spares_.empty()) drop_oldest_spare();
@@ -277,6 +271,15 @@ class FilePool {
       if (best->size == size) break;
     }
     return best;
+  }
+  // None if somebody has removed it; after another error it stays a spare.
+  Result<std::optional<File>> open_spare(std::deque<File>::iterator spare) {
+    auto opened = open_file(*spare);
+    if (!opened && opened.error().code != ErrorCode::kNotFound) return opened.error();
+    std::optional<File> file = withdraw(spare);
+    if (!opened) return std::optional<File>();
+    file->descriptor = std::move(*opened);
+    return file;
   }
   File withdraw(std::deque<File>::iterator spare) {
     File file = std::move(*spare);
@@ -365,7 +368,7 @@ class FileStore final : public StoreBase {
     return std::shared_ptr<ObjectBase>(std::make_shared<FileObject>(manifest, std::move(file), pool_));
   }
   Result<std::shared_ptr<ObjectBase>> revive(const Manifest& manifest) override {
-    auto file = pool_->revive(manifest.id(), manifest.payload_size);
+    FEDGE_TRY(file, pool_->revive(manifest.id(), manifest.payload_size));
     if (!file) return std::shared_ptr<ObjectBase>();
     const auto object = std::make_shared<FileObject>(manifest, std::move(*file), pool_);
     FEDGE_TRY_VOID(object->find_chunks());

@@ -63,7 +63,7 @@ void RunHost::hear() {
                                },
                            .on_failure =
                                [self = weak_from_this()](const Error& error) {
-                                 if (const auto alive = self.lock()) alive->fail(error);
+                                 if (const auto alive = self.lock()) alive->journal_failed(error);
                                },
                            .on_event = tell});
 }
@@ -200,6 +200,13 @@ void RunHost::report(const Event& event) {
 void RunHost::fail(const Error& error) {
   if (finished_) return;
   leave();
+  callbacks_.on_failure(error);
+}
+
+// Also while the last entries are on their way, when nothing else of the run is heeded any more: whoever
+// waits for them would wait for ever.
+void RunHost::journal_failed(const Error& error) {
+  if (!finished_) leave();
   callbacks_.on_failure(error);
 }
 

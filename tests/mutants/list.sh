@@ -104,6 +104,13 @@ old 'return settled_ || !options_.all_wanted;'
 new 'return true;'
 caught_by unit_protocol 'while all is wanted nothing gives way'
 
+mutant swallow-last-failure 'R3: a journal that fails while the run ends is not heeded, and the coordinator waits for ever'
+file server/coordinator/run_host.cc
+old '  if (!finished_) leave();
+  callbacks_.on_failure(error);'
+new '  fail(error);'
+caught_by faults_coordinator 'after a write or sync that fails'
+
 mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'
 file protocol/chunks/file_store.cc
 old '    if (::fdatasync(fd) != 0) return system_error("cannot make durable", file.path, errno);'

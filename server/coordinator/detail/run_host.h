@@ -120,6 +120,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void read_policy();
   void watch_policy();
   void fail(const Error& error);
+  void journal_failed(const Error& error);
   // The run's last models are there.
   void finish();
   void over(Result<std::vector<FinalModel>> models);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "protocol/limits.h"
+#include "tests/support/no_more_descriptors.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -474,9 +475,27 @@ TEST_CASE("N1, durable chunk store: while all is wanted nothing gives way, not e
   REQUIRE(store->build(manifest_of(another), filler(another)));
   for (const auto& bytes : objects) {
     const auto object = store->create(manifest_of(bytes));
-    CHECK((!object || (*object)->complete()));
+    REQUIRE(object);
+    CHECK((*object)->complete());
   }
-  store->settle();
+}
+
+TEST_CASE("N1, durable chunk store: a file that cannot be opened is an error with its name, and stays") {
+  const Scratch scratch;
+  const auto bytes = some_bytes(2 * kChunk, 80);
+  {
+    const auto store = open_durable(scratch.path);
+    REQUIRE(store->build(manifest_of(bytes), filler(bytes)));
+  }
+  const auto store = open_durable(scratch.path);
+  {
+    const test::NoMoreDescriptors none;
+    const auto object = store->create(manifest_of(bytes));
+    REQUIRE_FALSE(object);
+    CHECK(object.error().code == ErrorCode::kResource);
+    CHECK(object.error().message.find(".chunks") != std::string::npos);
+  }
+  CHECK((*store->create(manifest_of(bytes)))->complete());
 }
 
 TEST_CASE("A3 row 41, durable chunk store: links and strangers' files in its directory are not taken up") {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/node.h"
+#include "protocol/detail/wire_lengths.h"
 #include "tests/unit/protocol/example_messages.h"
 
 using namespace fedge;
@@ -373,4 +374,45 @@ TEST_CASE("codec: a manifest that does not fit together is refused") {
                    m.coverage = Coverage::of({{kMaxParameters - 1, kMaxParameters + 2999}});
                  }),
                  "reaches beyond"));
+}
+
+TEST_CASE(
+    "A6 row 20: codec: a message inside another that claims more bytes than there are is refused unread") {
+  // Field 3, of 2^28 bytes and more, and in it one that says the same.
+  const std::string inner("\x1a\xf7\xff\xff\xff\x01\x1a\xf7\xff\xff\xff\x01", 12);
+  CHECK_FALSE(lengths_fit(std::as_bytes(std::span(inner))));
+  for (const MessageType type : {MessageType::kHello, MessageType::kUpdateOffer, MessageType::kTrainRequest})
+    CHECK_FALSE(decode(type, std::as_bytes(std::span(inner))));
+  // One byte too many, in each kind of field; then as many as there are.
+  for (const std::string& field : {std::string("\x08\x80", 2),
+                                   std::string("\x09"
+                                               "1234567",
+                                               8),
+                                   std::string("\x0a\x04"
+                                               "abc",
+                                               5),
+                                   std::string("\x0d"
+                                               "123",
+                                               4),
+                                   std::string("\x0a\xff\xff\xff\xff\x0f", 6)})
+    CHECK_FALSE(lengths_fit(std::as_bytes(std::span(field))));
+  for (const std::string& field : {std::string("\x08\x80\x01", 3),
+                                   std::string("\x09"
+                                               "12345678",
+                                               9),
+                                   std::string("\x0a\x03"
+                                               "abc",
+                                               5),
+                                   std::string("\x0d"
+                                               "1234",
+                                               5),
+                                   std::string("\x0b\x0a\x01"
+                                               "a\x0c",
+                                               5),
+                                   std::string()})
+    CHECK(lengths_fit(std::as_bytes(std::span(field))));
+  for (const Message& message : example_messages()) {
+    const std::string bytes = encode(message);
+    CHECK(lengths_fit(std::as_bytes(std::span(bytes))));
+  }
 }

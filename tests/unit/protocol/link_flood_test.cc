@@ -1,7 +1,5 @@
 // Peers and strangers that come, or send, too often.
 #include <doctest/doctest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "protocol/session/detail/handshake.h"
+#include "tests/support/no_more_descriptors.h"
 #include "tests/unit/protocol/raw_peer.h"
 
 using namespace fedge;
@@ -25,23 +24,6 @@ tcp::socket connected_from(Loopback& net, const std::string& source) {
   socket.connect({boost::asio::ip::make_address("127.0.0.1"), net.listener->local_address().port});
   return socket;
 }
-
-// This process may open no descriptor more, while it lives.
-class NoMoreDescriptors {
- public:
-  NoMoreDescriptors() {
-    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    const int next = ::dup(STDERR_FILENO);
-    REQUIRE(next >= 0);
-    ::close(next);
-    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  }
-  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 }  // namespace
 
@@ -107,10 +89,7 @@ TEST_CASE("A6 row 54: a flood of pings is taken in turns with whatever else is d
   Loopback net;
   net.listen();
   RawPeer peer(net);
-  REQUIRE(net.run_until([&] {
-    peer.poll();
-    return net.server.link != nullptr;
-  }));
+  peer.meet(net);
   std::string pings;
   for (std::size_t i = 0; i < kPings; ++i) pings += encode_empty_frame(MessageType::kPing);
   peer.write(pings);
@@ -161,7 +140,7 @@ TEST_CASE(
   waiting.open(tcp::v4());  // has a descriptor; the other end will need one
   std::size_t handlers = 0;
   {
-    const NoMoreDescriptors none;
+    const test::NoMoreDescriptors none;
     const auto address = net.listener->local_address();
     waiting.connect({boost::asio::ip::make_address(address.host), address.port});
     const std::uint64_t before = first->traffic().received.value();

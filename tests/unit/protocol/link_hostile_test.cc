@@ -243,10 +243,7 @@ TEST_CASE("A6 row 54: chunks out of range, and more than the credit, close the l
   const auto code = [&](const ChunkRequest& request) {
     RawPeer peer(net);
     net.server.link.reset();
-    REQUIRE(net.run_until([&] {
-      peer.poll();
-      return net.server.link != nullptr;
-    }));
+    peer.meet(net);
     net.server.link->serve(payload.manifest, object);
     peer.write(encode_frame(request));
     REQUIRE(net.run_until([&] {
@@ -265,10 +262,7 @@ TEST_CASE("A6 row 20: a chunk of the wrong length is refused before its bytes") 
   net.listen();
   const Payload payload(500'000);
   RawPeer peer(net);
-  REQUIRE(net.run_until([&] {
-    peer.poll();
-    return net.server.link != nullptr;
-  }));
+  peer.meet(net);
   auto store = make_memory_chunk_store(16 << 20);
   std::optional<Error> outcome;
   net.server.link->fetch(payload.manifest, *store->create(payload.manifest),
@@ -292,10 +286,7 @@ TEST_CASE("A6 row 53: a peer that never reads is cut off at the bound for queued
   net.listen();
   RawPeer peer(net);
   peer.stop_reading();
-  REQUIRE(net.run_until([&] {
-    peer.poll();
-    return net.server.link != nullptr;
-  }));
+  peer.meet(net);
   const RunDescription large{RunId(1), "run", 1, std::string(kMaxTaskText, 'x'), {}};
   std::size_t sent = 0;
   REQUIRE(net.run_until([&] {
@@ -311,10 +302,7 @@ TEST_CASE("A1 row 33: a forged record ends the connection, it never reaches a ha
   Loopback net;
   net.listen();
   RawPeer peer(net);
-  REQUIRE(net.run_until([&] {
-    peer.poll();
-    return net.server.link != nullptr;
-  }));
+  peer.meet(net);
   // A record of application data, not encrypted with the session's key.
   const std::string forged = std::string("\x17\x03\x03\x00\x40", 5) + std::string(64, 'x');
   boost::asio::write(peer.stream().socket(), boost::asio::buffer(forged));

@@ -86,10 +86,7 @@ struct WatchedSource final : ChunkSource {
 // A peer that has asked for a chunk of 4 MiB, more than the kernel takes, and reads nothing.
 struct Waiting {
   Waiting() {
-    REQUIRE(net.run_until([&] {
-      peer.poll();
-      return net.server.link != nullptr;
-    }));
+    peer.meet(net);
     net.server.link->serve(payload.manifest, source);
     peer.stop_reading();
     peer.write(encode_frame(ChunkRequest{payload.manifest.id(), 0, 1}));
@@ -157,10 +154,7 @@ TEST_CASE(
   net.listen({.timeouts = kImpatient});
   const Payload payload(500'000);
   RawPeer peer(net);
-  REQUIRE(net.run_until([&] {
-    peer.poll();
-    return net.server.link != nullptr;
-  }));
+  peer.meet(net);
   auto store = make_memory_chunk_store(16 << 20);
   std::optional<Error> outcome;
   net.server.link->fetch(payload.manifest, *store->create(payload.manifest),
@@ -183,10 +177,7 @@ TEST_CASE("A6 row 53: a peer that speaks but takes no bytes is dropped") {
   net.listen({.timeouts = quick});
   RawPeer peer(net, net.client_key, small_window(net));
   peer.stop_reading();
-  REQUIRE(net.run_until([&] {
-    peer.poll();
-    return net.server.link != nullptr;
-  }));
+  peer.meet(net);
   // Less than the bound for what may be queued, more than the kernel takes.
   for (int i = 0; i < 60; ++i)
     net.server.link->send(RunDescription{RunId(1), "run", 1, std::string(kMaxTaskText, 'x'), {}});

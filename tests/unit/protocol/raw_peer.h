@@ -58,6 +58,14 @@ class RawPeer {
     }
   }
 
+  // Until the other end has its link; the first one of this net.
+  void meet(Loopback& net) {
+    REQUIRE(net.run_until([&] {
+      poll();
+      return net.server.link != nullptr;
+    }));
+  }
+
   void write(std::string bytes) { out_ += bytes; }
   void stop_reading() { reading_ = false; }
   void go_on_reading() { reading_ = true; }

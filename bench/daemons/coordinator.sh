@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# What idle.sh, rounds.sh and flood.sh have in common: a release coordinator in a directory of its own. Sourced.
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+bin=${BIN:-$root/build/release/bin}
+work=$(mktemp -d -p "${WORK:-/tmp}")
+pid=
+trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+run_file() { # NAME ROUNDS CLIENTS MODEL: one that waits for so many clients
+  cat > "$work/run.toml" <<TOML
+[run]
+name = "$1"
+rounds = $2
+seed = 1
+wait_for_clients = $3
+evaluate_every = 1000
+[data]
+dataset = "fashion-mnist"
+partition = { kind = "iid", clients = $3 }
+[model]
+$4
+[sampling]
+kind = "uniform"
+clients_per_round = $3
+[strategy]
+kind = "fedavg"
+TOML
+}
+
+start() { # ADDRESS [OPTION...]: sets pid; the address it listens on is in $work/ready
+  : > "$work/ready"
+  "$bin/fedge-coordinator" --data-dir "$work/coordinator" --listen "$@" --run "$work/run.toml" \
+    --out "$work/out" --log-level "${LOG_LEVEL:-warning}" --ready-fd 3 3> "$work/ready" >> "$work/log" 2>&1 &
+  pid=$!
+  while [ ! -s "$work/ready" ]; do
+    kill -0 "$pid" 2>/dev/null || { cat "$work/log" >&2; exit 1; }
+    sleep 0.02
+  done
+}
+
+give_up() { tail -5 "$work/log" >&2; exit 1; }
