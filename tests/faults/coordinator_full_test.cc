@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "protocol/chunks/chunk_store.h"
 #include "tests/faults/whole_run.h"
 
 using namespace fedge;
@@ -138,6 +141,32 @@ TEST_CASE("full disk: told to end while it waits for room a coordinator does, ro
   REQUIRE(whole.go_on());
   whole.start_clients();
   whole.check(expected);
+}
+
+TEST_CASE("full disk: a store that is closed keeps what it holds, whatever is free, N1, row 64") {
+  if (!may_mount()) return;
+  const test::TemporaryDirectory place;
+  const SmallDisk disk(place.path() / "disk");
+  const protocol::FileStoreOptions kept{.max_bytes = 64 << 20, .durable = true, .all_wanted = true};
+  std::vector<protocol::Manifest> held;
+  {
+    const auto store = *protocol::open_file_chunk_store(place.path() / "disk" / "updates", kept);
+    store->settle();
+    for (std::size_t i = 0; i < 24; ++i) {  // 3 of the 4 MiB
+      protocol::Manifest shape;
+      shape.coverage = Coverage::all(32 << 10);
+      shape.payload_size = 128 << 10;
+      shape.chunk_size = 64 << 10;
+      const auto object = store->build(shape, [&](std::size_t, std::span<std::byte> out) -> Result<void> {
+        std::ranges::fill(out, static_cast<std::byte>(i));
+        return {};
+      });
+      REQUIRE(object);
+      held.push_back((*object)->manifest());
+    }
+  }
+  const auto later = *protocol::open_file_chunk_store(place.path() / "disk" / "updates", kept);
+  for (const protocol::Manifest& manifest : held) CHECK((*later->create(manifest))->complete());
 }
 
 TEST_CASE("full disk: a token that cannot be kept is refused with the reason, the files stay whole, row 6") {

@@ -96,7 +96,7 @@ mutant close-drops-updates 'N1: on a full disk a coordinator that is told to end
 file protocol/chunks/file_store.cc
 old '    closed_ = true;'
 new '    closed_ = false;'
-caught_by faults_coordinator 'told to end while it waits for room'
+caught_by faults_coordinator 'a store that is closed keeps what it holds'
 
 mutant wanted-gives-way 'N1: a coordinator that comes up on a full disk removes chunks before it knows which it needs'
 file protocol/chunks/file_store.cc
