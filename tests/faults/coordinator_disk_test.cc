@@ -46,7 +46,12 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     CHECK_MESSAGE(clear, said);
     CHECK_MESSAGE(contains(whole.server->log(), whole.data().parent_path().string()), whole.server->log());
     whole.kill_clients();
-    if (whole.go_on()) whole.start_clients();
+    const bool goes_on = whole.go_on();
+    if (contains(said, "run.not_led") && !goes_on) {  // over before it began: nothing was promised to anybody
+      CHECK(whole.acknowledged().empty());
+      continue;
+    }
+    if (goes_on) whole.start_clients();
     whole.check(expected);
   }
 }
