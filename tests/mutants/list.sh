@@ -159,6 +159,12 @@ new '  if (false)
     return'
 caught_by unit_server 'N4, buffered: '
 
+mutant restart-forgets-done 'N4: after a restart who has delivered is asked again, and counts again'
+file server/engine/round_engine.cc
+old '    if (at_work(task.state) && task.state != TaskState::kDone) {'
+new '    if (at_work(task.state)) {'
+caught_by property_server 'N1 N2 N4 N5 N6, rounds'
+
 mutant skip-stale-check 'N4: an update of an earlier round counts in this one'
 file server/engine/round_engine.cc
 old '  if (offer.round != round_ || phase_ != Phase::kCollecting)
