@@ -4,7 +4,11 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 bin=${BIN:-$root/build/release/bin}
 work=$(mktemp -d -p "${WORK:-/tmp}")
 pid=
-trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || true; rm -rf "$work"' EXIT
+clean_up() {
+  if [ -n "$pid" ]; then kill -KILL "$pid" && wait "$pid"; fi 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean_up EXIT
 
 run_file() { # NAME ROUNDS CLIENTS MODEL: one that waits for so many clients
   cat > "$work/run.toml" <<TOML
