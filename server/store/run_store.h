@@ -96,8 +96,8 @@ class RunStore {
   // kResource: no room now, nothing has been kept, it may be tried again. Any other error: what is kept is
   // not known before the store has been opened anew.
   virtual Result<void> append(std::span<const Batch> batches) = 0;
-  // Calls `visit` with each entry, ascending; its first error ends the reading. kCorrupt names the entry that
-  // is not as it was written.
+  // Calls `visit` with each entry, ascending, also those added meanwhile; it may write, and its first error
+  // ends the reading. kCorrupt names the entry that is not as it was written.
   virtual Result<void> read_journal(RunNumber run,
                                     const std::function<Result<void>(const JournalEntry&)>& visit) = 0;
   // The last one; none before the first round has been closed.

@@ -1,6 +1,7 @@
 #include "server/store/sqlite_store.h"
 
 #include <array>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -306,11 +307,12 @@ Result<void> SqliteStore::append(std::span<const Batch> batches) {
 
 Result<void> SqliteStore::read_journal(RunNumber run,
                                        const std::function<Result<void>(const JournalEntry&)>& visit) {
-  FEDGE_TRY(select, database_->prepare(
-                        "SELECT sequence, time, input, chain FROM journal WHERE run = ? ORDER BY sequence"));
-  select.bind(1, run.value());
+  FEDGE_TRY(select, database_->prepare("SELECT sequence, time, input, chain FROM journal "
+                                       "WHERE run = ?1 AND sequence > ?2 ORDER BY sequence LIMIT 1"));
   Head before;
+  auto after = std::numeric_limits<std::int64_t>::min();  // a number that has been changed is met, too
   for (;;) {
+    select.bind(1, run.value()).bind(2, after);
     FEDGE_TRY(more, select.step());
     if (!more) return {};
     const JournalEntry entry{.sequence = static_cast<std::uint64_t>(select.integer(0)),
@@ -320,6 +322,9 @@ Result<void> SqliteStore::read_journal(RunNumber run,
     if (entry.sequence != before.sequence + 1 || now.chain != select.text(3))
       return damaged("entry " + std::to_string(before.sequence + 1) + " of the journal" + of_run(run));
     before = std::move(now);
+    after = select.integer(0);
+    // While this connection reads, SQLite refuses it to write what is older than another's writing.
+    select.reset();
     FEDGE_TRY_VOID(visit(entry));
   }
 }

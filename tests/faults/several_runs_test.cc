@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -87,7 +88,13 @@ class Site {
     REQUIRE_MESSAGE(coordinator->wait_for(text), coordinator->log());
   }
   void wait_until_over(int run, const std::string& state = "finished") const {
-    wait_for("run.over state=\"" + state + "\" run=" + std::to_string(run));
+    const std::string over = "run.over state=\"" + state + "\" run=" + std::to_string(run) + "\n";
+    const std::regex given_up("run\\.not_led .* run=" + std::to_string(run) + "\n");
+    (void)coordinator->wait_until([&] {
+      const std::string log = coordinator->log();
+      return contains(log, over) || std::regex_search(log, given_up);
+    });
+    REQUIRE_MESSAGE(contains(coordinator->log(), over), coordinator->log());
   }
   // As `fedge run show` has it.
   bool is(int run, const std::string& state) const {

@@ -128,15 +128,7 @@ class LoggedProcess {
     REQUIRE(::inotify_add_watch(changes_, path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO) >= 0);
     return wait_until([&] { return std::filesystem::exists(path); });
   }
-  // What it has said, not what was in the file before.
-  std::string log() const {
-    const auto text = read_file(log_, 64 << 20);
-    REQUIRE(text);
-    return text->substr(begin_);
-  }
-
- private:
-  // Looks again whenever something that is watched has changed.
+  // Blocks until this holds, looking again whenever its log has grown; false if it ended without.
   bool wait_until(const std::function<bool()>& happened) const {
     while (!happened()) {
       pollfd both[] = {{handle_, POLLIN, 0}, {changes_, POLLIN, 0}};
@@ -147,7 +139,14 @@ class LoggedProcess {
     }
     return true;
   }
+  // What it has said, not what was in the file before.
+  std::string log() const {
+    const auto text = read_file(log_, 64 << 20);
+    REQUIRE(text);
+    return text->substr(begin_);
+  }
 
+ private:
   std::filesystem::path log_;
   std::size_t begin_ = 0;
   pid_t process_ = -1;

@@ -29,6 +29,8 @@ class Statement {
   Result<bool> step();
   // One that gives no rows.
   Result<void> run();
+  // Ends its reading: it may be bound and stepped again, and what its row held is gone.
+  void reset() { sqlite3_reset(statement_.get()); }
   std::int64_t integer(int column) const;
   std::string text(int column) const;  // or bytes
 

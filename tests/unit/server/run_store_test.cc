@@ -238,6 +238,28 @@ TEST_CASE("run store: each run has a journal of its own, in order, with every by
   });
 }
 
+TEST_CASE("run store: while a journal is read this process and others may write, N1") {
+  with_each_store([](const Reopen& reopen) {
+    const auto store = reopen();
+    const auto other = reopen();
+    const auto mine = store->submit(some_run("one"));
+    const auto theirs = store->submit(some_run("two"));
+    REQUIRE(mine);
+    REQUIRE(theirs);
+    const Batch two{.run = *mine, .entries = {entry(1, "a"), entry(2, "b")}, .checkpoint = {}};
+    REQUIRE(store->append({&two, 1}));
+    const auto read = store->read_journal(*mine, [&](const JournalEntry& each) -> Result<void> {
+      const Batch another{.run = *theirs, .entries = {entry(each.sequence, "x")}, .checkpoint = {}};
+      FEDGE_TRY_VOID(other->append({&another, 1}));
+      const Batch round{.run = *mine, .entries = {}, .checkpoint = Checkpoint{each.sequence, "state", "{}"}};
+      return store->append({&round, 1});
+    });
+    REQUIRE_MESSAGE(read, read.error().message);
+    CHECK(store->metrics(*mine)->size() == 2);
+    CHECK(journal(*store, *theirs).size() == 2);
+  });
+}
+
 TEST_CASE("run store: an entry that leaves a gap is refused, and its batch with it") {
   with_each_store([](const Reopen& reopen) {
     const auto store = reopen();
