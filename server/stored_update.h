@@ -53,8 +53,12 @@ class CountedSource final : public protocol::ChunkSource {
 class StoredValues final : public aggregation::UpdateValues {
  public:
   explicit StoredValues(std::shared_ptr<protocol::StoredObject> object) : object_(std::move(object)) {}
+  // Never kUnavailable, which of a rule means that a round has too few updates.
   Result<void> read(std::size_t first, std::span<float> out) const override {
-    return object_->read_bytes(first * sizeof(float), std::as_writable_bytes(out));
+    auto read = object_->read_bytes(first * sizeof(float), std::as_writable_bytes(out));
+    if (!read && read.error().code == ErrorCode::kUnavailable)
+      return Error{ErrorCode::kCorrupt, read.error().message};
+    return read;
   }
 
  private:

@@ -56,7 +56,8 @@ Error system_error(const std::string& what, const std::filesystem::path& path, i
   ErrorCode code = ErrorCode::kUnavailable;
   if (error_number == ENOENT || error_number == ENOTDIR) code = ErrorCode::kNotFound;
   if (error_number == EACCES || error_number == EPERM || error_number == ELOOP) code = ErrorCode::kRefused;
-  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EMFILE || error_number == ENOMEM)
+  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EMFILE || error_number == ENFILE ||
+      error_number == ENOMEM)
     code = ErrorCode::kResource;
   return {code, what + " " + path.string() + ": " + std::strerror(error_number)};
 }

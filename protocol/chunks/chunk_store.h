@@ -67,6 +67,8 @@ class ChunkStore {
   // so may what is removed from now on. Before, removed objects are kept as long as there is room, to be
   // taken up by create(); the oldest give way first.
   virtual void settle() = 0;
+  // What is kept to be written over gives way to whatever else has filled the disk since.
+  virtual void trim() = 0;
 };
 
 // All in memory, at most `max_bytes` of payload; beyond that create() is kResource.

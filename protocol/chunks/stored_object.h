@@ -132,6 +132,7 @@ class StoreBase : public ChunkStore {
     }
   }
   void settle() override {}
+  void trim() override {}
 
  protected:
   // What an earlier process left of this object; null if there is nothing.

@@ -8,8 +8,9 @@
 
 namespace fedge::protocol {
 
-// False if a field of the outermost message reaches beyond its end, or its bytes are no fields; fields of
-// messages inside are then within bounds that are true.
+// False if a field of the outermost message reaches beyond its end, or its bytes are no fields; a message
+// inside it is then as long as it says, so that its fields are checked against a length that is true. One
+// within that is not: no message of ours has any.
 bool lengths_fit(std::span<const std::byte> message);
 
 }  // namespace fedge::protocol

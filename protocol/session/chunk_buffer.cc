@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "protocol/limits.h"
+
 namespace fedge::protocol {
 namespace {
 
-// A thread keeps so many that nobody has borrowed, the largest up to a size; the rest goes back to the heap.
+// A thread keeps so many that nobody has borrowed, of so many bytes together; the rest goes back to the heap.
 constexpr std::size_t kIdle = 8;
-constexpr std::size_t kMaxIdleSize = 1 << 20;
+constexpr std::size_t kIdleBytes = 2 * (kMaxChunkSize + kMaxHeader);
 
 thread_local std::array<AlignedBuffer<std::byte>, kIdle> idle;
 
@@ -29,9 +31,11 @@ ChunkBuffer& ChunkBuffer::operator=(ChunkBuffer&& other) noexcept {
 
 void ChunkBuffer::give_back() noexcept {
   AlignedBuffer<std::byte> memory = std::exchange(memory_, {});
-  if (memory.size() == 0 || memory.size() > kMaxIdleSize) return;
   const auto smallest = std::ranges::min_element(idle, {}, [](const auto& other) { return other.size(); });
-  if (smallest->size() < memory.size()) *smallest = std::move(memory);
+  if (smallest->size() >= memory.size()) return;
+  std::size_t bytes = memory.size() - smallest->size();
+  for (const auto& other : idle) bytes += other.size();
+  if (bytes <= kIdleBytes) *smallest = std::move(memory);
 }
 
 }  // namespace fedge::protocol

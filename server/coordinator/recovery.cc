@@ -109,6 +109,7 @@ Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
   FEDGE_TRY_VOID(parts_.state.fold(accepted.task.track, {&update, 1}));
   if (here.plain != here.arrived) parts_.updates.remove(here.plain->manifest().id());
   here.arrived->rest();
+  here.plain->rest();
   result_.folded.push_back(here.arrived);
   return {};
 }

@@ -17,7 +17,7 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
                                                parts_.recovered.entries)),
-      policy_timer_(house_.io),
+      look_timer_(house_.io),
       retry_timer_(house_.io),
       folded_(std::move(parts_.recovered.folded)),
       arriving_(std::move(parts_.recovered.arriving)) {}
@@ -75,7 +75,7 @@ void RunHost::start() {
   if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
   if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
   for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
-  watch_policy();
+  look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);
 }
 
@@ -218,7 +218,7 @@ void RunHost::end(const std::string& reason) {
 
 void RunHost::leave() {
   finished_ = true;
-  for (auto* timer : {&timer_, &policy_timer_, &retry_timer_}) timer->cancel();
+  for (auto* timer : {&timer_, &look_timer_, &retry_timer_}) timer->cancel();
   uploads_->stop();
   while (!serving_.empty()) stop_serving(serving_.begin()->first, serving_.begin()->second.task);
 }

@@ -99,6 +99,7 @@ void RunHost::fold(TrackId track, aggregation::Update update, Upload upload) {
         const auto folded = self->state_.fold(track, {&update, 1});
         if (upload.plain != upload.arrived) self->parts_.updates->remove(upload.plain->manifest().id());
         if (upload.arrived) upload.arrived->rest();
+        if (upload.plain) upload.plain->rest();
         if (folded) return;
         boost::asio::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
       });
@@ -185,14 +186,16 @@ void RunHost::read_policy() {
   if (*policy) step(RunEngine::PolicyChanged{**policy});
 }
 
-// A round that waits for clients may wait for an operator, too.
-void RunHost::watch_policy() {
-  policy_timer_.expires_after(std::chrono::seconds(1));
-  policy_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+// A round that waits for clients may wait for an operator, too, and another run for room on the disk.
+void RunHost::look_around() {
+  look_timer_.expires_after(std::chrono::seconds(1));
+  look_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
     const auto alive = self.lock();
     if (!alive || error || alive->finished_) return;
+    alive->parts_.models->trim();
+    alive->parts_.updates->trim();
     alive->read_policy();
-    alive->watch_policy();
+    alive->look_around();
   });
 }
 

@@ -77,16 +77,17 @@ void Uploads::begin(const Waiting& from) {
   // What had arrived over a link that was lost is gone on from, unless something else is offered now.
   if (const auto before = entries_.find(client);
       before != entries_.end() && before->second.upload.arrived != *object)
-    discard(client);
+    forget(client);
   const auto sink = std::make_shared<UpdateSink>(*object, received_);
   entries_[client] = {{*object, *object, 0}, link};
   link->fetch(fetch.offer.update, sink, [self = weak_from_this(), from, sink](Result<void> done) {
     const auto alive = self.lock();
     if (!alive) return;
     const ClientId sender = from.fetch.client;
+    const auto entry = alive->entries_.find(sender);
+    if (entry == alive->entries_.end() || entry->second.link != from.link) return;  // not wanted any more
+    entry->second.link.reset();
     alive->turns_->leave(sender);
-    if (const auto entry = alive->entries_.find(sender); entry != alive->entries_.end())
-      entry->second.link.reset();
     if (done) return alive->inspect(from);
     if (sink->fault() && sink->fault()->code == ErrorCode::kResource)
       return alive->wait_for_room(from, *sink->fault());
@@ -187,6 +188,10 @@ void Uploads::release_plain(const Upload& upload) {
 void Uploads::discard(ClientId client) {
   waiting_.erase(client);
   turns_->leave(client);
+  forget(client);
+}
+
+void Uploads::forget(ClientId client) {
   auto node = entries_.extract(client);
   if (node.empty()) return;
   const Entry& entry = node.mapped();

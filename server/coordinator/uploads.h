@@ -74,6 +74,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   void begin(const Waiting& from);
   void inspect(const Waiting& from);
   // Frees what was made of an update that arrived.
+  void forget(ClientId client);
   void release_plain(const Upload& upload);
   void examined(const std::shared_ptr<protocol::StoredObject>& arrived, const Waiting& from,
                 const Result<Upload>& upload);

@@ -30,6 +30,7 @@ class DeferredRemovals final : public protocol::ChunkStore {
     removed_.push_back(id);
   }
   void settle() override { store_->settle(); }
+  void trim() override { store_->trim(); }
 
   // What has been removed since the last call, to be given to carry_out().
   std::vector<protocol::ObjectId> take() {

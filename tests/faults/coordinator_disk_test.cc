@@ -63,6 +63,23 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
   if (test::sweep_all()) MESSAGE("EIO at " << cases.size() << " calls: stopped by " << stopped);
 }
 
+TEST_CASE("disk: a sync that finds no room is not tried again, N1, row 5") {
+  if (!test::strace_works()) return;
+  const std::string expected = test::undisturbed(kSetting);
+  int of_chunks = 0;
+  for (int when = 4; when <= 9; ++when) {  // some are the journal's
+    CAPTURE(when);
+    WholeRun whole(kSetting);
+    whole.begin(strace("fdatasync", "error=ENOSPC:when=" + std::to_string(when)));
+    CHECK_MESSAGE(whole.server->wait() == 1, whole.server->log());
+    of_chunks += contains(whole.server->log(), "cannot make durable") ? 1 : 0;
+    whole.kill_clients();
+    if (whole.go_on()) whole.start_clients();
+    whole.check(expected);
+  }
+  CHECK(of_chunks > 0);
+}
+
 TEST_CASE("disk: without room for a while a coordinator waits and says so once, N1 N6, row 6") {
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kSetting);

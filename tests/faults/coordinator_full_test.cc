@@ -57,6 +57,18 @@ class SmallDisk {
   std::filesystem::path at_;
 };
 
+// One of 128 KiB.
+Result<std::shared_ptr<protocol::StoredObject>> some_object(protocol::ChunkStore& store, std::uint8_t value) {
+  protocol::Manifest shape;
+  shape.coverage = Coverage::all(32 << 10);
+  shape.payload_size = 128 << 10;
+  shape.chunk_size = 64 << 10;
+  return store.build(shape, [&](std::size_t, std::span<std::byte> out) -> Result<void> {
+    std::ranges::fill(out, static_cast<std::byte>(value));
+    return {};
+  });
+}
+
 // In the middle of the run there is no room any more.
 void begin_and_fill(WholeRun& whole, const SmallDisk& disk) {
   whole.begin_well();
@@ -152,21 +164,35 @@ TEST_CASE("full disk: a store that is closed keeps what it holds, whatever is fr
   {
     const auto store = *protocol::open_file_chunk_store(place.path() / "disk" / "updates", kept);
     store->settle();
-    for (std::size_t i = 0; i < 24; ++i) {  // 3 of the 4 MiB
-      protocol::Manifest shape;
-      shape.coverage = Coverage::all(32 << 10);
-      shape.payload_size = 128 << 10;
-      shape.chunk_size = 64 << 10;
-      const auto object = store->build(shape, [&](std::size_t, std::span<std::byte> out) -> Result<void> {
-        std::ranges::fill(out, static_cast<std::byte>(i));
-        return {};
-      });
+    for (std::uint8_t i = 0; i < 24; ++i) {  // 3 of the 4 MiB
+      const auto object = some_object(*store, i);
       REQUIRE(object);
       held.push_back((*object)->manifest());
     }
   }
   const auto later = *protocol::open_file_chunk_store(place.path() / "disk" / "updates", kept);
   for (const protocol::Manifest& manifest : held) CHECK((*later->create(manifest))->complete());
+}
+
+TEST_CASE(
+    "full disk: files that are kept to be written over give way to whoever else fills the disk, N6, row 6") {
+  if (!may_mount()) return;
+  const test::TemporaryDirectory place;
+  const SmallDisk disk(place.path() / "disk");
+  const auto store = *protocol::open_file_chunk_store(place.path() / "disk" / "updates",
+                                                      {.max_bytes = 64 << 20, .durable = true});
+  store->settle();
+  std::vector<protocol::ObjectId> gone;
+  for (std::uint8_t i = 0; i < 8; ++i) gone.push_back((*some_object(*store, i))->manifest().id());
+  for (const auto& id : gone) store->remove(id);
+  disk.fill();
+  struct statvfs full {};
+  REQUIRE(::statvfs((place.path() / "disk").c_str(), &full) == 0);
+  CHECK(full.f_bavail == 0);
+  store->trim();
+  struct statvfs after {};
+  REQUIRE(::statvfs((place.path() / "disk").c_str(), &after) == 0);
+  CHECK(after.f_bavail * after.f_frsize >= 512 << 10);  // half of what it kept, or more
 }
 
 TEST_CASE("full disk: a token that cannot be kept is refused with the reason, the files stay whole, row 6") {

@@ -90,9 +90,11 @@ class Site {
   void wait_until_over(int run, const std::string& state = "finished") const {
     const std::string over = "run.over state=\"" + state + "\" run=" + std::to_string(run) + "\n";
     const std::regex given_up("run\\.not_led .* run=" + std::to_string(run) + "\n");
+    const std::size_t now = coordinator->log().size();
+    REQUIRE_FALSE(is(run, "paused"));
     (void)coordinator->wait_until([&] {
       const std::string log = coordinator->log();
-      return contains(log, over) || std::regex_search(log, given_up);
+      return contains(log, over) || std::regex_search(log.substr(now), given_up);
     });
     REQUIRE_MESSAGE(contains(coordinator->log(), over), coordinator->log());
   }

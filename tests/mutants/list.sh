@@ -18,17 +18,20 @@ new '  return {};'
 caught_by faults_coordinator 'what takes a file.s place'
 
 mutant skip-fsync-chunks 'N1: chunks of updates and models are never synced'
-file protocol/chunks/file_store.cc
-old '    if (::fdatasync(fd) != 0) return system_error("cannot make durable", file.path, errno);'
-new '    (void)fd;'
+file protocol/chunks/file_pool.cc
+old '  if (::fdatasync(open.fd) != 0)
+    return'
+new '  if (false)
+    return'
 caught_by faults_coordinator 'durable: '
 caught_by faults_client 'an update that cannot be made durable'
 
 mutant skip-fsync-chunk-folder 'N1: the name of a new chunk file is never synced'
-file protocol/chunks/file_store.cc
-old '    FEDGE_TRY_VOID(sync_directory(directory_));
-'
-new ''
+file protocol/chunks/file_pool.cc
+old '  if (const auto synced = sync_directory(directory_); !synced)
+    return'
+new '  if (const Result<void> synced; !synced)
+    return'
 caught_by faults_coordinator 'durable: '
 
 mutant skip-fsync-key 'A1: a new key has its name before its bytes are on the disk'
@@ -93,15 +96,15 @@ caught_by faults_coordinator 'before it offers it'
 caught_by faults_client 'an update that cannot be made durable'
 
 mutant close-drops-updates 'N1: on a full disk a coordinator that is told to end removes the chunks it goes on with'
-file protocol/chunks/file_store.cc
-old '    closed_ = true;'
-new '    closed_ = false;'
+file protocol/chunks/file_pool.cc
+old '  closed_ = true;'
+new '  closed_ = false;'
 caught_by faults_coordinator 'a store that is closed keeps what it holds'
 
 mutant wanted-gives-way 'N1: a coordinator that comes up on a full disk removes chunks before it knows which it needs'
-file protocol/chunks/file_store.cc
-old 'return settled_ || !options_.all_wanted;'
-new 'return true;'
+file protocol/chunks/file_pool.h
+old '    return settled_ || !options_.all_wanted || !spare.inherited_;'
+new '    return spare.size_ > 0;'
 caught_by unit_protocol 'while all is wanted nothing gives way'
 
 mutant swallow-last-failure 'R3: a journal that fails while the run ends is not heeded, and the coordinator waits for ever'
@@ -112,11 +115,20 @@ new '  fail(error);'
 caught_by faults_coordinator 'after a write or sync that fails'
 
 mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'
-file protocol/chunks/file_store.cc
-old '    if (::fdatasync(fd) != 0) return system_error("cannot make durable", file.path, errno);'
-new '    (void)::fdatasync(fd);'
+file protocol/chunks/file_pool.cc
+old '  if (::fdatasync(open.fd) != 0)
+    return'
+new '  (void)::fdatasync(open.fd);
+  if (false)
+    return'
 caught_by faults_coordinator 'after a write or sync that fails'
 caught_by faults_client 'an update that cannot be made durable'
+
+mutant unreadable-is-too-few 'N1: an update that cannot be read back costs a round all of them'
+file server/stored_update.h
+old '    if (!read && read.error().code == ErrorCode::kUnavailable)'
+new '    if (false)'
+caught_by unit_server 'run state: an update that cannot be read again'
 
 mutant ignore-failed-journal 'R3: a journal that cannot be written passes for durable'
 file server/coordinator/journal_writer.cc

@@ -107,7 +107,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void send(ClientId client, const protocol::Message& message);
   void fetch(const RunEngine::Fetch& fetch);
   void fold(const RunEngine::Fold& fold);
-  // `plain` holds its values and is let go of then; null if there is nothing to let go of.
+  // `upload` holds its values and is let go of then; empty if there is nothing to let go of.
   void fold(TrackId track, aggregation::Update update, Upload upload);
   void start_track(const RunEngine::StartTrack& start);
   void close_round(const RunEngine::CloseRound& close);
@@ -118,7 +118,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void committed(const std::shared_ptr<Closing>& closing);
   // Tells the engine what an operator has changed meanwhile.
   void read_policy();
-  void watch_policy();
+  void look_around();
   void fail(const Error& error);
   void journal_failed(const Error& error);
   // The run's last models are there.
@@ -156,7 +156,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   // How the policy differs, at the start, from what the engine knows.
   std::optional<aggregation::Policy> policy_change_;
   std::optional<PolicyFile> policy_;  // none in an asynchronous run, which has one model for all
-  boost::asio::steady_timer policy_timer_;
+  boost::asio::steady_timer look_timer_;
   boost::asio::steady_timer retry_timer_;  // of a round that could not be closed for want of room
   // Updates as they were sent: in a model that is not durable yet; from before this process, half here.
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;

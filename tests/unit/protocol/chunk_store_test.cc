@@ -480,6 +480,45 @@ TEST_CASE("N1, durable chunk store: while all is wanted nothing gives way, not e
   }
 }
 
+TEST_CASE(
+    "N6, durable chunk store: while all is wanted what it has let go of itself is written over, and goes") {
+  const Scratch scratch;
+  const FileStoreOptions all_wanted{.max_bytes = 100 * kChunk, .durable = true, .all_wanted = true};
+  const auto wanted = some_bytes(2 * kChunk, 70);
+  {
+    const auto store = open_durable(scratch.path);
+    REQUIRE(store->build(manifest_of(wanted), filler(wanted)));
+  }
+  {
+    const auto store = *open_file_chunk_store(scratch.path, all_wanted);
+    for (unsigned i = 0; i < 10; ++i) {
+      const auto bytes = some_bytes(2 * kChunk, 71 + i);
+      const auto object = store->build(manifest_of(bytes), filler(bytes));
+      REQUIRE(object);
+      store->remove((*object)->manifest().id());
+    }
+    CHECK(scratch.files().size() == 2);
+  }
+  CHECK(scratch.files().size() == 1);  // what a later process finds is not more than what is wanted
+  const auto store = *open_file_chunk_store(scratch.path, all_wanted);
+  CHECK((*store->create(manifest_of(wanted)))->complete());
+}
+
+TEST_CASE("N6, file chunk store: a file that the disk does not give any more costs no object but its own") {
+  const Scratch scratch;
+  const auto store = *open_file_chunk_store(scratch.path, {.max_bytes = 100 * kChunk});
+  const auto bytes = some_bytes(2 * kChunk, 90);
+  auto first = store->build(manifest_of(bytes), filler(bytes));
+  REQUIRE(first);
+  const auto at = scratch.path / scratch.files().front();
+  store->remove((*first)->manifest().id());
+  first->reset();
+  REQUIRE(scratch.files().size() == 1);
+  std::filesystem::remove(at);
+  std::filesystem::create_directory(at);
+  CHECK(store->build(manifest_of(bytes), filler(bytes)));
+}
+
 TEST_CASE("N1, durable chunk store: a file that cannot be opened is an error with its name, and stays") {
   const Scratch scratch;
   const auto bytes = some_bytes(2 * kChunk, 80);

@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/config/document.h"
 #include "core/platform/thread_pool.h"
+#include "server/stored_update.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::server {
@@ -113,6 +115,40 @@ TEST_CASE("run state: a run without tracks that begin anew keeps no model but it
   Run run(2);  // the one that there is, and the one that takes its place
   for (int round = 0; round < 5; ++round) run.train(0);
   CHECK(run.state->load_models()->size() == 1);
+}
+
+TEST_CASE("N1 R3, run state: an update that cannot be read again is an error, not one too few for the rule") {
+  Run run(40, {"strategy.kind=krum"});
+  test::TemporaryDirectory place;
+  const auto updates = *protocol::open_file_chunk_store(place.path() / "updates", {.max_bytes = 64 << 20});
+  const std::size_t size = run.model->layout()->size();
+  for (std::uint32_t client = 0; client < 5; ++client) {
+    const std::vector<float> values(size, static_cast<float>(client));
+    protocol::Manifest shape;
+    shape.coverage = Coverage::all(size);
+    shape.payload_size = size * sizeof(float);
+    shape.chunk_size = 64 << 10;
+    const auto object = *store_values(values, shape, *updates);
+    object->rest();
+    const aggregation::Update update{.client = ClientId(client),
+                                     .weight = SampleCount(1),
+                                     .norm = 1,
+                                     .coverage = shape.coverage,
+                                     .values = std::make_shared<StoredValues>(object)};
+    REQUIRE(run.state->fold(TrackId(), {&update, 1}));
+  }
+  std::filesystem::path lost;
+  for (const auto& entry : std::filesystem::directory_iterator(place.path() / "updates")) lost = entry.path();
+  std::filesystem::remove(lost);
+  std::filesystem::create_directory(lost);  // opening it fails, and not as if it were not there
+  const auto closed = run.state->close({.round = RoundNumber(1),
+                                        .selected = 5,
+                                        .completed = 5,
+                                        .train_loss = 0,
+                                        .track = TrackId(),
+                                        .description = nullptr});
+  REQUIRE_FALSE(closed);
+  CHECK(closed.error().message.find(lost.string()) != std::string::npos);
 }
 
 TEST_CASE("N2, run state: whatever the strategy remembers, a saved run goes on bit for bit") {
