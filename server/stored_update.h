@@ -40,8 +40,8 @@ class CountedSource final : public protocol::ChunkSource {
  public:
   CountedSource(std::shared_ptr<protocol::StoredObject> object, std::shared_ptr<Bytes> sent)
       : object_(std::move(object)), sent_(std::move(sent)) {}
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    return object_->read(chunk, out);
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    return object_->read_part(chunk, from, out);
   }
   void sent(std::size_t, std::size_t frame_size) override { *sent_ += Bytes(frame_size); }
 

@@ -31,8 +31,8 @@ class PayloadChunks final : public ChunkSource {
  public:
   PayloadChunks(std::span<const std::byte> bytes, std::size_t chunk_size)
       : bytes_(bytes), chunk_size_(chunk_size) {}
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    std::memcpy(out.data(), bytes_.data() + chunk * chunk_size_, out.size());
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    std::memcpy(out.data(), bytes_.data() + chunk * chunk_size_ + from, out.size());
     return {};
   }
 

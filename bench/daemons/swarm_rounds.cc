@@ -46,9 +46,9 @@ class Update final : public protocol::ChunkSource {
  public:
   Update(std::shared_ptr<const std::vector<float>> base, float first, std::uint32_t chunk_size)
       : base_(std::move(base)), first_(first), chunk_size_(chunk_size) {}
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    std::memcpy(out.data(), std::as_bytes(std::span(*base_)).data() + chunk * chunk_size_, out.size());
-    if (chunk == 0) std::memcpy(out.data(), &first_, sizeof first_);
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    std::memcpy(out.data(), std::as_bytes(std::span(*base_)).data() + chunk * chunk_size_ + from, out.size());
+    if (chunk == 0 && from == 0) std::memcpy(out.data(), &first_, sizeof first_);
     return {};
   }
 

@@ -20,9 +20,11 @@ namespace fedge::protocol {
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
+  // Fills `out` with the chunk's bytes, from this one of them on.
+  virtual Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) = 0;
   // Fills `out`, which has the chunk's length.
-  virtual Result<void> read(std::size_t chunk, std::span<std::byte> out) = 0;
-  // A link has written the chunk, in a frame of so many bytes. It may have read it several times.
+  Result<void> read(std::size_t chunk, std::span<std::byte> out) { return read_part(chunk, 0, out); }
+  // A link has written the chunk, in a frame of so many bytes. It may have read parts of it several times.
   virtual void sent(std::size_t /*chunk*/, std::size_t /*frame_size*/) {}
 };
 

@@ -23,13 +23,13 @@ class ObjectBase : public StoredObject {
   bool complete() const final { return present_count_ == present_.size(); }
   bool has(std::size_t chunk) const final { return chunk < present_.size() && present_[chunk]; }
 
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) final {
-    FEDGE_CHECK(chunk < present_.size() && out.size() == manifest_.chunk_length(chunk),
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) final {
+    FEDGE_CHECK(chunk < present_.size() && from + out.size() <= manifest_.chunk_length(chunk),
                 "no such chunk or length");
     if (!present_[chunk])
       return Error{ErrorCode::kNotFound, "chunk " + std::to_string(chunk) + " of object " +
                                              short_hex(manifest_.id()) + " has not been stored yet"};
-    return load(offset(chunk), out);
+    return load(offset(chunk) + from, out);
   }
   Result<void> write(std::size_t chunk, std::span<const std::byte> bytes) final {
     FEDGE_CHECK(chunk < present_.size() && bytes.size() == manifest_.chunk_length(chunk),

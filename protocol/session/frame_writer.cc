@@ -1,5 +1,6 @@
 #include "protocol/session/frame_writer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/check.h"
@@ -7,7 +8,7 @@
 namespace fedge::protocol {
 namespace {
 
-constexpr std::size_t kHeadroom = 2 * kCacheLine;  // for both headers of a chunk
+constexpr std::size_t kPiece = 64 << 10;
 constexpr std::size_t kKeptControl = 64 << 10;
 
 }  // namespace
@@ -21,31 +22,37 @@ Result<std::span<const std::byte>> FrameWriter::next() {
   }
   if (between_frames()) return std::span<const std::byte>();
   if (!due_) return std::as_bytes(std::span(writing_)).subspan(written_);
-  if (chunk_.span().empty()) FEDGE_TRY_VOID(read_chunk());
-  const std::size_t end = kHeadroom + due_->length;
-  return std::span<const std::byte>(chunk_.span()).first(end).last(frame_size_ - written_);
+  if (piece_.span().empty() || written_ == piece_end_) FEDGE_TRY_VOID(read_piece());
+  return std::span<const std::byte>(piece_.span()).subspan(written_ - piece_begin_, piece_end_ - written_);
 }
 
 Result<std::size_t> FrameWriter::begin_chunk(const ChunkSender::Due& due) {
   FEDGE_CHECK(between_frames(), "a frame is half written");
   due_ = due;
-  if (const auto read = read_chunk(); !read) {
+  written_ = 0;
+  if (const auto read = read_piece(); !read) {
     end_frame();
     return read.error();
   }
-  written_ = 0;
   return frame_size_;
 }
 
-Result<void> FrameWriter::read_chunk() {
+Result<void> FrameWriter::read_piece() {
   const std::string head = encode_frame(due_->chunk, due_->length);
-  FEDGE_CHECK(head.size() <= kHeadroom, "a chunk's header has grown");
   frame_size_ = head.size() + due_->length;
-  chunk_ = ChunkBuffer::borrow(kHeadroom + due_->length);
-  const auto buffer = chunk_.span();
-  std::memcpy(buffer.data() + kHeadroom - head.size(), head.data(), head.size());
-  auto read = due_->source->read(due_->chunk.index, buffer.subspan(kHeadroom, due_->length));
-  if (!read) chunk_.give_back();
+  piece_begin_ = written_;
+  piece_end_ = std::min(written_ + kPiece, frame_size_);
+  if (piece_.span().empty()) piece_ = ChunkBuffer::borrow(kPiece);
+  auto left = piece_.span().first(piece_end_ - piece_begin_);
+  std::size_t from = written_;
+  if (from < head.size()) {
+    const std::size_t part = std::min(head.size() - from, left.size());
+    std::memcpy(left.data(), head.data() + from, part);
+    left = left.subspan(part);
+    from += part;
+  }
+  auto read = due_->source->read_part(due_->chunk.index, from - head.size(), left);
+  if (!read) piece_.give_back();
   return read;
 }
 
@@ -58,7 +65,7 @@ void FrameWriter::wrote(std::size_t bytes) {
 
 void FrameWriter::end_frame() {
   due_.reset();
-  chunk_.give_back();
+  piece_.give_back();
   writing_.clear();
   frame_size_ = 0;
   written_ = 0;

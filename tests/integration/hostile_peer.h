@@ -19,8 +19,8 @@ class VectorSource final : public protocol::ChunkSource {
  public:
   VectorSource(std::shared_ptr<const ParameterVector> vector, std::size_t chunk_size)
       : vector_(std::move(vector)), chunk_size_(chunk_size) {}
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    std::memcpy(out.data(), vector_->bytes().data() + chunk * chunk_size_, out.size());
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    std::memcpy(out.data(), vector_->bytes().data() + chunk * chunk_size_ + from, out.size());
     return {};
   }
 

@@ -19,9 +19,9 @@ class CountingSource final : public protocol::ChunkSource {
  public:
   CountingSource(std::shared_ptr<ParameterVector> vector, std::function<void()> cut)
       : inner_(std::move(vector), kChunk), cut_(std::move(cut)) {}
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    length_ = out.size();
-    return inner_.read(chunk, out);
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    length_ = from + out.size();
+    return inner_.read_part(chunk, from, out);
   }
   void sent(std::size_t, std::size_t) override {
     bytes += length_;

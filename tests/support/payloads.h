@@ -17,8 +17,8 @@ class MemoryChunks final : public ChunkSource {
  public:
   MemoryChunks(std::span<const std::byte> bytes, std::size_t chunk_size)
       : bytes_(bytes), chunk_size_(chunk_size) {}
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    std::memcpy(out.data(), bytes_.subspan(chunk * chunk_size_).data(), out.size());
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    std::memcpy(out.data(), bytes_.subspan(chunk * chunk_size_ + from).data(), out.size());
     return {};
   }
 

@@ -2,7 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
+
+#include "protocol/codec.h"
+#include "protocol/session/frame_writer.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -99,4 +104,41 @@ TEST_CASE("frame: before authorisation only small greetings pass") {
       encode_frame_header({MessageType::kHello, kMaxHeaderUnauthorised + 1, 0}), kUnauthorisedLimits);
   REQUIRE_FALSE(large);
   CHECK(large.error().code == ErrorCode::kResource);
+}
+
+TEST_CASE("A6: a chunk is read in pieces, and after a wait no more of it than the piece in hand") {
+  struct Source final : ChunkSource {
+    Result<void> read_part(std::size_t, std::size_t from, std::span<std::byte> out) override {
+      read += out.size();
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::byte>((from + i) % 251);
+      return {};
+    }
+    std::size_t read = 0;
+  };
+  constexpr std::size_t kLength = 1'000'003;
+  const auto source = std::make_shared<Source>();
+  ChunkSender::Due due;
+  due.length = kLength;
+  due.source = source;
+  FrameWriter writer;
+  const auto size = writer.begin_chunk(due);
+  REQUIRE(size);
+  std::string frame;
+  for (std::size_t waits = 0; !writer.between_frames(); ++waits) {
+    const std::size_t before = source->read;
+    const auto bytes = writer.next();
+    REQUIRE(bytes);
+    REQUIRE(!bytes->empty());
+    CHECK(source->read - before <= 64 << 10);
+    const std::size_t taken = std::min<std::size_t>(bytes->size(), 1 + 7919 * (waits % 5));
+    frame.append(reinterpret_cast<const char*>(bytes->data()), taken);
+    writer.wrote(taken);
+    if (waits % 3 == 0) writer.set_aside();
+  }
+  REQUIRE(frame.size() == *size);
+  CHECK(source->read > kLength);
+  const std::string head = encode_frame(due.chunk, kLength);
+  CHECK(frame.starts_with(head));
+  for (std::size_t i = 0; i < kLength; ++i)
+    REQUIRE(static_cast<unsigned char>(frame[head.size() + i]) == i % 251);
 }

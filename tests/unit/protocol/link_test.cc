@@ -14,8 +14,8 @@ struct FalseSource final : ChunkSource {
   explicit FalseSource(std::size_t wrong_chunk, std::shared_ptr<StoredObject> truth,
                        std::optional<Error> failure = {})
       : wrong(wrong_chunk), object(std::move(truth)), error(std::move(failure)) {}
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    if (chunk != wrong) return object->read(chunk, out);
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    if (chunk != wrong) return object->read_part(chunk, from, out);
     if (error) return *error;
     std::fill(out.begin(), out.end(), std::byte{0});
     return {};

@@ -162,7 +162,7 @@ TEST_CASE("zstd payload: the library's own decoder gives the bytes there would b
 
 TEST_CASE("payload: a chunk that cannot be read ends the decoding with its error") {
   class Failing final : public ChunkSource {
-    Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
+    Result<void> read_part(std::size_t chunk, std::size_t, std::span<std::byte> out) override {
       std::fill(out.begin(), out.end(), std::byte{});
       if (chunk == 0) return {};
       return Error{ErrorCode::kNotFound, "gone"};

@@ -20,8 +20,8 @@ struct Object final : ChunkSource, ChunkSink {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>((i + seed) % 251);
     manifest = make_manifest({}, Coverage::all(bytes.size() / 4), bytes, kChunk);
   }
-  Result<void> read(std::size_t chunk, std::span<std::byte> out) override {
-    std::memcpy(out.data(), bytes.data() + chunk * kChunk, out.size());
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    std::memcpy(out.data(), bytes.data() + chunk * kChunk + from, out.size());
     return {};
   }
   bool has(std::size_t chunk) const override { return here[chunk]; }
