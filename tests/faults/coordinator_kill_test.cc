@@ -2,11 +2,11 @@
 // the very models of an undisturbed one. FEDGE_KILLS: how many kills, FEDGE_KILL_SEED: which.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "core/rng.h"
+#include "tests/faults/wanted_kills.h"
 #include "tests/faults/whole_run.h"
 
 using namespace fedge;
@@ -14,11 +14,6 @@ using test::Setting;
 using test::WholeRun;
 
 namespace {
-
-std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 // Kills until the run has ended or as often as wanted; how often that was.
 std::size_t disturb(WholeRun& whole, Rng& rng, std::size_t most) {
@@ -42,8 +37,7 @@ std::size_t disturb(WholeRun& whole, Rng& rng, std::size_t most) {
 // The kills of one setting, over as many runs as it takes.
 void kill_loop(const Setting& setting) {
   const std::string expected = test::undisturbed(setting);
-  const std::uint64_t seed = number_from("FEDGE_KILL_SEED", 1);
-  const std::size_t wanted = (number_from("FEDGE_KILLS", 40) + 4) / 5;  // there are five settings
+  const auto [wanted, seed] = test::wanted_kills();
   std::size_t kills = 0;
   std::size_t acknowledged = 0;
   Rng rng(seed);

@@ -11,6 +11,7 @@
 #include "core/safetensors.h"
 #include "server/data_directory.h"
 #include "server/report/metrics.h"
+#include "tests/faults/wanted_kills.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/free_port.h"
 #include "tests/support/logged_process.h"
@@ -203,24 +204,29 @@ TEST_CASE("runs: paused, killed and resumed, a run comes to its models, and anot
 
 TEST_CASE("kill loop: two runs at once come to the undisturbed models, N1 N4, row 1") {
   constexpr int kRounds = 150;
-  Site site(2, kRounds);
-  site.submit(kScaffold);
-  site.submit(kAdam);
-  site.start();
-  site.start_clients();
-  Rng rng(7);
-  int kills = 0;
-  for (; kills < 12 && !(site.is(1, "finished") && site.is(2, "finished")); ++kills) {
-    (void)site.coordinator->ends_within(static_cast<int>(rng.below(400)));
-    site.coordinator->kill();
+  const std::string first = alone(kScaffold, kRounds);
+  const std::string second = alone(kAdam, kRounds);
+  const auto [wanted, seed] = test::wanted_kills();
+  Rng rng(seed);
+  for (std::size_t kills = 0; kills < wanted;) {
+    INFO("FEDGE_KILL_SEED=" << seed << " after " << kills << " kills");
+    Site site(2, kRounds);
+    site.submit(kScaffold);
+    site.submit(kAdam);
     site.start();
+    site.start_clients();
+    for (; kills < wanted && !(site.is(1, "finished") && site.is(2, "finished")); ++kills) {
+      (void)site.coordinator->ends_within(static_cast<int>(rng.below(400)));
+      site.coordinator->kill();
+      site.start();
+    }
+    // What had ended before is not said again.
+    for (const int run : {1, 2})
+      if (!site.is(run, "finished")) site.wait_until_over(run);
+    CHECK(site.hashes(1) == first);
+    CHECK(site.hashes(2) == second);
   }
-  // What had ended before is not said again.
-  for (const int run : {1, 2})
-    if (!site.is(run, "finished")) site.wait_until_over(run);
-  CHECK(site.hashes(1) == alone(kScaffold, kRounds));
-  CHECK(site.hashes(2) == alone(kAdam, kRounds));
-  MESSAGE(kills << " kills");
+  MESSAGE("two runs: " << wanted << " kills from seed " << seed);
 }
 
 TEST_CASE("runs: one that is stopped ends with the model of its last round, also without a coordinator, R3") {
