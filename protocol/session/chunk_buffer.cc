@@ -10,7 +10,7 @@ namespace {
 
 // A thread keeps so many that nobody has borrowed, of so many bytes together; the rest goes back to the heap.
 constexpr std::size_t kIdle = 8;
-constexpr std::size_t kIdleBytes = 2 * (kMaxChunkSize + kMaxHeader);
+constexpr std::size_t kIdleBytes = 2 * kMaxChunkSize;
 
 thread_local std::array<AlignedBuffer<std::byte>, kIdle> idle;
 

@@ -73,8 +73,9 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   };
   void begin(const Waiting& from);
   void inspect(const Waiting& from);
-  // Frees what was made of an update that arrived.
+  // What has come of the client's update goes; its turn and what it waits for stay.
   void forget(ClientId client);
+  // Frees what was made of an update that arrived.
   void release_plain(const Upload& upload);
   void examined(const std::shared_ptr<protocol::StoredObject>& arrived, const Waiting& from,
                 const Result<Upload>& upload);

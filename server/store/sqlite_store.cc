@@ -323,7 +323,8 @@ Result<void> SqliteStore::read_journal(RunNumber run,
       return damaged("entry " + std::to_string(before.sequence + 1) + " of the journal" + of_run(run));
     before = std::move(now);
     after = select.integer(0);
-    // While this connection reads, SQLite refuses it to write what is older than another's writing.
+    // What is still reading sees the database as it was when it began, and from there SQLite lets nobody
+    // write once another connection has.
     select.reset();
     FEDGE_TRY_VOID(visit(entry));
   }

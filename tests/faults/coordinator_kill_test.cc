@@ -48,6 +48,7 @@ void kill_loop(const Setting& setting) {
     whole.check(expected);
     for (const auto& [client, rounds] : whole.acknowledged()) acknowledged += rounds.size();
   }
+  CHECK(acknowledged > 0);  // else nothing could have been lost
   MESSAGE(std::string(setting.name) << ": " << kills << " kills from seed " << seed << ", " << acknowledged
                                     << " updates acknowledged, none lost");
 }
