@@ -103,8 +103,8 @@ caught_by faults_coordinator 'a store that is closed keeps what it holds'
 
 mutant wanted-gives-way 'N1: a coordinator that comes up on a full disk removes chunks before it knows which it needs'
 file protocol/chunks/file_pool.h
-old '    return settled_ || !options_.all_wanted || !spare.inherited_;'
-new '    return spare.size_ > 0;'
+old 'return settled_ || !options_.all_wanted || !spare.inherited_;'
+new 'return spare.size_ > 0;'
 caught_by unit_protocol 'while all is wanted nothing gives way'
 
 mutant swallow-last-failure 'R3: a journal that fails while the run ends is not heeded, and the coordinator waits for ever'
