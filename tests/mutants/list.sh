@@ -21,7 +21,7 @@ mutant skip-fsync-chunks 'N1: chunks of updates and models are never synced'
 file protocol/chunks/file_pool.cc
 old '  if (::fdatasync(open.fd) != 0)
     return'
-new '  if (false)
+new '  if (open.fd < 0)
     return'
 caught_by faults_coordinator 'durable: '
 caught_by faults_client 'an update that cannot be made durable'
