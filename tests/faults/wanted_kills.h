@@ -1,5 +1,5 @@
-// How often a kill loop kills, and when: FEDGE_KILLS of all kill loops that take an equal share, and
-// FEDGE_KILL_SEED.
+// How often a kill loop kills, and when: the five settings of a single run share FEDGE_KILLS, and the loop
+// with two runs kills as often as each of them; FEDGE_KILL_SEED draws the moments.
 #pragma once
 
 #include <cstddef>
