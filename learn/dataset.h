@@ -16,6 +16,7 @@
 #include "core/result.h"
 #include "core/rng.h"
 #include "learn/spec.h"
+#include "learn/token.h"
 
 namespace fedge::learn {
 
@@ -24,6 +25,7 @@ struct InputShape {
   std::size_t height = 0;
   std::size_t width = 0;
   std::size_t channels = 1;
+  bool tokens = false;  // width tokens in place of pixels
   std::size_t size() const { return height * width * channels; }
 };
 
@@ -33,14 +35,31 @@ struct ByteInputs {
   std::array<float, 256> value{};   // what each byte stands for, normalised
 };
 
+// Windows of a text: sample i predicts tokens[start + 1 .. start + targets] from those before.
+struct TextInputs {
+  struct Window {
+    std::uint32_t start = 0;
+    std::uint32_t targets = 0;  // at least 1, at most the shape's width
+  };
+  std::vector<Token> tokens;
+  std::vector<Window> windows;
+  std::size_t vocabulary = 0;
+  std::vector<std::uint16_t> bytes;  // of text that each token of the vocabulary stands for
+};
+
+// Of a text a sample's label is the group that it belongs to: its author, or its topic.
 struct Dataset {
   InputShape shape;
   std::size_t classes = 0;
-  AlignedBuffer<float> floats;       // inputs, samples x shape.size(), row-major, normalised; or none
-  std::vector<std::uint8_t> labels;  // samples, each < classes
-  ByteInputs packed{};               // the inputs if there are no floats
+  AlignedBuffer<float> floats;             // inputs, samples x shape.size(), row-major, normalised; or none
+  std::vector<std::uint8_t> labels;        // samples, each < classes
+  ByteInputs packed{};                     // the inputs if there are no floats
+  TextInputs text{};                       // or neither
+  std::vector<std::string> class_names{};  // for people, one a class; may be empty
 
   std::size_t size() const { return labels.size(); }
+  // What a model of these data tells apart: classes, or tokens.
+  std::size_t outputs() const { return shape.tokens ? text.vocabulary : classes; }
   // The inputs of samples first, first + 1, ...: as many as `out` has room for.
   void read_inputs(std::size_t first, std::span<float> out) const;
 };

@@ -39,7 +39,7 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
   const auto inputs = space.inputs.span().first(count * model.input_size());
   const auto logits = space.logits.span().first(count * classes);
   data.read_inputs(first, inputs);
-  model.forward(parameters, inputs, logits, *space.workspace);
+  model.forward(parameters, {.inputs = inputs}, logits, *space.workspace);
   BlockSums sums{0, std::vector<std::uint64_t>(classes), std::vector<double>(classes),
                  std::vector<double>(classes)};
   for (std::size_t i = 0; i < count; ++i) {

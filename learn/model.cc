@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "core/check.h"
 #include "learn/models/cnn.h"
 #include "learn/models/dense.h"
+#include "learn/models/transformer.h"
 
 namespace fedge::learn {
 namespace {
@@ -42,6 +46,24 @@ Result<std::unique_ptr<Model>> make_cnn_model(const ModelSpec& spec, const Input
   return make_cnn({input, spec.channels[0], spec.channels[1], spec.dense, classes});
 }
 
+Result<void> check_targets(const AdapterSpec& adapter, const std::vector<std::string>& known) {
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  std::set<std::string> seen;
+  for (const std::string& target : adapter.targets) {
+    if (std::ranges::find(known, target) == known.end())
+      return invalid("model.adapter.targets: the model has no layer \"" + target + "\", it has " + list);
+    if (!seen.insert(target).second) return invalid("model.adapter.targets: \"" + target + "\" comes twice");
+  }
+  return {};
+}
+
+std::vector<std::string> dense_targets(std::size_t layers) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < layers; ++i) names.push_back("dense" + std::to_string(i + 1));
+  return names;
+}
+
 Result<std::unique_ptr<Model>> make_any_dense_model(const ModelSpec& spec, const InputShape& input,
                                                     std::size_t classes) {
   std::vector<std::size_t> widths{input.size()};
@@ -51,15 +73,52 @@ Result<std::unique_ptr<Model>> make_any_dense_model(const ModelSpec& spec, const
   for (std::size_t i = 0; i + 1 < widths.size(); ++i)
     parameters += static_cast<double>(widths[i]) * static_cast<double>(widths[i + 1]);
   FEDGE_TRY_VOID(bounded(parameters, "model.hidden"));
-  return make_dense_model(widths);
+  FEDGE_TRY_VOID(check_targets(spec.adapter, dense_targets(widths.size() - 1)));
+  return make_dense_model(widths, spec.adapter);
+}
+
+Result<std::unique_ptr<Model>> make_language_model(const ModelSpec& spec, const InputShape& input,
+                                                   std::size_t vocabulary) {
+  if (spec.heads == 0 || spec.width % spec.heads != 0)
+    return invalid("model.width: " + std::to_string(spec.width) +
+                   " is no multiple of model.heads, which is " + std::to_string(spec.heads));
+  const auto width = static_cast<double>(spec.width);
+  const double block = 12 * width * width + 13 * width;
+  const double parameters = block * static_cast<double>(spec.layers) +
+                            width * static_cast<double>(2 * vocabulary + input.width + 2);
+  FEDGE_TRY_VOID(bounded(parameters, "model.width"));
+  FEDGE_TRY_VOID(check_targets(spec.adapter, {"q", "k", "v", "o", "up", "down"}));
+  return make_transformer({.vocabulary = vocabulary,
+                           .context = input.width,
+                           .layers = spec.layers,
+                           .width = spec.width,
+                           .heads = spec.heads,
+                           .tied = spec.tied},
+                          spec.adapter);
+}
+
+Result<std::unique_ptr<Model>> make_any_model(const ModelSpec& spec, const InputShape& input,
+                                              std::size_t classes) {
+  const bool language = spec.kind == ModelKind::kTransformer;
+  if (language != input.tokens)
+    return invalid(language ? "model.kind: a transformer learns texts, and data.dataset is none"
+                            : "model.kind: data.dataset is a text, which only a transformer learns");
+  if (language) return make_language_model(spec, input, classes);
+  if (spec.kind != ModelKind::kCnn) return make_any_dense_model(spec, input, classes);
+  if (spec.adapter.rank > 0) return invalid("model.adapter: a cnn has none; take an mlp or a transformer");
+  return make_cnn_model(spec, input, classes);
 }
 
 }  // namespace
 
+BatchLoss Model::sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const {
+  FEDGE_CHECK(false, "this model makes no steps in place");
+  return {};
+}
+
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
                                           std::size_t classes) {
-  FEDGE_TRY(model, spec.kind == ModelKind::kCnn ? make_cnn_model(spec, input, classes)
-                                                : make_any_dense_model(spec, input, classes));
+  FEDGE_TRY(model, make_any_model(spec, input, classes));
   model->spec_ = spec;
   model->input_ = input;
   return model;

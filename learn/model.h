@@ -10,22 +10,19 @@
 
 #include "core/parameters.h"
 #include "core/rng.h"
+#include "learn/batch.h"
 #include "learn/dataset.h"
 #include "learn/spec.h"
 #include "learn/trained_rows.h"
 
 namespace fedge::learn {
 
-// A mini-batch: `inputs` holds labels.size() rows of the input's size.
-struct Batch {
-  std::span<const float> inputs;
-  std::span<const std::uint8_t> labels;
-};
+class Adapters;
 
 // Cross-entropy of a batch.
 struct BatchLoss {
-  float mean = 0;
-  double squares = 0;  // the sum of the squares of its samples' losses
+  float mean = 0;      // over the samples, or over the targets
+  double squares = 0;  // the sum of the squares of its samples' losses; a sequence's is its targets' mean
   bool operator==(const BatchLoss&) const = default;
 };
 
@@ -49,6 +46,8 @@ class Workspace {
   // What a backward pass computes; every row of the model at first. Rows that are left out cost nothing:
   // no weight gradient, and no input gradient below the lowest layer of which something is trained.
   TrainedRows trained;
+  // How many ranks of the model's adapters run and are trained; more than there are: all of them.
+  std::size_t ranks = SIZE_MAX;
   Products products;  // of all backward passes so far
 };
 
@@ -57,8 +56,14 @@ class Model {
   virtual ~Model() = default;
 
   const std::shared_ptr<const ParameterLayout>& layout() const { return layout_; }
+  // Of a sample: floats, or tokens.
   std::size_t input_size() const { return input_size_; }
+  // What is told apart: classes, or tokens of a vocabulary.
   std::size_t classes() const { return classes_; }
+  // Predictions for a sample: one, or one a token.
+  virtual std::size_t outputs_per_sample() const { return 1; }
+  // Null without adapters; with them all else is frozen.
+  virtual const Adapters* adapters() const { return nullptr; }
   // What make_model() made it from.
   const ModelSpec& spec() const { return spec_; }
   const InputShape& input() const { return input_; }
@@ -71,13 +76,15 @@ class Model {
   // in the rows that the workspace says are trained and nowhere else.
   virtual BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
                                       std::span<float> gradient, Workspace& workspace) const = 0;
+  // Whether sgd_step() may be called.
+  virtual bool steps_in_place() const { return false; }
   // One plain SGD step in place, w <- (1 - learning_rate * weight_decay) w - learning_rate * gradient,
   // without storing the gradient; returns the loss before the step. Moves the trained rows alone.
   virtual BatchLoss sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate,
-                             float weight_decay, Workspace& workspace) const = 0;
-  // Class scores before softmax: inputs is rows x input_size(), logits is rows x classes().
-  virtual void forward(std::span<const float> parameters, std::span<const float> inputs,
-                       std::span<float> logits, Workspace& workspace) const = 0;
+                             float weight_decay, Workspace& workspace) const;
+  // Scores before softmax, rows x classes(): a row for each of the inputs, or of the tokens.
+  virtual void forward(std::span<const float> parameters, const Batch& batch, std::span<float> logits,
+                       Workspace& workspace) const = 0;
 
  protected:
   std::shared_ptr<const ParameterLayout> layout_;

@@ -33,13 +33,26 @@ struct DataSpec {
   PartitionSpec partition;
 };
 
-enum class ModelKind { kSoftmax, kMlp, kCnn };
+enum class ModelKind { kSoftmax, kMlp, kCnn, kTransformer };
+
+// Low-rank terms beside frozen weights (learn/models/adapters.h).
+struct AdapterSpec {
+  std::size_t rank = 0;              // 0: no adapters, the model itself is trained
+  float scale = 2.0F;                // of every rank: alpha / rank of LoRA, the same for all clients
+  std::vector<std::string> targets;  // layers that have one; empty: every one that can
+};
 
 struct ModelSpec {
   ModelKind kind = ModelKind::kMlp;
   std::vector<std::size_t> hidden = {200, 200};  // mlp: units of each hidden layer
   std::vector<std::size_t> channels = {32, 64};  // cnn: output channels of the two 5x5 convolutions
   std::size_t dense = 512;                       // cnn: units of the hidden dense layer
+  std::size_t layers = 4;                        // transformer: blocks
+  std::size_t width = 128;                       // transformer: floats a token in the residual stream
+  std::size_t heads = 4;                         // transformer: of attention
+  bool tied = true;                              // transformer: the head is the token embedding
+  std::string base;  // a .safetensors file that the model begins as; the coordinator's, clients get it
+  AdapterSpec adapter;
 };
 
 enum class ObjectiveKind { kPlain, kProximal, kScaffold };
@@ -54,11 +67,34 @@ struct ObjectiveSpec {
   float mu = 0.0F;  // proximal; 0 is plain, to the bit
 };
 
+enum class OptimizerKind { kSgd, kAdamW };
+
+// AdamW (Loshchilov and Hutter, ICLR 2019); its moments begin at zero in every round.
+struct AdamSpec {
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+};
+
+// How the learning rate changes over a run, step by step, on every client alike: with p the share of the
+// run that is over, it rises evenly to learning_rate until p = warmup, then falls along half a cosine to
+// `final` times learning_rate at p = 1 (Loshchilov and Hutter, SGDR, ICLR 2017, eq. 5).
+struct RateSchedule {
+  bool cosine = false;  // else constant
+  double warmup = 0;
+  double final = 0;
+  std::size_t rounds = 1;  // of the run; clients are told
+};
+
 struct TrainingSpec {
+  OptimizerKind optimizer = OptimizerKind::kSgd;
   float learning_rate = 0.05F;
   float momentum = 0.0F;
   float weight_decay = 0.0F;
+  AdamSpec adam;
+  RateSchedule schedule;
   std::size_t local_epochs = 1;
+  std::size_t local_steps = 0;  // in place of epochs: so many steps, epoch after epoch; 0: local_epochs
   std::size_t batch_size = 20;
   // Of the time that a task has: once this share has passed, a client sends what it has trained until then
   // (FedProx's partial work; Li et al., MLSys 2020, section 3.1). 0: it trains to the end.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "core/check.h"
+#include "learn/kernels/kernels.h"
 
 namespace fedge::learn {
 namespace {
@@ -20,8 +22,7 @@ Trainer::Trainer(const Model& model, const TrainingSpec& spec)
       spec_(spec),
       workspace_(model.make_workspace(spec.batch_size)),
       submodels_(model, spec.batch_size),
-      batch_inputs_(spec.batch_size * model.input_size()),
-      batch_labels_(spec.batch_size) {}
+      buffer_(model.input_size(), model.input().tokens, spec.batch_size) {}
 
 TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
                               std::span<const std::uint32_t> samples, const Rng& rng,
@@ -38,17 +39,22 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
     return options.stop.stop_requested() || (options.finish.stop_requested() && result.steps > 0) ||
            (options.max_steps > 0 && result.steps == options.max_steps);
   };
-  for (std::size_t epoch = 0; epoch < spec_.local_epochs && !ended(); ++epoch) {
+  const std::uint64_t per_epoch = (samples.size() + spec_.batch_size - 1) / spec_.batch_size;
+  const std::uint64_t steps = spec_.local_steps > 0 ? spec_.local_steps : per_epoch * spec_.local_epochs;
+  for (std::size_t epoch = 0; result.steps < steps && !ended(); ++epoch) {
     Rng shuffle = rng.fork("epoch", epoch);
     shuffle.shuffle(std::span(order_));
-    for (std::size_t first = 0; first < order_.size() && !ended(); first += spec_.batch_size) {
+    for (std::size_t first = 0; first < order_.size() && result.steps < steps && !ended();
+         first += spec_.batch_size) {
       const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
-      const Batch batch = read_batch(data, std::span(order_).subspan(first, count), options.flip_labels);
+      const Batch batch = buffer_.read(data, std::span(order_).subspan(first, count), options.flip_labels);
+      plan.rate = rate_at(options.round, plan.step++, steps);
       const BatchLoss before = step(parameters, batch, options.correction, plan);
       loss += static_cast<double>(before.mean);
       squares += before.squares;
       seen += count;
       ++result.steps;
+      if (options.report) options.report(result.steps, before.mean);
     }
   }
   if (result.steps == 0) return result;
@@ -69,8 +75,10 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
             .nested = {},
             .widths = rng.fork("width"),
             .pulled = objective.kind == ObjectiveKind::kProximal && objective.mu != 0.0F,
-            .in_place = false};
-  plan.in_place = spec_.momentum == 0.0F && !plan.pulled && options.correction.empty();
+            .in_place = false,
+            .rate = spec_.learning_rate};
+  plan.in_place = model_.steps_in_place() && spec_.optimizer == OptimizerKind::kSgd &&
+                  spec_.momentum == 0.0F && !plan.pulled && options.correction.empty();
   if (options.slice != nullptr) {
     submodels_.make_room(1 + options.nested.size());
     const Submodels::Entry& network = submodels_.find(*options.slice);
@@ -89,7 +97,11 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
   }
   FEDGE_CHECK(parameters.size() == plan.model->layout()->size(), "model size");
   if (!plan.in_place) reserve(gradient_, parameters.size());
-  if (spec_.momentum != 0.0F) {
+  if (spec_.optimizer == OptimizerKind::kAdamW) {
+    reserve(squares_, parameters.size());
+    std::memset(squares_.data(), 0, parameters.size() * sizeof(float));
+  }
+  if (spec_.momentum != 0.0F || spec_.optimizer == OptimizerKind::kAdamW) {
     reserve(velocity_, parameters.size());
     std::memset(velocity_.data(), 0, parameters.size() * sizeof(float));
   }
@@ -100,25 +112,15 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
   return plan;
 }
 
-Batch Trainer::read_batch(const Dataset& data, std::span<const std::uint32_t> samples, bool flip_labels) {
-  const std::size_t width = model_.input_size();
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    data.read_inputs(samples[i], batch_inputs_.span().subspan(i * width, width));
-    const std::uint8_t label = data.labels[samples[i]];
-    batch_labels_[i] = flip_labels ? static_cast<std::uint8_t>(data.classes - 1 - label) : label;
-  }
-  return {batch_inputs_.span().first(samples.size() * width), std::span(batch_labels_).first(samples.size())};
-}
-
 BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
                         Plan& plan) {
   if (!plan.nested.empty()) return nested_step(parameters, batch, correction, plan);
   if (plan.in_place)
-    return plan.model->sgd_step(parameters, batch, spec_.learning_rate, spec_.weight_decay, *plan.workspace);
+    return plan.model->sgd_step(parameters, batch, plan.rate, spec_.weight_decay, *plan.workspace);
   const BatchLoss loss = plan.model->loss_and_gradient(
       parameters, batch, gradient_.span().first(parameters.size()), *plan.workspace);
   for (const Range& range : plan.moved.ranges())
-    descend(range, gradient_.data() + range.begin, parameters, correction, plan.pulled);
+    descend(range, gradient_.data() + range.begin, parameters, correction, plan);
   return loss;
 }
 
@@ -130,24 +132,24 @@ BatchLoss Trainer::nested_step(std::span<float> parameters, const Batch& batch,
   const std::span<float> thin = thin_.span().first(drawn.size);
   gather(parameters, drawn.slice, thin);
   if (plan.in_place) {
-    const BatchLoss loss = model.sgd_step(thin, batch, spec_.learning_rate, spec_.weight_decay, workspace);
+    const BatchLoss loss = model.sgd_step(thin, batch, plan.rate, spec_.weight_decay, workspace);
     scatter(thin, drawn.slice, parameters);
     return loss;
   }
   const BatchLoss loss = model.loss_and_gradient(thin, batch, gradient_.span().first(drawn.size), workspace);
   float* gradient = gradient_.data();
   for (const Range& range : drawn.slice.ranges()) {
-    descend(range, gradient, parameters, correction, plan.pulled);
+    descend(range, gradient, parameters, correction, plan);
     gradient += range.size();
   }
   return loss;
 }
 
 void Trainer::descend(const Range& range, float* gradient, std::span<float> parameters,
-                      std::span<const float> correction, bool pulled) {
+                      std::span<const float> correction, const Plan& plan) {
   float* w = parameters.data() + range.begin;
   const std::size_t count = range.size();
-  if (pulled) {
+  if (plan.pulled) {
     const float* start = start_.data() + range.begin;
     for (std::size_t i = 0; i < count; ++i) gradient[i] += spec_.objective.mu * (w[i] - start[i]);
   }
@@ -155,17 +157,50 @@ void Trainer::descend(const Range& range, float* gradient, std::span<float> para
     const float* moved_by = correction.data() + range.begin;
     for (std::size_t i = 0; i < count; ++i) gradient[i] += moved_by[i];
   }
+  if (spec_.optimizer == OptimizerKind::kAdamW) return adam_step(range, gradient, parameters, plan);
   if (spec_.momentum == 0.0F) {
-    for (std::size_t i = 0; i < count; ++i)
-      w[i] -= spec_.learning_rate * (gradient[i] + spec_.weight_decay * w[i]);
+    for (std::size_t i = 0; i < count; ++i) w[i] -= plan.rate * (gradient[i] + spec_.weight_decay * w[i]);
     return;
   }
   // PyTorch's SGD: v = momentum * v + gradient + weight_decay * w, w -= learning_rate * v.
   float* velocity = velocity_.data() + range.begin;
   for (std::size_t i = 0; i < count; ++i) {
     velocity[i] = spec_.momentum * velocity[i] + (gradient[i] + spec_.weight_decay * w[i]);
-    w[i] -= spec_.learning_rate * velocity[i];
+    w[i] -= plan.rate * velocity[i];
   }
+}
+
+void Trainer::adam_step(const Range& range, const float* gradient, std::span<float> parameters,
+                        const Plan& plan) {
+  const auto t = static_cast<double>(plan.step);
+  const AdamSpec& adam = spec_.adam;
+  const AdamStep step{.learning_rate = plan.rate,
+                      .decay = spec_.weight_decay,
+                      .beta1 = adam.beta1,
+                      .beta2 = adam.beta2,
+                      .epsilon = adam.epsilon,
+                      .correction1 = static_cast<float>(1 - std::pow(static_cast<double>(adam.beta1), t)),
+                      .correction2 = static_cast<float>(1 - std::pow(static_cast<double>(adam.beta2), t))};
+  kernels().adam_step(step, gradient, parameters.data() + range.begin, velocity_.data() + range.begin,
+                      squares_.data() + range.begin, range.size());
+}
+
+float Trainer::rate_at(const RoundNumber& round, std::uint64_t step, std::uint64_t steps) const {
+  const RateSchedule& schedule = spec_.schedule;
+  if (!schedule.cosine) return spec_.learning_rate;
+  const auto progress = [&](std::uint64_t done) {
+    const double within = static_cast<double>(done) / static_cast<double>(steps);
+    const double over = static_cast<double>(round.value() - 1) + within;
+    return std::min(1.0, over / static_cast<double>(schedule.rounds));
+  };
+  const auto rate = static_cast<double>(spec_.learning_rate);
+  // A first step at rate 0 would be none: warming up counts the step in hand.
+  if (progress(step + 1) < schedule.warmup)
+    return static_cast<float>(rate * progress(step + 1) / schedule.warmup);
+  const double fallen =
+      schedule.warmup < 1 ? std::max(0.0, progress(step) - schedule.warmup) / (1 - schedule.warmup) : 0;
+  const double share = (1 + std::cos(std::numbers::pi * fallen)) / 2;
+  return static_cast<float>(rate * (schedule.final + (1 - schedule.final) * share));
 }
 
 std::span<float> Trainer::scratch() {

@@ -1,11 +1,12 @@
-// Trainer: local training of one client, E epochs of mini-batch SGD in place on a parameter vector: of the
-// whole model, of a coverage of it, or of a sub-model. Single-threaded and deterministic; a simulator
+// Trainer: local training of one client, E epochs of mini-batch SGD or AdamW in place on a parameter vector:
+// of the whole model, of a coverage of it, or of a sub-model. Single-threaded and deterministic; a simulator
 // keeps one per thread and reuses it for all clients.
-// Memory: scratch of one batch for each network trained; with momentum 8 bytes a parameter, with another
-// objective than plain up to 8.
+// Memory: scratch of one batch for each network trained; with momentum 8 bytes a parameter, with AdamW 12,
+// with another objective than plain up to 8.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -43,8 +44,11 @@ struct TrainingOptions {
   std::span<const Widths> nested;
   // Added to each gradient: c - c_k of SCAFFOLD, of the parameters' size; empty: nothing.
   std::span<const float> correction;
-  bool flip_labels = false;     // as if each label were classes - 1 - label
-  std::uint64_t max_steps = 0;  // 0: no limit but the epochs
+  bool flip_labels = false;            // as if each label were classes - 1 - label
+  std::uint64_t max_steps = 0;         // 0: no limit but the epochs
+  RoundNumber round = RoundNumber(1);  // of the run: where its schedule stands
+  // Called after every step, with the loss before it.
+  std::function<void(std::uint64_t steps, float loss)> report;
   // Both end training between two steps, with the steps made so far; finish after the first step at the
   // earliest.
   std::stop_token stop;    // give up: nobody wants the result
@@ -84,10 +88,13 @@ class Trainer {
     Rng widths;
     bool pulled;    // towards start_
     bool in_place;  // no gradient is stored
+    float rate;     // of the step in hand
+    std::uint64_t step = 0;
   };
 
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
-  Batch read_batch(const Dataset& data, std::span<const std::uint32_t> samples, bool flip_labels);
+  // Of the step that comes after so many of all this training will make.
+  float rate_at(const RoundNumber& round, std::uint64_t step, std::uint64_t steps) const;
   // One optimizer step; the loss before it.
   BatchLoss step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
                  Plan& plan);
@@ -95,17 +102,18 @@ class Trainer {
                         Plan& plan);
   // Moves these parameters along their gradients.
   void descend(const Range& range, float* gradient, std::span<float> parameters,
-               std::span<const float> correction, bool pulled);
+               std::span<const float> correction, const Plan& plan);
+  void adam_step(const Range& range, const float* gradient, std::span<float> parameters, const Plan& plan);
 
   const Model& model_;
   TrainingSpec spec_;
   std::unique_ptr<Workspace> workspace_;
   Submodels submodels_;
-  AlignedBuffer<float> batch_inputs_;
-  std::vector<std::uint8_t> batch_labels_;
+  BatchBuffer buffer_;
   std::vector<std::uint32_t> order_;
   AlignedBuffer<float> gradient_;  // those below only as far as they are needed
-  AlignedBuffer<float> velocity_;
+  AlignedBuffer<float> velocity_;  // momentum's, or Adam's first moment
+  AlignedBuffer<float> squares_;   // Adam's second moment
   AlignedBuffer<float> start_;
   AlignedBuffer<float> thin_;  // parameters of a nested network
   AlignedBuffer<float> scratch_;

@@ -12,6 +12,8 @@
 #include "learn/kernels/convolution_body.h"
 #include "learn/kernels/elementwise_body.h"
 #include "learn/kernels/kernels.h"
+#include "learn/kernels/language_body.h"
+#include "learn/kernels/product_body.h"
 #include "learn/kernels/vectors.h"
 
 namespace fedge::learn::FEDGE_KERNELS {
@@ -209,8 +211,28 @@ void dense_update(const DenseShape& s, const Outputs& outputs, const float* dy, 
 }  // namespace
 
 Kernels table(const char* name) {
-  return {name,    dense_forward, dense_backward, dense_update, bias_update, relu,     relu_backward,
-          softmax, axpy,          kPanel,         convolve,     pool,        add_terms};
+  return {name,
+          dense_forward,
+          dense_backward,
+          dense_update,
+          bias_update,
+          relu,
+          relu_backward,
+          softmax,
+          axpy,
+          kPanel,
+          convolve,
+          pool,
+          add_terms,
+          product,
+          layer_norm,
+          layer_norm_backward,
+          layer_norm_gradient,
+          gelu,
+          gelu_backward,
+          causal_softmax,
+          causal_softmax_backward,
+          adam_step};
 }
 
 }  // namespace fedge::learn::FEDGE_KERNELS

@@ -61,6 +61,68 @@ struct TermRows {
 // start, must be there too; it is read, and written with garbage.
 inline constexpr std::size_t kRunRounding = 16;
 
+// A matrix somewhere in memory: element (i, j) is data[i * row + j * column].
+struct Matrix {
+  const float* data = nullptr;
+  std::size_t row = 0;
+  std::size_t column = 1;
+};
+
+struct ProductShape {
+  std::size_t rows = 0;
+  std::size_t inner = 0;  // at least 1
+  std::size_t columns = 0;
+};
+
+// Where a product goes: by rows.
+struct ProductTarget {
+  float* data = nullptr;
+  std::size_t row = 0;
+  const float* bias = nullptr;  // added to each row; null: none
+  bool add = false;             // to what is there
+  float factor = 1;             // of the product
+};
+
+// Rows that are multiplied before the next, so that they stay in the second cache; and what a product
+// needs to work in.
+inline constexpr std::size_t kProductRows = 504;
+inline constexpr std::size_t kProductScratch = 256 * (768 + kProductRows);
+
+// Rows of a language model's activations.
+struct NormShape {
+  std::size_t rows = 0;
+  std::size_t width = 0;
+};
+
+// For each row of a layer norm, kept from forward for backward.
+struct NormStatistics {
+  float mean = 0;
+  float scale = 0;  // 1 / sqrt(variance + 1e-5)
+};
+
+// Scores of `rows` queries, the first of which is the first-th of its sequence, and of as many keys as
+// there are columns, `step` floats from row to row. A query sees the keys up to itself.
+struct CausalShape {
+  std::size_t rows = 0;
+  std::size_t first = 0;
+  std::size_t columns = 0;  // at least first + rows
+  std::size_t step = 0;
+  float scale = 1;  // of the scores
+};
+
+// AdamW (Loshchilov and Hutter, ICLR 2019, algorithm 2) as PyTorch has it, one step:
+// w -= learning_rate * decay * w; m, v = moments of g; w -= learning_rate * (m / correction1) /
+// (sqrt(v / correction2) + epsilon).
+struct AdamStep {
+  float learning_rate = 0;
+  float decay = 0;
+  float beta1 = 0;
+  float beta2 = 0;
+  float epsilon = 0;
+  float correction1 = 1;  // 1 - beta1^t
+  float correction2 = 1;
+};
+
 struct Kernels {
   const char* name;  // "portable", "x86-64-v3" ...
 
@@ -95,6 +157,30 @@ struct Kernels {
   void (*pool)(const PoolShape& shape, const float* y, float* output, std::int32_t* winners);
   // For each row: to[row.to + j] += sum over its terms of factor * from[term.from + j], j < run.
   void (*add_terms)(const TermRows& rows, const float* from, std::size_t run, float* to);
+
+  // target = factor a b (+ bias) (+ target), a being rows x inner and b inner x columns; `scratch` has
+  // kProductScratch floats. Meant for many rows: b is copied.
+  void (*product)(const ProductShape& shape, const Matrix& a, const Matrix& b, const ProductTarget& target,
+                  float* scratch);
+  // y = gain * (x - mean) / deviation + bias, row by row (Ba, Kiros, Hinton 2016).
+  void (*layer_norm)(const NormShape& shape, const float* x, const float* gain, const float* bias, float* y,
+                     NormStatistics* statistics);
+  // dx += the derivative by x of what dy is the derivative by y of.
+  void (*layer_norm_backward)(const NormShape& shape, const float* x, const float* gain,
+                              const NormStatistics* statistics, const float* dy, float* dx);
+  // gain += , bias += the derivatives by them.
+  void (*layer_norm_gradient)(const NormShape& shape, const float* x, const NormStatistics* statistics,
+                              const float* dy, float* gain, float* bias);
+  // y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): GELU's approximation (Hendrycks and Gimpel 2016).
+  void (*gelu)(const float* x, float* y, std::size_t count);
+  // dy *= the derivative at x.
+  void (*gelu_backward)(const float* x, float* dy, std::size_t count);
+  // Scores become probabilities, in place; 0 where a query sees no key.
+  void (*causal_softmax)(const CausalShape& shape, float* scores);
+  // d(probabilities) become d(scores), in place.
+  void (*causal_softmax_backward)(const CausalShape& shape, const float* probabilities, float* gradient);
+  void (*adam_step)(const AdamStep& step, const float* gradient, float* w, float* m, float* v,
+                    std::size_t count);
 };
 
 // The best this processor can run; chosen once, at first use.

@@ -73,11 +73,11 @@ class Cnn final : public LayeredModel {
     return workspace;
   }
 
-  void forward(std::span<const float> parameters, std::span<const float> inputs, std::span<float> logits,
+  void forward(std::span<const float> parameters, const Batch& batch, std::span<float> logits,
                Workspace& workspace) const override {
     auto& space = static_cast<CnnWorkspace&>(workspace);
-    const std::size_t rows = inputs.size() / input_size_;
-    run_forward(parameters, inputs.data(), rows, space);
+    const std::size_t rows = batch.inputs.size() / input_size_;
+    run_forward(parameters, batch.inputs.data(), rows, space);
     std::copy_n(space.logits.data(), rows * classes_, logits.data());
   }
 

@@ -6,11 +6,11 @@
 namespace fedge::learn {
 
 Layer add_layer(ParameterLayout& layout, const std::string& name, std::vector<std::size_t> weight_shape,
-                std::uint32_t index) {
+                std::uint32_t index, bool trainable) {
   const std::size_t out = weight_shape.front();
-  layout.add(name + ".weight", std::move(weight_shape), {.layer = index});
+  layout.add(name + ".weight", std::move(weight_shape), {.layer = index, .trainable = trainable});
   const TensorInfo weight = layout.tensors().back();
-  layout.add(name + ".bias", {out}, {.layer = index});
+  layout.add(name + ".bias", {out}, {.layer = index, .trainable = trainable});
   return {weight.offset, layout.tensors().back().offset, weight.size / out, out};
 }
 

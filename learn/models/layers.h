@@ -24,7 +24,7 @@ struct Layer {
 
 // Appends weight (of this shape, whose first dimension is out) and bias to the layout.
 Layer add_layer(ParameterLayout& layout, const std::string& name, std::vector<std::size_t> weight_shape,
-                std::uint32_t index);
+                std::uint32_t index, bool trainable = true);
 
 // PyTorch's default: weights and biases uniform in +-1/sqrt(in).
 void initialise_layer(const Layer& layer, std::span<float> parameters, Rng rng);
@@ -39,6 +39,7 @@ struct Destination {
 // A model whose gradient and whose SGD step are one backward pass with different destinations.
 class LayeredModel : public Model {
  public:
+  bool steps_in_place() const override { return adapters() == nullptr; }
   BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
                               std::span<float> gradient, Workspace& workspace) const final {
     return backpropagate(parameters, batch, 1.0F, {gradient.data(), 0.0F}, workspace);

@@ -1,8 +1,10 @@
-// Softmax cross-entropy, the end of every classifier here.
+// Softmax cross-entropy, the end of every model here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "learn/kernels/kernels.h"
 #include "learn/model.h"
@@ -13,5 +15,24 @@ namespace fedge::learn {
 // Each label must be below classes.
 BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const std::uint8_t> labels,
                         std::size_t classes, float scale);
+
+// The same for a batch of sequences whose tokens come in pieces. The mean is over the targets of the whole
+// batch; where there is none, nothing is lost and the gradient is 0.
+class TokenLoss {
+ public:
+  // `targets`: whole sequences of so many tokens; lent.
+  TokenLoss(std::span<const Token> targets, std::size_t length);
+  // Turns the logits (tokens x vocabulary) of tokens first, first + 1, ... in place into
+  // d(mean loss)/d(logits). Each target must be below the vocabulary's size, or kNoToken.
+  void add(const Kernels& kernels, std::span<float> logits, std::size_t first, std::size_t vocabulary);
+  BatchLoss result() const;
+
+ private:
+  std::span<const Token> targets_;
+  std::size_t length_;
+  std::vector<std::uint32_t> counts_;  // of targets, by sequence
+  std::vector<double> losses_;         // their sums
+  std::size_t total_ = 0;
+};
 
 }  // namespace fedge::learn

@@ -31,11 +31,10 @@ class EchoModel final : public Model {
                               Workspace&) const override {
     return {};
   }
-  BatchLoss sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const override { return {}; }
-  void forward(std::span<const float>, std::span<const float> inputs, std::span<float> logits,
+  void forward(std::span<const float>, const Batch& batch, std::span<float> logits,
                Workspace&) const override {
-    REQUIRE(logits.size() == inputs.size());
-    std::copy(inputs.begin(), inputs.end(), logits.begin());
+    REQUIRE(logits.size() == batch.inputs.size());
+    std::copy(batch.inputs.begin(), batch.inputs.end(), logits.begin());
   }
 };
 
@@ -190,7 +189,7 @@ TEST_CASE("evaluate: a real model is scored as by its own forward, one sample at
   std::size_t right[4] = {};
   for (std::size_t i = 0; i < 230; ++i) {
     float scores[4];
-    (*model)->forward(parameters, data.floats.span().subspan(i * 9, 9), scores, *workspace);
+    (*model)->forward(parameters, {.inputs = data.floats.span().subspan(i * 9, 9)}, scores, *workspace);
     right[i % 4] += std::max_element(scores, scores + 4) - scores == data.labels[i] ? 1U : 0U;
   }
   ThreadPool pool(2);

@@ -154,7 +154,7 @@ TEST_CASE("models: scores are those of a slow network in double precision") {
     const std::size_t rows = s.labels.size();
     const auto workspace = s.model->make_workspace(rows + 2);
     std::vector<float> logits(rows * s.model->classes());
-    s.model->forward(s.parameters, s.inputs, logits, *workspace);
+    s.model->forward(s.parameters, {.inputs = s.inputs}, logits, *workspace);
     const test::Values parameters(s.parameters.begin(), s.parameters.end());
     test::Values exact;
     for (std::size_t r = 0; r < rows; ++r)

@@ -6,34 +6,24 @@
 
 #include <cmath>
 #include <cstdint>
-#include <fstream>
-#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "learn/model.h"
 #include "learn/trainer.h"
+#include "tests/unit/learn/torch_numbers.h"
 
 using namespace fedge;
 using namespace fedge::learn;
+using test::Blocks;
+using test::difference;
+using test::fill_hashed;
+using test::read_blocks;
 
 namespace {
 
 constexpr std::size_t kSteps = 3;
-
-// The same numbers as hashed() of the Python script, times `scale` (a power of two).
-void fill_hashed(std::span<float> values, std::uint32_t stream, float scale) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint32_t x = static_cast<std::uint32_t>(i) + stream * 0x9E3779B9U;
-    for (const std::uint32_t factor : {0x7FEB352DU, 0x846CA68BU}) {
-      x ^= x >> 16;
-      x *= factor;
-    }
-    x ^= x >> 15;
-    values[i] = (static_cast<float>(x >> 16) / 32768.0F - 1.0F) * scale;
-  }
-}
 
 // Weight and bias of layer i have the streams 2 i and 2 i + 1, and a scale near 2 / sqrt(inputs).
 std::vector<float> hashed_parameters(const ParameterLayout& layout) {
@@ -47,23 +37,6 @@ std::vector<float> hashed_parameters(const ParameterLayout& layout) {
                 static_cast<float>(scale));
   }
   return parameters;
-}
-
-using Blocks = std::map<std::string, std::vector<double>>;
-
-Blocks read_blocks(const std::string& name) {
-  const std::string path = std::string(FEDGE_SOURCE_DIR) + "/tests/reference/torch_" + name + ".txt";
-  std::ifstream in(path);
-  REQUIRE_MESSAGE(in.good(), path);
-  Blocks blocks;
-  std::string block;
-  std::size_t count = 0;
-  while (in >> block >> count) {
-    blocks[block].resize(count);
-    for (double& value : blocks[block]) in >> value;
-    REQUIRE_MESSAGE(in.good(), path);
-  }
-  return blocks;
 }
 
 struct Case {
@@ -105,7 +78,7 @@ struct Prepared {
     for (std::size_t i = 0; i < c.rows; ++i)
       data.labels.push_back(static_cast<std::uint8_t>(i * 3 % c.classes));
   }
-  Batch batch() const { return {data.floats.span(), data.labels}; }
+  Batch batch() const { return {.inputs = data.floats.span(), .labels = data.labels}; }
 
   Blocks expected;
   std::unique_ptr<Model> model;
@@ -117,19 +90,6 @@ struct Prepared {
 // The longest sums here have n = 3136 (the cnn's first dense layer): 3.4e-6 of a block's largest number.
 constexpr double kTolerance = 3.4e-6;
 
-// The largest difference between every stride-th of `actual` and `expected`, over the largest of those.
-double difference(std::span<const float> actual, const std::vector<double>& expected, std::size_t stride) {
-  REQUIRE((actual.size() + stride - 1) / stride == expected.size());
-  double worst = 0;
-  double largest = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    const double error = std::abs(static_cast<double>(actual[i * stride]) - expected[i]);
-    worst = std::isnan(error) ? 1e300 : std::max(worst, error);
-  }
-  return worst / largest;
-}
-
 }  // namespace
 
 TEST_CASE("reference: scores, loss and gradient of each model are PyTorch's") {
@@ -139,7 +99,7 @@ TEST_CASE("reference: scores, loss and gradient of each model are PyTorch's") {
     const std::size_t stride = static_cast<std::size_t>(p.expected.at("stride").at(0));
     const auto workspace = p.model->make_workspace(c.rows);
     std::vector<float> scores(c.rows * c.classes);
-    p.model->forward(p.parameters, p.data.floats.span(), scores, *workspace);
+    p.model->forward(p.parameters, {.inputs = p.data.floats.span()}, scores, *workspace);
     CHECK(difference(scores, p.expected.at("scores"), 1) <= kTolerance);
 
     std::vector<float> gradient(p.parameters.size());

@@ -158,8 +158,8 @@ TEST_CASE("submodel: a slice scores as the whole model does with the other units
     scatter(packed, slice, cut);
     const auto inputs = c.problem.data.floats.span().first(6 * 64);
     std::vector<float> thin(6 * 4), whole(6 * 4);
-    thinner->forward(packed, inputs, thin, *thinner->make_workspace(6));
-    c.problem.model->forward(cut, inputs, whole, *c.problem.model->make_workspace(6));
+    thinner->forward(packed, {.inputs = inputs}, thin, *thinner->make_workspace(6));
+    c.problem.model->forward(cut, {.inputs = inputs}, whole, *c.problem.model->make_workspace(6));
     for (std::size_t i = 0; i < whole.size(); ++i)
       CHECK(static_cast<double>(thin[i]) == doctest::Approx(static_cast<double>(whole[i])).epsilon(1e-4));
   });

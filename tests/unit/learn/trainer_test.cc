@@ -66,7 +66,7 @@ class RecordingModel final : public Model {
       parameters[i] -= learning_rate * (gradient[i] + weight_decay * parameters[i]);
     return loss;
   }
-  void forward(std::span<const float>, std::span<const float>, std::span<float>, Workspace&) const override {}
+  void forward(std::span<const float>, const Batch&, std::span<float>, Workspace&) const override {}
 
   // All samples in the order they were seen.
   std::vector<std::uint32_t> order() const {
@@ -318,7 +318,7 @@ TEST_CASE("trainer: the root mean square is of the samples' own losses, not of t
   std::vector<float> logits(40 * 3);
   std::vector<float> inputs(40 * 16);
   for (std::uint32_t i = 0; i < 40; ++i) real.data.read_inputs(i, std::span(inputs).subspan(i * 16, 16));
-  real.model->forward(real.initial, inputs, logits, *workspace);
+  real.model->forward(real.initial, {.inputs = inputs}, logits, *workspace);
   double squares = 0;
   for (std::size_t i = 0; i < 40; ++i) {
     const test::Values row(logits.begin() + static_cast<std::ptrdiff_t>(3 * i),

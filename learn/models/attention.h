@@ -1,0 +1,35 @@
+// Causal multi-head attention between two linear layers (Vaswani et al., NeurIPS 2017, section 3.2), over
+// sequences of one length. For each token `qkv` holds queries, keys and values of all heads, width floats
+// each. Queries are taken in blocks, so that most of what the mask would hide is not computed.
+#pragma once
+
+#include <cstddef>
+
+#include "learn/kernels/kernels.h"
+
+namespace fedge::learn {
+
+struct AttentionShape {
+  std::size_t sequences = 0;
+  std::size_t length = 0;  // of each
+  std::size_t heads = 0;
+  std::size_t width = 0;  // a multiple of heads
+
+  std::size_t probabilities() const { return sequences * heads * length * length; }
+};
+
+// output: tokens x width; probabilities: shape.probabilities() floats, kept for backward.
+void attention_forward(const Kernels& kernels, const AttentionShape& shape, const float* qkv,
+                       float* probabilities, float* output, float* scratch);
+
+struct AttentionPass {
+  const float* qkv = nullptr;
+  const float* probabilities = nullptr;
+  const float* doutput = nullptr;  // tokens x width
+  float* dqkv = nullptr;           // written
+  float* space = nullptr;          // length x length
+};
+void attention_backward(const Kernels& kernels, const AttentionShape& shape, const AttentionPass& pass,
+                        float* scratch);
+
+}  // namespace fedge::learn

@@ -1,0 +1,162 @@
+// The transformer and its adapters against PyTorch: scores, loss and gradient of one batch, and ten steps
+// of torch.optim.AdamW against Trainer. The numbers come from tests/reference/make_torch_language.py.
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "learn/model.h"
+#include "learn/models/adapters.h"
+#include "learn/trainer.h"
+#include "tests/unit/learn/torch_numbers.h"
+
+using namespace fedge;
+using namespace fedge::learn;
+
+namespace {
+
+struct Case {
+  std::string name;
+  std::size_t sequences;
+  std::size_t vocabulary;
+  std::size_t context;
+  ModelSpec spec;
+  std::size_t ranks = 0;  // of the adapters that run
+};
+
+std::vector<Case> cases() {
+  ModelSpec small;
+  small.kind = ModelKind::kTransformer;
+  small.layers = 2;
+  small.width = 24;
+  small.heads = 3;
+  ModelSpec untied = small;
+  untied.layers = 3;
+  untied.width = 48;
+  untied.heads = 4;
+  untied.tied = false;
+  ModelSpec adapted = small;
+  adapted.adapter.rank = 5;
+  ModelSpec prefix = adapted;
+  prefix.adapter.targets = {"q", "v", "up"};
+  return {{"transformer", 5, 37, 12, small},
+          {"transformer_untied", 10, 96, 64, untied},
+          {"transformer_adapter", 5, 37, 12, adapted, 5},
+          {"transformer_prefix", 5, 37, 12, prefix, 3}};
+}
+
+struct Prepared {
+  explicit Prepared(const Case& c) : expected(test::read_blocks(c.name)) {
+    const InputShape input{1, c.context, 1, true};
+    auto made = make_model(c.spec, input, c.vocabulary);
+    REQUIRE(made.has_value());
+    model = std::move(made).value();
+    const ParameterLayout& layout = *model->layout();
+    parameters.resize(layout.size());
+    REQUIRE(parameters.size() == static_cast<std::size_t>(expected.at("size").at(0)));
+    for (std::size_t t = 0; t < layout.tensors().size(); ++t) {
+      const TensorInfo& tensor = layout.tensors()[t];
+      const auto values = std::span(parameters).subspan(tensor.offset, tensor.size);
+      const bool matrix = tensor.shape.size() == 2 && tensor.order == TensorOrder::kRowMajor;
+      test::fill_hashed(values, static_cast<std::uint32_t>(t), matrix ? 0.25F : 0.125F);
+      if (tensor.name.find("norm") != std::string::npos && tensor.name.ends_with(".weight"))
+        for (float& value : values) value += 1;
+    }
+    trained = {model->adapters() != nullptr ? model->adapters()->offset() : 0, layout.size()};
+    stride = static_cast<std::size_t>(expected.at("stride").at(0));
+    fill_data(c, input);
+  }
+
+  void fill_data(const Case& c, const InputShape& input) {
+    data.shape = input;
+    data.classes = 1;
+    data.text.vocabulary = c.vocabulary;
+    const std::size_t count = c.sequences * c.context;
+    for (std::size_t i = 0; i <= count; ++i)
+      data.text.tokens.push_back(static_cast<Token>((i * 7 + i * i / 3) % c.vocabulary));
+    for (std::size_t i = 0; i < c.sequences; ++i) {
+      const std::size_t targets = i + 1 == c.sequences ? c.context - 4 : c.context;
+      data.text.windows.push_back(
+          {static_cast<std::uint32_t>(i * c.context), static_cast<std::uint32_t>(targets)});
+      data.labels.push_back(0);
+      samples.push_back(static_cast<std::uint32_t>(i));
+    }
+    buffer = std::make_unique<BatchBuffer>(c.context, true, c.sequences);
+  }
+
+  Batch batch() const { return buffer->read(data, samples); }
+  std::span<const float> part(std::span<const float> whole) const {
+    return whole.subspan(trained.begin, trained.size());
+  }
+
+  test::Blocks expected;
+  std::unique_ptr<Model> model;
+  std::vector<float> parameters;
+  Range trained;
+  std::size_t stride = 1;
+  Dataset data;
+  std::vector<std::uint32_t> samples;
+  std::unique_ptr<BatchBuffer> buffer;
+};
+
+constexpr std::size_t kSteps = 10;
+
+TrainingSpec adam_spec(std::size_t sequences) {
+  TrainingSpec spec;
+  spec.optimizer = OptimizerKind::kAdamW;
+  spec.learning_rate = 3e-3F;
+  spec.weight_decay = 0.1F;
+  spec.adam = {0.9F, 0.95F, 1e-5F};
+  spec.batch_size =
+      sequences;  // one step an epoch, so that the order of the samples only matters to rounding
+  spec.local_epochs = kSteps;
+  return spec;
+}
+
+// Sums of up to 192 products in a row of layers, each of which adds its own rounding; measured 1e-6.
+constexpr double kTolerance = 5e-6;
+// Adam divides a gradient by its own size: where both are small, rounding weighs more.
+constexpr double kStepTolerance = 5e-5;
+
+}  // namespace
+
+TEST_CASE("transformer: scores, loss and every gradient are PyTorch's, with adapters and a prefix of them") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    const Prepared p(c);
+    const auto workspace = p.model->make_workspace(c.sequences);
+    if (c.ranks > 0) workspace->ranks = c.ranks;
+    std::vector<float> scores(c.sequences * c.context * c.vocabulary);
+    p.model->forward(p.parameters, p.batch(), scores, *workspace);
+    CHECK(test::difference(scores, p.expected.at("scores"), p.stride) <= kTolerance);
+
+    std::vector<float> gradient(p.parameters.size());
+    const float loss = p.model->loss_and_gradient(p.parameters, p.batch(), gradient, *workspace).mean;
+    CHECK(static_cast<double>(loss) == doctest::Approx(p.expected.at("losses").at(0)).epsilon(kTolerance));
+    CHECK(test::difference(p.part(gradient), p.expected.at("gradient"), p.stride) <= kTolerance);
+    double squares = 0;
+    for (const float g : p.part(gradient)) squares += static_cast<double>(g) * static_cast<double>(g);
+    CHECK(std::sqrt(squares) == doctest::Approx(p.expected.at("gradient_norm").at(0)).epsilon(kTolerance));
+  }
+}
+
+TEST_CASE("transformer: ten steps of AdamW are torch.optim.AdamW's, of the model and of adapters") {
+  for (const Case& c : cases()) {
+    if (c.ranks < c.spec.adapter.rank) continue;  // the trainer's own tests are about prefixes
+    CAPTURE(c.name);
+    const Prepared p(c);
+    const TrainingSpec spec = adam_spec(c.sequences);
+    std::vector<float> trained = p.parameters;
+    const Coverage moved = Coverage::of({p.trained});
+    const TrainingResult result =
+        Trainer(*p.model, spec).train(trained, p.data, p.samples, Rng(1), {.coverage = &moved});
+    CHECK(result.steps == kSteps);
+    const auto& losses = p.expected.at("losses");
+    CHECK(result.mean_loss ==
+          doctest::Approx(std::accumulate(losses.begin(), losses.end(), 0.0) / kSteps).epsilon(kTolerance));
+    CHECK(test::difference(p.part(trained), p.expected.at("trained"), p.stride) <= kStepTolerance);
+    CHECK(std::equal(trained.begin(), trained.begin() + static_cast<std::ptrdiff_t>(p.trained.begin),
+                     p.parameters.begin()));
+  }
+}
