@@ -1,13 +1,8 @@
 #include "core/text.h"
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 namespace fedge {
-namespace {
-
-// Length in bytes of the well-formed UTF-8 character the text begins with (Unicode 15, table 3-7);
-// 0 if there is none. `code` is its code point.
 std::size_t take_character(std::string_view text, std::uint32_t& code) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(0);
@@ -28,6 +23,8 @@ std::size_t take_character(std::string_view text, std::uint32_t& code) {
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
   return code < smallest || code > 0x10ffff || surrogate ? 0 : length;
 }
+
+namespace {
 
 // Controls, and the format characters that turn the direction of text on a terminal around.
 bool is_control(std::uint32_t code) {

@@ -3,12 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "core/result.h"
 
 namespace fedge {
+
+// Length in bytes of the well-formed UTF-8 character that the text, which is not empty, begins with
+// (Unicode 15, table 3-7); 0 if there is none. `code` is its code point.
+std::size_t take_character(std::string_view text, std::uint32_t& code);
 
 enum class LineEnds { kRefused, kAllowed };  // allowed: line feed and tab, for documents
 

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# Sourced by demo.sh and test.sh: installs the apt packages that packages.txt names.
+# Sourced by demo.sh, test.sh and scripts/data.sh: installs apt packages, as packages.txt names them.
 #   fedge_install_packages SECTION...      e.g. build test
-# Does nothing, and needs neither network nor root, when all are installed.
+#   fedge_install PACKAGE...               e.g. wordnet-base
+# They do nothing, and need neither network nor root, when all are installed.
 
 _fedge_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -31,14 +32,19 @@ fedge_missing_packages() {
 }
 
 fedge_install_packages() {
-  local names packages missing
+  local names packages
   names=$(fedge_packages "$@") || return 1
+  mapfile -t packages <<<"$names"
+  fedge_install "${packages[@]}"
+}
+
+fedge_install() {
+  local names missing
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    echo "This is not a Debian system: make sure that what packages.txt names is installed." >&2
+    echo "This is not a Debian system: make sure that what these packages hold is installed: $*" >&2
     return 0
   fi
-  mapfile -t packages <<<"$names"
-  names=$(fedge_missing_packages "${packages[@]}")
+  names=$(fedge_missing_packages "$@")
   [ -n "$names" ] || return 0
   mapfile -t missing <<<"$names"
 

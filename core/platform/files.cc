@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -44,6 +45,13 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::file
 }
 
 }  // namespace
+
+Result<std::filesystem::path> user_data_directory() {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0')
+    return Error{ErrorCode::kNotFound, "the environment variable HOME is not set"};
+  return std::filesystem::path(home) / ".local/share/fedge";
+}
 
 void raise_open_files_limit() {
   rlimit files{};

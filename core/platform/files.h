@@ -59,6 +59,9 @@ Result<void> make_directory(const std::filesystem::path& path, unsigned mode = 0
 // What has been made, renamed or removed in the directory is so after a power cut, too.
 Result<void> sync_directory(const std::filesystem::path& directory);
 
+// $HOME/.local/share/fedge: where data that a user has fetched lie; kNotFound if HOME is not set.
+Result<std::filesystem::path> user_data_directory();
+
 // Lets this process have as many files and connections open as the system permits it; shells and service
 // managers start it with fewer.
 void raise_open_files_limit();

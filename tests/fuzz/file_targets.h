@@ -1,5 +1,5 @@
-// What the fuzz targets of files feed: safetensors, run files, policies and lines of metrics.jsonl. What is
-// accepted must be accepted again after it has been written, and mean the same.
+// What the fuzz targets of files feed: safetensors, run files, policies, lines of metrics.jsonl and tables
+// of BPE merges. What is accepted must be accepted again after it has been written, and mean the same.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include "core/config/document.h"
 #include "core/safetensors.h"
 #include "learn/spec.h"
+#include "learn/text/bpe_table.h"
+#include "learn/text/tokenizer.h"
 #include "server/report/metrics.h"
 #include "server/run_config.h"
 
@@ -100,6 +102,20 @@ inline void feed_round_metrics(std::span<const std::byte> bytes) {
   FEDGE_CHECK(server::to_json(*again) == line, "a round changes when it is kept");
   (void)server::to_csv(*round, round->per_class_accuracy.size());
   (void)server::tracks_csv({&*round, 1});
+}
+
+// A table has one text, and its tokenizer loses nothing of it.
+inline void feed_bpe_table(std::span<const std::byte> bytes) {
+  const std::string text = text_of(bytes);
+  const auto table = learn::parse_bpe_table(text);
+  const auto tokenizer = learn::Tokenizer::bpe(text);
+  FEDGE_CHECK(table.has_value() == tokenizer.has_value(), "table and tokenizer are judged apart");
+  if (is_refused(table)) return;
+  FEDGE_CHECK(learn::bpe_table_text(*table) == text, "a table has two texts");
+  FEDGE_CHECK(tokenizer->vocabulary() == table->tokens.size(), "tokens are lost");
+  const auto tokens = tokenizer->encode(text);
+  FEDGE_CHECK(tokens.size() <= text.size(), "merging makes more");
+  FEDGE_CHECK(tokenizer->decode(tokens) == text, "text is lost");
 }
 
 }  // namespace fedge::fuzz

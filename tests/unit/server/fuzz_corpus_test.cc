@@ -26,6 +26,10 @@ TEST_CASE("fuzz corpus: every recorded line of metrics is refused, or is the sam
   CHECK(replay("round_metrics", fuzz::feed_round_metrics) >= 15);
 }
 
+TEST_CASE("fuzz corpus: every recorded table of merges is refused, or has one text and loses none") {
+  CHECK(replay("bpe_table", fuzz::feed_bpe_table) >= 15);
+}
+
 TEST_CASE("fuzz corpus: every recorded name stays within its cell, its page, its log line and its JSON") {
   CHECK(replay("names", fuzz::feed_names) >= 15);
 }

@@ -1,0 +1,175 @@
+#include "learn/text/bpe_table.h"
+
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "core/text.h"
+#include "learn/text/words.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr std::string_view kHeader = "fedge-bpe 1 ";
+constexpr std::size_t kMaxMerges = kMaxVocabulary - kByteTokens;
+constexpr std::size_t kQuotedBytes = 80;  // of a faulty line, in an error
+constexpr char kHexDigits[] = "0123456789abcdef";
+
+Error corrupt(std::size_t line, const std::string& what) {
+  return {ErrorCode::kCorrupt, "BPE table, line " + std::to_string(line) + ": " + what};
+}
+
+std::string quoted(std::string_view text) { return "\"" + clean_text(text, kQuotedBytes) + "\""; }
+
+bool is_plain(char c) { return c > ' ' && c <= '~' && c != '\\'; }
+
+void append_escaped(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) {
+    if (is_plain(c)) {
+      out += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    out += "\\x";
+    out += kHexDigits[byte >> 4U];
+    out += kHexDigits[byte & 15U];
+  }
+}
+
+// 16 if it is none.
+std::size_t hex_value(char c) {
+  const std::size_t digit = std::string_view(kHexDigits, 16).find(c);
+  return digit == std::string_view::npos ? 16 : digit;
+}
+
+// Nothing if the text is not what append_escaped makes of some bytes.
+std::optional<std::string> unescaped(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_plain(text[i])) {
+      bytes += text[i];
+      continue;
+    }
+    if (text[i] != '\\' || text.size() - i < 4 || text[i + 1] != 'x') return std::nullopt;
+    const std::size_t high = hex_value(text[i + 2]);
+    const std::size_t low = hex_value(text[i + 3]);
+    if (high > 15 || low > 15) return std::nullopt;
+    const char c = static_cast<char>(high * 16 + low);
+    if (is_plain(c)) return std::nullopt;
+    bytes += c;
+    i += 3;
+  }
+  return bytes;
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : rest_(text), table_(BpeTable::bytes()) {
+    for (std::size_t i = 0; i < table_.tokens.size(); ++i)
+      known_.emplace(table_.tokens[i], static_cast<std::uint16_t>(i));
+  }
+
+  Result<BpeTable> run() {
+    FEDGE_TRY(merges, read_header());
+    for (std::size_t i = 0; i < merges; ++i) FEDGE_TRY_VOID(read_merge(merges));
+    if (!rest_.empty())
+      return corrupt(line_ + 1, "a line more than the " + std::to_string(merges) + " merges announced");
+    return std::move(table_);
+  }
+
+ private:
+  // The next line without its end, which has to be there.
+  std::optional<std::string_view> next_line() {
+    const std::size_t end = rest_.find('\n');
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    ++line_;
+    return line;
+  }
+
+  Result<std::size_t> read_header() {
+    const auto line = next_line();
+    if (!line || !line->starts_with(kHeader))
+      return corrupt(1, "no table of merges: expected \"fedge-bpe 1 N\", N the number of merges");
+    const std::string_view digits = line->substr(kHeader.size());
+    std::size_t merges = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), merges);
+    if (error != std::errc() || end != digits.data() + digits.size() || std::to_string(merges) != digits)
+      return corrupt(1, quoted(digits) + " is not a number of merges");
+    if (merges > kMaxMerges)
+      return corrupt(1, std::to_string(merges) + " merges; at most " + std::to_string(kMaxMerges) +
+                            " fit a vocabulary of " + std::to_string(kMaxVocabulary));
+    return merges;
+  }
+
+  Result<void> read_merge(std::size_t merges) {
+    const auto line = next_line();
+    if (!line)
+      return corrupt(line_ + 1, "cut short: " + std::to_string(table_.merges.size()) + " whole lines of " +
+                                    std::to_string(merges) + " merges");
+    const std::size_t space = line->find(' ');
+    if (space == std::string_view::npos)
+      return corrupt(line_, quoted(*line) + " is no merge, expected two tokens with a space between them");
+    FEDGE_TRY(left, read_token(line->substr(0, space)));
+    FEDGE_TRY(right, read_token(line->substr(space + 1)));
+    std::string made = table_.tokens[left] + table_.tokens[right];
+    if (made.size() > kMaxWordBytes)
+      return corrupt(line_, quoted(*line) + " makes a token of " + std::to_string(made.size()) +
+                                " bytes; words have at most " + std::to_string(kMaxWordBytes));
+    const auto [at, is_new] =
+        known_.emplace(std::move(made), static_cast<std::uint16_t>(table_.tokens.size()));
+    if (!is_new)
+      return corrupt(line_, quoted(*line) + " makes token " + std::to_string(at->second) + " a second time");
+    table_.add({left, right});
+    return {};
+  }
+
+  Result<std::uint16_t> read_token(std::string_view text) const {
+    const auto bytes = unescaped(text);
+    if (!bytes)
+      return corrupt(line_, quoted(text) +
+                                " is malformed: printable ASCII stands as it is, the space, the backslash "
+                                "and other bytes as \\xNN in lower case");
+    const auto found = known_.find(*bytes);
+    if (found == known_.end()) return corrupt(line_, quoted(text) + " is no token yet");
+    return found->second;
+  }
+
+  std::string_view rest_;
+  std::size_t line_ = 0;  // read so far
+  BpeTable table_;
+  std::unordered_map<std::string, std::uint16_t> known_;  // looked up only
+};
+
+}  // namespace
+
+BpeTable BpeTable::bytes() {
+  BpeTable table;
+  for (std::size_t byte = 0; byte < kByteTokens; ++byte)
+    table.tokens.emplace_back(1, static_cast<char>(byte));
+  return table;
+}
+
+void BpeTable::add(BpeMerge merge) {
+  FEDGE_CHECK(tokens.size() < kMaxVocabulary, "no room for another token");
+  FEDGE_CHECK(merge.left < tokens.size() && merge.right < tokens.size(), "a merge of what is no token");
+  tokens.push_back(tokens[merge.left] + tokens[merge.right]);
+  merges.push_back(merge);
+}
+
+Result<BpeTable> parse_bpe_table(std::string_view text) { return Parser(text).run(); }
+
+std::string bpe_table_text(const BpeTable& table) {
+  std::string text = std::string(kHeader) + std::to_string(table.merges.size()) + "\n";
+  for (const BpeMerge merge : table.merges) {
+    append_escaped(text, table.tokens[merge.left]);
+    text += ' ';
+    append_escaped(text, table.tokens[merge.right]);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace fedge::learn

