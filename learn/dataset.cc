@@ -8,6 +8,7 @@
 #include "core/platform/files.h"
 #include "learn/idx.h"
 #include "learn/partition.h"
+#include "learn/text/text_data.h"
 
 namespace fedge::learn {
 namespace {
@@ -99,6 +100,11 @@ Result<Dataset> read_images(const std::filesystem::path& directory, const std::s
   return data;
 }
 
+Result<std::shared_ptr<const Dataset>> shared(Result<Dataset> data) {
+  if (!data) return data.error();
+  return std::make_shared<const Dataset>(std::move(*data));
+}
+
 std::filesystem::path directory_of(const DataSpec& spec) {
   return spec.directory.empty() ? kDebianDirectory : spec.directory;
 }
@@ -121,8 +127,13 @@ void Dataset::read_inputs(std::size_t first, std::span<float> out) const {
 }
 
 Result<DatasetInfo> describe(const DataSpec& spec) {
+  if (is_text(spec)) {
+    FEDGE_TRY(tokenizer, make_tokenizer(spec.tokenizer));
+    return DatasetInfo{{1, spec.context, 1, true}, 0, tokenizer.vocabulary(), {}};
+  }
   if (spec.dataset == "fashion-mnist")
     return DatasetInfo{kShape,
+                       kClasses,
                        kClasses,
                        {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
                         "Bag", "Ankle boot"}};
@@ -132,6 +143,7 @@ Result<DatasetInfo> describe(const DataSpec& spec) {
 
 Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {
   if (const auto known = describe(spec); !known) return known.error();
+  if (is_text(spec)) return shared(load_text(spec, TextSplit::kTrain));
   FEDGE_TRY(data, read_split(spec, "train"));
   AlignedBuffer<float> floats(data.packed.bytes.size());
   data.read_inputs(0, floats.span());
@@ -141,11 +153,17 @@ Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {
 
 Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {
   if (const auto known = describe(spec); !known) return known.error();
+  if (is_text(spec)) return shared(load_text(spec, TextSplit::kHeldOut));
   FEDGE_TRY(data, read_split(spec, "t10k"));
   return std::make_shared<const Dataset>(std::move(data));
 }
 
 Result<void> check_partition(const DataSpec& spec, const Rng& rng) {
+  if (is_text(spec)) {
+    FEDGE_TRY(data, load_text(spec, TextSplit::kTrain));
+    const auto parts = partition(spec.partition, data.labels, data.classes, rng);
+    return parts ? Result<void>() : parts.error();
+  }
   FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
   FEDGE_TRY(parts, partition(spec.partition, labels.values, kClasses, rng));
   static_cast<void>(parts);
@@ -155,6 +173,11 @@ Result<void> check_partition(const DataSpec& spec, const Rng& rng) {
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng) {
   if (const auto known = describe(spec); !known) return known.error();
   FEDGE_CHECK(client < spec.partition.clients, "the partition has fewer clients");
+  if (is_text(spec)) {
+    FEDGE_TRY(text, load_text(spec, TextSplit::kTrain));
+    FEDGE_TRY(groups, partition(spec.partition, text.labels, text.classes, rng));
+    return std::make_shared<const Dataset>(select_windows(text, groups.of(client)));
+  }
   FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
   FEDGE_TRY(parts, partition(spec.partition, labels.values, kClasses, rng));
   FEDGE_TRY(data, read_images(directory_of(spec), "train-images-idx3-ubyte", labels, parts.of(client)));

@@ -1,7 +1,7 @@
 // Dataset: labelled samples in memory, immutable once loaded and shared by every client of a
 // simulation; a client's part is a list of sample numbers. Fashion-MNIST (Xiao, Rasul, Vollgraf 2017,
 // 60,000 + 10,000 images, 28x28, 10 classes) is 55 MB as bytes, 220 MB as float32; loading it takes
-// under a second.
+// under a second. Texts (learn/text/corpus.h) are windows of tokens, labelled by the group they are from.
 #pragma once
 
 #include <array>
@@ -81,7 +81,8 @@ Result<void> check_partition(const DataSpec& spec, const Rng& rng);
 // What is known without the files.
 struct DatasetInfo {
   InputShape shape;
-  std::size_t classes = 0;
+  std::size_t classes = 0;               // 0 for a text: its groups are known when it has been read
+  std::size_t outputs = 0;               // what a model of it tells apart: classes, or tokens
   std::vector<std::string> class_names;  // for people, one a class
 };
 Result<DatasetInfo> describe(const DataSpec& spec);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 #include "core/aligned_buffer.h"
 #include "learn/kernels/kernels.h"
@@ -10,69 +12,112 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::size_t kBlock = 100;  // samples evaluated at a time
+constexpr std::size_t kBlock = 100;        // samples evaluated at a time, or
+constexpr std::size_t kBlockTokens = 512;  // sequences of about so many tokens
 
-// Sums over one block; blocks are added up in order, so that threads cannot be seen in the result.
-struct BlockSums {
-  double loss = 0;
-  std::vector<std::uint64_t> right;  // by class, as the rest
-  std::vector<double> losses;
-  std::vector<double> squares;  // of the losses
+// What is known of one class.
+struct ClassSums {
+  std::uint64_t predictions = 0;
+  std::uint64_t right = 0;
+  double losses = 0;  // of predictions
+  std::uint64_t samples = 0;
+  double means = 0;    // of samples: their predictions' mean losses
+  double squares = 0;  // of those
+  std::uint64_t bytes = 0;
+
+  ClassSums& operator+=(const ClassSums& more) {
+    predictions += more.predictions;
+    right += more.right;
+    losses += more.losses;
+    samples += more.samples;
+    means += more.means;
+    squares += more.squares;
+    bytes += more.bytes;
+    return *this;
+  }
 };
+
+// Sums over one block by class; blocks are added up in order, so that threads cannot be seen in the result.
+using BlockSums = std::vector<ClassSums>;
+
+std::size_t block_size(const Model& model) {
+  const std::size_t outputs = model.outputs_per_sample();
+  return outputs == 1 ? kBlock : std::max<std::size_t>(1, kBlockTokens / outputs);
+}
 
 // What one thread needs for a block.
 struct Space {
-  explicit Space(const Model& model)
-      : inputs(kBlock * model.input_size()),
-        logits(kBlock * model.classes()),
-        workspace(model.make_workspace(kBlock)) {}
+  Space(const Model& model, const Dataset& data, std::size_t ranks)
+      : samples(block_size(model)),
+        batch(data.shape.size(), data.shape.tokens, samples.size()),
+        logits(samples.size() * model.outputs_per_sample() * model.classes()),
+        workspace(model.make_workspace(samples.size())) {
+    workspace->ranks = ranks;
+  }
 
-  AlignedBuffer<float> inputs;
+  std::vector<std::uint32_t> samples;
+  BatchBuffer batch;
   AlignedBuffer<float> logits;
   std::unique_ptr<Workspace> workspace;
 };
 
+struct Prediction {
+  double loss;
+  bool right;
+};
+
+Prediction judge(std::span<const float> scores, std::size_t target) {
+  const auto largest = std::ranges::max_element(scores);
+  double total = 0;
+  for (const float score : scores)
+    total += std::exp(static_cast<double>(score) - static_cast<double>(*largest));
+  const double loss = std::log(total) - (static_cast<double>(scores[target]) - static_cast<double>(*largest));
+  return {loss, static_cast<std::size_t>(largest - scores.begin()) == target};
+}
+
 BlockSums evaluate_block(const Model& model, std::span<const float> parameters, const Dataset& data,
                          std::size_t first, Space& space) {
-  const std::size_t count = std::min(kBlock, data.size() - first);
-  const std::size_t classes = model.classes();
-  const auto inputs = space.inputs.span().first(count * model.input_size());
-  const auto logits = space.logits.span().first(count * classes);
-  data.read_inputs(first, inputs);
-  model.forward(parameters, {.inputs = inputs}, logits, *space.workspace);
-  BlockSums sums{0, std::vector<std::uint64_t>(classes), std::vector<double>(classes),
-                 std::vector<double>(classes)};
+  const std::size_t count = std::min(space.samples.size(), data.size() - first);
+  const std::size_t outputs = model.outputs_per_sample();
+  const auto samples = std::span(space.samples).first(count);
+  std::iota(samples.begin(), samples.end(), static_cast<std::uint32_t>(first));
+  const Batch batch = space.batch.read(data, samples);
+  const auto logits = space.logits.span().first(count * outputs * model.classes());
+  model.forward(parameters, batch, logits, *space.workspace);
+  BlockSums sums(data.classes);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto row = logits.subspan(i * classes, classes);
-    const std::size_t label = data.labels[first + i];
-    const auto largest = std::max_element(row.begin(), row.end());
-    double total = 0;
-    for (const float score : row)
-      total += std::exp(static_cast<double>(score) - static_cast<double>(*largest));
-    const double loss = std::log(total) - (static_cast<double>(row[label]) - static_cast<double>(*largest));
-    sums.loss += loss;
-    sums.losses[label] += loss;
-    sums.squares[label] += loss * loss;
-    if (static_cast<std::size_t>(largest - row.begin()) == label) ++sums.right[label];
+    ClassSums sample;
+    for (std::size_t o = i * outputs; o < (i + 1) * outputs; ++o) {
+      const std::size_t target = batch.targets.empty() ? batch.labels[o] : batch.targets[o];
+      if (!batch.targets.empty() && target == kNoToken) continue;
+      const Prediction prediction = judge(logits.subspan(o * model.classes(), model.classes()), target);
+      ++sample.predictions;
+      sample.losses += prediction.loss;
+      if (prediction.right) ++sample.right;
+      if (!batch.targets.empty()) sample.bytes += data.text.bytes[target];
+    }
+    sample.samples = 1;
+    sample.means = sample.losses / static_cast<double>(sample.predictions);
+    sample.squares = sample.means * sample.means;
+    sums[data.labels[first + i]] += sample;
   }
   return sums;
 }
 
-// The spread of losses over classes and within them, from sums over each class's samples.
-void add_spread(std::span<const std::uint64_t> total, std::span<const double> losses,
-                std::span<const double> squares, Evaluation& result) {
+// The spread of samples' losses over classes and within them.
+void add_spread(const BlockSums& sums, Evaluation& result) {
   double classes = 0;
   double means = 0;
   double squared_means = 0;
   double within = 0;
-  for (std::size_t c = 0; c < total.size(); ++c) {
-    if (total[c] < 2) continue;
-    const auto n = static_cast<double>(total[c]);
-    const double mean = losses[c] / n;
+  for (const ClassSums& c : sums) {
+    if (c.samples < 2) continue;
+    const auto n = static_cast<double>(c.samples);
+    const double mean = c.means / n;
     classes += 1;
     means += mean;
     squared_means += mean * mean;
-    within += std::max(0.0, squares[c] - n * mean * mean) / (n - 1);
+    within += std::max(0.0, c.squares - n * mean * mean) / (n - 1);
   }
   if (classes == 0) return;
   means /= classes;
@@ -80,43 +125,51 @@ void add_spread(std::span<const std::uint64_t> total, std::span<const double> lo
   result.within_class_variance = within / classes;
 }
 
+double bits_per_byte(const ClassSums& sums) {
+  return sums.losses / std::numbers::ln2 / static_cast<double>(sums.bytes);
+}
+
+void add_bits(const BlockSums& sums, const ClassSums& all, Evaluation& result) {
+  if (all.bytes == 0) return;
+  result.bits_per_byte = bits_per_byte(all);
+  double groups = 0;
+  for (const ClassSums& group : sums) {
+    if (group.bytes == 0) continue;
+    groups += 1;
+    result.group_bits_per_byte += bits_per_byte(group);
+  }
+  result.group_bits_per_byte /= groups;
+}
+
 }  // namespace
 
 Evaluation evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
-                    Parallel& parallel) {
-  const std::size_t blocks = (data.size() + kBlock - 1) / kBlock;
-  std::vector<BlockSums> sums(blocks);
+                    Parallel& parallel, std::size_t ranks) {
+  const std::size_t size = block_size(model);
+  const std::size_t blocks = (data.size() + size - 1) / size;
+  std::vector<BlockSums> by_block(blocks);
   std::atomic<std::size_t> next{0};
   parallel.for_each(std::min(parallel.width(), blocks), [&](std::size_t) {
-    Space space(model);
+    Space space(model, data, ranks);
     for (std::size_t block = next++; block < blocks; block = next++)
-      sums[block] = evaluate_block(model, parameters, data, block * kBlock, space);
+      by_block[block] = evaluate_block(model, parameters, data, block * size, space);
   });
+  BlockSums sums(data.classes);
+  ClassSums all;
+  for (const BlockSums& block : by_block)
+    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += block[c];
   Evaluation result;
   result.samples = data.size();
-  std::vector<std::uint64_t> right(model.classes());
-  std::vector<std::uint64_t> total(model.classes());
-  for (const std::uint8_t label : data.labels) ++total[label];
-  std::vector<double> losses(model.classes());
-  std::vector<double> squares(model.classes());
-  for (const BlockSums& block : sums) {
-    result.loss += block.loss;
-    for (std::size_t c = 0; c < right.size(); ++c) {
-      right[c] += block.right[c];
-      losses[c] += block.losses[c];
-      squares[c] += block.squares[c];
-    }
-  }
-  add_spread(total, losses, squares, result);
-  std::uint64_t all_right = 0;
-  for (std::size_t c = 0; c < right.size(); ++c) {
-    all_right += right[c];
+  for (const ClassSums& c : sums) {
+    all += c;
     result.per_class_accuracy.push_back(
-        total[c] > 0 ? static_cast<double>(right[c]) / static_cast<double>(total[c]) : 0.0);
+        c.predictions > 0 ? static_cast<double>(c.right) / static_cast<double>(c.predictions) : 0.0);
   }
-  if (data.size() > 0) {
-    result.loss /= static_cast<double>(data.size());
-    result.accuracy = static_cast<double>(all_right) / static_cast<double>(data.size());
+  add_spread(sums, result);
+  add_bits(sums, all, result);
+  if (all.predictions > 0) {
+    result.loss = all.losses / static_cast<double>(all.predictions);
+    result.accuracy = static_cast<double>(all.right) / static_cast<double>(all.predictions);
   }
   return result;
 }

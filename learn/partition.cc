@@ -303,6 +303,23 @@ Result<Partition> graded(const Input& in) {
   return sorted_partition(shuffled_samples(in), std::move(starts));
 }
 
+Result<Partition> natural(const Input& in) {
+  const std::size_t clients = in.spec.clients;
+  Samples samples;
+  samples.reserve(in.labels.size());
+  std::vector<std::size_t> starts = {0};
+  const std::vector<Samples> groups = samples_by_class(in);
+  for (std::size_t client = 0; client < clients; ++client) {
+    for (std::size_t group = client; group < groups.size(); group += clients)
+      samples.insert(samples.end(), groups[group].begin(), groups[group].end());
+    if (samples.size() == starts.back())
+      return impossible("clients", "client " + std::to_string(client) + " would have none of the " +
+                                       count_of(groups.size(), "groups; lower clients"));
+    starts.push_back(samples.size());
+  }
+  return sorted_partition(std::move(samples), std::move(starts));
+}
+
 Result<Partition> by_kind(const Input& in) {
   switch (in.spec.kind) {
     case PartitionKind::kIid:
@@ -317,6 +334,8 @@ Result<Partition> by_kind(const Input& in) {
     case PartitionKind::kSquare:
     case PartitionKind::kExponential:
       return graded(in);
+    case PartitionKind::kNatural:
+      return natural(in);
   }
   FEDGE_CHECK(false, "a partition of no known kind");
 }

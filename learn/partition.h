@@ -13,6 +13,8 @@
 //                many holders, give or take one, among whom its samples are divided evenly
 //   shards       sorted by label and cut into clients * shards_per_client runs, dealt at random
 //                (McMahan et al., AISTATS 2017)
+//   natural      client i has all samples of label i, and of i + clients, ...: of a text, what one author
+//                wrote or one topic is about
 //   linear, square, exponential   like iid, client i of 1, 2, ... having a share in proportion to
 //                i, i^2 or e^i
 #pragma once

@@ -11,10 +11,20 @@
 
 #include "core/config/reader.h"
 #include "core/local_model.h"
+#include "learn/text/tokenizer.h"
 
 namespace fedge::learn {
 
-enum class PartitionKind { kIid, kDirichlet, kPathological, kShards, kLinear, kSquare, kExponential };
+enum class PartitionKind {
+  kIid,
+  kDirichlet,
+  kPathological,
+  kShards,
+  kLinear,
+  kSquare,
+  kExponential,
+  kNatural
+};
 
 // learn/partition.h says what each kind does.
 struct PartitionSpec {
@@ -27,11 +37,23 @@ struct PartitionSpec {
   std::size_t samples_per_client = 0;  // dirichlet, iid: exactly this many each; 0 = share everything
 };
 
+struct TokenizerSpec {
+  TokenizerKind kind = TokenizerKind::kAscii;
+  std::string file;   // bpe: where the coordinator reads the table
+  std::string table;  // bpe: the table itself, which clients get
+};
+
 struct DataSpec {
   std::string dataset = "fashion-mnist";
   std::string directory;  // where its files lie; empty = where the Debian package puts them
   PartitionSpec partition;
+  std::size_t context = 128;  // of a text: tokens in a sample
+  TokenizerSpec tokenizer;
+  std::size_t test_windows = 0;  // of a text: held-out samples a group that are tested on; 0: all
 };
+
+// Whether this names one of learn/text/.
+bool is_text(const DataSpec& spec);
 
 enum class ModelKind { kSoftmax, kMlp, kCnn, kTransformer };
 
@@ -100,6 +122,10 @@ struct TrainingSpec {
   // (FedProx's partial work; Li et al., MLSys 2020, section 3.1). 0: it trains to the end.
   double partial_work = 0.0;
   ObjectiveSpec objective;
+  // Optimizer steps that training on so many samples takes; more than 0 samples.
+  std::uint64_t steps(std::uint64_t samples) const {
+    return local_steps > 0 ? local_steps : ((samples - 1) / batch_size + 1) * local_epochs;
+  }
   LocalModel local_model = LocalModel::kWhole;  // what runs where a part of the model is trained
   std::vector<double> widths;                   // kNested: shares of the width that a step may draw
 };

@@ -39,7 +39,7 @@ SampleCount trained_samples(SampleCount count, double share) {
 Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint64_t seed) {
   FEDGE_TRY(data, load_train(spec.data));
   FEDGE_TRY(parts, learn::partition(spec.data.partition, data->labels, data->classes, Rng(seed)));
-  FEDGE_TRY(model, make_model(spec.model, data->shape, data->classes));
+  FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
   return std::shared_ptr<const Task>(
       new Task(spec, seed, std::move(data), std::move(parts), std::move(model)));
 }
@@ -51,7 +51,7 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
                    " has no part of the run's data: data.partition.clients is " +
                    std::to_string(spec.data.partition.clients));
   FEDGE_TRY(data, load_part(spec.data, client.value(), Rng(seed)));
-  FEDGE_TRY(model, make_model(spec.model, data->shape, data->classes));
+  FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
   std::vector<std::uint32_t> everything(data->size());
   std::iota(everything.begin(), everything.end(), 0U);
   Partition part(std::move(everything), {0, data->size()});
@@ -63,8 +63,8 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
 Result<std::shared_ptr<const Task>> Task::build_without_data(const TaskSpec& spec, std::uint64_t seed,
                                                              ClientId client) {
   FEDGE_TRY(info, describe(spec.data));
-  FEDGE_TRY(model, make_model(spec.model, info.shape, info.classes));
-  auto data = std::make_shared<const Dataset>(Dataset{info.shape, info.classes, {}, {}});
+  FEDGE_TRY(model, make_model(spec.model, info.shape, info.outputs));
+  auto data = std::make_shared<const Dataset>(Dataset{info.shape, info.classes, {}, {}, {}, {}, {}});
   std::shared_ptr<Task> task(new Task(spec, seed, std::move(data), Partition({}, {0, 0}), std::move(model)));
   task->only_ = client;
   return std::shared_ptr<const Task>(std::move(task));
@@ -163,6 +163,7 @@ TrainingResult Task::run(const Assignment& assignment, std::span<float> paramete
                          Trainer& trainer) const {
   options.flip_labels = assignment.flip_labels;
   options.max_steps = assignment.max_steps;
+  options.round = assignment.round;
   options.stop = assignment.stop;
   options.finish = assignment.finish;
   const Rng rng = rng_.fork("train", assignment.round.value(), assignment.client.value());

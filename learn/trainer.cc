@@ -39,8 +39,7 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
     return options.stop.stop_requested() || (options.finish.stop_requested() && result.steps > 0) ||
            (options.max_steps > 0 && result.steps == options.max_steps);
   };
-  const std::uint64_t per_epoch = (samples.size() + spec_.batch_size - 1) / spec_.batch_size;
-  const std::uint64_t steps = spec_.local_steps > 0 ? spec_.local_steps : per_epoch * spec_.local_epochs;
+  const std::uint64_t steps = spec_.steps(samples.size());
   for (std::size_t epoch = 0; result.steps < steps && !ended(); ++epoch) {
     Rng shuffle = rng.fork("epoch", epoch);
     shuffle.shuffle(std::span(order_));

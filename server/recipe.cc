@@ -137,22 +137,42 @@ void resolve_status(config::Table& root) {
     status->try_emplace("labels", labels->second);
 }
 
+// A learning rate that falls over the run needs to know how long that is.
+void resolve_schedule(const config::Table& root, config::Table& training) {
+  const auto found = training.find("schedule");
+  if (found == training.end()) return;
+  auto* schedule = std::get_if<config::Table>(&found->second.data);
+  if (schedule == nullptr || !schedule->contains("kind")) return;
+  const auto* kind = std::get_if<std::string>(&schedule->at("kind").data);
+  if (kind == nullptr || *kind != "cosine") return;
+  const config::Table* run = find_table(root, "run");
+  const bool given = run != nullptr && run->contains("rounds");
+  schedule->try_emplace(
+      "rounds", given ? run->at("rounds") : config::Value{std::int64_t{RunConfig{}.rounds}, "run.rounds"});
+}
+
+// What the strategy's parts have clients do.
+void resolve_training(const config::Table& root, config::Table& training) {
+  const aggregation::Recipe& recipe = aggregation::recipe_of(root);
+  const aggregation::PlannerKind& planner = planner_of(root);
+  if (!std::string(recipe.objective).empty())
+    if (config::Table* objective = table_in(training, "objective"))
+      objective->try_emplace("kind", config::Value{std::string(recipe.objective), "strategy.kind"});
+  if (planner.local_model == LocalModel::kWhole) return;
+  const char* name = kLocalModels[static_cast<std::size_t>(planner.local_model)];
+  training.try_emplace("local_model", config::Value{std::string(name), "strategy.planner"});
+  if (planner.local_model == LocalModel::kNested) training.try_emplace("widths", shares_of(root));
+}
+
 config::Table resolve_recipe(const config::Table& root) {
   config::Table resolved = root;
   resolve_status(resolved);
-  const aggregation::Recipe& recipe = aggregation::recipe_of(root);
-  const aggregation::PlannerKind& planner = planner_of(root);
-  const bool whole = planner.local_model == LocalModel::kWhole;
-  if (std::string(recipe.objective).empty() && whole) return resolved;
+  const bool had_training = resolved.contains("training");
   config::Table* training = table_in(resolved, "training");
   if (training == nullptr) return resolved;
-  if (!std::string(recipe.objective).empty())
-    if (config::Table* objective = table_in(*training, "objective"))
-      objective->try_emplace("kind", config::Value{std::string(recipe.objective), "strategy.kind"});
-  if (whole) return resolved;
-  const char* name = kLocalModels[static_cast<std::size_t>(planner.local_model)];
-  training->try_emplace("local_model", config::Value{std::string(name), "strategy.planner"});
-  if (planner.local_model == LocalModel::kNested) training->try_emplace("widths", shares_of(root));
+  resolve_schedule(root, *training);
+  resolve_training(root, *training);
+  if (!had_training && training->empty()) resolved.erase("training");
   return resolved;
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/crypto/sha256.h"
+#include "core/platform/files.h"
 #include "core/text.h"
 #include "protocol/limits.h"
 #include "server/recipe.h"
@@ -66,6 +67,27 @@ RunConfig read_sections(config::Reader& root) {
   return run;
 }
 
+// Clients get a table of tokens, not the name of a file that only this machine has; so do a run's results.
+Result<config::Table> with_tokenizer(const config::Document& document) {
+  config::Table root = document.root;
+  config::Table* table = &root;
+  for (const char* name : {"data", "tokenizer"}) {
+    const auto section = table->find(name);
+    if (section == table->end()) return root;
+    table = std::get_if<config::Table>(&section->second.data);
+    if (table == nullptr) return root;
+  }
+  const auto file = table->find("file");
+  if (file == table->end() || table->contains("table")) return root;
+  const auto* path = std::get_if<std::string>(&file->second.data);
+  if (path == nullptr || path->empty()) return root;
+  auto text = read_file(*path, protocol::kMaxTaskText);
+  if (!text)
+    return Error{text.error().code, document.name + ": data.tokenizer.file: " + text.error().message};
+  table->emplace("table", config::Value{std::move(*text), "data.tokenizer.file"});
+  return root;
+}
+
 // What a run's results and its coordinator keep of it must be short enough to be read again.
 Result<void> check_length(const RunConfig& run, const std::string& name) {
   constexpr std::size_t kComment = 256;  // in front of a coordinator's policy, at most
@@ -80,7 +102,8 @@ Result<void> check_length(const RunConfig& run, const std::string& name) {
 }  // namespace
 
 Result<RunConfig> read_run_config(const config::Document& document) {
-  const config::Table resolved = resolve_recipe(document.root);
+  FEDGE_TRY(root_table, with_tokenizer(document));
+  const config::Table resolved = resolve_recipe(root_table);
   config::Reader root(resolved, "", document.name);
   RunConfig run = read_sections(root);
   FEDGE_TRY_VOID(root.finish());
@@ -96,7 +119,7 @@ Result<RunConfig> read_run_config(const config::Document& document) {
         document.name +
         ": [data], [model], [training] and [compression] together are longer than clients accept (" +
         std::to_string(protocol::kMaxTaskText) + " bytes)");
-  run.canonical = config::canonical_toml(document.root);
+  run.canonical = config::canonical_toml(root_table);
   FEDGE_TRY_VOID(check_length(run, document.name));
   const Digest digest = sha256(run.canonical);
   std::uint64_t id = 0;

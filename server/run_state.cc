@@ -82,6 +82,7 @@ RoundRules RunState::rules() const {
           .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",
           .local_epochs = config_->task.training.local_epochs,
           .batch_size = config_->task.training.batch_size,
+          .local_steps = config_->task.training.local_steps,
           .compression = config_->compression.format};
 }
 

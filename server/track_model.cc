@@ -72,8 +72,7 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
 Result<TrackModel> TrackModel::create(std::shared_ptr<const RunConfig> config, const learn::Model& model,
                                       protocol::ChunkStore& store, Parallel& parallel) {
   TrackModel track(std::move(config), model, store, parallel);
-  ParameterVector initial(model.layout());
-  model.initialise(initial.values(), Rng(track.config_->seed).fork("model"));
+  FEDGE_TRY(initial, learn::initial_parameters(model, Rng(track.config_->seed).fork("model")));
   const auto bytes = initial.bytes();
   FEDGE_TRY_VOID(track.replace_model([&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
     std::memcpy(out.data(), bytes.data() + chunk * track.config_->chunk_size, out.size());

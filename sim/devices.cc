@@ -28,11 +28,13 @@ Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
 
 Device::Training Device::training(SampleCount samples, const learn::TrainingSpec& spec,
                                   Duration limit) const {
-  const auto epochs = static_cast<double>(spec.local_epochs);
-  const Duration time = time_for(static_cast<double>(samples.value()) * epochs, samples_per_second_);
+  const auto steps = static_cast<double>(spec.steps(std::max<std::uint64_t>(samples.value(), 1)));
+  const auto batch = static_cast<double>(std::min<std::uint64_t>(spec.batch_size, samples.value()));
+  const double seen = spec.local_steps > 0
+                          ? steps * batch
+                          : static_cast<double>(samples.value()) * static_cast<double>(spec.local_epochs);
+  const Duration time = time_for(seen, samples_per_second_);
   if (time <= limit) return {time, 0};
-  const auto batch = static_cast<double>(spec.batch_size);
-  const double steps = epochs * std::ceil(static_cast<double>(samples.value()) / batch);
   const double made = std::max(1.0, std::floor(steps * (to_seconds(limit) / to_seconds(time))));
   return {seconds(to_seconds(time) * made / steps), static_cast<std::uint64_t>(made)};
 }

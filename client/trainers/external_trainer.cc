@@ -131,12 +131,15 @@ Result<learn::TrainingResult> ExternalTrainer::take(const TrainerFrame& frame, c
                    " samples; of its " + std::to_string(samples_.value()) + " this task may have " +
                    std::to_string(most.value()));
   const learn::TrainingSpec& spec = run_->task.training;
-  const std::uint64_t batches = (sent.samples.value() - 1) / spec.batch_size + 1;
-  if (sent.steps > batches * spec.local_epochs)
+  const std::uint64_t steps = spec.steps(sent.samples.value());
+  if (sent.steps > steps)
     return invalid("the trainer program says that it made " + std::to_string(sent.steps) + " steps; " +
-                   std::to_string(spec.local_epochs) + " epochs of " + std::to_string(sent.samples.value()) +
-                   " samples in batches of " + std::to_string(spec.batch_size) + " are at most " +
-                   std::to_string(batches * spec.local_epochs));
+                   (spec.local_steps > 0
+                        ? "training.local_steps is "
+                        : std::to_string(spec.local_epochs) + " epochs of " +
+                              std::to_string(sent.samples.value()) + " samples in batches of " +
+                              std::to_string(spec.batch_size) + " are at most ") +
+                   std::to_string(steps));
   FEDGE_TRY_VOID(trained_difference(frame.payload, {*run_->layout, model, order.coverage}, update));
   return learn::TrainingResult{sent.samples, sent.steps, sent.train_loss, sent.rms_loss};
 }

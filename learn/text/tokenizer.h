@@ -17,11 +17,9 @@
 #include <vector>
 
 #include "core/result.h"
+#include "learn/token.h"
 
 namespace fedge::learn {
-
-using Token = std::uint16_t;
-inline constexpr Token kNoToken = 65535;  // no tokenizer has it: "nothing is to be predicted here"
 
 enum class TokenizerKind { kBytes, kAscii, kBpe };
 

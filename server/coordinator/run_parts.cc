@@ -33,7 +33,7 @@ Result<TestBench> make_bench(const RunConfig& config) {
   // Said here rather than by every client. A host may lack the training set; its clients do not.
   const auto possible = learn::check_partition(config.task.data, Rng(config.seed));
   if (!possible && possible.error().code != ErrorCode::kNotFound) return possible.error();
-  FEDGE_TRY(model, learn::make_model(config.task.model, test->shape, test->classes));
+  FEDGE_TRY(model, learn::make_model(config.task.model, test->shape, test->outputs()));
   return TestBench{std::move(test), std::move(model)};
 }
 

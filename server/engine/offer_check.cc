@@ -22,7 +22,8 @@ std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
     return invalid("the update claims " + std::to_string(offer.samples.value()) +
                    " samples, allowed are 1 to " + std::to_string(rules.max_samples.value()));
   const std::uint64_t batches = (offer.samples.value() - 1) / rules.batch_size + 1;
-  if (offer.steps == 0 || offer.steps > batches * rules.local_epochs)
+  if (offer.steps == 0 ||
+      offer.steps > (rules.local_steps > 0 ? rules.local_steps : batches * rules.local_epochs))
     return invalid("the update claims " + std::to_string(offer.steps) + " steps over " +
                    std::to_string(offer.samples.value()) + " samples");
   return std::nullopt;

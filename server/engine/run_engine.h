@@ -39,7 +39,8 @@ struct RoundRules {
   SampleCount max_samples;            // largest weight one update may claim
   bool uniform_weights = false;       // the aggregator weighs every update alike
   std::uint64_t local_epochs = 1;     // of the clients, and
-  std::uint64_t batch_size = 1;       // theirs: no update has more steps than these make of its samples
+  std::uint64_t batch_size = 1;       // theirs: no update has more steps than these make of its samples, or
+  std::uint64_t local_steps = 0;      // if that is not 0, than this
   protocol::Compression compression;  // that updates must come in
 };
 

@@ -1,0 +1,89 @@
+#include "learn/text/text_data.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "learn/text/corpus.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr std::size_t kMaxGroups = 256;  // labels are bytes
+constexpr std::size_t kMaxTokens = std::numeric_limits<std::uint32_t>::max();
+
+// So many of `count` windows, evenly spread; all if `wanted` is 0.
+std::vector<std::size_t> spread(std::size_t count, std::size_t wanted) {
+  const std::size_t taken = wanted == 0 ? count : std::min(wanted, count);
+  std::vector<std::size_t> numbers(taken);
+  for (std::size_t i = 0; i < taken; ++i) numbers[i] = i * count / taken;
+  return numbers;
+}
+
+Result<void> append_group(const std::vector<Token>& tokens, std::size_t wanted, std::uint8_t group,
+                          Dataset& data) {
+  if (tokens.size() < 2) return {};
+  TextInputs& text = data.text;
+  if (text.tokens.size() + tokens.size() > kMaxTokens)
+    return Error{ErrorCode::kResource, "data.dataset: the text has more than 2^32 tokens"};
+  const std::size_t context = data.shape.width;
+  const std::size_t begin = text.tokens.size();
+  for (const std::size_t window : spread((tokens.size() - 1 + context - 1) / context, wanted)) {
+    const std::size_t start = window * context;
+    const std::size_t targets = std::min(context, tokens.size() - 1 - start);
+    text.windows.push_back({static_cast<std::uint32_t>(begin + start), static_cast<std::uint32_t>(targets)});
+    data.labels.push_back(group);
+  }
+  text.tokens.insert(text.tokens.end(), tokens.begin(), tokens.end());
+  return {};
+}
+
+}  // namespace
+
+Result<Tokenizer> make_tokenizer(const TokenizerSpec& spec) {
+  if (spec.kind == TokenizerKind::kAscii) return Tokenizer::ascii();
+  if (spec.kind == TokenizerKind::kBytes) return Tokenizer::bytes();
+  auto made = Tokenizer::bpe(spec.table);
+  if (!made) return Error{made.error().code, "data.tokenizer: " + made.error().message};
+  return std::move(*made);
+}
+
+Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
+  FEDGE_TRY(tokenizer, make_tokenizer(spec.tokenizer));
+  FEDGE_TRY(groups, load_corpus(spec.dataset, spec.directory));
+  if (groups.size() > kMaxGroups)
+    return invalid("data.directory: the text has " + std::to_string(groups.size()) +
+                   " groups, at most 256 can be told apart");
+  Dataset data{.shape = {1, spec.context, 1, true}, .classes = groups.size(), .floats = {}, .labels = {}};
+  data.text.vocabulary = tokenizer.vocabulary();
+  for (std::size_t token = 0; token < tokenizer.vocabulary(); ++token)
+    data.text.bytes.push_back(static_cast<std::uint16_t>(tokenizer.bytes(static_cast<Token>(token))));
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const bool train = split == TextSplit::kTrain;
+    const std::string& text = train ? groups[g].train : groups[g].held_out;
+    data.class_names.push_back(groups[g].name);
+    FEDGE_TRY_VOID(append_group(tokenizer.encode(text), train ? 0 : spec.test_windows,
+                                static_cast<std::uint8_t>(g), data));
+  }
+  return data;
+}
+
+Dataset select_windows(const Dataset& data, std::span<const std::uint32_t> samples) {
+  Dataset part{.shape = data.shape, .classes = data.classes, .floats = {}, .labels = {}};
+  part.class_names = data.class_names;
+  part.text.vocabulary = data.text.vocabulary;
+  part.text.bytes = data.text.bytes;
+  for (const std::uint32_t sample : samples) {
+    const TextInputs::Window& window = data.text.windows[sample];
+    const auto from = data.text.tokens.begin() + static_cast<std::ptrdiff_t>(window.start);
+    part.text.windows.push_back({static_cast<std::uint32_t>(part.text.tokens.size()), window.targets});
+    part.text.tokens.insert(part.text.tokens.end(), from,
+                            from + static_cast<std::ptrdiff_t>(window.targets) + 1);
+    part.labels.push_back(data.labels[sample]);
+  }
+  return part;
+}
+
+}  // namespace fedge::learn
