@@ -115,6 +115,8 @@ std::string traits_of(const PlannerKind& kind) {
       return "runs a thinner network";
     case LocalModel::kNested:
       return "runs thinner networks";
+    case LocalModel::kPrefix:
+      return "runs the first ranks of adapters";
   }
   return "";
 }
@@ -122,7 +124,8 @@ std::string traits_of(const PlannerKind& kind) {
 std::string traits_of(const AggregatorKind& kind) {
   std::string text = kind.traits.linear ? "linear" : "not linear";
   text += kind.traits.keeps_individuals ? ", reads every update again" : ", folds updates as they come";
-  return text + (kind.traits.partial_updates ? ", takes partial updates" : ", needs whole updates");
+  text += kind.traits.partial_updates ? ", takes partial updates" : ", needs whole updates";
+  return text + (kind.traits.adapters ? ", of adapters alone" : "");
 }
 
 }  // namespace

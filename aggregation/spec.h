@@ -50,6 +50,8 @@ struct Recipe {
   const char* server_optimizer = "";
   const char* objective = "";  // of the clients: training.objective.kind
   const char* schedule = "";
+  const char* nesting = "";  // of the clients: training.nesting
+  bool adapters = false;     // needs a model with adapters
 };
 
 struct StrategySpec {

@@ -4,6 +4,7 @@
 #include "apps/commands/access_commands.h"
 #include "apps/commands/aggregate.h"
 #include "apps/commands/data_commands.h"
+#include "apps/commands/model_commands.h"
 #include "apps/commands/policy_commands.h"
 #include "apps/commands/run_commands.h"
 #include "apps/commands/strategies.h"
@@ -36,6 +37,10 @@ Examples:
                                                             from the next round on, 0's model without 1
   fedge tracks resolve policy.toml --round 3                who trains whose model under a policy of disagreements
   fedge data partition fashion.toml --out parts             each client's samples as a file, for programs of one's own
+  fedge data tokenizer sotu --vocabulary 1024 --out sotu.bpe
+                                                            a table of byte pairs for language models
+  fedge model generate base.safetensors --prompt "Define dog: "
+                                                            what a language model has learned
   fedge reference                                           every key of a run file
   fedge reference coordinator                               every key of a coordinator's configuration
 )";
@@ -179,6 +184,7 @@ TracksCommands add_tracks(CLI::App& app, Options& options) {
 struct DataCommands {
   CLI::App* partition;
   CLI::App* list;
+  CLI::App* tokenizer;
 };
 
 DataCommands add_data(CLI::App& app, fedge::apps::DataOptions& options) {
@@ -193,7 +199,14 @@ DataCommands add_data(CLI::App& app, fedge::apps::DataOptions& options) {
     command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
         ->take_all();
   }
-  return {partition, list};
+  auto* tokenizer = data->add_subcommand("tokenizer", "Learn a table of byte pairs (BPE) from a corpus");
+  tokenizer->add_option("corpus", options.corpus, "Its name: sotu, wordnet, ...")->required();
+  tokenizer->add_option("--directory", options.directory, "Where it lies [where its package puts it]");
+  tokenizer->add_option("--vocabulary", options.vocabulary, "Tokens, 256 of which are the bytes")
+      ->capture_default_str()
+      ->check(CLI::Range(257, 65535));
+  tokenizer->add_option("--out", options.out, "The table, to be named by data.tokenizer.file")->required();
+  return {partition, list, tokenizer};
 }
 
 int say(const fedge::Result<std::string>& done) {
@@ -215,6 +228,7 @@ int main(int argc, char** argv) {
 
   const fedge::apps::AccessCommands access(app);
   const fedge::apps::RunCommands runs(app);
+  const fedge::apps::ModelCommands models(app);
   auto* reference =
       app.add_subcommand("reference", "Every key of a configuration file, with type, default and meaning");
   reference->add_option("file", options.page, "run-file or coordinator")
@@ -236,6 +250,7 @@ int main(int argc, char** argv) {
   return fedge::apps::run_safely(kProgram, [&] {
     if (const auto done = access.run()) return say(*done);
     if (const auto done = runs.run()) return say(*done);
+    if (const auto done = models.run()) return say(*done);
     if (*strategies) return list_strategies(options);
     if (*merge) return aggregate(options);
     if (*tracks.resolve) return resolve_tracks(options);
@@ -243,6 +258,7 @@ int main(int argc, char** argv) {
     if (*tracks.lift) return say(fedge::apps::lift_disagreement(options.policy));
     if (*tracks.list) return say(fedge::apps::list_disagreements(options.policy));
     if (*data.partition) return say(fedge::apps::partition_data(options.data));
+    if (*data.tokenizer) return say(fedge::apps::learn_tokenizer(options.data));
     if (*data.list) return say(fedge::apps::list_data(options.data));
     return print_reference(options);
   });

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
 #include "core/platform/files.h"
@@ -25,6 +26,7 @@ Examples:
   fedge-sim run examples/fashion-mlp.toml --out out/fashion
   fedge-sim run examples/fashion-mlp.toml --set run.seed=8 --set training.local_epochs=2
   fedge-sim run examples/fashion-mlp.toml --mode concrete      real processes, sockets and TLS on loopback
+  fedge-sim pretrain base.toml --out base.safetensors          train centrally what runs then begin with
   fedge-sim report out/fashion                                 write report.html and metrics.csv again
   fedge-sim replay /var/lib/fedge-coordinator                  carry a coordinator's run out again and compare
 )";
@@ -40,6 +42,7 @@ struct Options {
   std::string log_level = "warning";
   std::string report_directory;
   fedge::apps::ReplayCommand replay;
+  fedge::apps::PretrainCommand pretrain;
   std::string format = "table";
 };
 
@@ -147,6 +150,18 @@ int run(const Options& options) {
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
 
+int pretrain(Options& options) {
+  const auto document = fedge::apps::load_document(options.run_file, options.assignments);
+  if (!document) return fedge::apps::report_failure(kProgram, document.error());
+  const auto config = fedge::server::read_run_config(*document);
+  if (!config) return fedge::apps::report_failure(kProgram, config.error());
+  catch_interrupts();
+  options.pretrain.threads = options.threads;
+  options.pretrain.interrupted = [] { return interrupt_signal != 0; };
+  const auto done = fedge::apps::pretrain(*config, options.pretrain, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
 int report(const Options& options) {
   const auto written = fedge::server::rewrite_report(options.report_directory);
   return written ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, written.error());
@@ -182,6 +197,23 @@ CLI::App* add_run(CLI::App& app, Options& options) {
   return command;
 }
 
+CLI::App* add_pretrain(CLI::App& app, Options& options) {
+  auto* command =
+      app.add_subcommand("pretrain",
+                         "Train a run file's model on all of its data in one place: the base that "
+                         "runs name as model.base. An interrupt ends it with what has been learned");
+  command->add_option("file", options.run_file, "Run file (TOML)")->required();
+  command->add_option("--out", options.pretrain.out, "The model (.safetensors)")->capture_default_str();
+  command
+      ->add_option("--labels", options.pretrain.labels,
+                   "Train on samples of these labels alone, as in: 0,1,2")
+      ->delimiter(',');
+  command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
+      ->take_all();
+  add_threads(*command, options);
+  return command;
+}
+
 CLI::App* add_replay(CLI::App& app, Options& options) {
   auto* command = app.add_subcommand(
       "replay",
@@ -209,6 +241,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   app.require_subcommand(1);
   const auto* run_command = add_run(app, options);
+  const auto* pretrain_command = add_pretrain(app, options);
   const auto* replay_command = add_replay(app, options);
   auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
   report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
@@ -219,6 +252,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
   }
   return fedge::apps::run_safely(kProgram, [&] {
     if (*replay_command) return replay(options);
+    if (*pretrain_command) return pretrain(options);
     return *run_command ? run(options) : report(options);
   });
 }

@@ -145,7 +145,8 @@ protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRe
           .train_loss = update.training.mean_loss,
           .norm = update.norm,
           .loss_rms = update.training.rms_loss,
-          .track = task.track};
+          .track = task.track,
+          .wanted_share = update.training.wanted_share};
 }
 
 }  // namespace fedge::client

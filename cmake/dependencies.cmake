@@ -10,6 +10,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 3.37 REQUIRED)         # SQLite::SQLite3
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)  # Eigen3::Eigen, headers only
 find_package(zstd REQUIRED)                 # zstd::libzstd_shared
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)

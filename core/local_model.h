@@ -7,6 +7,7 @@ enum class LocalModel {
   kWhole,   // the whole network; only the part is changed
   kSlice,   // a thinner network made of the part alone
   kNested,  // the thinner network, or one nested in it, drawn anew for every step
+  kPrefix,  // the whole network with the first ranks of its adapters; the part says how many
 };
 
 }  // namespace fedge

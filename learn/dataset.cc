@@ -18,6 +18,8 @@ constexpr const char* kDebianPackage = "dataset-fashion-mnist";
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 constexpr InputShape kShape{28, 28, 1};
 constexpr std::size_t kClasses = 10;
+constexpr std::array<const char*, kClasses> kClassNames = {
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
 constexpr float kMean = 0.2860F;  // of the training images' pixels / 255
 constexpr float kDeviation = 0.3530F;
 
@@ -85,7 +87,9 @@ Result<Dataset> read_images(const std::filesystem::path& directory, const std::s
                                           " labels"};
   }
   const std::size_t count = wanted ? wanted->size() : dimensions[0];
-  Dataset data{kShape, kClasses, {}, {}, {{}, normalisation()}};
+  Dataset data{
+      .shape = kShape, .classes = kClasses, .floats = {}, .labels = {}, .packed = {{}, normalisation()}};
+  data.class_names = {kClassNames.begin(), kClassNames.end()};
   data.packed.bytes.resize(count * kShape.size());
   data.labels.reserve(count);
   std::vector<std::uint8_t> image(kShape.size());
@@ -132,11 +136,7 @@ Result<DatasetInfo> describe(const DataSpec& spec) {
     return DatasetInfo{{1, spec.context, 1, true}, 0, tokenizer.vocabulary(), {}};
   }
   if (spec.dataset == "fashion-mnist")
-    return DatasetInfo{kShape,
-                       kClasses,
-                       kClasses,
-                       {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
-                        "Bag", "Ankle boot"}};
+    return DatasetInfo{kShape, kClasses, kClasses, {kClassNames.begin(), kClassNames.end()}};
   return Error{ErrorCode::kNotFound,
                "data.dataset: \"" + spec.dataset + "\" is not known, expected fashion-mnist"};
 }
@@ -147,8 +147,9 @@ Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {
   FEDGE_TRY(data, read_split(spec, "train"));
   AlignedBuffer<float> floats(data.packed.bytes.size());
   data.read_inputs(0, floats.span());
-  return std::make_shared<const Dataset>(
-      Dataset{data.shape, data.classes, std::move(floats), std::move(data.labels)});
+  data.floats = std::move(floats);
+  data.packed = {};
+  return std::make_shared<const Dataset>(std::move(data));
 }
 
 Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {

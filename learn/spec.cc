@@ -32,8 +32,13 @@ constexpr std::array kObjectives = {
     config::KindDoc{
         "scaffold", "Karimireddy et al. 2020",
         "each gradient is moved by the difference of the server's and the client's control variates"},
+    config::KindDoc{
+        "rank_pruning", "Cho et al. 2024",
+        "the local loss + lambda ||B'|| ||A'|| of the client's last ranks, which it gives up once "
+        "that shrinks"},
 };
-const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested"};
+const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested", "prefix"};
+const std::vector<std::string> kNestingNames = {"none", "sum", "sample", "sandwich"};
 
 std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
@@ -201,6 +206,15 @@ ObjectiveSpec read_objective(config::Reader& reader) {
                "mu has no effect with kind = \"" + names[kind] + "\", it belongs to proximal");
   const double mu = reader.number("mu", 0.01, {0.0, 1e4}, "proximal: how much clients are held back.");
   if (proximal) spec.mu = static_cast<float>(mu);
+  const bool pruning = spec.kind == ObjectiveKind::kRankPruning;
+  for (const char* key : {"lambda", "gamma"})
+    require_kind(reader, key, pruning,
+                 key + (" has no effect with kind = \"" + names[kind] + "\", it belongs to rank_pruning"));
+  const double lambda =
+      reader.number("lambda", 0.001, {0.0, 1e4}, "rank_pruning: how much the last ranks are held back.");
+  const double gamma =
+      reader.number("gamma", 0.9, {0.01, 0.999}, "rank_pruning: share of its ranks that a client keeps.");
+  if (pruning) spec.lambda = static_cast<float>(lambda), spec.gamma = gamma;
   return spec;
 }
 
@@ -256,6 +270,16 @@ TrainingSpec read_training(config::Reader& reader) {
   spec.widths =
       reader.numbers("widths", std::vector<double>{}, {0.0, 1.0},
                      "nested: shares of the width that a step may draw; follows from strategy.planner.");
+  spec.nesting = static_cast<NestingKind>(
+      reader.choice("nesting", kNestingNames, 0,
+                    "prefix: how adapters are trained to work cut off at each of ranks; follows from "
+                    "strategy.kind. sum: at all of them in every step; sample: at one; sandwich: at three."));
+  spec.ranks =
+      to_sizes(reader.integers("ranks", std::vector<std::int64_t>{}, {1, kMaxRank},
+                               "prefix: where adapters may be cut off; follows from strategy.planner."));
+  require_kind(reader, "nesting", spec.local_model == LocalModel::kPrefix,
+               "nesting is of adapters of different ranks: it needs a planner such as rank_prefix");
+  if (!std::ranges::is_sorted(spec.ranks, std::less_equal<>())) reader.fail("ranks", "do not ascend");
   spec.local_epochs =
       to_size(reader.integer("local_epochs", static_cast<std::int64_t>(spec.local_epochs), {1, 10'000},
                              "Passes of a client over its own samples in one round."));

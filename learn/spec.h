@@ -77,16 +77,32 @@ struct ModelSpec {
   AdapterSpec adapter;
 };
 
-enum class ObjectiveKind { kPlain, kProximal, kScaffold };
+enum class ObjectiveKind { kPlain, kProximal, kScaffold, kRankPruning };
+
+// How a client trains adapters so that their first ranks work without the others, with T its own rank and
+// those of `ranks` below it (PreLort; Waseem et al. 2026, reconstructed from the abstract; section numbers
+// are of what the realisations are taken from).
+//   sum       each step the mean of the losses at every rank of T (Kusupati et al., "Matryoshka", NeurIPS
+//             2022, eq. 1)
+//   sample    each step one rank of T, drawn evenly; nothing beyond it moves (Valipour et al., "DyLoRA",
+//             EACL 2023, section 3.1)
+//   sandwich  each step the mean over the lowest, the highest and one drawn between (Yu and Huang, "slimmable
+//             networks", ICCV 2019, section 3)
+enum class NestingKind { kNone, kSum, kSample, kSandwich };
 
 // What local training minimises, with w the model that a round starts from and v the one in training.
 //   plain      the local loss
 //   proximal   the local loss + mu/2 ||v - w||^2 (FedProx; Li et al., MLSys 2020, section 3.2)
+//   rank_pruning   the local loss + lambda * sum over adapted matrices of ||B'|| ||A'||, where A' and B' are
+//              the client's ranks from gamma * r on; if that sum ends below where it began, the client asks
+//              for gamma * r ranks from then on (HetLoRA; Cho et al., EMNLP 2024, section 3.2)
 //   scaffold   each gradient is moved by a correction c - c_k that comes with the round's assignment
 //              (SCAFFOLD; Karimireddy et al., ICML 2020, algorithm 1)
 struct ObjectiveSpec {
   ObjectiveKind kind = ObjectiveKind::kPlain;
-  float mu = 0.0F;  // proximal; 0 is plain, to the bit
+  float mu = 0.0F;      // proximal; 0 is plain, to the bit
+  float lambda = 0.0F;  // rank_pruning
+  double gamma = 0.0;   // rank_pruning: share of its ranks that a client keeps
 };
 
 enum class OptimizerKind { kSgd, kAdamW };
@@ -128,6 +144,8 @@ struct TrainingSpec {
   }
   LocalModel local_model = LocalModel::kWhole;  // what runs where a part of the model is trained
   std::vector<double> widths;                   // kNested: shares of the width that a step may draw
+  NestingKind nesting = NestingKind::kNone;     // kPrefix
+  std::vector<std::size_t> ranks;               // kPrefix: where adapters may be cut off, ascending
 };
 
 struct TaskSpec {

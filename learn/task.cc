@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "learn/models/adapters.h"
 #include "learn/submodel.h"
 
 namespace fedge::learn {
@@ -99,7 +100,8 @@ Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const
   if (assignment.local == LocalModel::kNested ||
       (assignment.local == LocalModel::kSlice && update.size() != global.size()))
     return train_slice(assignment, global, update, trainer);
-  if (update.size() != global.size()) return train_part(assignment, global, update, trainer);
+  if (assignment.local == LocalModel::kPrefix) return train_prefix(assignment, global, update, trainer);
+  if (update.size() != global.size()) return train_part(assignment, global, update, {}, trainer);
   std::copy(global.begin(), global.end(), update.begin());
   const TrainingResult result = run(assignment, update, {.correction = assignment.correction}, trainer);
   for (std::size_t i = 0; i < update.size(); ++i) update[i] -= global[i];
@@ -107,14 +109,44 @@ Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const
 }
 
 TrainingResult Task::train_part(const Assignment& assignment, std::span<const float> global,
-                                std::span<float> update, Trainer& trainer) const {
+                                std::span<float> update, TrainingOptions options, Trainer& trainer) const {
   const std::span<float> trained = trainer.scratch();
   std::copy(global.begin(), global.end(), trained.begin());
-  const TrainingResult result = run(
-      assignment, trained, {.coverage = assignment.coverage, .correction = assignment.correction}, trainer);
+  options.coverage = assignment.coverage;
+  options.correction = assignment.correction;
+  const TrainingResult result = run(assignment, trained, options, trainer);
   float* difference = update.data();
   for (const Range& range : assignment.coverage->ranges())
     for (std::size_t i = range.begin; i < range.end; ++i) *difference++ = trained[i] - global[i];
+  return result;
+}
+
+Result<TrainingResult> Task::train_prefix(const Assignment& assignment, std::span<const float> global,
+                                          std::span<float> update, Trainer& trainer) const {
+  const Adapters* adapters = model_->adapters();
+  if (adapters == nullptr)
+    return invalid("the assignment is of adapters' ranks, and the model has no adapters");
+  const AdapterLayout& shape = adapters->shape();
+  const Coverage all = Coverage::of({shape.prefix(shape.rank)});
+  Assignment part = assignment;
+  if (part.coverage == nullptr) part.coverage = &all;
+  if (part.coverage->empty() || part.coverage->ranges().front().begin < shape.offset)
+    return invalid("the coverage is no part of the adapters");
+  const std::size_t ranks = shape.ranks_of(*part.coverage);
+  std::vector<std::size_t> truncations = spec_.training.ranks;
+  std::erase_if(truncations, [&](std::size_t rank) { return rank >= ranks; });
+  TrainingResult result =
+      train_part(part, global, update, {.ranks = ranks, .truncations = truncations}, trainer);
+  const ObjectiveSpec& objective = spec_.training.objective;
+  if (objective.kind != ObjectiveKind::kRankPruning) return result;
+  const std::size_t kept = kept_ranks(ranks, objective.gamma);
+  const auto tail = [&](std::span<const float> values) {
+    double sum = 0;
+    for (const TailNorms& norms : tail_norms(shape, values, {kept, ranks})) sum += norms.a * norms.b;
+    return sum;
+  };
+  if (tail(trainer.scratch()) < tail(global))
+    result.wanted_share = static_cast<double>(kept) / static_cast<double>(shape.rank);
   return result;
 }
 

@@ -78,9 +78,11 @@ class Task {
 
  private:
   TrainingResult train_part(const Assignment& assignment, std::span<const float> global,
-                            std::span<float> update, Trainer& trainer) const;
+                            std::span<float> update, TrainingOptions options, Trainer& trainer) const;
   Result<TrainingResult> train_slice(const Assignment& assignment, std::span<const float> global,
                                      std::span<float> update, Trainer& trainer) const;
+  Result<TrainingResult> train_prefix(const Assignment& assignment, std::span<const float> global,
+                                      std::span<float> update, Trainer& trainer) const;
   Result<void> check(const Assignment& assignment) const;
   // The same ones in every round.
   std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "learn/kernels/kernels.h"
+#include "learn/models/adapters.h"
 
 namespace fedge::learn {
 namespace {
@@ -73,6 +74,8 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
             .moved = Coverage::all(parameters.size()),
             .nested = {},
             .widths = rng.fork("width"),
+            .truncations = {},
+            .draws = rng.fork("nest"),
             .pulled = objective.kind == ObjectiveKind::kProximal && objective.mu != 0.0F,
             .in_place = false,
             .rate = spec_.learning_rate};
@@ -95,6 +98,13 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
     plan.in_place = plan.in_place && workspace_->trained.whole;
   }
   FEDGE_CHECK(parameters.size() == plan.model->layout()->size(), "model size");
+  plan.workspace->ranks = options.ranks;
+  if (spec_.nesting != NestingKind::kNone && !options.truncations.empty()) {
+    FEDGE_CHECK(options.truncations.back() < options.ranks, "truncations of fewer ranks");
+    plan.truncations.assign(options.truncations.begin(), options.truncations.end());
+    plan.truncations.push_back(options.ranks);
+    reserve(mean_, parameters.size());
+  }
   if (!plan.in_place) reserve(gradient_, parameters.size());
   if (spec_.optimizer == OptimizerKind::kAdamW) {
     reserve(squares_, parameters.size());
@@ -116,11 +126,66 @@ BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::sp
   if (!plan.nested.empty()) return nested_step(parameters, batch, correction, plan);
   if (plan.in_place)
     return plan.model->sgd_step(parameters, batch, plan.rate, spec_.weight_decay, *plan.workspace);
-  const BatchLoss loss = plan.model->loss_and_gradient(
-      parameters, batch, gradient_.span().first(parameters.size()), *plan.workspace);
-  for (const Range& range : plan.moved.ranges())
-    descend(range, gradient_.data() + range.begin, parameters, correction, plan);
+  std::size_t highest = plan.workspace->ranks;
+  const BatchLoss loss =
+      plan.truncations.empty()
+          ? plan.model->loss_and_gradient(parameters, batch, gradient_.span().first(parameters.size()),
+                                          *plan.workspace)
+          : nested_ranks_gradient(parameters, batch, plan, highest);
+  if (spec_.objective.kind == ObjectiveKind::kRankPruning) add_pruning_gradient(parameters, highest);
+  const std::size_t end =
+      plan.truncations.empty() ? parameters.size() : plan.model->adapters()->shape().prefix(highest).end;
+  for (const Range& range : plan.moved.ranges()) {
+    const Range moved{range.begin, std::min(range.end, end)};
+    if (moved.begin < moved.end) descend(moved, gradient_.data() + moved.begin, parameters, correction, plan);
+  }
   return loss;
+}
+
+BatchLoss Trainer::nested_ranks_gradient(std::span<const float> parameters, const Batch& batch, Plan& plan,
+                                         std::size_t& highest) {
+  const std::vector<std::size_t>& all = plan.truncations;
+  std::vector<std::size_t> chosen = all;
+  if (spec_.nesting == NestingKind::kSample) chosen = {all[plan.draws.below(all.size())]};
+  if (spec_.nesting == NestingKind::kSandwich && all.size() > 3)
+    chosen = {all.front(), all[1 + plan.draws.below(all.size() - 2)], all.back()};
+  highest = chosen.back();
+  Workspace& workspace = *plan.workspace;
+  const std::span<float> gradient = gradient_.span().first(parameters.size());
+  const Range adapters = plan.model->adapters()->shape().prefix(highest);
+  const float share = 1.0F / static_cast<float>(chosen.size());
+  if (chosen.size() > 1) std::fill_n(mean_.data() + adapters.begin, adapters.size(), 0.0F);
+  BatchLoss loss;
+  for (const std::size_t ranks : chosen) {
+    workspace.ranks = ranks;
+    const BatchLoss one = plan.model->loss_and_gradient(parameters, batch, gradient, workspace);
+    loss.mean += share * one.mean;
+    loss.squares += static_cast<double>(share) * one.squares;
+    if (chosen.size() > 1)
+      kernels().axpy(share, gradient.data() + adapters.begin, mean_.data() + adapters.begin, adapters.size());
+  }
+  workspace.ranks = all.back();
+  if (chosen.size() > 1)
+    std::copy_n(mean_.data() + adapters.begin, adapters.size(), gradient.data() + adapters.begin);
+  return loss;
+}
+
+// d(lambda ||B'|| ||A'||) = lambda (||B'|| A' / ||A'||, ||A'|| B' / ||B'||), matrix by matrix.
+void Trainer::add_pruning_gradient(std::span<const float> parameters, std::size_t ranks) {
+  const Adapters& adapters = *model_.adapters();
+  const std::size_t first = kept_ranks(ranks, spec_.objective.gamma);
+  for (const TailNorms& norms : tail_norms(adapters.shape(), parameters, {first, ranks})) {
+    if (norms.a == 0 || norms.b == 0) continue;
+    const auto lambda = static_cast<double>(spec_.objective.lambda);
+    const auto add = [&](std::size_t place, std::size_t count, double factor) {
+      for (std::size_t j = first; j < ranks; ++j) {
+        const std::size_t at = adapters.shape().prefix(j).end + place;
+        kernels().axpy(static_cast<float>(factor), parameters.data() + at, gradient_.data() + at, count);
+      }
+    };
+    add(norms.matrix->a, norms.matrix->in, lambda * norms.b / norms.a);
+    add(norms.matrix->b, norms.matrix->out, lambda * norms.a / norms.b);
+  }
 }
 
 BatchLoss Trainer::nested_step(std::span<float> parameters, const Batch& batch,

@@ -30,6 +30,8 @@ struct TrainingResult {
   // Root of the mean squared loss over the samples of the steps, each with the model as it was before its
   // step.
   double rms_loss = 0;
+  double wanted_share =
+      0;  // of all ranks of the adapters, what the client gives itself from now on; 0: as before
 };
 
 // What one training does beside the run's spec. Everything is lent for the call.
@@ -42,6 +44,11 @@ struct TrainingOptions {
   // slice (ordered dropout; Horvath et al., FjORD, NeurIPS 2021, section 3.1), from rng.fork("width").
   // Empty: all of the slice.
   std::span<const Widths> nested;
+  // Adapters: how many ranks run; more than there are: all.
+  std::size_t ranks = SIZE_MAX;
+  // Ranks below that at which they are to work cut off, ascending, for the spec's nesting; drawn from
+  // rng.fork("nest").
+  std::span<const std::size_t> truncations;
   // Added to each gradient: c - c_k of SCAFFOLD, of the parameters' size; empty: nothing.
   std::span<const float> correction;
   bool flip_labels = false;            // as if each label were classes - 1 - label
@@ -86,9 +93,11 @@ class Trainer {
     Coverage moved;
     std::vector<Nested> nested;
     Rng widths;
-    bool pulled;    // towards start_
-    bool in_place;  // no gradient is stored
-    float rate;     // of the step in hand
+    std::vector<std::size_t> truncations;  // with the full rank; empty: no nesting
+    Rng draws;                             // of them
+    bool pulled;                           // towards start_
+    bool in_place;                         // no gradient is stored
+    float rate;                            // of the step in hand
     std::uint64_t step = 0;
   };
 
@@ -100,6 +109,11 @@ class Trainer {
                  Plan& plan);
   BatchLoss nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
                         Plan& plan);
+  // The step's gradient into gradient_, the mean over the ranks that it is cut off at; what moves goes no
+  // further than the highest of them.
+  BatchLoss nested_ranks_gradient(std::span<const float> parameters, const Batch& batch, Plan& plan,
+                                  std::size_t& highest);
+  void add_pruning_gradient(std::span<const float> parameters, std::size_t ranks);
   // Moves these parameters along their gradients.
   void descend(const Range& range, float* gradient, std::span<float> parameters,
                std::span<const float> correction, const Plan& plan);
@@ -115,6 +129,7 @@ class Trainer {
   AlignedBuffer<float> velocity_;  // momentum's, or Adam's first moment
   AlignedBuffer<float> squares_;   // Adam's second moment
   AlignedBuffer<float> start_;
+  AlignedBuffer<float> mean_;  // of the gradients of nested ranks
   AlignedBuffer<float> thin_;  // parameters of a nested network
   AlignedBuffer<float> scratch_;
 };

@@ -114,6 +114,7 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   wire.set_train_loss(message.train_loss);
   wire.set_norm(message.norm);
   wire.set_loss_rms(message.loss_rms);
+  wire.set_wanted_share(message.wanted_share);
   return wire;
 }
 
@@ -287,6 +288,7 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   reader.require(std::isfinite(wire.norm()) && wire.norm() >= 0, "norm is no finite number from 0 on");
   reader.require(std::isfinite(wire.loss_rms()) && wire.loss_rms() >= 0,
                  "loss_rms is no finite number from 0 on");
+  reader.require(wire.wanted_share() >= 0 && wire.wanted_share() <= 1, "wanted_share is not between 0 and 1");
   return reader.finish(UpdateOffer{.run = RunId(wire.run()),
                                    .round = RoundNumber(wire.round()),
                                    .update = reader.take(from_wire(wire.update()), "update"),
@@ -295,7 +297,8 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
                                    .train_loss = wire.train_loss(),
                                    .norm = wire.norm(),
                                    .loss_rms = wire.loss_rms(),
-                                   .track = TrackId(wire.track())});
+                                   .track = TrackId(wire.track()),
+                                   .wanted_share = wire.wanted_share()});
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {

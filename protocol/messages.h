@@ -101,6 +101,7 @@ struct UpdateOffer {
   double norm = 0;        // Euclidean, of the update before it was encoded; finite, not negative
   double loss_rms = 0;    // root of the mean squared loss of the samples seen; finite, not negative
   TrackId track;
+  double wanted_share = 0;  // in (0, 1]: at most this much from the next task on; 0: nothing is asked for
 
   TaskId task() const { return {round, track}; }
 };

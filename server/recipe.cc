@@ -1,15 +1,17 @@
 #include "server/recipe.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include "aggregation/planners/levels.h"
+#include "aggregation/planners/rank_prefix.h"
 
 namespace fedge::server {
 namespace {
 
-constexpr std::array kLocalModels = {"whole", "slice", "nested"};
-constexpr std::array kObjectives = {"plain", "proximal", "scaffold"};
+constexpr std::array kLocalModels = {"whole", "slice", "nested", "prefix"};
+constexpr std::array kObjectives = {"plain", "proximal", "scaffold", "rank_pruning"};
 
 // The sub-table of this name, made if it is not there; null if something else stands in its place.
 config::Table* table_in(config::Table& parent, const std::string& name,
@@ -36,11 +38,24 @@ const aggregation::PlannerKind& planner_of(const config::Table& root) {
   return aggregation::planner_kinds().front();
 }
 
-config::Value shares_of(const config::Table& root) {
+const config::Value* planner_key(const config::Table& root, const std::string& key) {
   const config::Table* strategy = find_table(root, "strategy");
   const config::Table* planner = strategy != nullptr ? find_table(*strategy, "planner") : nullptr;
-  if (planner != nullptr)
-    if (const auto shares = planner->find("shares"); shares != planner->end()) return shares->second;
+  if (planner == nullptr) return nullptr;
+  const auto found = planner->find(key);
+  return found == planner->end() ? nullptr : &found->second;
+}
+
+config::Value ranks_of(const config::Table& root) {
+  if (const config::Value* ranks = planner_key(root, "ranks")) return *ranks;
+  config::Array array;
+  for (const std::size_t rank : aggregation::RankOptions{}.ranks)
+    array.push_back({static_cast<std::int64_t>(rank), "strategy.planner"});
+  return {array, "strategy.planner"};
+}
+
+config::Value shares_of(const config::Table& root) {
+  if (const config::Value* shares = planner_key(root, "shares")) return *shares;
   config::Array array;
   for (const double share : aggregation::Levels{}.shares) array.push_back({share, "strategy.planner"});
   return {array, "strategy.planner"};
@@ -66,6 +81,31 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
   if (run.sampling.make()->traits().weighs)
     root.fail("sampling", needs + "clients that count alike: its control variates are means, and kind = \"" +
                               run.sampling.kind + "\" weighs them");
+}
+
+void check_adapters(const RunConfig& run, config::Reader& root) {
+  const learn::TrainingSpec& training = run.task.training;
+  const auto& recipes = aggregation::recipes();
+  const auto recipe = std::ranges::find(recipes, run.strategy.kind, &aggregation::Recipe::name);
+  const bool prefix = run.strategy.local_model == LocalModel::kPrefix;
+  const bool needs = run.strategy.traits.adapters || prefix || recipe->adapters ||
+                     training.objective.kind == learn::ObjectiveKind::kRankPruning;
+  if (needs && run.task.model.adapter.rank == 0)
+    root.fail("model", "strategy.kind = \"" + run.strategy.kind +
+                           "\" trains adapters: give model.adapter.rank, and model.base to begin from");
+  if (training.objective.kind == learn::ObjectiveKind::kRankPruning && !prefix)
+    root.fail("training", "the objective rank_pruning needs a planner that deals ranks, such as rank_prefix");
+  if (!std::string(recipe->nesting).empty() && training.nesting == learn::NestingKind::kNone)
+    root.fail("training", "strategy.kind = \"" + run.strategy.kind +
+                              "\" is made with nested training; leave nesting out, or start from "
+                              "\"segment_only\"");
+  if (!run.strategy.traits.adapters) return;
+  if (run.strategy.schedule.buffered)
+    root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
+                              " needs synchronous rounds: it combines factors that began as one model's");
+  if (run.strategy.server_optimizer_kind != "sgd")
+    root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
+                              " says what the adapters become: it goes with the server optimizer sgd alone");
 }
 
 void check_schedule(const RunConfig& run, config::Reader& root) {
@@ -162,6 +202,10 @@ void resolve_training(const config::Table& root, config::Table& training) {
   const char* name = kLocalModels[static_cast<std::size_t>(planner.local_model)];
   training.try_emplace("local_model", config::Value{std::string(name), "strategy.planner"});
   if (planner.local_model == LocalModel::kNested) training.try_emplace("widths", shares_of(root));
+  if (planner.local_model != LocalModel::kPrefix) return;
+  training.try_emplace("ranks", ranks_of(root));
+  if (!std::string(recipe.nesting).empty())
+    training.try_emplace("nesting", config::Value{std::string(recipe.nesting), "strategy.kind"});
 }
 
 config::Table resolve_recipe(const config::Table& root) {
@@ -192,6 +236,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                               kLocalModels[static_cast<std::size_t>(run.strategy.local_model)] +
                               "\"; leave it out");
   if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
+  check_adapters(run, root);
   if (run.strategy.aggregator_kind == "fednova" && training.momentum > 0 && training.objective.mu > 0)
     root.fail("strategy",
               "fednova knows the length of local work with momentum or with a proximal term, not with both");

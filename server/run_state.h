@@ -42,6 +42,8 @@ class RunState {
   const RunConfig& config() const { return *config_; }
   RoundRules rules() const;
   const std::shared_ptr<const ParameterLayout>& layout() const { return model_->layout(); }
+  // Null if the model has none.
+  std::shared_ptr<const AdapterLayout> adapters() const { return shared_adapters(*model_); }
   // The track's model and what moves it. It must be there.
   TrackModel& track(TrackId track) { return tracks_.at(track).model; }
   const TrackModel& track(TrackId track) const { return tracks_.at(track).model; }

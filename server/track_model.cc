@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "learn/models/adapters.h"
+
 namespace fedge::server {
 namespace {
 
@@ -42,7 +44,24 @@ class Memory {
   std::size_t size_ = 0;
 };
 
+// The model as a rule reads it.
+class StoredModel final : public aggregation::UpdateValues {
+ public:
+  explicit StoredModel(std::shared_ptr<protocol::StoredObject> object) : object_(std::move(object)) {}
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    return object_->read_bytes(first * sizeof(float), std::as_writable_bytes(out));
+  }
+
+ private:
+  std::shared_ptr<protocol::StoredObject> object_;
+};
+
 }  // namespace
+
+std::shared_ptr<const AdapterLayout> shared_adapters(const learn::Model& model) {
+  if (model.adapters() == nullptr) return nullptr;
+  return std::make_shared<const AdapterLayout>(model.adapters()->shape());
+}
 
 std::size_t TrackModel::contributors(const RunConfig& config) {
   if (config.strategy.schedule.buffered) return config.strategy.schedule.buffer_size;
@@ -66,6 +85,7 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
            .local_momentum = static_cast<double>(config_->task.training.momentum),
            .local_proximal = static_cast<double>(config_->task.training.learning_rate) *
                              static_cast<double>(config_->task.training.objective.mu),
+           .adapters = shared_adapters(model),
            .seed = config_->seed})),
       optimizer_(config_->strategy.server_optimizer(model.layout()->size())) {}
 
@@ -197,6 +217,8 @@ Result<void> TrackModel::replace_control() {
 Result<void> TrackModel::move_model() {
   not_aggregated_.reset();
   if (updates_ == 0) return {};
+  const StoredModel before(object_);
+  if (!prepared_) aggregator_->see_model(before);
   // Once a round: what a rule carries to the next moves with it.
   if (const auto prepared = prepared_ ? Result<void>() : aggregator_->prepare(*parallel_); !prepared) {
     if (prepared.error().code != ErrorCode::kUnavailable) return prepared.error();

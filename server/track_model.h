@@ -15,6 +15,7 @@
 #include "aggregation/aggregators/aggregator.h"
 #include "aggregation/control_variate.h"
 #include "aggregation/server_optimizers/server_optimizer.h"
+#include "core/adapter_layout.h"
 #include "core/crypto/sha256.h"
 #include "core/parallel.h"
 #include "core/result.h"
@@ -23,6 +24,9 @@
 #include "server/run_config.h"
 
 namespace fedge::server {
+
+// Where the model's adapters lie; null if it has none.
+std::shared_ptr<const AdapterLayout> shared_adapters(const learn::Model& model);
 
 class TrackModel {
  public:

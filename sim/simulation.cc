@@ -18,6 +18,7 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.train_loss = update.training.mean_loss;
   offer.norm = update.norm;
   offer.loss_rms = update.training.rms_loss;
+  offer.wanted_share = update.training.wanted_share;
 }
 
 }  // namespace

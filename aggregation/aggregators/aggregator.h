@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "aggregation/fixed_point.h"
+#include "core/adapter_layout.h"
 #include "core/coverage.h"
 #include "core/ids.h"
 #include "core/parallel.h"
@@ -51,6 +52,7 @@ struct AggregatorTraits {
   bool linear = false;             // a weighted sum, streamed: can be merged over relays and summed in secret
   bool keeps_individuals = false;  // reads every update again at the end of the round
   bool partial_updates = false;    // takes updates that cover a part of the model
+  bool adapters = false;           // combines adapters by their ranks, and needs a model that has some
 };
 
 class Aggregator {
@@ -59,6 +61,8 @@ class Aggregator {
   // Takes updates in, all or none; the order of calls and of updates never shows in the result. Linear
   // rules have read them when this returns, others keep their `values` until clear().
   virtual Result<void> add(std::span<const Update> updates, Parallel& parallel) = 0;
+  // The model that the round's updates were trained from, before prepare(); lent until it returns.
+  virtual void see_model(const UpdateValues& /*model*/) {}
   // The round's last update is in. kUnavailable if they are too few for the rule, with a sentence
   // that says how many it needs: the model then stays as it is.
   virtual Result<void> prepare(Parallel& parallel) = 0;
@@ -78,9 +82,10 @@ class Aggregator {
 struct AggregatorContext {
   std::shared_ptr<const ParameterLayout> layout;  // of the model
   FixedPoint fixed_point;
-  std::size_t max_updates = 1;  // in one round
-  double local_momentum = 0;    // of the clients' optimizer
-  double local_proximal = 0;    // learning rate * mu of a proximal objective
+  std::size_t max_updates = 1;                    // in one round
+  double local_momentum = 0;                      // of the clients' optimizer
+  double local_proximal = 0;                      // learning rate * mu of a proximal objective
+  std::shared_ptr<const AdapterLayout> adapters;  // of the model; null: none
   std::uint64_t seed = 0;  // of the run: a random rule draws from Rng(seed).fork("aggregate", n-th round)
 };
 

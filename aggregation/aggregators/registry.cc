@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aggregation/aggregators/adapters/rules.h"
 #include "aggregation/aggregators/mean.h"
 #include "aggregation/aggregators/robust/rules.h"
 #include "core/check.h"
@@ -14,6 +15,8 @@ namespace {
 
 std::vector<AggregatorKind>& table() {
   constexpr AggregatorTraits kSum = {.linear = true, .partial_updates = true};
+  constexpr AggregatorTraits kFactors = {
+      .keeps_individuals = true, .partial_updates = true, .adapters = true};
   constexpr AggregatorTraits kRows = {.keeps_individuals = true};
   static std::vector<AggregatorKind> kinds = {
       AggregatorKind{"mean", "McMahan et al. 2017", "mean over those who cover a parameter, by samples", kSum,
@@ -45,6 +48,18 @@ std::vector<AggregatorKind>& table() {
                      read_centered_clip},
       AggregatorKind{"clipped_mean", "Sun et al. 2019", "mean by samples of updates shortened to a norm",
                      kRows, read_clipped_mean},
+      AggregatorKind{"zero_pad", "Cho et al. 2024",
+                     "mean of adapters' factors by samples, ranks that a client lacks counting as zeros",
+                     kFactors, read_zero_pad},
+      AggregatorKind{"hetlora", "Cho et al. 2024",
+                     "the same, each client counting by the norm of what its adapters have learned", kFactors,
+                     read_hetlora},
+      AggregatorKind{"flexlora", "Bai et al. 2024",
+                     "mean of the products of adapters' factors, taken apart by singular values", kFactors,
+                     read_flexlora},
+      AggregatorKind{"flora", "Wang et al. 2024",
+                     "mean of the products, added to the frozen weights; adapters begin anew", kFactors,
+                     read_flora},
   };
   return kinds;
 }

@@ -26,32 +26,37 @@ std::string text(double value) {
 
 }  // namespace
 
+void read_population(config::Reader& section, const std::string& key, const std::vector<double>& even,
+                     Levels& levels) {
+  levels.declared =
+      section.choice(
+          "capability", {"drawn", "declared"}, 0,
+          "drawn: who has which level is drawn by the run's seed, in the parts of fractions; declared: "
+          "a client gets the largest level that is not above what it says it can train "
+          "(fedge-client run --capability), or else the smallest.") == 1;
+  if (levels.declared && section.has("fractions"))
+    section.fail("fractions", "has no effect with capability = \"declared\", which asks the clients");
+  levels.fractions = section.numbers("fractions", even, {0.0, 1.0},
+                                     "Part of the clients at each level; they add up to 1. Who has "
+                                     "which level is drawn once, by the run's seed.");
+  if (!levels.declared && levels.fractions.size() != levels.shares.size())
+    section.fail(section.has("fractions") ? "fractions" : key,
+                 "there are " + std::to_string(levels.shares.size()) + " " + key + " and " +
+                     std::to_string(levels.fractions.size()) + " fractions; each level needs both");
+  const double sum = std::accumulate(levels.fractions.begin(), levels.fractions.end(), 0.0);
+  if (!(std::abs(sum - 1.0) <= 1e-9)) section.fail("fractions", "add up to " + text(sum) + ", expected 1");
+}
+
 Levels read_levels(config::Reader& section) {
   const Levels defaults;
   Levels levels;
   levels.shares =
       section.numbers("shares", defaults.shares, {kMinShare, 1.0},
                       "Activation levels: how much of each layer (or of the width) a client trains.");
-  levels.declared =
-      section.choice(
-          "capability", {"drawn", "declared"}, 0,
-          "drawn: who has which level is drawn by the run's seed, in the parts of fractions; declared: "
-          "a client gets the largest share that is not above what it says it can train "
-          "(fedge-client run --capability), or else the smallest.") == 1;
-  if (levels.declared && section.has("fractions"))
-    section.fail("fractions", "has no effect with capability = \"declared\", which asks the clients");
-  levels.fractions = section.numbers("fractions", defaults.fractions, {0.0, 1.0},
-                                     "Part of the clients at each level of shares; they add up to 1. Who has "
-                                     "which level is drawn once, by the run's seed.");
   if (levels.shares.empty() || levels.shares.size() > kMaxLevels)
     section.fail("shares", "has " + std::to_string(levels.shares.size()) + " levels, expected 1 to " +
                                std::to_string(kMaxLevels));
-  if (!levels.declared && levels.fractions.size() != levels.shares.size())
-    section.fail(section.has("fractions") ? "fractions" : "shares",
-                 "there are " + std::to_string(levels.shares.size()) + " shares and " +
-                     std::to_string(levels.fractions.size()) + " fractions; each level needs both");
-  const double sum = std::accumulate(levels.fractions.begin(), levels.fractions.end(), 0.0);
-  if (!(std::abs(sum - 1.0) <= 1e-9)) section.fail("fractions", "add up to " + text(sum) + ", expected 1");
+  read_population(section, "shares", defaults.fractions, levels);
   return levels;
 }
 

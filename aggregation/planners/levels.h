@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/config/reader.h"
@@ -25,6 +26,10 @@ inline constexpr std::size_t kMaxLevels = 64;
 
 // Reads `shares`, `fractions` and `capability`. Errors are left in the section.
 Levels read_levels(config::Reader& section);
+
+// The last two alone, into levels whose shares are known from this key; `even` is the default of fractions.
+void read_population(config::Reader& section, const std::string& key, const std::vector<double>& even,
+                     Levels& levels);
 
 // Reads `split_output` of the planners that divide layers into rows.
 bool read_split_output(config::Reader& section);

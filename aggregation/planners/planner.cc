@@ -6,6 +6,7 @@
 #include "aggregation/planners/fedplt.h"
 #include "aggregation/planners/layers.h"
 #include "aggregation/planners/random_mask.h"
+#include "aggregation/planners/rank_prefix.h"
 #include "aggregation/planners/width.h"
 
 namespace fedge::aggregation {
@@ -57,6 +58,12 @@ constexpr std::array kPlanners = {
     PlannerKind{"fedrolex", "Alam et al., NeurIPS 2022, arXiv:2212.01548",
                 "A client trains a window of units of each hidden layer that moves on by one in every round.",
                 LocalModel::kSlice, read_fedrolex},
+    PlannerKind{"rank_prefix", "Cho et al., EMNLP 2024, arXiv:2401.06432",
+                "A client holds and trains the first ranks of every adapter, as many as its device takes.",
+                LocalModel::kPrefix, read_rank_prefix},
+    PlannerKind{"rank_prefix_b", "Sun et al., ICLR 2024, arXiv:2403.12313",
+                "As rank_prefix, but only the factors B are trained and sent; the A stay as they began.",
+                LocalModel::kPrefix, read_rank_prefix_b},
 };
 
 }  // namespace

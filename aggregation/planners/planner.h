@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 
+#include "core/adapter_layout.h"
 #include "core/config/reader.h"
 #include "core/coverage.h"
 #include "core/ids.h"
@@ -30,6 +31,7 @@ struct PlannerContext {
   std::shared_ptr<const ParameterLayout> layout;
   std::size_t clients = 0;  // all clients of the run, 0 .. clients - 1; at most 10^8
   Rng rng;                  // the run's root stream: what is drawn once for the whole run
+  std::shared_ptr<const AdapterLayout> adapters;  // of the model; null: none
 };
 
 class Planner {
@@ -38,6 +40,8 @@ class Planner {
   // The client takes part and says which share of the model it can train, in (0, 1]. Before its first plan;
   // the same again changes nothing.
   virtual void admit(ClientId, double /*capability*/) {}
+  // The client asks for at most this share of the whole from its next plan on (rank self-pruning).
+  virtual void limit(ClientId, double /*share*/) {}
   // What the client trains and uploads in this round: at least one parameter, at most
   // protocol::kMaxCoverageRanges ranges.
   virtual Coverage plan(const PlanRequest& request) = 0;

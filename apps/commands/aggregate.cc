@@ -160,6 +160,9 @@ Result<std::string> aggregate(const AggregateOptions& options) {
     return invalid("--weights names " + std::to_string(options.weights.size()) + " weights for " +
                    std::to_string(options.files.size()) + " files");
   FEDGE_TRY(strategy, choose_strategy(options));
+  if (strategy.traits.adapters)
+    return invalid(strategy.aggregator_kind +
+                   " combines adapters, which only a run knows; --strategy takes others");
   FEDGE_TRY(model, open_model(options));
   ThreadPool threads(options.threads);
   std::vector<Update> updates;

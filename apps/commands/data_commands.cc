@@ -8,6 +8,9 @@
 #include "apps/common.h"
 #include "core/platform/files.h"
 #include "learn/task.h"
+#include "learn/text/bpe_trainer.h"
+#include "learn/text/corpus.h"
+#include "learn/text/text_data.h"
 #include "server/run_config.h"
 
 namespace fedge::apps {
@@ -55,6 +58,25 @@ Result<void> write_part(const learn::Dataset& data, std::span<const std::uint32_
   return write_file_atomic(path, pieces);
 }
 
+// Each window's text; windows that follow one another are one text, others begin on a line of their own.
+Result<void> write_text(const learn::TaskSpec& spec, const learn::Dataset& data,
+                        std::span<const std::uint32_t> samples, const std::filesystem::path& path) {
+  FEDGE_TRY(tokenizer, learn::make_tokenizer(spec.data.tokenizer));
+  std::string text;
+  std::size_t end = SIZE_MAX;
+  for (const std::uint32_t sample : samples) {
+    const auto& window = data.text.windows[sample];
+    const auto tokens = std::span(data.text.tokens);
+    if (window.start != end) {
+      if (!text.empty()) text += "\n";
+      text += tokenizer.decode(tokens.subspan(window.start, 1));
+    }
+    text += tokenizer.decode(tokens.subspan(window.start + 1, window.targets));
+    end = window.start + window.targets;
+  }
+  return write_file_atomic(path, text);
+}
+
 }  // namespace
 
 Result<std::string> partition_data(const DataOptions& options) {
@@ -65,17 +87,19 @@ Result<std::string> partition_data(const DataOptions& options) {
                    options.run_file + " is " + std::to_string(clients));
   FEDGE_TRY_VOID(make_directory(options.out));
   std::string said;
+  const bool text = shared.task->data().shape.tokens;
   const std::size_t first = options.client.value_or(0);
   const std::size_t last = options.client ? first + 1 : clients;
   for (std::size_t client = first; client < last; ++client) {
     const auto samples = shared.task->samples_of(ClientId(static_cast<std::uint32_t>(client)));
-    const auto path =
-        std::filesystem::path(options.out) / ("client-" + std::to_string(client) + ".safetensors");
+    const auto path = std::filesystem::path(options.out) /
+                      ("client-" + std::to_string(client) + (text ? ".txt" : ".safetensors"));
     if (samples.empty()) {
       said += "client " + std::to_string(client) + " has no samples\n";
       continue;
     }
-    FEDGE_TRY_VOID(write_part(shared.task->data(), samples, path));
+    FEDGE_TRY_VOID(text ? write_text(shared.task->spec(), shared.task->data(), samples, path)
+                        : write_part(shared.task->data(), samples, path));
     said += path.string() + "  " + std::to_string(samples.size()) + " samples\n";
   }
   return said;
@@ -83,14 +107,15 @@ Result<std::string> partition_data(const DataOptions& options) {
 
 Result<std::string> list_data(const DataOptions& options) {
   FEDGE_TRY(shared, share_out(options));
-  FEDGE_TRY(info, learn::describe(shared.task->spec().data));
+  const learn::Dataset& data = shared.task->data();
   char line[64];
   std::string said = shared.task->spec().data.dataset + ": " + std::to_string(shared.task->data().size()) +
-                     " training samples, " + std::to_string(info.classes) + " classes:";
-  for (std::size_t i = 0; i < info.class_names.size(); ++i)
-    said += (i > 0 ? ", " : " ") + std::to_string(i) + " " + info.class_names[i];
+                     " training samples, " + std::to_string(data.classes) +
+                     (data.shape.tokens ? " groups:" : " classes:");
+  for (std::size_t i = 0; i < data.class_names.size(); ++i)
+    said += (i > 0 ? ", " : " ") + std::to_string(i) + " " + data.class_names[i];
   said += "\n  client  samples  of class";
-  for (std::size_t i = 0; i < info.classes; ++i) {
+  for (std::size_t i = 0; i < data.classes; ++i) {
     std::snprintf(line, sizeof line, i == 0 ? " %zu" : "%7zu", i);
     said += line;
   }
@@ -106,6 +131,20 @@ Result<std::string> list_data(const DataOptions& options) {
     said += "\n";
   }
   return said;
+}
+
+Result<std::string> learn_tokenizer(const DataOptions& options) {
+  FEDGE_TRY(groups, learn::load_corpus(options.corpus, options.directory));
+  std::string text;
+  for (const learn::TextGroup& group : groups) text += group.train;
+  FEDGE_TRY(table, learn::train_bpe(text, options.vocabulary));
+  FEDGE_TRY_VOID(write_file_atomic(options.out, table));
+  FEDGE_TRY(tokenizer, learn::Tokenizer::bpe(table));
+  char line[96];
+  const std::size_t tokens = tokenizer.encode(text).size();
+  std::snprintf(line, sizeof line, ": %zu tokens, %.2f bytes a token of %s\n", tokenizer.vocabulary(),
+                static_cast<double>(text.size()) / static_cast<double>(tokens), options.corpus.c_str());
+  return options.out + line;
 }
 
 }  // namespace fedge::apps

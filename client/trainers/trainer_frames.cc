@@ -173,19 +173,46 @@ Ordered training_of(const learn::TrainingSpec& spec) {
                       {"batch_size", spec.batch_size},
                       {"objective", proximal ? "proximal" : "plain"}};
   if (proximal) training["mu"] = shortest(spec.objective.mu);
+  if (spec.local_steps > 0) training["local_steps"] = spec.local_steps;
+  if (spec.optimizer == learn::OptimizerKind::kAdamW) {
+    training["optimizer"] = "adamw";
+    training["beta1"] = shortest(spec.adam.beta1);
+    training["beta2"] = shortest(spec.adam.beta2);
+    training["epsilon"] = shortest(spec.adam.epsilon);
+  }
+  if (spec.schedule.cosine)
+    training["schedule"] = {{"kind", "cosine"},
+                            {"warmup", spec.schedule.warmup},
+                            {"final", spec.schedule.final},
+                            {"rounds", spec.schedule.rounds}};
   return training;
 }
 
-Ordered model_of(const learn::ModelSpec& spec) {
+Ordered network_of(const learn::ModelSpec& spec) {
   switch (spec.kind) {
     case learn::ModelKind::kSoftmax:
       return {{"kind", "softmax"}};
     case learn::ModelKind::kMlp:
       return {{"kind", "mlp"}, {"hidden", spec.hidden}};
+    case learn::ModelKind::kTransformer:
+      return {{"kind", "transformer"},
+              {"layers", spec.layers},
+              {"width", spec.width},
+              {"heads", spec.heads},
+              {"tied", spec.tied}};
     case learn::ModelKind::kCnn:
       break;
   }
   return {{"kind", "cnn"}, {"channels", spec.channels}, {"dense", spec.dense}};
+}
+
+Ordered model_of(const learn::ModelSpec& spec) {
+  Ordered model = network_of(spec);
+  if (spec.adapter.rank > 0)
+    model["adapter"] = {{"rank", spec.adapter.rank},
+                        {"scale", shortest(spec.adapter.scale)},
+                        {"targets", spec.adapter.targets}};
+  return model;
 }
 
 }  // namespace
@@ -280,7 +307,7 @@ std::string hello_frame(const TrainerHello& hello) {
                  {"data",
                   {{"dataset", hello.task.data.dataset},
                    {"input", {shape.height, shape.width, shape.channels}},
-                   {"classes", hello.data.classes}}}},
+                   {"classes", hello.data.outputs}}}},
                 0);
 }
 

@@ -8,40 +8,66 @@
 
 namespace fedge::learn {
 
+std::size_t kept_ranks(std::size_t ranks, double share) {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(share * static_cast<double>(ranks)));
+}
+
+std::vector<TailNorms> tail_norms(const AdapterLayout& shape, std::span<const float> parameters,
+                                  const Range& ranks) {
+  std::vector<TailNorms> norms;
+  const auto squares = [&](std::size_t rank, std::size_t place, std::size_t count) {
+    double sum = 0;
+    for (const float value : parameters.subspan(shape.prefix(rank).end + place, count))
+      sum += static_cast<double>(value) * static_cast<double>(value);
+    return sum;
+  };
+  for (const AdaptedMatrix& m : shape.matrices) {
+    TailNorms one{.matrix = &m};
+    for (std::size_t j = ranks.begin; j < ranks.end; ++j) {
+      one.a += squares(j, m.a, m.in);
+      one.b += squares(j, m.b, m.out);
+    }
+    norms.push_back({&m, std::sqrt(one.a), std::sqrt(one.b)});
+  }
+  return norms;
+}
+
 std::size_t Adapters::find(std::size_t weight) const {
-  const auto found = std::ranges::find(matrices_, weight, &AdaptedMatrix::weight);
-  return static_cast<std::size_t>(found - matrices_.begin());
+  const auto found = std::ranges::find(shape_.matrices, weight, &AdaptedMatrix::weight);
+  return static_cast<std::size_t>(found - shape_.matrices.begin());
 }
 
 void Adapters::attach(const std::vector<std::string>& tensors, ParameterLayout& layout, std::uint32_t layer) {
-  FEDGE_CHECK(rank_ > 0, "adapters of a rank");
+  FEDGE_CHECK(shape_.rank > 0, "adapters of a rank");
   for (const std::string& name : tensors) {
     const TensorInfo* tensor = layout.find(name);
     FEDGE_CHECK(tensor != nullptr && tensor->shape.size() == 2, "a matrix of the model");
-    matrices_.push_back({.name = name,
-                         .weight = tensor->offset,
-                         .in = tensor->shape[1],
-                         .out = tensor->shape[0],
-                         .a = row_,
-                         .b = 0});
-    row_ += tensor->shape[1];
+    shape_.matrices.push_back({.name = name,
+                               .weight = tensor->offset,
+                               .in = tensor->shape[1],
+                               .out = tensor->shape[0],
+                               .a = shape_.row,
+                               .b = 0});
+    shape_.row += tensor->shape[1];
   }
-  for (AdaptedMatrix& matrix : matrices_) {
-    matrix.b = row_;
-    row_ += matrix.out;
+  shape_.b_begin = shape_.row;
+  for (AdaptedMatrix& matrix : shape_.matrices) {
+    matrix.b = shape_.row;
+    shape_.row += matrix.out;
   }
-  offset_ = layout.size();
-  layout.add(kTensor, {rank_, row_}, {.layer = layer, .order = TensorOrder::kRankMajor});
+  shape_.offset = layout.size();
+  layout.add(AdapterLayout::kTensor, {shape_.rank, shape_.row},
+             {.layer = layer, .order = TensorOrder::kRankMajor});
 }
 
 void Adapters::initialise(std::span<float> parameters, const Rng& rng) const {
-  for (std::size_t j = 0; j < rank_; ++j) {
-    const auto row = parameters.subspan(offset_ + j * row_, row_);
+  for (std::size_t j = 0; j < shape_.rank; ++j) {
+    const auto row = parameters.subspan(shape_.offset + j * shape_.row, shape_.row);
     std::ranges::fill(row, 0.0F);
-    for (std::size_t m = 0; m < matrices_.size(); ++m) {
+    for (std::size_t m = 0; m < shape_.matrices.size(); ++m) {
       Rng stream = rng.fork("adapter", j, m);
-      const double bound = 1.0 / std::sqrt(static_cast<double>(matrices_[m].in));
-      for (float& value : row.subspan(matrices_[m].a, matrices_[m].in))
+      const double bound = 1.0 / std::sqrt(static_cast<double>(shape_.matrices[m].in));
+      for (float& value : row.subspan(shape_.matrices[m].a, shape_.matrices[m].in))
         value = static_cast<float>((2.0 * stream.uniform() - 1.0) * bound);
     }
   }
@@ -50,41 +76,41 @@ void Adapters::initialise(std::span<float> parameters, const Rng& rng) const {
 AdapterSpace Adapters::make_space(std::size_t most_rows) const {
   AdapterSpace space;
   if (empty()) return space;
-  space.merged = AlignedBuffer<float>(offset_);
-  space.hidden = AlignedBuffer<float>(most_rows * rank_);
-  space.dhidden = AlignedBuffer<float>(most_rows * rank_);
+  space.merged = AlignedBuffer<float>(shape_.offset);
+  space.hidden = AlignedBuffer<float>(most_rows * shape_.rank);
+  space.dhidden = AlignedBuffer<float>(most_rows * shape_.rank);
   return space;
 }
 
 const float* Adapters::merge(const Kernels& kernels, std::span<const float> parameters, std::size_t ranks,
                              AdapterSpace& space, float* scratch) const {
-  ranks = std::min(ranks, rank_);
+  ranks = std::min(ranks, shape_.rank);
   float* merged = space.merged.data();
-  std::memcpy(merged, parameters.data(), offset_ * sizeof(float));
+  std::memcpy(merged, parameters.data(), shape_.offset * sizeof(float));
   if (ranks == 0) return merged;
-  const float* rows = parameters.data() + offset_;
-  for (const AdaptedMatrix& m : matrices_)
-    kernels.product({m.out, ranks, m.in}, {rows + m.b, 1, row_}, {rows + m.a, row_, 1},
-                    {.data = merged + m.weight, .row = m.in, .add = true, .factor = scale_}, scratch);
+  const float* rows = parameters.data() + shape_.offset;
+  for (const AdaptedMatrix& m : shape_.matrices)
+    kernels.product({m.out, ranks, m.in}, {rows + m.b, 1, shape_.row}, {rows + m.a, shape_.row, 1},
+                    {.data = merged + m.weight, .row = m.in, .add = true, .factor = shape_.scale}, scratch);
   return merged;
 }
 
 void Adapters::add_gradient(const Kernels& kernels, std::size_t matrix, std::size_t ranks,
                             const AdapterPass& pass, std::span<const float> parameters, float* gradient,
                             AdapterSpace& space, float* scratch) const {
-  ranks = std::min(ranks, rank_);
+  ranks = std::min(ranks, shape_.rank);
   if (ranks == 0) return;
-  const AdaptedMatrix& m = matrices_[matrix];
-  const float* rows = parameters.data() + offset_;
-  float* to = gradient + offset_;
-  kernels.product({pass.rows, m.in, ranks}, pass.x, {rows + m.a, 1, row_},
+  const AdaptedMatrix& m = shape_.matrices[matrix];
+  const float* rows = parameters.data() + shape_.offset;
+  float* to = gradient + shape_.offset;
+  kernels.product({pass.rows, m.in, ranks}, pass.x, {rows + m.a, 1, shape_.row},
                   {.data = space.hidden.data(), .row = ranks}, scratch);
-  kernels.product({pass.rows, m.out, ranks}, pass.dy, {rows + m.b, 1, row_},
+  kernels.product({pass.rows, m.out, ranks}, pass.dy, {rows + m.b, 1, shape_.row},
                   {.data = space.dhidden.data(), .row = ranks}, scratch);
   kernels.product({ranks, pass.rows, m.in}, {space.dhidden.data(), 1, ranks}, pass.x,
-                  {.data = to + m.a, .row = row_, .add = true, .factor = scale_}, scratch);
+                  {.data = to + m.a, .row = shape_.row, .add = true, .factor = shape_.scale}, scratch);
   kernels.product({ranks, pass.rows, m.out}, {space.hidden.data(), 1, ranks}, pass.dy,
-                  {.data = to + m.b, .row = row_, .add = true, .factor = scale_}, scratch);
+                  {.data = to + m.b, .row = shape_.row, .add = true, .factor = shape_.scale}, scratch);
 }
 
 }  // namespace fedge::learn

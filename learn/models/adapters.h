@@ -1,10 +1,6 @@
-// Adapters: low-rank terms beside frozen weight matrices (LoRA; Hu et al., ICLR 2022). Of an adapted matrix
-// W [out, in] the network uses W + scale * B A, with A [rank, in] and B [out, rank]; `scale` is the same for
-// every rank, so that a prefix of the ranks is the same function wherever it is cut off.
-// Storage is rank-major: one tensor "adapter" [rank, row], whose row j holds the j-th row of every A and
-// then the j-th column of every B. The first r ranks of all adapters are one range of parameters.
-// A pass works with merged weights: a truncation costs rank * in * out once, and nothing for each sample.
-// The gradient of A and B comes from the layer's inputs and its outputs' gradient, without that of W.
+// Adapters: low-rank terms beside frozen weight matrices (core/adapter_layout.h says where they lie). A pass
+// works with merged weights, W + scale * B A: a truncation costs rank * in * out once, and nothing for each
+// sample. The gradient of A and B comes from the layer's inputs and its outputs' gradient, without that of W.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "core/adapter_layout.h"
 #include "core/aligned_buffer.h"
-#include "core/coverage.h"
 #include "core/parameters.h"
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"
 
 namespace fedge::learn {
-
-// A weight matrix [out, in] with an adapter.
-struct AdaptedMatrix {
-  std::string name;        // of its tensor
-  std::size_t weight = 0;  // offset of the tensor
-  std::size_t in = 0;
-  std::size_t out = 0;
-  std::size_t a = 0;  // places in a rank's row
-  std::size_t b = 0;
-};
 
 // What one matrix's gradient is computed from.
 struct AdapterPass {
@@ -44,26 +30,32 @@ struct AdapterSpace {
   AlignedBuffer<float> dhidden;  // rows x rank: dy B
 };
 
+// How many of so many ranks a share of them is; at least one.
+std::size_t kept_ranks(std::size_t ranks, double share);
+
+// Of one matrix the Frobenius norms of some ranks' rows of A and columns of B.
+struct TailNorms {
+  const AdaptedMatrix* matrix;
+  double a = 0;
+  double b = 0;
+};
+std::vector<TailNorms> tail_norms(const AdapterLayout& shape, std::span<const float> parameters,
+                                  const Range& ranks);
+
 class Adapters {
  public:
-  static constexpr const char* kTensor = "adapter";
-
   Adapters() = default;
   // `rank` of 0: no adapters.
-  Adapters(std::size_t rank, float scale) : rank_(rank), scale_(scale) {}
+  Adapters(std::size_t rank, float scale) { shape_.rank = rank, shape_.scale = scale; }
 
-  bool empty() const { return matrices_.empty(); }
-  std::size_t rank() const { return rank_; }
-  float scale() const { return scale_; }
-  // Floats of one rank of all adapters.
-  std::size_t row() const { return row_; }
-  // The first parameter, which is also how many the frozen model has.
-  std::size_t offset() const { return offset_; }
-  const std::vector<AdaptedMatrix>& matrices() const { return matrices_; }
+  bool empty() const { return shape_.matrices.empty(); }
+  const AdapterLayout& shape() const { return shape_; }
+  std::size_t rank() const { return shape_.rank; }
+  std::size_t row() const { return shape_.row; }
+  std::size_t offset() const { return shape_.offset; }
+  const std::vector<AdaptedMatrix>& matrices() const { return shape_.matrices; }
   // The number of the matrix whose tensor is there; matrices().size() if it has no adapter.
   std::size_t find(std::size_t weight) const;
-  // The first `ranks` of all adapters.
-  Range prefix(std::size_t ranks) const { return {offset_, offset_ + ranks * row_}; }
 
   // Adapts these tensors of the layout, each a matrix [out, in] that is there already, and appends the
   // adapters' own.
@@ -84,11 +76,7 @@ class Adapters {
                     float* scratch) const;
 
  private:
-  std::size_t rank_ = 0;
-  float scale_ = 1;
-  std::size_t row_ = 0;
-  std::size_t offset_ = 0;
-  std::vector<AdaptedMatrix> matrices_;
+  AdapterLayout shape_;
 };
 
 }  // namespace fedge::learn

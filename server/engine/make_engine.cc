@@ -8,8 +8,10 @@ namespace fedge::server {
 
 Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
   const RunConfig& config = state.config();
-  const aggregation::PlannerContext context{
-      .layout = state.layout(), .clients = config.task.data.partition.clients, .rng = Rng(config.seed)};
+  const aggregation::PlannerContext context{.layout = state.layout(),
+                                            .clients = config.task.data.partition.clients,
+                                            .rng = Rng(config.seed),
+                                            .adapters = state.adapters()};
   FEDGE_TRY(planner, config.strategy.planner(context));
   const aggregation::ScheduleSpec& schedule = config.strategy.schedule;
   std::unique_ptr<RunEngine> engine;

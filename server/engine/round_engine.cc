@@ -111,6 +111,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   task.train_loss = offered.offer.train_loss;
   task.norm = offered.offer.norm;
   task.loss_rms = offered.offer.loss_rms;
+  task.wanted_share = offered.offer.wanted_share;
   if (!drawn_) {
     set_state(task, TaskState::kOffered);
     task.offer = offered.offer;
@@ -136,6 +137,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
   set_state(*task, TaskState::kDone);
   track().last_rounds[stored.client] = round_;
   tracks_.contributed(turn_, stored.client);
+  if (task->wanted_share > 0) track().deciders.planner->limit(stored.client, task->wanted_share);
   track().deciders.sampler->remember({.client = stored.client,
                                       .round = round_,
                                       .delivered = true,

@@ -47,6 +47,7 @@ class RoundEngine final : public RunEngine {
     double train_loss = 0;
     double norm = 0;
     double loss_rms = 0;
+    double wanted_share = 0;
     double factor = 1;     // of its update in the aggregate
     bool weighed = false;  // by a coefficient of the sampler's
     bool partial = false;  // some of its update may have arrived before its link was lost

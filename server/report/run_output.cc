@@ -9,6 +9,7 @@
 #include "core/platform/files.h"
 #include "core/safetensors.h"
 #include "learn/dataset.h"
+#include "learn/model_file.h"
 #include "server/report/console.h"
 #include "server/report/html.h"
 
@@ -77,8 +78,10 @@ Result<void> RunOutput::add(const RoundMetrics& metrics) {
 Result<void> RunOutput::finish(std::span<const FinalModel> models) {
   const std::string rounds = std::to_string(rounds_.empty() ? 0 : rounds_.back().round);
   for (const FinalModel& model : models) {
-    std::map<std::string, std::string> metadata = {
-        {"run", config_.name}, {"round", rounds}, {"model_hash", to_hex(model_hash(model.values.values()))}};
+    std::map<std::string, std::string> metadata = {{"run", config_.name},
+                                                   {"round", rounds},
+                                                   {"model_hash", to_hex(model_hash(model.values.values()))},
+                                                   {learn::kTaskMetadata, config_.task_text}};
     if (model.track) metadata["exclude"] = joined_names(model.track->exclude, ',');
     auto path = directory_ / "model.safetensors";
     if (&model != &models.front()) {

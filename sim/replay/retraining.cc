@@ -17,7 +17,8 @@ constexpr std::size_t kUpdatesPerThread = 8;
 std::string difference_of(const protocol::UpdateOffer& offered, const protocol::UpdateOffer& made) {
   if (offered.update != made.update) return "is not what its data and the model give";
   const auto figures = [](const protocol::UpdateOffer& offer) {
-    return std::tuple(offer.samples, offer.steps, offer.train_loss, offer.norm, offer.loss_rms);
+    return std::tuple(offer.samples, offer.steps, offer.train_loss, offer.norm, offer.loss_rms,
+                      offer.wanted_share);
   };
   if (figures(offered) != figures(made))
     return "came with other figures (samples, steps, loss or norm) than its data and the model give";

@@ -35,7 +35,7 @@ struct Trainer {
     learn::TaskSpec task;
     task.model.hidden = {7};
     task.training.objective = {learn::ObjectiveKind::kProximal, 0.5F};
-    return trainer().begin({ClientId(3), "a run", 11, task, {{28, 28, 1}, 10, {}}, layout});
+    return trainer().begin({ClientId(3), "a run", 11, task, {{28, 28, 1}, 10, 10, {}}, layout});
   }
   WorkOrder order() const {
     return {.client = ClientId(3), .round = RoundNumber(9), .coverage = Coverage::all(7), .stop = {}};

@@ -1,0 +1,96 @@
+#include "apps/commands/pretrain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stop_token>
+
+#include "core/platform/thread_pool.h"
+#include "core/safetensors.h"
+#include "learn/evaluate.h"
+#include "learn/model_file.h"
+#include "learn/pretrain.h"
+
+namespace fedge::apps {
+namespace {
+
+constexpr std::uint64_t kLines = 20;  // of progress
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Prints a line every so many steps: the mean loss of the steps since the last one.
+class Progress {
+ public:
+  Progress(std::uint64_t steps, std::size_t per_step, std::FILE* out)
+      : steps_(steps), every_(std::max<std::uint64_t>(1, steps / kLines)), per_step_(per_step), out_(out) {}
+
+  void add(std::uint64_t step, float loss) {
+    sum_ += static_cast<double>(loss);
+    ++count_;
+    if (step % every_ != 0 && step != steps_) return;
+    std::fprintf(out_, "step %8llu of %llu  loss %.4f  %.0f a second\n",
+                 static_cast<unsigned long long>(step), static_cast<unsigned long long>(steps_),
+                 sum_ / static_cast<double>(count_),
+                 static_cast<double>(step * per_step_) / seconds_since(start_));
+    std::fflush(out_);
+    sum_ = 0;
+    count_ = 0;
+  }
+
+ private:
+  std::uint64_t steps_;
+  std::uint64_t every_;
+  std::size_t per_step_;
+  std::FILE* out_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double sum_ = 0;
+  std::uint64_t count_ = 0;
+};
+
+void print(const learn::Evaluation& evaluation, std::FILE* out) {
+  std::fprintf(out, "held out  loss %.4f, accuracy %.2f %%", evaluation.loss, 100 * evaluation.accuracy);
+  if (evaluation.bits_per_byte > 0) std::fprintf(out, ", %.3f bits a byte", evaluation.bits_per_byte);
+  std::fprintf(out, "\n");
+}
+
+}  // namespace
+
+Result<void> pretrain(const server::RunConfig& config, const PretrainCommand& command, std::FILE* out) {
+  FEDGE_TRY(data, learn::load_train(config.task.data));
+  FEDGE_TRY(test, learn::load_test(config.task.data));
+  learn::PretrainOptions options;
+  for (const std::uint32_t label : command.labels) {
+    if (label >= data->classes)
+      return invalid("--labels: " + std::to_string(label) + " is none of the " +
+                     std::to_string(data->classes) + " labels");
+    options.labels.push_back(static_cast<std::uint8_t>(label));
+  }
+  std::size_t samples = data->size();
+  if (!options.labels.empty())
+    samples = static_cast<std::size_t>(std::ranges::count_if(data->labels, [&](std::uint8_t label) {
+      return std::ranges::find(options.labels, label) != options.labels.end();
+    }));
+  const std::size_t per_sample = data->shape.tokens ? data->shape.width : 1;
+  Progress progress(learn::pretraining_steps(config.task, samples),
+                    config.task.training.batch_size * per_sample, out);
+  std::stop_source finish;
+  options.finish = finish.get_token();
+  options.report = [&](std::uint64_t step, float loss, std::span<const float>) {
+    progress.add(step, loss);
+    if (command.interrupted && command.interrupted()) finish.request_stop();
+  };
+  FEDGE_TRY(trained, learn::pretrain(config.task, config.seed, *data, options));
+  ThreadPool threads(command.threads);
+  print(learn::evaluate(*trained.model, trained.values.values(), *test, threads), out);
+  const std::string hash = to_hex(model_hash(trained.values.values()));
+  FEDGE_TRY_VOID(write_safetensors(command.out, trained.values,
+                                   {{"run", config.name},
+                                    {"steps", std::to_string(trained.steps)},
+                                    {"model_hash", hash},
+                                    {learn::kTaskMetadata, config.task_text}}));
+  std::fprintf(out, "model     %s  %s\n", command.out.c_str(), hash.substr(0, 12).c_str());
+  return {};
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,25 @@
+// fedge-sim pretrain: trains the run file's model on all of its data in one place, prints how it goes, and
+// writes it as a base for runs.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "server/run_config.h"
+
+namespace fedge::apps {
+
+struct PretrainCommand {
+  std::string out = "base.safetensors";
+  std::vector<std::uint32_t> labels;  // samples of others are left out; empty: none
+  std::size_t threads = 1;            // of the evaluation
+  std::function<bool()> interrupted;
+};
+
+Result<void> pretrain(const server::RunConfig& config, const PretrainCommand& command, std::FILE* out);
+
+}  // namespace fedge::apps

@@ -1,0 +1,27 @@
+// A model's .safetensors file that says what it is: its metadata "task" holds the run's [data], [model] and
+// [training] as TOML, so that the model can be built again and a text put into its tokens.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/parameters.h"
+#include "core/result.h"
+#include "learn/model.h"
+#include "learn/spec.h"
+
+namespace fedge::learn {
+
+inline constexpr const char* kTaskMetadata = "task";
+
+struct ModelFile {
+  TaskSpec task;
+  std::unique_ptr<Model> model;
+  ParameterVector values;  // in the order of the model's layout
+};
+
+// kInvalid if the file does not say what it is, or is not that; other errors are read_safetensors'.
+Result<ModelFile> read_model_file(const std::filesystem::path& path);
+
+}  // namespace fedge::learn

@@ -1,0 +1,50 @@
+#include "learn/pretrain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/coverage.h"
+
+namespace fedge::learn {
+namespace {
+
+Coverage trainable(const ParameterLayout& layout) {
+  std::vector<Range> ranges;
+  for (const TensorInfo& tensor : layout.tensors())
+    if (tensor.trainable) ranges.push_back({tensor.offset, tensor.offset + tensor.size});
+  return Coverage::of(std::move(ranges));
+}
+
+}  // namespace
+
+std::uint64_t pretraining_steps(const TaskSpec& spec, std::size_t samples) {
+  return samples == 0 ? 0 : spec.training.steps(samples);
+}
+
+Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Dataset& data,
+                            const PretrainOptions& options) {
+  std::vector<std::uint32_t> samples;
+  for (std::size_t i = 0; i < data.size(); ++i)
+    if (options.labels.empty() || std::ranges::find(options.labels, data.labels[i]) != options.labels.end())
+      samples.push_back(static_cast<std::uint32_t>(i));
+  if (samples.empty()) return invalid("there is nothing to train on: no sample has one of these labels");
+  FEDGE_TRY(model, make_model(spec.model, data.shape, data.outputs()));
+  const Rng rng(seed);
+  FEDGE_TRY(values, initial_parameters(*model, rng.fork("model")));
+  TrainingSpec training = spec.training;
+  training.schedule.rounds = 1;
+  training.local_model = LocalModel::kWhole;
+  const Coverage moved = trainable(*model->layout());
+  const TrainingResult result = Trainer(*model, training)
+                                    .train(values.values(), data, samples, rng.fork("train", 1),
+                                           {.coverage = &moved,
+                                            .report =
+                                                [&](std::uint64_t steps, float loss) {
+                                                  if (options.report)
+                                                    options.report(steps, loss, values.values());
+                                                },
+                                            .finish = options.finish});
+  return Pretrained{std::move(model), std::move(values), result.steps};
+}
+
+}  // namespace fedge::learn
