@@ -50,6 +50,16 @@ RunConfig read_sections(config::Reader& root) {
       "Bytes in one chunk of a model or an update; a multiple of 4."));
   if (run.chunk_size % 4 != 0) section.fail("chunk_size", "is not a multiple of 4");
   run.task = learn::read_task(root);
+  const std::vector<std::int64_t> ranks = section.integers(
+      "evaluate_ranks", std::vector<std::int64_t>{}, {1, 1024},
+      "Besides all of them, how many of the adapters' first ranks to evaluate the model with; "
+      "left out: where the strategy cuts them off.");
+  run.evaluate_ranks.assign(ranks.begin(), ranks.end());
+  if (!section.has("evaluate_ranks")) run.evaluate_ranks = run.task.training.ranks;
+  if (!ranks.empty() &&
+      static_cast<std::size_t>(*std::ranges::max_element(ranks)) > run.task.model.adapter.rank)
+    section.fail("evaluate_ranks",
+                 "goes beyond model.adapter.rank, which is " + std::to_string(run.task.model.adapter.rank));
   const std::size_t clients = run.task.data.partition.clients;
   const std::string too_many = "is more than data.partition.clients, which is " + std::to_string(clients);
   if (wait > 0 && static_cast<std::size_t>(wait) > clients) section.fail("wait_for_clients", too_many);

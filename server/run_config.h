@@ -31,10 +31,11 @@ struct RunConfig {
   std::uint32_t rounds = 1;
   std::uint64_t seed = 0;
   Duration round_deadline{};
-  Duration return_within{};          // after a restart of the coordinator
-  std::size_t wait_for_clients = 1;  // before the first round
-  std::uint32_t evaluate_every = 1;  // rounds; the last round is always evaluated
-  std::uint32_t chunk_size = 0;      // bytes
+  Duration return_within{};                 // after a restart of the coordinator
+  std::size_t wait_for_clients = 1;         // before the first round
+  std::vector<std::size_t> evaluate_ranks;  // of the model's adapters
+  std::uint32_t evaluate_every = 1;         // rounds; the last round is always evaluated
+  std::uint32_t chunk_size = 0;             // bytes
   learn::TaskSpec task;
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;

@@ -142,6 +142,12 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn) {
       metrics_.per_class_accuracy = std::move(evaluation->per_class_accuracy);
       metrics_.between_class_variance = evaluation->between_class_variance;
       metrics_.within_class_variance = evaluation->within_class_variance;
+      if (evaluation->bits_per_byte > 0) {
+        metrics_.bits_per_byte = evaluation->bits_per_byte;
+        metrics_.group_bits_per_byte = evaluation->group_bits_per_byte;
+      }
+      FEDGE_TRY(ranks, measure_ranks(entry.model));
+      metrics_.ranks = std::move(ranks);
     }
     metrics_.train_loss = measured.train_loss;
   }
@@ -163,6 +169,20 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   evaluation = learn::evaluate(*model_, values.values(), *test_, *parallel_);
   metrics.test_accuracy = evaluation->accuracy;
   metrics.test_loss = evaluation->loss;
+  return metrics;
+}
+
+Result<std::vector<RankMetrics>> RunState::measure_ranks(const TrackModel& model) const {
+  std::vector<RankMetrics> metrics;
+  if (config_->evaluate_ranks.empty()) return metrics;
+  FEDGE_TRY(values, model.load());
+  for (const std::size_t rank : config_->evaluate_ranks) {
+    const learn::Evaluation one = learn::evaluate(*model_, values.values(), *test_, *parallel_, rank);
+    metrics.push_back({.rank = rank,
+                       .accuracy = one.accuracy,
+                       .loss = one.loss,
+                       .bits_per_byte = one.bits_per_byte > 0 ? one.bits_per_byte : kNotMeasured});
+  }
   return metrics;
 }
 

@@ -105,6 +105,8 @@ class RunState {
   // `evaluation` is filled if the round is one to be evaluated.
   Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const TrackModel& model,
                                std::optional<learn::Evaluation>& evaluation) const;
+  // With the first ranks of its adapters alone, as the run asks.
+  Result<std::vector<RankMetrics>> measure_ranks(const TrackModel& model) const;
   Result<std::shared_ptr<protocol::StoredObject>> take_up(const protocol::Manifest& manifest) const;
   // What the samples of those whose updates have come cover.
   LabelFigures coverage() const;

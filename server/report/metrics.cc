@@ -1,8 +1,10 @@
 #include "server/report/metrics.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/platform/files.h"
 
@@ -135,6 +137,20 @@ TrackMetrics read_track(Fields& fields) {
   return metrics;
 }
 
+Result<void> read_ranks(const ordered_json& ranks, RoundMetrics& metrics) {
+  if (!ranks.is_array() || ranks.size() > kMaxListed) return invalid("ranks is not a list");
+  for (const ordered_json& rank : ranks) {
+    if (!rank.is_object()) return invalid("ranks is not a list of objects");
+    Fields fields(rank);
+    metrics.ranks.push_back({.rank = fields.count("rank"),
+                             .accuracy = fields.real("accuracy"),
+                             .loss = fields.real("loss"),
+                             .bits_per_byte = fields.real("bits_per_byte")});
+    if (!fields.problem().empty()) return invalid("ranks: " + fields.problem());
+  }
+  return {};
+}
+
 // What runs of earlier versions did not report.
 Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics& metrics) {
   if (fields.has("participation_gini")) {
@@ -152,6 +168,11 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.labels.divergence = fields.real("label_divergence");
     metrics.labels.variance = fields.real("label_variance");
   }
+  if (fields.has("bits_per_byte")) {
+    metrics.bits_per_byte = fields.real("bits_per_byte");
+    metrics.group_bits_per_byte = fields.real("group_bits_per_byte");
+  }
+  if (fields.has("ranks")) FEDGE_TRY_VOID(read_ranks(object.at("ranks"), metrics));
   if (!fields.has("tracks")) return {};
   const ordered_json& tracks = object.at("tracks");
   if (!tracks.is_array() || tracks.size() > kMaxListed) return invalid("tracks is not a list");
@@ -191,6 +212,13 @@ std::string to_json(const RoundMetrics& metrics) {
   line["covered_accuracy"] = number(metrics.labels.accuracy);
   line["label_divergence"] = number(metrics.labels.divergence);
   line["label_variance"] = number(metrics.labels.variance);
+  line["bits_per_byte"] = number(metrics.bits_per_byte);
+  line["group_bits_per_byte"] = number(metrics.group_bits_per_byte);
+  for (const RankMetrics& rank : metrics.ranks)
+    line["ranks"].push_back({{"rank", rank.rank},
+                             {"accuracy", number(rank.accuracy)},
+                             {"loss", number(rank.loss)},
+                             {"bits_per_byte", number(rank.bits_per_byte)}});
   for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -254,17 +282,32 @@ std::string joined_names(std::span<const std::string> names, char separator) {
   return text;
 }
 
-std::string csv_header(std::size_t classes) {
+CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
+  CsvColumns columns;
+  std::set<std::uint64_t> ranks;
+  for (const RoundMetrics& round : rounds) {
+    columns.classes = std::max(columns.classes, round.per_class_accuracy.size());
+    for (const RankMetrics& rank : round.ranks) ranks.insert(rank.rank);
+  }
+  columns.ranks.assign(ranks.begin(), ranks.end());
+  return columns;
+}
+
+std::string csv_header(const CsvColumns& columns) {
   std::string line =
       "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
       "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
       "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
-      "label_divergence,label_variance";
-  for (std::size_t k = 0; k < classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
+      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte";
+  for (const std::uint64_t rank : columns.ranks) {
+    const std::string name = ",rank_" + std::to_string(rank);
+    line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
+  }
+  for (std::size_t k = 0; k < columns.classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
   return line + "\r\n";
 }
 
-std::string to_csv(const RoundMetrics& metrics, std::size_t classes) {
+std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
   std::string line = std::to_string(metrics.round) + "," + csv_field(metrics.model_hash);
   for (const double value : {metrics.test_accuracy, metrics.test_loss, metrics.train_loss})
     line += "," + csv_number(value);
@@ -276,11 +319,16 @@ std::string to_csv(const RoundMetrics& metrics, std::size_t classes) {
                              metrics.participation.jain})
     line += "," + csv_number(value);
   line += "," + std::to_string(metrics.participation.gap);
-  for (const double value :
-       {metrics.between_class_variance, metrics.within_class_variance, metrics.labels.covered,
-        metrics.labels.accuracy, metrics.labels.divergence, metrics.labels.variance})
+  for (const double value : {metrics.between_class_variance, metrics.within_class_variance,
+                             metrics.labels.covered, metrics.labels.accuracy, metrics.labels.divergence,
+                             metrics.labels.variance, metrics.bits_per_byte, metrics.group_bits_per_byte})
     line += "," + csv_number(value);
-  for (std::size_t k = 0; k < classes; ++k) {
+  for (const std::uint64_t rank : columns.ranks) {
+    const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);
+    const RankMetrics at = found == metrics.ranks.end() ? RankMetrics{} : *found;
+    for (const double value : {at.accuracy, at.loss, at.bits_per_byte}) line += "," + csv_number(value);
+  }
+  for (std::size_t k = 0; k < columns.classes; ++k) {
     line += "," +
             csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);
   }

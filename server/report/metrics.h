@@ -23,6 +23,14 @@ namespace fedge::server {
 
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
+// The model with the first ranks of its adapters alone.
+struct RankMetrics {
+  std::uint64_t rank = 0;
+  double accuracy = kNotMeasured;
+  double loss = kNotMeasured;
+  double bits_per_byte = kNotMeasured;
+};
+
 // A track's part of a round.
 struct TrackMetrics {
   TrackDescription track;
@@ -51,10 +59,20 @@ struct RoundMetrics {
   double wall_seconds = 0;                       // since the run began, as one waits for it
   double between_class_variance = kNotMeasured;  // learn/evaluate.h
   double within_class_variance = kNotMeasured;
-  LabelFigures labels;                 // of this round's contributors
-  ParticipationFigures participation;  // from the first round to this one
-  std::vector<TrackMetrics> tracks;    // empty in a run without disagreements
+  double bits_per_byte = kNotMeasured;        // of texts: learn/evaluate.h
+  double group_bits_per_byte = kNotMeasured;  // the mean over groups
+  std::vector<RankMetrics> ranks;             // of models with adapters, ascending; may be empty
+  LabelFigures labels;                        // of this round's contributors
+  ParticipationFigures participation;         // from the first round to this one
+  std::vector<TrackMetrics> tracks;           // empty in a run without disagreements
 };
+
+// What a table has columns for.
+struct CsvColumns {
+  std::size_t classes = 0;           // of per_class_accuracy
+  std::vector<std::uint64_t> ranks;  // of RankMetrics, ascending
+};
+CsvColumns columns_of(std::span<const RoundMetrics> rounds);
 
 // One line of metrics.jsonl, without the line feed. Doubles are written so that they read back exactly.
 std::string to_json(const RoundMetrics& metrics);
@@ -65,10 +83,9 @@ Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& whe
 // is left out.
 Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path);
 
-// The table's first line and one for a round, each with its CR LF. `classes` is the number of columns
-// for per_class_accuracy.
-std::string csv_header(std::size_t classes);
-std::string to_csv(const RoundMetrics& metrics, std::size_t classes);
+// The table's first line and one for a round, each with its CR LF.
+std::string csv_header(const CsvColumns& columns);
+std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns);
 // A line for each track of each round, names as joined_names() puts them, apart by spaces, with its header.
 std::string tracks_csv(std::span<const RoundMetrics> rounds);
 // Names in one text, apart by this character. One that holds it or a quotation mark, or is empty, is put in

@@ -34,10 +34,9 @@ void remove_tracks(const std::filesystem::path& directory) {
 
 Result<void> write_reports(const std::filesystem::path& directory, const RunConfig& config,
                            const std::string& run_file, const std::vector<RoundMetrics>& rounds) {
-  std::size_t classes = 0;
-  for (const RoundMetrics& round : rounds) classes = std::max(classes, round.per_class_accuracy.size());
-  std::string table = csv_header(classes);
-  for (const RoundMetrics& round : rounds) table += to_csv(round, classes);
+  const CsvColumns columns = columns_of(rounds);
+  std::string table = csv_header(columns);
+  for (const RoundMetrics& round : rounds) table += to_csv(round, columns);
   FEDGE_TRY_VOID(write_file_atomic(directory / "metrics.csv", table));
   const bool tracks =
       std::ranges::any_of(rounds, [](const RoundMetrics& round) { return !round.tracks.empty(); });
@@ -104,6 +103,16 @@ std::string RunOutput::summary() const {
     std::snprintf(line, sizeof line, "accuracy  %.2f %% after round %llu\n", 100 * evaluated->test_accuracy,
                   static_cast<unsigned long long>(evaluated->round));
     text += line;
+    if (!std::isnan(evaluated->bits_per_byte)) {
+      std::snprintf(line, sizeof line, "text      %.3f bits a byte, %.3f in the mean of its groups\n",
+                    evaluated->bits_per_byte, evaluated->group_bits_per_byte);
+      text += line;
+    }
+    for (const RankMetrics& rank : evaluated->ranks) {
+      std::snprintf(line, sizeof line, "rank %-4llu %.2f %%, loss %.4f\n",
+                    static_cast<unsigned long long>(rank.rank), 100 * rank.accuracy, rank.loss);
+      text += line;
+    }
   }
   text += "model     " + (directory_ / "model.safetensors").string() + "\n";
   text += "report    " + (directory_ / "report.html").string() + "\n";

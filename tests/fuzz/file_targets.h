@@ -100,7 +100,7 @@ inline void feed_round_metrics(std::span<const std::byte> bytes) {
   const auto again = server::parse_metrics(line, "kept");
   FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
   FEDGE_CHECK(server::to_json(*again) == line, "a round changes when it is kept");
-  (void)server::to_csv(*round, round->per_class_accuracy.size());
+  (void)server::to_csv(*round, server::columns_of(std::span(&*round, 1)));
   (void)server::tracks_csv({&*round, 1});
 }
 

@@ -36,6 +36,9 @@ RoundMetrics one_round(std::uint64_t round) {
   metrics.between_class_variance = 0.0625;
   metrics.within_class_variance = 1.5;
   metrics.labels = {.covered = 4, .divergence = 0.125, .variance = 9, .accuracy = 0.875};
+  metrics.bits_per_byte = 2.25;
+  metrics.group_bits_per_byte = 2.5;
+  metrics.ranks = {{.rank = 4, .accuracy = 0.625, .loss = 0.75, .bits_per_byte = 2.75}};
   return metrics;
 }
 
@@ -46,7 +49,8 @@ const std::string kLine =
     R"("bytes_down":9562080,"virtual_seconds":37.5,"wall_seconds":0.75,)"
     R"("participation_gini":0.25,"participation_jain":0.5,"participation_gap":2,)"
     R"("between_class_variance":0.0625,"within_class_variance":1.5,"covered_labels":4.0,"covered_accuracy":0.875,)"
-    R"("label_divergence":0.125,"label_variance":9.0})";
+    R"("label_divergence":0.125,"label_variance":9.0,"bits_per_byte":2.25,"group_bits_per_byte":2.5,)"
+    R"("ranks":[{"rank":4,"accuracy":0.625,"loss":0.75,"bits_per_byte":2.75}]})";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const auto at = text.find(from);
@@ -90,6 +94,8 @@ TEST_CASE("metrics: what was not measured, or has diverged, is null and an empty
   metrics.train_loss = std::numeric_limits<double>::infinity();
   metrics.between_class_variance = metrics.within_class_variance = kNotMeasured;
   metrics.labels = {};
+  metrics.bits_per_byte = metrics.group_bits_per_byte = kNotMeasured;
+  metrics.ranks = {};
   const std::string line = to_json(metrics);
   CHECK(contains(line, "\"test_accuracy\":null"));
   CHECK(contains(line, "\"per_class_accuracy\":[]"));
@@ -97,8 +103,8 @@ TEST_CASE("metrics: what was not measured, or has diverged, is null and an empty
   const auto back = parse_metrics(line, "m");
   REQUIRE(back.has_value());
   CHECK(std::isnan(back->test_accuracy));
-  CHECK(to_csv(metrics, 1) ==
-        "1,00ff" + std::string(60, 'a') + ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,,,,,,,\r\n");
+  CHECK(to_csv(metrics, {1, {}}) ==
+        "1,00ff" + std::string(60, 'a') + ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,,,,,,,,,\r\n");
 }
 
 TEST_CASE("metrics: a line that is no round is refused by what is wrong with it") {
@@ -200,21 +206,23 @@ TEST_CASE("metrics: a file is read line by line, an unfinished last line is left
 }
 
 TEST_CASE("metrics: the table is RFC 4180") {
-  CHECK(csv_header(2) ==
+  CHECK(csv_header({2, {4}}) ==
         "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
         "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
         "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
-        "label_divergence,label_variance,class_0_accuracy,class_1_accuracy\r\n");
-  CHECK(to_csv(one_round(3), 2) == "3,00ff" + std::string(60, 'a') +
-                                       ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.25,0.5,2,0.0625,1."
-                                       "5,4,0.875,0.125,9,0.75,0.875\r\n");
+        "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,rank_4_accuracy,rank_4_loss,"
+        "rank_4_bits_per_byte,class_0_accuracy,class_1_accuracy\r\n");
+  CHECK(to_csv(one_round(3), {2, {4}}) ==
+        "3,00ff" + std::string(60, 'a') +
+            ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.25,0.5,2,0.0625,1."
+            "5,4,0.875,0.125,9,2.25,2.5,0.625,0.75,2.75,0.75,0.875\r\n");
   CHECK(csv_field("plain text") == "plain text");
   CHECK(csv_field("a,b") == "\"a,b\"");
   CHECK(csv_field("say \"hi\"") == "\"say \"\"hi\"\"\"");
   CHECK(csv_field("two\nlines") == "\"two\nlines\"");
   RoundMetrics odd = one_round(1);
   odd.model_hash = "x,\"y\"";
-  CHECK(to_csv(odd, 0).starts_with("1,\"x,\"\"y\"\"\",0.8125,"));
+  CHECK(to_csv(odd, {}).starts_with("1,\"x,\"\"y\"\"\",0.8125,"));
 }
 
 TEST_CASE("metrics: every figure, in JSON and in the tables, is explained in the reference") {
@@ -228,14 +236,14 @@ TEST_CASE("metrics: every figure, in JSON and in the tables, is explained in the
     const std::size_t begin = line.rfind('"', at - 1) + 1;
     names.insert(line.substr(begin, at - begin));
   }
-  for (std::string table : {csv_header(1), tracks_csv(std::vector<RoundMetrics>{})}) {
+  for (std::string table : {csv_header({1, {}}), tracks_csv(std::vector<RoundMetrics>{})}) {
     table.resize(table.size() - 2);
     for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
       end = table.find(',', begin);
       names.insert(table.substr(begin, end == std::string::npos ? end : end - begin));
     }
   }
-  CHECK(names.size() == 27);
+  CHECK(names.size() == 33);
   for (const std::string& name : names) CHECK_MESSAGE(contains(reference, "`" + name + "`"), name);
 }
 
