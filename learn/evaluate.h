@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/model.h"
 
 namespace fedge::learn {

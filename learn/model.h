@@ -10,8 +10,8 @@
 
 #include "core/parameters.h"
 #include "core/rng.h"
-#include "learn/batch.h"
-#include "learn/dataset.h"
+#include "learn/data/batch.h"
+#include "learn/data/dataset.h"
 #include "learn/spec.h"
 #include "learn/trained_rows.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/config/document.h"
 #include "core/safetensors.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 
 namespace fedge::learn {
 namespace {

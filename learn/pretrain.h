@@ -10,7 +10,7 @@
 
 #include "core/parameters.h"
 #include "core/result.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/model.h"
 #include "learn/spec.h"
 #include "learn/trainer.h"

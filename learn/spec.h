@@ -26,7 +26,7 @@ enum class PartitionKind {
   kNatural
 };
 
-// learn/partition.h says what each kind does.
+// learn/data/partition.h says what each kind does.
 struct PartitionSpec {
   PartitionKind kind = PartitionKind::kIid;
   std::size_t clients = 10;

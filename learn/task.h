@@ -15,9 +15,9 @@
 #include "core/local_model.h"
 #include "core/result.h"
 #include "core/rng.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
+#include "learn/data/partition.h"
 #include "learn/model.h"
-#include "learn/partition.h"
 #include "learn/spec.h"
 #include "learn/trainer.h"
 

@@ -16,7 +16,7 @@
 #include "core/coverage.h"
 #include "core/ids.h"
 #include "core/rng.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/model.h"
 #include "learn/spec.h"
 #include "learn/submodel.h"

@@ -22,10 +22,7 @@ void put_task(Wire& wire, RunId run, TaskId task) {
   wire.set_track(task.track.value());
 }
 
-std::uint32_t to_wire_wait(Duration time) {
-  const Duration wait = std::clamp<Duration>(time, Duration::zero(), kMaxRetryAfter);
-  return static_cast<std::uint32_t>(wait / std::chrono::milliseconds(1));
-}
+bool is_size(double value) { return std::isfinite(value) && value >= 0; }
 
 v1::Hello message_to_wire(const Hello& message) {
   v1::Hello wire;
@@ -276,19 +273,18 @@ Result<Message> message_from_wire(const v1::PublishRecord& wire) {
   Reader reader;
   reader.require(!wire.value().empty() && wire.value().size() <= kMaxRecordBytes,
                  "value is not 1 to 4096 bytes");
-  const auto bytes = std::as_bytes(std::span(wire.value()));
-  return reader.finish(PublishRecord{
-      RunId(wire.run()), RoundNumber(wire.round()), wire.sequence(), {bytes.begin(), bytes.end()}});
+  const auto b = std::as_bytes(std::span(wire.value()));
+  return reader.finish(
+      PublishRecord{RunId(wire.run()), RoundNumber(wire.round()), wire.sequence(), {b.begin(), b.end()}});
 }
 
 Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   Reader reader;
   reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
   reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
-  reader.require(std::isfinite(wire.norm()) && wire.norm() >= 0, "norm is no finite number from 0 on");
-  reader.require(std::isfinite(wire.loss_rms()) && wire.loss_rms() >= 0,
-                 "loss_rms is no finite number from 0 on");
-  reader.require(wire.wanted_share() >= 0 && wire.wanted_share() <= 1, "wanted_share is not between 0 and 1");
+  reader.require(is_size(wire.norm()), "norm is no finite number from 0 on");
+  reader.require(is_size(wire.loss_rms()), "loss_rms is no finite number from 0 on");
+  reader.require(is_size(wire.wanted_share()) && wire.wanted_share() <= 1, "wanted_share is not from 0 to 1");
   return reader.finish(UpdateOffer{.run = RunId(wire.run()),
                                    .round = RoundNumber(wire.round()),
                                    .update = reader.take(from_wire(wire.update()), "update"),

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "protocol/detail/wire_lengths.h"
+#include "protocol/limits.h"
 
 namespace fedge::protocol {
 namespace {
@@ -32,6 +33,11 @@ std::span<const std::uint8_t> octets(const std::string& bytes) {
 }
 
 }  // namespace
+
+std::uint32_t to_wire_wait(Duration time) {
+  const Duration wait = std::clamp<Duration>(time, Duration::zero(), kMaxRetryAfter);
+  return static_cast<std::uint32_t>(wait / std::chrono::milliseconds(1));
+}
 
 v1::ErrorCode to_wire(ErrorCode code) { return static_cast<v1::ErrorCode>(static_cast<int>(code) + 1); }
 

@@ -19,7 +19,7 @@
 #include "aggregation/aggregators/aggregator.h"
 #include "core/parallel.h"
 #include "core/result.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/evaluate.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"

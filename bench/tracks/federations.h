@@ -13,7 +13,7 @@
 #include "core/ids.h"
 #include "core/parallel.h"
 #include "core/result.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/task.h"
 #include "server/run_config.h"
 #include "sim/spec.h"

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/result.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 
 namespace fedge::bench {
 

@@ -11,7 +11,7 @@
 #include "bench/training/workload.h"
 #include "core/aligned_buffer.h"
 #include "core/parallel.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/evaluate.h"
 #include "learn/trainer.h"
 

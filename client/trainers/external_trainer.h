@@ -18,7 +18,7 @@
 #include "core/parameters.h"
 #include "core/result.h"
 #include "core/rng.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/spec.h"
 #include "learn/trainer.h"
 

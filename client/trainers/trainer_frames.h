@@ -18,7 +18,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/spec.h"
 
 namespace fedge::client {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "core/coverage.h"
 #include "core/crypto/sha256.h"
 #include "core/result.h"
+#include "core/time.h"
 #include "proto/fedge.pb.h"
 #include "protocol/chunks/manifest.h"
 #include "protocol/frame.h"
@@ -17,6 +19,9 @@ namespace fedge::protocol {
 
 v1::ErrorCode to_wire(ErrorCode code);
 ErrorCode from_wire(v1::ErrorCode code);  // kInvalid for a code of a later version
+
+// Milliseconds; at least 0, at most kMaxRetryAfter.
+std::uint32_t to_wire_wait(Duration time);
 
 std::string to_wire(const Digest& digest);
 Result<Digest> digest_from_wire(const std::string& bytes);

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/platform/thread_pool.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
 #include "server/coordinator/recovery.h"

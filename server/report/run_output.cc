@@ -8,7 +8,7 @@
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 #include "core/safetensors.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/model_file.h"
 #include "server/report/console.h"
 #include "server/report/html.h"

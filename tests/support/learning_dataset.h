@@ -12,7 +12,7 @@
 
 #include "core/platform/files.h"
 #include "core/rng.h"
-#include "learn/idx.h"
+#include "learn/data/idx.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 namespace fedge::test {

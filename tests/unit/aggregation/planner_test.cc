@@ -12,9 +12,11 @@ namespace {
 using planning::plan;
 using planning::planner;
 
+// Those that divide any model; the planners of adapters' ranks have tests of their own.
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
-  for (const PlannerKind& kind : planner_kinds()) names.emplace_back(kind.name);
+  for (const PlannerKind& kind : planner_kinds())
+    if (kind.local_model != LocalModel::kPrefix) names.emplace_back(kind.name);
   return names;
 }
 
@@ -24,7 +26,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("planners: there are six, the first is the whole model") {
+TEST_CASE("planners: six divide any model, the first is the whole model, and two divide adapters") {
+  CHECK(planner_kinds().size() == 8);
   CHECK(kinds() ==
         std::vector<std::string>{"full", "fedplt", "random_mask", "heterofl", "fjord", "fedrolex"});
 }
@@ -50,6 +53,8 @@ TEST_CASE("planners: each documents the keys it reads") {
                                            "planner.split_output"});
     if (std::string(kind.name) == "fjord")
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.shares"});
+    else if (kind.local_model == LocalModel::kPrefix)
+      CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.ranks"});
     else if (!full && !rows)
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.match",
                                            "planner.shares"});

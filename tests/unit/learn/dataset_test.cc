@@ -1,8 +1,8 @@
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 
 #include <cmath>
 
-#include "learn/partition.h"
+#include "learn/data/partition.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 using namespace fedge;

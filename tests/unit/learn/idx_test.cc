@@ -1,4 +1,4 @@
-#include "learn/idx.h"
+#include "learn/data/idx.h"
 
 #include "core/rng.h"
 #include "tests/unit/learn/idx_fixture.h"

@@ -11,7 +11,7 @@
 
 #include "core/coverage.h"
 #include "core/rng.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/model.h"
 
 namespace fedge::learn::test {

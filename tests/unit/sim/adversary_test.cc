@@ -149,7 +149,11 @@ TEST_CASE("attacks: an update with values that none may have is refused by name,
     CAPTURE(recipe.name);
     const Settings named = {"strategy.kind=" + std::string(recipe.name), "strategy.schedule.buffer_size=8"};
     const bool buffered = std::string(recipe.name) == "fedbuff";
-    const Outcome outcome = SimulatedRun(data.path(), noise + (buffered ? named : Settings{named[0]})).run();
+    Settings settings = noise + (buffered ? named : Settings{named[0]});
+    if (recipe.adapters) settings = settings + Settings{"model.adapter.rank=4"};
+    if (!std::string(recipe.planner).empty() && recipe.adapters)
+      settings = settings + Settings{"strategy.planner.ranks=[2, 4]"};
+    const Outcome outcome = SimulatedRun(data.path(), settings).run();
     REQUIRE(outcome.rounds.size() == 2);
     CHECK(outcome.count("an update may hold finite values up to 256 in size") >= 4);
     for (const auto& round : outcome.rounds) CHECK(round.clients_completed == 8);

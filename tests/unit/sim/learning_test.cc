@@ -53,6 +53,16 @@ std::vector<Learner> robust_rules() {
           {"centered_clip", {}}, {"clipped_mean", {}}};
 }
 
+// Adapters beside frozen random weights, on devices of three ranks: they learn less than the network itself.
+std::vector<Learner> adapters() {
+  const Settings rank = {"model.adapter.rank=8", "training.optimizer.kind=adamw",
+                         "training.optimizer.learning_rate=0.01"};
+  const Settings ranks = rank + Settings{"strategy.planner.ranks=[2, 4, 8]"};
+  return {{"fedit", rank, 0.15},    {"zero_pad", ranks, 0.3},     {"hetlora", ranks, 0.3},
+          {"flexlora", ranks, 0.2}, {"flora", ranks, 0.2},        {"ffa_lora", ranks, 0.5},
+          {"prelort", ranks, 0.2},  {"segment_only", ranks, 0.2}, {"nesting_only", ranks, 0.3}};
+}
+
 // FedAvg by another way of uploading.
 std::vector<Learner> uploads() {
   return {{"fedavg", {"compression.kind=float16"}, 0.04},
@@ -95,13 +105,14 @@ void check_averages(const std::filesystem::path& data) {
 void check_others(const std::filesystem::path& data) {
   check(data, kBase + kSkewed, uploads());
   check(data, kBase, robust_rules());
+  check(data, kBase, adapters());
 }
 
 }  // namespace
 
 TEST_CASE("learning: every recipe is in this test") {
   std::map<std::string, int> tested = {{"fedavg", 1}};
-  for (const auto& learners : {averages(), robust_rules()})
+  for (const auto& learners : {averages(), robust_rules(), adapters()})
     for (const Learner& learner : learners) ++tested[learner.recipe];
   for (const aggregation::Recipe& recipe : aggregation::recipes()) CHECK(tested[recipe.name] == 1);
   CHECK(tested.size() == aggregation::recipes().size());

@@ -1,4 +1,4 @@
-#include "learn/partition.h"
+#include "learn/data/partition.h"
 
 #include <algorithm>
 #include <cmath>

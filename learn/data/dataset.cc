@@ -1,4 +1,4 @@
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 
 #include <cstring>
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 #include "core/check.h"
 #include "core/platform/files.h"
-#include "learn/idx.h"
-#include "learn/partition.h"
+#include "learn/data/idx.h"
+#include "learn/data/partition.h"
 #include "learn/text/text_data.h"
 
 namespace fedge::learn {

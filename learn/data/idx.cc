@@ -1,4 +1,4 @@
-#include "learn/idx.h"
+#include "learn/data/idx.h"
 
 #include <zlib.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/aligned_buffer.h"
-#include "learn/dataset.h"
+#include "learn/data/dataset.h"
 #include "learn/token.h"
 
 namespace fedge::learn {
