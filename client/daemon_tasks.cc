@@ -5,6 +5,7 @@
 #include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
 #include "dht/node_record.h"
+#include "protocol/chunks/chunk_selection.h"
 
 namespace fedge::client {
 
@@ -74,11 +75,13 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
   busy_with_ = fetch.run;
   task_stop_ = std::stop_source();
   boost::asio::post(worker_, [weak = weak_from_this(), fetch, stop = task_stop_.get_token(),
-                              run = parts_[fetch.run].prepared] {
+                              run = parts_[fetch.run].prepared, trained = engine_.task(fetch.run)->coverage] {
     const auto self = weak.lock();
     if (!self || stop.stop_requested()) return;
     // Looks through what is there already.
-    auto download = self->files_->download(*run->task->model().layout(), fetch.model, fetch.control);
+    auto download =
+        self->files_->download(*run->task->model().layout(),
+                               {fetch.model, fetch.control, run->task->needed(trained), run->task->frozen()});
     boost::asio::post(self->io_, [self, fetch, stop, download = std::move(download)] {
       if (!stop.stop_requested()) self->fetched(fetch, download);
     });
@@ -92,18 +95,21 @@ void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFil
     if (all) return self->step(ClientEngine::ModelFetched{run, task});
     self->step(ClientEngine::ModelFailed{run, task, all.error()});
   };
-  fetch_object(download_.model, [self = shared_from_this(), done](const Result<void>& model) {
-    if (!model || !self->download_.control) return done(model);
-    self->fetch_object(self->download_.control, done);
-  });
+  auto wanted = std::make_shared<protocol::SelectedChunks>(download_.model, download_.wanted);
+  fetch_object(download_.model->manifest(), std::move(wanted),
+               [self = shared_from_this(), done](const Result<void>& model) {
+                 const auto control = self->download_.control;
+                 if (!model || !control) return done(model);
+                 self->fetch_object(control->manifest(), control, done);
+               });
 }
 
 // `done` is called once, unless the task is abandoned first.
-void Daemon::Impl::fetch_object(const std::shared_ptr<protocol::StoredObject>& object,
+void Daemon::Impl::fetch_object(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
                                 std::function<void(const Result<void>&)> done) {
   if (!link_) return;  // the engine will hear of the loss next
-  fetching_ = object->manifest();
-  link_->fetch(object->manifest(), object,
+  fetching_ = manifest;
+  link_->fetch(manifest, std::move(sink),
                [self = shared_from_this(), done = std::move(done)](Result<void> fetched) {
                  self->fetching_.reset();
                  done(fetched);
@@ -115,9 +121,10 @@ Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, TaskFiles::Downlo
                                              const TaskToTrain& order) {
   const auto& layout = run.task->model().layout();
   std::optional<ParameterVector> control;
-  FEDGE_TRY(model, files_->load(download.model, layout));
+  FEDGE_TRY(model, files_->load(download.model, layout, download.wanted));
   if (download.control) {
-    FEDGE_TRY(second, files_->load(download.control, layout));
+    FEDGE_TRY(second,
+              files_->load(download.control, layout, std::vector<bool>(download.wanted.size(), true)));
     control = std::move(second);
   }
   download = {};  // its room is the update's

@@ -6,6 +6,7 @@
 
 #include "client/client_engine.h"
 #include "client/prepared_run.h"
+#include "protocol/chunks/chunk_selection.h"
 
 namespace fedge::client {
 std::filesystem::path chunk_cache(const std::filesystem::path& state_directory) {
@@ -79,9 +80,8 @@ Result<void> TaskFiles::check_room(const char* what, std::uint64_t bytes) const 
                                          std::to_string(max_bytes_) + "; start it with a larger --cache-mb"};
 }
 
-Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout,
-                                                const protocol::Manifest& model,
-                                                const std::optional<protocol::Manifest>& control) {
+Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, const Offer& offer) {
+  const auto& [model, control, needed, frozen] = offer;
   for (const auto* offered : {&model, control ? &*control : &model})
     if (offered->layout != layout.hash() || offered->coverage != Coverage::all(layout.size()))
       return invalid("what is offered is not of the run's model");
@@ -95,6 +95,9 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout,
   download_ = {};
   FEDGE_TRY(first, store_->create(model));
   download_.model = std::move(first);
+  download_.wanted = protocol::chunks_of(model, needed);
+  keeps_former_ = frozen && 3 * bytes <= max_bytes_;
+  FEDGE_TRY_VOID(take_over(model));
   if (control) {
     FEDGE_TRY(second, store_->create(*control));
     download_.control = std::move(second);
@@ -102,16 +105,38 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout,
   return download_;
 }
 
+// What the former model has of this one need not travel again.
+Result<void> TaskFiles::take_over(const protocol::Manifest& model) {
+  const auto former = std::exchange(former_, nullptr);
+  if (!former || former->manifest().id() == model.id()) return {};
+  const protocol::Manifest& had = former->manifest();
+  if (had.layout == model.layout && had.chunk_size == model.chunk_size) {
+    AlignedBuffer<std::byte> buffer(model.chunk_length(0));
+    for (std::size_t i = 0; i < model.chunk_count(); ++i) {
+      if (had.chunks[i] != model.chunks[i] || download_.model->has(i) || !former->has(i)) continue;
+      const auto chunk = buffer.span().first(model.chunk_length(i));
+      if (!former->read(i, chunk) || !protocol::verify_chunk(model, i, chunk))
+        continue;  // then it is fetched
+      FEDGE_TRY_VOID(download_.model->write(i, chunk));
+    }
+  }
+  store_->remove(had.id());
+  return {};
+}
+
 Result<ParameterVector> TaskFiles::load(const std::shared_ptr<protocol::StoredObject>& object,
-                                        const std::shared_ptr<const ParameterLayout>& layout) {
+                                        const std::shared_ptr<const ParameterLayout>& layout,
+                                        const std::vector<bool>& wanted) {
   const protocol::Manifest& manifest = object->manifest();
   ParameterVector vector(layout);
   const auto all = std::as_writable_bytes(vector.values());
   for (std::size_t i = 0; i < manifest.chunk_count(); ++i) {
+    if (!wanted[i]) continue;
     const auto chunk = all.subspan(i * manifest.chunk_size, manifest.chunk_length(i));
     FEDGE_TRY_VOID(object->read(i, chunk));
     if (const auto sound = protocol::verify_chunk(manifest, i, chunk); !sound) {
       store_->remove(manifest.id());
+      keeps_former_ = false;
       release_download();
       return sound.error().with_prefix("the model in " + chunk_cache(directory_).string() + " is damaged: ");
     }
@@ -120,6 +145,7 @@ Result<ParameterVector> TaskFiles::load(const std::shared_ptr<protocol::StoredOb
 }
 
 void TaskFiles::release_download() {
+  if (keeps_former_ && download_.model) former_ = std::exchange(download_.model, nullptr);
   for (const auto& object : {download_.model, download_.control})
     if (object) store_->remove(object->manifest().id());
   download_ = {};

@@ -27,7 +27,15 @@ class TaskFiles {
  public:
   struct Download {
     std::shared_ptr<protocol::StoredObject> model;
+    std::vector<bool> wanted;                         // chunks of it
     std::shared_ptr<protocol::StoredObject> control;  // null without one
+  };
+  // What is to be fetched.
+  struct Offer {
+    protocol::Manifest model;
+    std::optional<protocol::Manifest> control;
+    Coverage needed;      // parameters of the model, and of nothing else
+    bool frozen = false;  // most of the model stays what it is: worth keeping for the next
   };
   struct Update {
     PendingUpdate pending;
@@ -41,16 +49,16 @@ class TaskFiles {
   // What an earlier process was left with, one update a run and at most kMaxRuns, in the order of the runs.
   // What is damaged or too many is removed, and `report` has said so.
   std::vector<Update> take_up(const std::function<void(const Event&)>& report);
-  // Where these vectors of the whole layout go, with the chunks that are there already. Those of the download
-  // before are released.
-  Result<Download> download(const ParameterLayout& layout, const protocol::Manifest& model,
-                            const std::optional<protocol::Manifest>& control);
-  // A complete float32 object of the whole layout, every chunk checked. A damaged one is kCorrupt and fetched
-  // again next time. 4 bytes a parameter.
+  // Where these vectors of the whole layout go, with the chunks that are there already, be it as a part of
+  // the model before. Those of the download before are released.
+  Result<Download> download(const ParameterLayout& layout, const Offer& offer);
+  // A float32 object of the whole layout, every wanted chunk checked; the others' values are 0. A damaged one
+  // is kCorrupt and fetched again next time. 4 bytes a parameter.
   Result<ParameterVector> load(const std::shared_ptr<protocol::StoredObject>& object,
-                               const std::shared_ptr<const ParameterLayout>& layout);
+                               const std::shared_ptr<const ParameterLayout>& layout,
+                               const std::vector<bool>& wanted);
   // Keeps the run's update until forget(), in place of the one before; survives a power cut once it returns.
-  // Releases the download.
+  // Releases the download, but for a frozen model's if there is room for three.
   Result<Update> keep(const protocol::TrainRequest& request, const WorkResult& update);
   void forget(RunId run);
   // All but those of these runs.
@@ -64,11 +72,15 @@ class TaskFiles {
   Result<Update> write(const PendingUpdate& pending, const WorkResult& update);
   Result<void> check_room(const char* what, std::uint64_t bytes) const;
   void release_download();
+  Result<void> take_over(const protocol::Manifest& model);
 
   std::filesystem::path directory_;
   std::unique_ptr<protocol::ChunkStore> store_;
   std::size_t max_bytes_;
   Download download_;
+  // The model before, where most of the next is the same.
+  std::shared_ptr<protocol::StoredObject> former_;
+  bool keeps_former_ = false;
   // Of the updates that are kept; their space cannot be taken.
   std::map<RunId, std::shared_ptr<protocol::StoredObject>> payloads_;
 };

@@ -71,6 +71,14 @@ Result<std::shared_ptr<const Task>> Task::build_without_data(const TaskSpec& spe
   return std::shared_ptr<const Task>(std::move(task));
 }
 
+Coverage Task::needed(const Coverage& trained) const {
+  const Adapters* adapters = model_->adapters();
+  if (adapters == nullptr || spec_.training.local_model != LocalModel::kPrefix || trained.empty())
+    return Coverage::all(model_->layout()->size());
+  const AdapterLayout& shape = adapters->shape();
+  return Coverage::all(shape.prefix(std::min(shape.ranks_of(trained), shape.rank)).end);
+}
+
 std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
   FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
   return partition_.of(only_ ? 0 : client.value());

@@ -73,6 +73,11 @@ class Task {
   // model or, for a slice, one that is none; a share or a correction that does not fit.
   Result<TrainingResult> train(const Assignment& assignment, std::span<const float> global,
                                std::span<float> update, Trainer& trainer) const;
+  // The parameters of the global model that training this coverage reads: with adapters, none of ranks
+  // beyond.
+  Coverage needed(const Coverage& trained) const;
+  // Whether most of a model that is handed out is what it was before, since it is frozen.
+  bool frozen() const { return model_->adapters() != nullptr; }
   // A trainer for this task; one a thread.
   Trainer make_trainer() const { return Trainer(*model_, spec_.training); }
 

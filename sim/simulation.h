@@ -90,11 +90,16 @@ class Simulation {
     Time training_ends{};  // of the training last begun
     std::optional<Time> timer;
     double data_share = 1;  // that it was last asked to train on
+    // The last model that it fetched and which chunks it has of it, where most of the next is the same.
+    std::shared_ptr<const protocol::Manifest> held;
+    std::vector<bool> held_chunks;
     // The models of its task in hand and of one on its way to it.
     std::map<TaskId, GlobalState> models;
   };
 
   void start_clients();
+  // What a client has to fetch of a model; it has it then.
+  Bytes missing(ClientId id, const protocol::Manifest& model, const Coverage& needed);
   void change(ClientId id);
   // Why the run cannot be hoped to go on, or nothing.
   std::optional<Error> standstill() const;
@@ -154,8 +159,9 @@ class Simulation {
   std::map<ClientId, double> norms_;          // of updates that have arrived
   std::vector<aggregation::Update> waiting_;  // accepted, not folded yet, all for the track in turn
   TrackId turn_;
-  std::deque<server::RunEngine::Input> inputs_;  // the first is being carried out
-  Bytes model_size_;                             // on its way to a client
+  std::deque<server::RunEngine::Input> inputs_;        // the first is being carried out
+  Bytes model_size_;                                   // of a whole one on its way to a client
+  std::shared_ptr<const protocol::Manifest> fetched_;  // by some client last
   Time now_{};
   Time round_closed_{};  // the last one
   std::optional<Time> server_timer_;

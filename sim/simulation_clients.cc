@@ -4,8 +4,10 @@
 
 #include "client/node_status.h"
 #include "dht/node_record.h"
+#include "protocol/chunks/chunk_selection.h"
 #include "protocol/codec.h"
 #include "sim/simulation.h"
+#include "sim/transfer.h"
 
 namespace fedge::sim {
 namespace {
@@ -66,9 +68,26 @@ void Simulation::prepare(ClientId id, RunId run) {
 }
 
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
-  const Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
+  Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
+  if (task_.frozen()) size = missing(id, fetch.model, task_.needed(at(id).engine.task(fetch.run)->coverage));
   schedule(down_arrival(id, size) + latency(id), id,
            ClientInput{client::ClientEngine::ModelFetched{fetch.run, fetch.task}, at(id).session});
+}
+
+Bytes Simulation::missing(ClientId id, const protocol::Manifest& model, const Coverage& needed) {
+  if (!fetched_ || *fetched_ != model) fetched_ = std::make_shared<const protocol::Manifest>(model);
+  VirtualClient& client = at(id);
+  const std::vector<bool> wanted = protocol::chunks_of(model, needed);
+  std::vector<bool> has(wanted.size(), false);
+  std::vector<bool> travels(wanted.size(), false);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    has[i] = client.held && client.held_chunks[i] && client.held->chunks[i] == model.chunks[i];
+    travels[i] = wanted[i] && !has[i];
+    has[i] = has[i] || wanted[i];
+  }
+  client.held = fetched_;
+  client.held_chunks = std::move(has);
+  return transfer_size(model, travels);
 }
 
 void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publish) {

@@ -59,7 +59,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void forget(RunId run);
   void fetch(const ClientEngine::FetchModel& fetch);
   void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
-  void fetch_object(const std::shared_ptr<protocol::StoredObject>& object,
+  void fetch_object(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
                     std::function<void(const Result<void>&)> done);
   struct TaskToTrain {
     protocol::TrainRequest request;

@@ -11,6 +11,7 @@
 #include "client/client_memory.h"
 #include "client/membership.h"
 #include "core/platform/files.h"
+#include "protocol/chunks/chunk_selection.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::client {
@@ -42,6 +43,10 @@ void write_chunk(protocol::StoredObject& object, const std::vector<float>& value
   const auto bytes =
       std::as_bytes(std::span(values)).subspan(chunk * 4096, object.manifest().chunk_length(chunk));
   REQUIRE(object.write(chunk, bytes));
+}
+
+TaskFiles::Offer whole(const protocol::Manifest& model, const std::optional<protocol::Manifest>& control) {
+  return {model, control, model.coverage};
 }
 
 protocol::TrainRequest request_for(const std::vector<float>& model, RunId run = RunId(7)) {
@@ -112,18 +117,18 @@ TEST_CASE("cache: a download goes on from the chunks that an earlier process has
   const auto model = numbers(1);
   {
     auto files = open(state);
-    auto download = files->download(*layout(), manifest_of(model), std::nullopt);
+    auto download = files->download(*layout(), whole(manifest_of(model), std::nullopt));
     REQUIRE(download);
     write_chunk(*download->model, model, 1);
   }
   auto files = open(state);
-  auto download = files->download(*layout(), manifest_of(model), std::nullopt);
+  auto download = files->download(*layout(), whole(manifest_of(model), std::nullopt));
   REQUIRE(download);
   CHECK(!download->model->has(0));
   CHECK(download->model->has(1));
   write_chunk(*download->model, model, 0);
   write_chunk(*download->model, model, 2);
-  auto vector = files->load(download->model, layout());
+  auto vector = files->load(download->model, layout(), download->wanted);
   REQUIRE(vector);
   CHECK(std::ranges::equal(vector->values(), model));
 }
@@ -134,14 +139,14 @@ TEST_CASE("cache: a model that was there before is there again, whatever came be
   const auto second = numbers(2);
   auto files = open(state, 3 * 12'000);
   for (const auto* model : {&first, &second}) {
-    auto download = files->download(*layout(), manifest_of(*model), std::nullopt);
+    auto download = files->download(*layout(), whole(manifest_of(*model), std::nullopt));
     REQUIRE(download);
     for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*download->model, *model, chunk);
   }
-  CHECK(files->download(*layout(), manifest_of(first), manifest_of(second))->model->complete());
+  CHECK(files->download(*layout(), whole(manifest_of(first), manifest_of(second)))->model->complete());
   for (float other = 3; other < 6; ++other)
-    REQUIRE(files->download(*layout(), manifest_of(numbers(other)), std::nullopt));
-  CHECK(!files->download(*layout(), manifest_of(first), std::nullopt)->model->complete());
+    REQUIRE(files->download(*layout(), whole(manifest_of(numbers(other)), std::nullopt)));
+  CHECK(!files->download(*layout(), whole(manifest_of(first), std::nullopt))->model->complete());
   CHECK(chunk_files(state).size() <= 3);
 }
 
@@ -150,17 +155,17 @@ TEST_CASE("cache: a chunk damaged on the disk is found before training, and fetc
   const auto model = numbers(1);
   auto files = open(state);
   {
-    auto download = files->download(*layout(), manifest_of(model), std::nullopt);
+    auto download = files->download(*layout(), whole(manifest_of(model), std::nullopt));
     for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*download->model, model, chunk);
     REQUIRE(chunk_files(state).size() == 1);
     damage(chunk_files(state).front(), 4096 + 5000);  // chunk 1, after the file's header
-    const auto vector = files->load(download->model, layout());
+    const auto vector = files->load(download->model, layout(), download->wanted);
     REQUIRE_FALSE(vector);
     CHECK(vector.error().code == ErrorCode::kCorrupt);
     CHECK_MESSAGE(vector.error().message.find((state.path() / "chunks").string()) != std::string::npos,
                   vector.error().message);
   }
-  auto again = files->download(*layout(), manifest_of(model), std::nullopt);
+  auto again = files->download(*layout(), whole(manifest_of(model), std::nullopt));
   REQUIRE(again);
   CHECK(again->model->has(0));
   CHECK(!again->model->has(1));
@@ -169,8 +174,8 @@ TEST_CASE("cache: a chunk damaged on the disk is found before training, and fetc
 TEST_CASE("cache: a model larger than the cache is refused with what to do") {
   const TemporaryDirectory state;
   auto files = open(state, 20'000);
-  CHECK(files->download(*layout(), manifest_of(numbers(1)), std::nullopt));
-  const auto both = files->download(*layout(), manifest_of(numbers(1)), manifest_of(numbers(2)));
+  CHECK(files->download(*layout(), whole(manifest_of(numbers(1)), std::nullopt)));
+  const auto both = files->download(*layout(), whole(manifest_of(numbers(1)), manifest_of(numbers(2))));
   REQUIRE_FALSE(both);
   CHECK(both.error().code == ErrorCode::kResource);
   CHECK(
@@ -183,12 +188,12 @@ TEST_CASE("cache: a model of another layout, or a part of one, is not fetched") 
   auto files = open(state);
   auto other = manifest_of(numbers(1));
   other.layout = sha256("another");
-  CHECK(!files->download(*layout(), other, std::nullopt));
-  CHECK(!files->download(*layout(), manifest_of(numbers(1)), other));
+  CHECK(!files->download(*layout(), whole(other, std::nullopt)));
+  CHECK(!files->download(*layout(), whole(manifest_of(numbers(1)), other)));
   const auto values = numbers(1);
   const auto part = protocol::make_manifest(layout()->hash(), Coverage::of({{0, 2048}}),
                                             std::as_bytes(std::span(values)).first(8192), 4096);
-  const auto refused = files->download(*layout(), part, std::nullopt);
+  const auto refused = files->download(*layout(), whole(part, std::nullopt));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message == "what is offered is not of the run's model");
 }
@@ -349,13 +354,13 @@ TEST_CASE("cache: what waits for a verdict stays, and what does not fit beside i
   auto files = open(state, 3 * 12'000);
   REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(5))));
   REQUIRE(files->keep(request_for(numbers(1), RunId(8)), result_of(numbers(6))));
-  const auto both = files->download(*layout(), manifest_of(numbers(1)), manifest_of(numbers(2)));
+  const auto both = files->download(*layout(), whole(manifest_of(numbers(1)), manifest_of(numbers(2))));
   REQUIRE_FALSE(both);
   CHECK(both.error().code == ErrorCode::kResource);
   CHECK(both.error().message ==
         "the model takes 24000 bytes beside 24000 of updates that wait for a verdict, the cache of this "
         "client holds 36000; start it with a larger --cache-mb");
-  CHECK(files->download(*layout(), manifest_of(numbers(1)), std::nullopt));
+  CHECK(files->download(*layout(), whole(manifest_of(numbers(1)), std::nullopt)));
   REQUIRE(files->keep(request_for(numbers(1), RunId(9)), result_of(numbers(7))));
   const auto fourth = files->keep(request_for(numbers(1), RunId(10)), result_of(numbers(8)));
   REQUIRE_FALSE(fourth);
@@ -404,6 +409,48 @@ TEST_CASE("membership: a client number that no client can have is damage, not an
   const auto read = read_membership(state.path());
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE(
+    "cache: of a model that is frozen but for its end, only the chunks that have changed are fetched again") {
+  const TemporaryDirectory state;
+  const auto files = open(state);
+  const std::vector<float> first = numbers(1);
+  std::vector<float> second = first;
+  second.back() += 1;
+  const auto offer = [&](const std::vector<float>& model) {
+    TaskFiles::Offer made = whole(manifest_of(model), std::nullopt);
+    made.frozen = true;
+    return made;
+  };
+  auto download = files->download(*layout(), offer(first));
+  REQUIRE(download);
+  const std::size_t chunks = download->model->manifest().chunk_count();
+  REQUIRE(chunks > 1);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) write_chunk(*download->model, first, chunk);
+  download->model.reset();
+  REQUIRE(files->keep(request_for(first), result_of(first)));
+  const auto next = files->download(*layout(), offer(second));
+  REQUIRE(next);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) CHECK(next->model->has(chunk) == (chunk + 1 < chunks));
+}
+
+TEST_CASE("cache: chunks that hold nothing that is needed are not fetched, and their values are zero") {
+  const TemporaryDirectory state;
+  const auto files = open(state);
+  const std::vector<float> model = numbers(1);
+  TaskFiles::Offer offer = whole(manifest_of(model), std::nullopt);
+  offer.needed = Coverage::of({{5, 7}});
+  const auto download = files->download(*layout(), offer);
+  REQUIRE(download);
+  const protocol::SelectedChunks sink(download->model, download->wanted);
+  CHECK_FALSE(sink.has(0));
+  for (std::size_t chunk = 1; chunk < download->wanted.size(); ++chunk) CHECK(sink.has(chunk));
+  write_chunk(*download->model, model, 0);
+  CHECK(sink.has(0));
+  const auto vector = files->load(download->model, layout(), download->wanted);
+  REQUIRE(vector);
+  for (std::size_t i = 0; i < model.size(); ++i) CHECK(vector->values()[i] == (i < 1024 ? model[i] : 0.0F));
 }
 
 }  // namespace fedge::client
