@@ -1,0 +1,192 @@
+// The kernels of language models against slow double-precision loops, for every instruction set that this
+// processor has.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/rng.h"
+#include "learn/kernels/kernels.h"
+
+using namespace fedge;
+using namespace fedge::learn;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> random(std::size_t size, std::uint64_t seed) {
+  Rng rng(seed);
+  std::vector<float> values(size);
+  for (float& value : values) value = static_cast<float>(2.0 * rng.uniform() - 1.0);
+  return values;
+}
+
+std::vector<std::size_t> sizes(std::vector<std::size_t> list) { return list; }
+
+double at(const Matrix& m, std::size_t i, std::size_t j) {
+  return static_cast<double>(m.data[i * m.row + j * m.column]);
+}
+
+void check_product(const Kernels& kernels, const ProductShape& shape, bool a_by_columns, bool b_by_columns) {
+  CAPTURE(kernels.name);
+  CAPTURE(shape.rows);
+  CAPTURE(shape.inner);
+  CAPTURE(shape.columns);
+  const std::vector<float> left = random(shape.rows * shape.inner, 1);
+  const std::vector<float> right = random(shape.inner * shape.columns, 2);
+  const std::vector<float> bias = random(shape.columns, 3);
+  const Matrix a = a_by_columns ? Matrix{left.data(), 1, shape.rows} : Matrix{left.data(), shape.inner, 1};
+  const Matrix b =
+      b_by_columns ? Matrix{right.data(), 1, shape.inner} : Matrix{right.data(), shape.columns, 1};
+  std::vector<float> scratch(kProductScratch);
+  const std::size_t row = shape.columns + 3;
+  for (const bool add : {false, true}) {
+    // What is not added to is never read; what lies between rows is never written.
+    std::vector<float> c(shape.rows * row, kNan);
+    for (std::size_t i = 0; add && i < shape.rows; ++i)
+      std::fill_n(c.begin() + static_cast<std::ptrdiff_t>(i * row), shape.columns, 0.5F);
+    kernels.product(shape, a, b, {.data = c.data(), .row = row, .bias = bias.data(), .add = add, .factor = 2},
+                    scratch.data());
+    double worst = 0;
+    for (std::size_t i = 0; i < shape.rows; ++i)
+      for (std::size_t j = 0; j < row; ++j) {
+        const float got = c[i * row + j];
+        if (j >= shape.columns) {
+          REQUIRE(std::isnan(got));
+          continue;
+        }
+        double exact = static_cast<double>(bias[j]) + (add ? 0.5 : 0);
+        for (std::size_t k = 0; k < shape.inner; ++k) exact += 2 * at(a, i, k) * at(b, k, j);
+        const double off = std::abs(static_cast<double>(got) - exact);
+        worst = std::isnan(off) ? 1e300 : std::max(worst, off);
+      }
+    // n roundings of sums of n products below 2 (Higham 2002, section 3.1), with room.
+    CHECK(worst <= 0x1p-23 * 2 * static_cast<double>(shape.inner + 4));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("language kernels: products are those of double arithmetic, whatever the shape and storage") {
+  for (const Kernels* kernels : supported_kernels()) {
+    for (const std::size_t rows : sizes({1, 5, 6, 7, 14, 15, 31}))
+      for (const std::size_t inner : sizes({1, 8, 33}))
+        for (const std::size_t columns : sizes({1, 4, 8, 15, 16, 17, 33, 40}))
+          check_product(*kernels, {rows, inner, columns}, rows % 2 == 0, columns % 2 == 0);
+    // Beyond one block of rows, of the inner dimension and of columns.
+    check_product(*kernels, {510, 3, 5}, true, false);
+    check_product(*kernels, {510, 3, 5}, false, true);
+    check_product(*kernels, {9, 300, 21}, false, false);
+    check_product(*kernels, {9, 513, 21}, true, true);
+    check_product(*kernels, {7, 20, 800}, false, true);
+  }
+}
+
+TEST_CASE("language kernels: a layer norm and its gradients are those of double arithmetic") {
+  for (const Kernels* kernels : supported_kernels())
+    for (const std::size_t width : sizes({3, 8, 24, 33})) {
+      CAPTURE(kernels->name);
+      CAPTURE(width);
+      const std::size_t rows = 4;
+      const std::vector<float> x = random(rows * width, 4), gain = random(width, 5), bias = random(width, 6);
+      const std::vector<float> dy = random(rows * width, 7);
+      std::vector<float> y(rows * width), dx(rows * width, 0.25F), dgain(width), dbias(width);
+      std::vector<NormStatistics> statistics(rows);
+      kernels->layer_norm({rows, width}, x.data(), gain.data(), bias.data(), y.data(), statistics.data());
+      kernels->layer_norm_backward({rows, width}, x.data(), gain.data(), statistics.data(), dy.data(),
+                                   dx.data());
+      kernels->layer_norm_gradient({rows, width}, x.data(), statistics.data(), dy.data(), dgain.data(),
+                                   dbias.data());
+      const auto value = [&](std::size_t r, std::size_t i, std::size_t changed, double by) {
+        double mean = 0, squares = 0;
+        std::vector<double> row(width);
+        for (std::size_t k = 0; k < width; ++k) {
+          row[k] = static_cast<double>(x[r * width + k]) + (k == changed ? by : 0);
+          mean += row[k] / static_cast<double>(width);
+        }
+        for (const double v : row) squares += (v - mean) * (v - mean) / static_cast<double>(width);
+        return (row[i] - mean) / std::sqrt(squares + 1e-5) * static_cast<double>(gain[i]) +
+               static_cast<double>(bias[i]);
+      };
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t i = 0; i < width; ++i) {
+          CHECK(static_cast<double>(y[r * width + i]) ==
+                doctest::Approx(value(r, i, 0, 0)).epsilon(1e-4).scale(1));
+          double slope = 0;
+          for (std::size_t o = 0; o < width; ++o)
+            slope += static_cast<double>(dy[r * width + o]) * (value(r, o, i, 1e-5) - value(r, o, i, -1e-5)) /
+                     2e-5;
+          CHECK(static_cast<double>(dx[r * width + i]) - 0.25 ==
+                doctest::Approx(slope).epsilon(1e-3).scale(1));
+        }
+      for (std::size_t i = 0; i < width; ++i) {
+        double by_bias = 0, by_gain = 0;
+        for (std::size_t r = 0; r < rows; ++r) {
+          const double d = static_cast<double>(dy[r * width + i]);
+          by_bias += d;
+          by_gain += d * (value(r, i, 0, 0) - static_cast<double>(bias[i])) / static_cast<double>(gain[i]);
+        }
+        CHECK(static_cast<double>(dbias[i]) == doctest::Approx(by_bias).epsilon(1e-4).scale(1));
+        CHECK(static_cast<double>(dgain[i]) == doctest::Approx(by_gain).epsilon(1e-3).scale(1));
+      }
+    }
+}
+
+TEST_CASE("language kernels: GELU and its derivative, far out too") {
+  const auto gelu = [](double x) {
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  };
+  for (const Kernels* kernels : supported_kernels()) {
+    CAPTURE(kernels->name);
+    std::vector<float> x = random(37, 8);
+    for (float& value : x) value *= 6;
+    x[0] = 40;
+    x[1] = -40;
+    x[2] = 0;
+    std::vector<float> y(x.size()), dy(x.size(), 2.0F);
+    kernels->gelu(x.data(), y.data(), x.size());
+    kernels->gelu_backward(x.data(), dy.data(), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double v = static_cast<double>(x[i]);
+      CHECK(static_cast<double>(y[i]) == doctest::Approx(gelu(v)).epsilon(1e-5).scale(0.1));
+      const double slope = (gelu(v + 1e-4) - gelu(v - 1e-4)) / 2e-4;
+      CHECK(static_cast<double>(dy[i]) == doctest::Approx(2 * slope).epsilon(1e-4).scale(0.1));
+    }
+  }
+}
+
+TEST_CASE("language kernels: a query's probabilities are of the keys up to itself, and add up to 1") {
+  for (const Kernels* kernels : supported_kernels())
+    for (const std::size_t first : sizes({0, 5, 14})) {
+      CAPTURE(kernels->name);
+      const CausalShape shape{.rows = 3, .first = first, .columns = first + 3, .step = 20, .scale = 0.5};
+      std::vector<float> scores = random(3 * 20, 9);
+      const std::vector<float> before = scores;
+      kernels->causal_softmax(shape, scores.data());
+      const std::vector<float> upstream = random(3 * 20, 10);
+      std::vector<float> gradient = upstream;
+      kernels->causal_softmax_backward(shape, scores.data(), gradient.data());
+      for (std::size_t r = 0; r < 3; ++r) {
+        double total = 0, mean = 0;
+        for (std::size_t k = 0; k <= first + r; ++k)
+          total += std::exp(0.5 * static_cast<double>(before[r * 20 + k]));
+        for (std::size_t k = 0; k < shape.columns; ++k) {
+          const double expected =
+              k <= first + r ? std::exp(0.5 * static_cast<double>(before[r * 20 + k])) / total : 0;
+          CHECK(static_cast<double>(scores[r * 20 + k]) == doctest::Approx(expected).epsilon(1e-5));
+          mean += expected * static_cast<double>(upstream[r * 20 + k]);
+        }
+        for (std::size_t k = 0; k < shape.columns; ++k) {
+          const double p = static_cast<double>(scores[r * 20 + k]);
+          CHECK(static_cast<double>(gradient[r * 20 + k]) ==
+                doctest::Approx(0.5 * p * (static_cast<double>(upstream[r * 20 + k]) - mean))
+                    .epsilon(1e-4)
+                    .scale(0.1));
+        }
+      }
+      CHECK(scores[19] == before[19]);
+    }
+}
