@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/document.h"
 #include "core/safetensors.h"
 #include "learn/generate.h"
 #include "learn/kernels/kernels.h"
@@ -54,6 +55,17 @@ Result<const learn::Adapters*> adapters_of(const learn::ModelFile& file, const s
   return file.model->adapters();
 }
 
+// What the merged model is, from what the adapted one says of itself.
+Result<std::string> without_adapters(const std::string& task) {
+  FEDGE_TRY(document, config::parse_toml(task, "task"));
+  config::Table kept;
+  for (const char* name : {"data", "model"})
+    if (const auto section = document.root.find(name); section != document.root.end()) kept.insert(*section);
+  if (const auto model = kept.find("model"); model != kept.end())
+    if (auto* table = std::get_if<config::Table>(&model->second.data)) table->erase("adapter");
+  return config::canonical_toml(kept);
+}
+
 // The model with its adapters added to the matrices they belong to, as if it had been trained whole.
 Result<std::string> merge_adapters(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
@@ -68,8 +80,10 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
       adapters->merge(learn::kernels(), file.values.values(), options.ranks, space, scratch.data());
   ParameterVector values(layout);
   std::copy_n(merged, values.size(), values.values().begin());
-  FEDGE_TRY_VOID(
-      write_safetensors(options.out, values, {{"model_hash", to_hex(model_hash(values.values()))}}));
+  FEDGE_TRY(task, without_adapters(stored.metadata.at(learn::kTaskMetadata)));
+  FEDGE_TRY_VOID(write_safetensors(
+      options.out, values,
+      {{"model_hash", to_hex(model_hash(values.values()))}, {learn::kTaskMetadata, std::move(task)}}));
   return options.out + ": " + std::to_string(values.size()) + " parameters, " +
          std::to_string(std::min(options.ranks, adapters->rank())) + " ranks merged\n";
 }

@@ -1,0 +1,171 @@
+// Language models as a user meets them: a base is trained in one place, devices of different ranks fine-tune
+// it together, and it writes text before and after.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/platform/files.h"
+#include "server/report/metrics.h"
+#include "tests/integration/run_program.h"
+#include "tests/unit/learn/idx_fixture.h"
+
+using namespace fedge;
+using learn::test::TemporaryDirectory;
+using test::Outcome;
+using test::run;
+
+namespace {
+
+// Three authors, each with sentences of its own words.
+void write_texts(const TemporaryDirectory& directory) {
+  const std::vector<std::vector<std::string>> words = {{"the", "sea", "rolls", "grey", "and", "cold"},
+                                                       {"a", "bird", "sings", "in", "green", "leaves"},
+                                                       {"one", "wheel", "turns", "slow", "under", "load"}};
+  for (std::size_t author = 0; author < words.size(); ++author) {
+    std::string text;
+    for (std::size_t i = 0; text.size() < 24'000; ++i) {
+      text += words[author][(i * i + i / 7 + author) % 6];
+      text += i % 6 == 5 ? ".\n" : " ";
+    }
+    directory.write("author" + std::to_string(author) + ".txt", {text.begin(), text.end()});
+  }
+}
+
+struct Setup {
+  TemporaryDirectory texts;
+  TemporaryDirectory out;
+  std::string base = (out.path() / "base.safetensors").string();
+  std::string model = " --set model.layers=1 --set model.width=16 --set model.heads=2 --set data.context=16";
+  std::string data;
+
+  Setup() {
+    write_texts(texts);
+    data = " --set data.dataset=text --set data.directory=" + texts.path().string();
+  }
+  Outcome pretrain(const std::string& more = "") const {
+    return run("fedge-sim pretrain " FEDGE_SOURCE_DIR "/examples/language/base.toml --out " + base + data +
+               model + " --set training.local_steps=40" + more);
+  }
+  Outcome tune(const std::string& name, const std::string& more) const {
+    return run("fedge-sim run " FEDGE_SOURCE_DIR "/examples/language/wordnet.toml --out " +
+               (out.path() / name).string() + data + model + " --set model.base=" + base +
+               " --set model.adapter.rank=4 --set strategy.planner.ranks=[1,2,4]"
+               " --set data.partition.clients=3 --set sampling.clients_per_round=2 --set run.rounds=3"
+               " --set run.evaluate_every=1 --set run.chunk_size=4096 --set training.local_steps=2" +
+               more);
+  }
+  std::vector<server::RoundMetrics> rounds(const std::string& name) const {
+    const auto read = server::read_metrics(out.path() / name / "metrics.jsonl");
+    REQUIRE(read);
+    return *read;
+  }
+  std::string generate(const std::string& file, const std::string& more) const {
+    const Outcome outcome = run("fedge model generate " + file + " --prompt 'the ' --tokens 40" + more);
+    CHECK_MESSAGE(outcome.code == 0, outcome.output);
+    return outcome.output;
+  }
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "language: a base is fine-tuned by adapters over sockets as in virtual time, whatever the strategy") {
+  const Setup setup;
+  const Outcome trained = setup.pretrain();
+  REQUIRE_MESSAGE(trained.code == 0, trained.output);
+  CHECK(contains(trained.output, "bits a byte"));
+  std::string more;
+  SUBCASE("prelort") { more = ""; }
+  SUBCASE("one rank") { more = " --set strategy={kind=\\\"fedit\\\"}"; }
+  SUBCASE("pruned") { more = " --set strategy.kind=hetlora --set training.objective.lambda=5"; }
+  SUBCASE("products that join the weights") { more = " --set strategy.kind=flora"; }
+  SUBCASE("factors B alone") { more = " --set strategy.kind=ffa_lora"; }
+  for (const char* mode : {"abstract", "concrete"}) {
+    const Outcome outcome = setup.tune(mode, more + " --mode " + mode);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  }
+  const auto abstract = setup.rounds("abstract");
+  const auto concrete = setup.rounds("concrete");
+  REQUIRE(abstract.size() == 3);
+  REQUIRE(concrete.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(concrete[i].model_hash == abstract[i].model_hash);
+    CHECK(concrete[i].bits_per_byte == abstract[i].bits_per_byte);
+    CHECK(concrete[i].bytes_up == abstract[i].bytes_up);
+    CHECK(abstract[i].bits_per_byte > 0);
+  }
+  if (more.empty()) REQUIRE(abstract[2].ranks.size() == 3);
+  // A device that has the frozen weights fetches them no more; with flora they change.
+  if (!contains(more, "flora")) CHECK(abstract[2].bytes_down < abstract[0].bytes_down / 2);
+}
+
+TEST_CASE(
+    "language: a model writes the same text for the same seed, another after fine-tuning, merged or not") {
+  const Setup setup;
+  // Enough for words of its own.
+  REQUIRE(
+      setup.pretrain(" --set training.local_steps=400 --set training.optimizer.learning_rate=0.01").code ==
+      0);
+  REQUIRE(setup.tune("tuned", " --set training.optimizer.learning_rate=0.05").code == 0);
+  const std::string tuned = (setup.out.path() / "tuned" / "model.safetensors").string();
+  const std::string merged = (setup.out.path() / "merged.safetensors").string();
+  const std::string lora = (setup.out.path() / "lora.safetensors").string();
+  const std::string before = setup.generate(setup.base, "");
+  CHECK(before.starts_with("the "));
+  CHECK(before.size() == 4 + 40 + 1);
+  CHECK(setup.generate(setup.base, "") == before);
+  CHECK(setup.generate(setup.base, " --seed 2") != before);
+  CHECK(setup.generate(tuned, " --temperature 0") != setup.generate(setup.base, " --temperature 0"));
+  CHECK(setup.generate(tuned, " --temperature 0 --ranks 0") ==
+        setup.generate(setup.base, " --temperature 0"));
+  REQUIRE(run("fedge model merge " + tuned + " --out " + merged).code == 0);
+  CHECK(setup.generate(merged, " --temperature 0") == setup.generate(tuned, " --temperature 0"));
+  CHECK(contains(run("fedge model adapters " + tuned + " --ranks 2 --out " + lora).output,
+                 "6 adapters of rank 2, lora_alpha 4.0"));
+  CHECK(contains(run("fedge model info " + tuned).output, "adapters of rank 4 on 6 matrices"));
+}
+
+TEST_CASE("language: a table of byte pairs is learned, named by a run, and told to its devices") {
+  const Setup setup;
+  const std::string table = (setup.out.path() / "words.bpe").string();
+  const Outcome learned = run("fedge data tokenizer text --directory " + setup.texts.path().string() +
+                              " --vocabulary 300 --out " + table);
+  REQUIRE_MESSAGE(learned.code == 0, learned.output);
+  CHECK(contains(learned.output, "bytes a token of text"));
+  const std::string named = " --set data.tokenizer.kind=bpe --set data.tokenizer.file=" + table;
+  REQUIRE(setup.pretrain(named).code == 0);
+  const Outcome outcome = setup.tune("real", named + " --set run.rounds=1 --mode concrete");
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  // The file is not needed again.
+  std::filesystem::remove(table);
+  CHECK(run("fedge-sim report " + (setup.out.path() / "real").string()).code == 0);
+  CHECK(setup.generate((setup.out.path() / "real" / "model.safetensors").string(), "").starts_with("the "));
+}
+
+TEST_CASE("language: what does not fit together is named") {
+  const Setup setup;
+  REQUIRE(setup.pretrain().code == 0);
+  const auto refused = [&](const std::string& more, const std::string& words) {
+    const Outcome outcome = setup.tune("refused", more);
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.output, words), outcome.output);
+  };
+  refused(" --set model.width=32", "model.base: " + setup.base + ": tensor");
+  refused(" --set model.base=/nowhere.safetensors", "model.base: ");
+  refused(" --set model.heads=3", "model.width: 16 is no multiple of model.heads, which is 3");
+  refused(" --set strategy.planner.ranks=[2,8]", "rank 8 is above model.adapter.rank, which is 4");
+  refused(" --set model.adapter.targets=[\\\"w\\\"]", "the model has no layer \"w\"");
+  refused(" --set 'model={kind=\"mlp\"}'", "trains adapters: give model.adapter.rank");
+  refused(" --set data.directory=/nowhere", "/nowhere");
+  refused(" --set data.tokenizer.kind=bpe", "names the table that kind = \"bpe\" needs");
+  refused(" --set strategy.schedule.kind=buffered --set strategy.kind=flexlora", "needs synchronous rounds");
+  const Outcome image = run("fedge model generate " FEDGE_SOURCE_DIR "/README.md");
+  CHECK(image.code == 1);
+}

@@ -1,0 +1,201 @@
+// Texts as data: windows, groups as labels, parts for devices, evaluation in bits, and training in one place.
+#include "learn/text/text_data.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "core/parallel.h"
+#include "learn/data/batch.h"
+#include "learn/data/partition.h"
+#include "learn/evaluate.h"
+#include "learn/generate.h"
+#include "learn/pretrain.h"
+#include "learn/task.h"
+#include "tests/unit/learn/idx_fixture.h"
+
+using namespace fedge;
+using namespace fedge::learn;
+
+namespace {
+
+struct Texts {
+  test::TemporaryDirectory directory;
+  TaskSpec spec;
+
+  Texts() {
+    write("a", "abcdefgh ", 1500);
+    write("b", "the quick brown fox. ", 700);
+    spec.data.dataset = "text";
+    spec.data.directory = directory.path().string();
+    spec.data.context = 16;
+    spec.data.partition = {.kind = PartitionKind::kNatural, .clients = 2};
+    spec.model = {.kind = ModelKind::kTransformer, .layers = 1, .width = 16, .heads = 2};
+    spec.training.optimizer = OptimizerKind::kAdamW;
+    spec.training.learning_rate = 0.01F;
+    spec.training.batch_size = 8;
+    spec.training.local_steps = 150;
+  }
+  void write(const std::string& name, const std::string& sentence, std::size_t times) const {
+    std::string text;
+    for (std::size_t i = 0; i < times; ++i) text += sentence;
+    directory.write(name + ".txt", {text.begin(), text.end()});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("text data: windows follow one another, each predicts its next token, and none crosses groups") {
+  const Texts texts;
+  const auto data = load_train(texts.spec.data);
+  REQUIRE(data);
+  const Dataset& d = **data;
+  CHECK(d.shape.tokens);
+  CHECK(d.outputs() == 96);
+  CHECK(d.classes == 2);
+  CHECK(d.class_names == std::vector<std::string>{"a", "b"});
+  const Tokenizer ascii = Tokenizer::ascii();
+  std::string said[2];
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const auto& window = d.text.windows[i];
+    REQUIRE(window.targets >= 1);
+    REQUIRE(window.targets <= 16);
+    const bool last = i + 1 == d.size() || d.labels[i + 1] != d.labels[i];
+    if (!last) CHECK(d.text.windows[i + 1].start == window.start + window.targets);
+    said[d.labels[i]] += ascii.decode(std::span(d.text.tokens).subspan(window.start + 1, window.targets));
+  }
+  CHECK(said[0].starts_with("bcdefgh abcdefgh"));
+  CHECK(said[1].starts_with("he quick brown fox. the"));
+  CHECK(said[0].find('q') == std::string::npos);
+
+  const auto samples = std::vector<std::uint32_t>{0, static_cast<std::uint32_t>(d.size() - 1)};
+  BatchBuffer buffer(16, true, 2);
+  const Batch batch = buffer.read(d, samples);
+  for (std::size_t t = 0; t + 1 < 16; ++t) CHECK(batch.targets[t] == batch.tokens[t + 1]);
+  const std::size_t length = d.text.windows[samples[1]].targets;
+  for (std::size_t t = 0; t < 16; ++t) CHECK((batch.targets[16 + t] == kNoToken) == (t >= length));
+}
+
+TEST_CASE("text data: a device's part is the windows that the simulator's client has, and nothing else") {
+  const Texts texts;
+  const auto whole = Task::build(texts.spec, 5);
+  REQUIRE(whole);
+  for (const std::uint32_t client : {0U, 1U}) {
+    const auto part = Task::build_for(texts.spec, 5, ClientId(client));
+    REQUIRE(part);
+    const auto samples = (*whole)->samples_of(ClientId(client));
+    REQUIRE((*part)->data().size() == samples.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::uint32_t here[] = {static_cast<std::uint32_t>(i)};
+      BatchBuffer one(16, true, 1), other(16, true, 1);
+      const Batch a = one.read((*part)->data(), here);
+      const Batch b = other.read((*whole)->data(), samples.subspan(i, 1));
+      CHECK(std::ranges::equal(a.tokens, b.tokens));
+      CHECK(std::ranges::equal(a.targets, b.targets));
+      CHECK((*part)->data().labels[i] == client);
+    }
+  }
+}
+
+TEST_CASE("text data: so many windows of what is held out are tested on, evenly spread over each group") {
+  Texts texts;
+  const auto all = load_test(texts.spec.data);
+  texts.spec.data.test_windows = 5;
+  const auto some = load_test(texts.spec.data);
+  REQUIRE((all && some));
+  CHECK((*all)->size() > 60);
+  CHECK((*some)->size() == 10);
+  std::size_t of_b = 0;
+  for (const std::uint8_t label : (*some)->labels) of_b += label;
+  CHECK(of_b == 5);
+  CHECK((*some)->text.windows[4].start > (*all)->text.windows[20].start);
+}
+
+TEST_CASE("text data: natural clients have whole groups, dealt in turn; more than there are is refused") {
+  const std::vector<std::uint8_t> labels = {0, 0, 1, 2, 2, 3};
+  const auto two = partition({.kind = PartitionKind::kNatural, .clients = 2}, labels, 4, Rng(1));
+  REQUIRE(two);
+  CHECK(std::ranges::equal(two->of(0), std::vector<std::uint32_t>{0, 1, 3, 4}));
+  CHECK(std::ranges::equal(two->of(1), std::vector<std::uint32_t>{2, 5}));
+  const auto five = partition({.kind = PartitionKind::kNatural, .clients = 5}, labels, 4, Rng(1));
+  REQUIRE_FALSE(five);
+  CHECK(five.error().message.find("data.partition.clients") != std::string::npos);
+  CHECK(five.error().message.find("client 4 would have none of the 4 groups") != std::string::npos);
+}
+
+TEST_CASE("text data: a uniform model needs log2 of the vocabulary bits a byte, and groups count alike") {
+  const Texts texts;
+  const auto data = load_test(texts.spec.data);
+  REQUIRE(data);
+  const auto model = make_model(texts.spec.model, (*data)->shape, (*data)->outputs());
+  REQUIRE(model);
+  const std::vector<float> zeros((*model)->layout()->size());
+  Sequential sequential;
+  const Evaluation even = evaluate(**model, zeros, **data, sequential);
+  CHECK(even.bits_per_byte == doctest::Approx(std::log2(96)).epsilon(1e-5));
+  CHECK(even.group_bits_per_byte == doctest::Approx(std::log2(96)).epsilon(1e-5));
+  CHECK(even.loss == doctest::Approx(std::log(96)).epsilon(1e-5));
+}
+
+TEST_CASE("text data: pretraining learns a text that says little, and the model goes on writing it") {
+  const Texts texts;
+  const auto data = load_train(texts.spec.data);
+  REQUIRE(data);
+  std::vector<float> losses;
+  PretrainOptions options;
+  options.report = [&](std::uint64_t, float loss, std::span<const float>) { losses.push_back(loss); };
+  const auto trained = pretrain(texts.spec, 3, **data, options);
+  REQUIRE(trained);
+  CHECK(trained->steps == 150);
+  REQUIRE(losses.size() == 150);
+  CHECK(losses.front() == doctest::Approx(std::log(96)).epsilon(0.1));
+  CHECK(losses.back() < 0.5F);
+  const auto again = pretrain(texts.spec, 3, **data, {});
+  REQUIRE(again);
+  CHECK(model_hash(again->values.values()) == model_hash(trained->values.values()));
+  const auto prompt = Tokenizer::ascii().encode("abcdefgh abc");
+  const auto written =
+      generate(*trained->model, trained->values.values(), prompt, {.tokens = 9, .temperature = 0}, Rng(1));
+  CHECK(Tokenizer::ascii().decode(written) == "defgh abc");
+}
+
+TEST_CASE("text data: pretraining can leave labels out, and says so if nothing is left") {
+  const Texts texts;
+  const auto data = load_train(texts.spec.data);
+  REQUIRE(data);
+  PretrainOptions options;
+  options.labels = {7};
+  const auto none = pretrain(texts.spec, 3, **data, options);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().message == "there is nothing to train on: no sample has one of these labels");
+}
+
+TEST_CASE("text data: a cosine learning rate goes on from round to round as in one piece") {
+  Texts texts;
+  texts.spec.training.schedule = {.cosine = true, .warmup = 0.25, .final = 0.1, .rounds = 2};
+  texts.spec.training.local_steps = 4;
+  texts.spec.training.optimizer = OptimizerKind::kSgd;
+  texts.spec.training.batch_size = 2048;  // all of it: every first step has the same gradient
+  const auto task = Task::build(texts.spec, 1);
+  REQUIRE(task);
+  // With plain SGD a first step moves by the rate times the gradient: rates are told by that.
+  const auto moved = [&](std::uint32_t round, std::uint64_t steps) {
+    std::vector<float> model((*task)->model().layout()->size());
+    (*task)->model().initialise(model, Rng(2));
+    std::vector<float> update(model.size());
+    Trainer trainer = (*task)->make_trainer();
+    const auto done = (*task)->train({.client = ClientId(0), .round = RoundNumber(round), .max_steps = steps},
+                                     model, update, trainer);
+    REQUIRE(done);
+    double squares = 0;
+    for (const float value : update) squares += static_cast<double>(value) * static_cast<double>(value);
+    return std::sqrt(squares);
+  };
+  // The first of 8 steps is half way up; the fifth, after 4, a third of the way down.
+  const double half = moved(1, 1);
+  const double third = moved(2, 1);
+  const double share = 0.1 + 0.9 * (1 + std::cos(std::numbers::pi / 3)) / 2;
+  CHECK(third / half == doctest::Approx(share / 0.5).epsilon(1e-3));
+}
