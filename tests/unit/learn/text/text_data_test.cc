@@ -113,7 +113,7 @@ TEST_CASE("text data: so many windows of what is held out are tested on, evenly 
   CHECK((*some)->text.windows[4].start > (*all)->text.windows[20].start);
 }
 
-TEST_CASE("text data: natural clients have whole groups, dealt in turn; more than there are is refused") {
+TEST_CASE("text data: natural clients have whole groups, dealt in turn, and more than there are is refused") {
   const std::vector<std::uint8_t> labels = {0, 0, 1, 2, 2, 3};
   const auto two = partition({.kind = PartitionKind::kNatural, .clients = 2}, labels, 4, Rng(1));
   REQUIRE(two);
