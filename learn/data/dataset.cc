@@ -8,6 +8,7 @@
 #include "core/platform/files.h"
 #include "learn/data/idx.h"
 #include "learn/data/partition.h"
+#include "learn/text/corpus.h"
 #include "learn/text/text_data.h"
 
 namespace fedge::learn {
@@ -139,6 +140,17 @@ Result<DatasetInfo> describe(const DataSpec& spec) {
     return DatasetInfo{kShape, kClasses, kClasses, {kClassNames.begin(), kClassNames.end()}};
   return Error{ErrorCode::kNotFound,
                "data.dataset: \"" + spec.dataset + "\" is not known, expected fashion-mnist"};
+}
+
+std::vector<std::string> class_names(const DataSpec& spec) {
+  if (!is_text(spec)) {
+    auto info = describe(spec);
+    return info ? std::move(info->class_names) : std::vector<std::string>();
+  }
+  std::vector<std::string> names;
+  if (auto groups = load_corpus(spec.dataset, spec.directory))
+    for (TextGroup& group : *groups) names.push_back(std::move(group.name));
+  return names;
 }
 
 Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {

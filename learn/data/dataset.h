@@ -86,5 +86,7 @@ struct DatasetInfo {
   std::vector<std::string> class_names;  // for people, one a class
 };
 Result<DatasetInfo> describe(const DataSpec& spec);
+// For people; of a text its groups, read from its files. Empty if that is not possible.
+std::vector<std::string> class_names(const DataSpec& spec);
 
 }  // namespace fedge::learn

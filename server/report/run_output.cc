@@ -41,10 +41,9 @@ Result<void> write_reports(const std::filesystem::path& directory, const RunConf
   const bool tracks =
       std::ranges::any_of(rounds, [](const RoundMetrics& round) { return !round.tracks.empty(); });
   if (tracks) FEDGE_TRY_VOID(write_file_atomic(directory / "tracks.csv", tracks_csv(rounds)));
-  FEDGE_TRY(dataset, learn::describe(config.task.data));
   const ReportInfo info{.name = config.name,
                         .run_file = run_file,
-                        .class_names = dataset.class_names,
+                        .class_names = learn::class_names(config.task.data),
                         .facts = {{"data", config.task.data.dataset},
                                   {"clients", std::to_string(config.task.data.partition.clients)},
                                   {"clients per round", std::to_string(config.sampling.clients_per_round)},

@@ -41,6 +41,18 @@ Settings compressed(const std::string& kind, const std::string& option) {
   return {"compression.kind=" + kind, "compression." + option};
 }
 
+// Of adapters of rank 4: where all devices take all ranks there is one segment and one truncation.
+std::vector<Reduction> adapter_reductions() {
+  const Settings adapters = {"model.adapter.rank=4", "training.optimizer.learning_rate=0.1"};
+  const auto ranks = [&](const std::string& kind, const std::string& list) {
+    return adapters + Settings{"strategy.kind=" + kind, "strategy.planner.ranks=" + list};
+  };
+  const Settings fedit = adapters + Settings{"strategy.kind=fedit"};
+  return {{"fedit is FedAvg of adapters", adapters, fedit, ranks("segment_only", "[2, 4]")},
+          {"one segment", fedit, ranks("segment_only", "[4]"), ranks("segment_only", "[1, 4]")},
+          {"one truncation", fedit, ranks("prelort", "[4]"), ranks("prelort", "[2, 4]")}};
+}
+
 std::vector<Reduction> local_reductions() {
   const Settings equal = {"data.partition.kind=iid"};
   return {
@@ -138,6 +150,10 @@ Difference difference(const std::vector<float>& a, const std::vector<float>& b) 
 
 TEST_CASE("reduction: objectives, server momentum and parts that leave nothing out are FedAvg to the bit") {
   check(local_reductions());
+}
+
+TEST_CASE("reduction: adapters of one rank are FedAvg of adapters to the bit, segments and nesting or not") {
+  check(adapter_reductions());
 }
 
 TEST_CASE("reduction: robust rules that drop and shorten nothing are the mean, but for the last bit") {
