@@ -65,6 +65,11 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
   const std::string needs = "scaffold needs ";
   if (run.task.training.momentum > 0)
     root.fail("training", needs + "plain SGD: training.optimizer.momentum breaks its control variates");
+  if (run.task.training.optimizer != learn::OptimizerKind::kSgd || run.task.training.schedule.cosine)
+    root.fail("training", needs + "plain SGD at one rate: its control variates are updates divided by it");
+  if (run.task.model.adapter.rank > 0)
+    root.fail("model",
+              needs + "a model that is trained whole: a control variate speaks about every parameter");
   if (run.task.training.learning_rate == 0)
     root.fail("training", needs + "a learning rate above 0: control variates are updates divided by it");
   if (run.strategy.aggregator_kind != "uniform_mean")
@@ -99,6 +104,12 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
     root.fail("training", "strategy.kind = \"" + run.strategy.kind +
                               "\" is made with nested training; leave nesting out, or start from "
                               "\"segment_only\"");
+  if (run.task.model.adapter.rank > 0 && run.strategy.traits.keeps_individuals &&
+      !run.strategy.traits.partial_updates)
+    root.fail("strategy",
+              "the aggregator " + run.strategy.aggregator_kind +
+                  " needs updates of the whole model, and with model.adapter.rank clients send the "
+                  "adapters alone");
   if (!run.strategy.traits.adapters) return;
   if (run.strategy.schedule.buffered)
     root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
@@ -237,6 +248,9 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                               "\"; leave it out");
   if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
   check_adapters(run, root);
+  if (run.strategy.aggregator_kind == "fednova" &&
+      (training.optimizer != learn::OptimizerKind::kSgd || training.schedule.cosine))
+    root.fail("training", "fednova knows the length of local work with SGD at one rate alone");
   if (run.strategy.aggregator_kind == "fednova" && training.momentum > 0 && training.objective.mu > 0)
     root.fail("strategy",
               "fednova knows the length of local work with momentum or with a proximal term, not with both");

@@ -149,6 +149,14 @@ TEST_CASE("language: a table of byte pairs is learned, named by a run, and told 
   CHECK(setup.generate((setup.out.path() / "real" / "model.safetensors").string(), "").starts_with("the "));
 }
 
+TEST_CASE("language: the base that comes with Fedge writes words of the texts that it has read") {
+  const std::string base = FEDGE_SOURCE_DIR "/examples/language/base.safetensors";
+  const Outcome outcome =
+      run("fedge model generate " + base + " --prompt 'the United' --tokens 12 --temperature 0");
+  CHECK_MESSAGE(outcome.code == 0, outcome.output);
+  CHECK_MESSAGE(outcome.output.starts_with("the United States"), outcome.output);
+}
+
 TEST_CASE("language: what does not fit together is named") {
   const Setup setup;
   REQUIRE(setup.pretrain().code == 0);

@@ -48,6 +48,11 @@ TEST_CASE("recipe: what a strategy implies for clients stands in the text that t
 TEST_CASE("recipe: what cannot work is refused with the reason") {
   const std::string scaffold = "[strategy]\nkind = \"scaffold\"\n";
   CHECK(contains(refusal(scaffold + "[training]\noptimizer = { momentum = 0.9 }\n"), "plain SGD"));
+  CHECK(contains(refusal(scaffold + "[training]\noptimizer = { kind = \"adamw\" }\n"),
+                 "plain SGD at one rate"));
+  CHECK(contains(refusal(scaffold + "[training]\nschedule = { kind = \"cosine\" }\n"),
+                 "plain SGD at one rate"));
+  CHECK(contains(refusal(scaffold + "[model]\nadapter = { rank = 2 }\n"), "a model that is trained whole"));
   CHECK(contains(refusal(scaffold + "schedule = { kind = \"buffered\" }\n"), "synchronous"));
   CHECK(contains(refusal(scaffold + "planner = { kind = \"fedplt\" }\n"), "whole updates"));
   CHECK(contains(refusal(scaffold + "[sampling]\nkind = \"optimal\"\n"), "every update"));
@@ -131,6 +136,23 @@ TEST_CASE("recipe: a sampler that goes by who is there is refused where a barrie
   CHECK(run("aw_psp", "asp") == "accepted");
   CHECK(contains(run("aw_psp", "pssp"), "kind = \"aw_psp\" takes who waits at strategy.schedule.barrier"));
   CHECK(contains(run("availability", "bsp"), "kind = \"availability\" takes who waits"));
+}
+
+TEST_CASE("recipe: what cannot work with AdamW or with adapters is refused before a run begins") {
+  const std::string nova = "[strategy]\nkind = \"fednova\"\n";
+  CHECK(contains(refusal(nova + "[training]\noptimizer = { kind = \"adamw\" }\n"),
+                 "with SGD at one rate alone"));
+  CHECK(contains(refusal(nova + "[training]\nschedule = { kind = \"cosine\" }\n"),
+                 "with SGD at one rate alone"));
+  CHECK(contains(refusal("[strategy]\nkind = \"median\"\n[model]\nadapter = { rank = 2 }\n"),
+                 "the aggregator median needs updates of the whole model"));
+  CHECK(contains(refusal("[strategy]\nkind = \"prelort\"\n"), "give model.adapter.rank"));
+  const std::string prelort = "[model]\nadapter = { rank = 32 }\n[strategy]\nkind = \"prelort\"\n";
+  CHECK(contains(refusal(prelort + "[training]\nnesting = \"none\"\n"), "made with nested training"));
+  const std::string flexlora = "[model]\nadapter = { rank = 32 }\n[strategy]\nkind = \"flexlora\"\n";
+  CHECK(contains(refusal(flexlora + "server_optimizer = { kind = \"adam\" }\n"),
+                 "the server optimizer sgd alone"));
+  CHECK(contains(refusal(flexlora + "schedule = { kind = \"buffered\" }\n"), "needs synchronous rounds"));
 }
 
 TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are refused") {
