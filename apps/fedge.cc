@@ -41,6 +41,8 @@ Examples:
                                                             a table of byte pairs for language models
   fedge model generate base.safetensors --prompt "Define dog: "
                                                             what a language model has learned
+  fedge model evaluate out/wordnet/model.safetensors --rouge 2
+                                                            its figures, also of its adapters' first ranks alone
   fedge reference                                           every key of a run file
   fedge reference coordinator                               every key of a coordinator's configuration
 )";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/config/document.h"
+#include "core/platform/thread_pool.h"
 #include "core/safetensors.h"
 #include "learn/generate.h"
 #include "learn/kernels/kernels.h"
@@ -134,6 +135,9 @@ ModelCommands::ModelCommands(CLI::App& app) {
       ->check(CLI::Range(0.0, 100.0));
   generate_->add_option("--top", options_.top, "Only among so many likeliest; 0: all")->capture_default_str();
   generate_->add_option("--seed", options_.seed, "Of what is drawn")->capture_default_str();
+  evaluate_ =
+      model->add_subcommand("evaluate", "Its figures on held-out data, also of its first ranks alone");
+  add_evaluation();
   info_ = model->add_subcommand("info", "Its tensors");
   merge_ = model->add_subcommand("merge", "Add its adapters to the matrices they belong to");
   adapters_ = model->add_subcommand("adapters", "Write its adapters alone, as LoRA files name them");
@@ -145,8 +149,40 @@ ModelCommands::ModelCommands(CLI::App& app) {
     command->add_option("file", options_.file, "A run's model.safetensors, or a pretrained one")->required();
 }
 
+void ModelCommands::add_evaluation() {
+  evaluation_.threads = available_processors();
+  evaluate_->add_option("file", evaluation_.file, "A run's model.safetensors, or a pretrained one")
+      ->required();
+  evaluate_->add_option("--dataset", evaluation_.dataset, "Of what is held out [what it was trained on]");
+  evaluate_->add_option("--directory", evaluation_.directory, "Where that lies [where its package puts it]");
+  evaluate_->add_option("--test-windows", evaluation_.test_windows,
+                        "Of a text: held-out samples of each group [as its run]");
+  evaluate_
+      ->add_option("--ranks", evaluation_.ranks,
+                   "How many ranks of its adapters, as in: 4,8 [those it was trained for, and all]")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  evaluate_
+      ->add_option("--rouge", evaluation_.rouge,
+                   "ROUGE-L of so many held-out lines of each group that it ends behind their \": \"")
+      ->check(CLI::Range(1, 1'000'000));
+  evaluate_->add_option("--threads", evaluation_.threads, "Threads; the result does not depend on it")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  evaluate_->add_option("--format", format_, "table or json, an object a line")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json"}));
+}
+
 std::optional<Result<std::string>> ModelCommands::run() const {
   if (*generate_) return generate_text(options_);
+  if (*evaluate_) {
+    EvaluationOptions options = evaluation_;
+    options.json = format_ == "json";
+    const auto done = evaluate_model(options, stdout);
+    if (!done) return done.error();
+    return std::string();
+  }
   if (*info_) return describe_model(options_);
   if (*merge_) return merge_adapters(options_);
   if (*adapters_) return export_adapters(options_);

@@ -1,5 +1,5 @@
-// fedge model generate, info, merge, adapters: what can be done with a model's file. Each returns what the
-// tool prints.
+// fedge model generate, evaluate, info, merge, adapters: what can be done with a model's file. Each returns
+// what the tool prints; evaluate prints while it works.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/commands/model_evaluation.h"
 #include "core/result.h"
 
 namespace fedge::apps {
@@ -29,8 +30,13 @@ class ModelCommands {
   std::optional<Result<std::string>> run() const;
 
  private:
+  void add_evaluation();
+
   ModelOptions options_;
+  EvaluationOptions evaluation_;
+  std::string format_ = "table";
   CLI::App* generate_;
+  CLI::App* evaluate_;
   CLI::App* info_;
   CLI::App* merge_;
   CLI::App* adapters_;

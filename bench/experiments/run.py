@@ -4,6 +4,8 @@
     bench/experiments/run.py fedplt --programs build/release/bin --out /tmp/fedplt [--seeds 3] [--quick]
 
 Every row of an experiment is a run file with some settings changed, run by fedge-sim once for each seed.
+Where it begins with a "base", that is pre-trained first. Where a setting is "tuned", each row takes the value that
+its first seed does best with.
 Runs that are there already (same settings, finished) are not repeated, so that an interrupted experiment
 can be taken up again. Standard library alone.
 """
@@ -25,15 +27,31 @@ def load(name):
         return json.load(file)
 
 
+def prepare(options, experiment):
+    """Trains what the runs begin with, if that is not there yet, and names it in their settings."""
+    base = experiment.get("base")
+    if not base:
+        return
+    out = os.path.abspath(os.path.join(options.out, "base.safetensors"))
+    if not os.path.exists(out):
+        os.makedirs(options.out, exist_ok=True)
+        command = [os.path.join(options.programs, "fedge-sim"), "pretrain", os.path.join(HERE, base["run_file"]),
+                   "--out", out] + base.get("arguments", [])
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{base['run_file']}: {done.stderr.strip() or done.stdout[-2000:]}")
+    experiment["settings"]["model.base"] = json.dumps(out)
+
+
 def run(options, experiment, parts, seed):
     """One run's metrics, a list of one dictionary a round. `parts` are what a cell is made of: its row, and
-    in a grid its table and column."""
+    in a grid its table and column, and a value that is tried for it."""
     settings = dict(experiment["settings"])
     for part in parts:
         settings.update(part["settings"])
     settings["run.seed"] = seed
     if options.quick:
-        settings["run.rounds"] = 3
+        settings.update({"run.rounds": 3, "run.evaluate_every": 1})
     name = "-".join(part["name"] for part in parts)
     out = os.path.join(options.out, name.replace(" ", "_").replace("/", "-"), str(seed))
     stamp = os.path.join(out, "settings.json")
@@ -54,10 +72,9 @@ def run(options, experiment, parts, seed):
         return [json.loads(line) for line in file]
 
 
-def final(rounds):
-    """Mean accuracy of the last three evaluated rounds: one round alone swings by points under label skew."""
-    values = [r["test_accuracy"] for r in rounds if r.get("test_accuracy") is not None]
-    return statistics.fmean(values[-3:])
+def final(rounds, key="test_accuracy"):
+    """The mean over the last three evaluated rounds: one round alone swings by points under label skew."""
+    return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-3:])
 
 
 def settled(rounds, key="test_accuracy"):
@@ -67,6 +84,16 @@ def settled(rounds, key="test_accuracy"):
 
 def megabytes(rounds):
     return sum(r["bytes_up"] for r in rounds) / 1e6
+
+
+def downloaded(rounds):
+    return sum(r["bytes_down"] for r in rounds) / 1e6
+
+
+def at_rank(rounds, rank, key):
+    """As final(), of the model with so many of its adapters' ranks; None if the run has not so many."""
+    found = [x[key] for r in rounds for x in r.get("ranks", []) if x["rank"] == rank]
+    return statistics.fmean(found[-3:]) if found else None
 
 
 def accuracy_at(rounds, budget):
@@ -103,6 +130,8 @@ def updates_to(rounds, accuracy):
 
 
 def spread(values, scale=1.0, digits=2):
+    if all(v is None for v in values):
+        return ""
     reached = [v for v in values if v is not None]
     if len(reached) < len(values):
         return f"{len(reached)} of {len(values)} get there"
@@ -125,6 +154,9 @@ COLUMNS = {
     "updates": ("updates to {target} %", lambda runs, e: spread(
         [updates_to(r, e["target"] / 100) for r in runs], 1, 0)),
     "ratio": ("of float32's upload, %", lambda runs, e: spread([100 * megabytes(r) / e["whole"] for r in runs], 1, 1)),
+    "bits": ("bits a byte", lambda runs, _: spread([final(r, "bits_per_byte") for r in runs], 1, 3)),
+    "down": ("download, MB", lambda runs, _: spread([downloaded(r) for r in runs], 1, 1)),
+    "tuned": ("{tuned[name]}", lambda runs, e: str(e["chosen"])),
     "settled": ("accuracy, %", lambda runs, _: spread([settled(r) for r in runs], 100)),
     "covered": ("on covered labels, %", lambda runs, _: spread([settled(r, "covered_accuracy") for r in runs], 100)),
     "labels": ("covered labels of 10", lambda runs, _: spread(
@@ -137,6 +169,16 @@ COLUMNS = {
 }
 
 
+def column(name):
+    """A column's title and what it shows; "accuracy@4" and "bits@4" are figures of the model's first 4 ranks."""
+    key, _, rank = name.partition("@")
+    if not rank:
+        return COLUMNS[name]
+    key, title, scale, digits = {"accuracy": ("accuracy", "%", 100, 2), "bits": ("bits_per_byte", "bits", 1, 3)}[key]
+    return (f"rank {rank}, {title}",
+            lambda runs, _: spread([at_rank(r, int(rank), key) for r in runs], scale, digits))
+
+
 def print_row(cells):
     print("| " + " | ".join(cells) + " |", flush=True)
 
@@ -147,31 +189,47 @@ def runs_of(options, experiment, parts):
         return list(pool.map(lambda seed: run(options, experiment, parts, seed), range(1, options.seeds + 1)))
 
 
+def tune(options, experiment, parts):
+    """The value of the tuned setting that does best on the first seed, as a part of the cell."""
+    tuned = experiment["tuned"]
+    figures = {}
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        tried = [{"name": str(value), "settings": {tuned["setting"]: value}} for value in tuned["values"]]
+        for part, rounds in zip(tried, pool.map(lambda part: run(options, experiment, parts + [part], 1), tried)):
+            figures[part["name"]] = (final(rounds, tuned["by"]), part)
+    best = (max if tuned["by"] == "test_accuracy" else min)(figures.values(), key=lambda pair: pair[0])[1]
+    experiment["chosen"] = best["name"]
+    return best
+
+
 def print_lists(options, experiment):
     """A row for each run, a column for each figure; in each table, if there are several."""
     columns = experiment["columns"]
     for table in experiment.get("tables", [None]):
         if table:
             print(f"\n{table['name']}:\n")
-        print_row(["run"] + [COLUMNS[c][0].format(**experiment) for c in columns])
+        print_row(["run"] + [column(c)[0].format(**experiment) for c in columns])
         print_row(["---"] * (len(columns) + 1))
         for row in experiment["rows"]:
-            runs = runs_of(options, experiment, [table, row] if table else [row])
+            parts = [table, row] if table else [row]
+            if "tuned" in experiment:
+                parts = parts + [tune(options, experiment, parts)]
+            runs = runs_of(options, experiment, parts)
             experiment.setdefault("whole", statistics.fmean(megabytes(r) for r in runs))
-            print_row([row["name"]] + [COLUMNS[c][1](runs, experiment) for c in columns])
+            print_row([row["name"]] + [column(c)[1](runs, experiment) for c in columns])
 
 
 def print_grid(options, experiment):
     """For each table, a row and a column for each setting, one figure in each cell."""
-    title, figure = COLUMNS[experiment["cell"]]
+    title, figure = column(experiment["cell"])
     for table in experiment["tables"]:
         print(f"\n{table['name']}: {title}\n")
-        print_row([""] + [column["name"] for column in experiment["across"]])
+        print_row([""] + [across["name"] for across in experiment["across"]])
         print_row(["---"] * (len(experiment["across"]) + 1))
         for row in experiment["rows"]:
             print_row([row["name"]] + [
-                figure(runs_of(options, experiment, [table, row, column]), experiment)
-                for column in experiment["across"]])
+                figure(runs_of(options, experiment, [table, row, across]), experiment)
+                for across in experiment["across"]])
 
 
 def main():
@@ -184,6 +242,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="three rounds each: does it run at all?")
     options = parser.parse_args()
     experiment = load(options.experiment)
+    prepare(options, experiment)
     (print_grid if "across" in experiment else print_lists)(options, experiment)
 
 

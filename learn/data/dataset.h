@@ -27,6 +27,7 @@ struct InputShape {
   std::size_t channels = 1;
   bool tokens = false;  // width tokens in place of pixels
   std::size_t size() const { return height * width * channels; }
+  bool operator==(const InputShape&) const = default;
 };
 
 // Inputs as the bytes they came in: a quarter of the memory, for the time of a table look-up each.

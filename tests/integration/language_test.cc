@@ -2,8 +2,10 @@
 // it together, and it writes text before and after.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
-#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -130,6 +132,41 @@ TEST_CASE(
   CHECK(contains(run("fedge model adapters " + tuned + " --ranks 2 --out " + lora).output,
                  "6 adapters of rank 2, lora_alpha 4.0"));
   CHECK(contains(run("fedge model info " + tuned).output, "adapters of rank 4 on 6 matrices"));
+}
+
+TEST_CASE("language: a model's file is evaluated as its run evaluated it, at every number of ranks") {
+  const Setup setup;
+  REQUIRE(setup.pretrain().code == 0);
+  REQUIRE(setup.tune("tuned", "").code == 0);
+  const std::string tuned = (setup.out.path() / "tuned" / "model.safetensors").string();
+  const Outcome outcome = run("fedge model evaluate " + tuned + " --format json");
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  const server::RoundMetrics last = setup.rounds("tuned").back();
+  std::istringstream lines(outcome.output);
+  std::string line;
+  for (const server::RankMetrics& figures : last.ranks) {
+    REQUIRE(std::getline(lines, line));
+    const auto row = nlohmann::json::parse(line);
+    CHECK(row["rank"] == figures.rank);
+    CHECK(row["accuracy"] == figures.accuracy);
+    CHECK(row["bits_per_byte"] == figures.bits_per_byte);
+    CHECK(row["perplexity"].get<double>() == doctest::Approx(std::exp(figures.loss)));
+  }
+  CHECK_FALSE(std::getline(lines, line));
+  CHECK(contains(run("fedge model evaluate " + tuned + " --ranks 2").output, "perplexity"));
+  CHECK(contains(run("fedge model evaluate " + tuned + " --ranks 5").output, "has 4 ranks, not 5"));
+  CHECK(contains(run("fedge model evaluate " + tuned + " --rouge 1").output, "no held-out line of text"));
+  const TemporaryDirectory sayings;
+  std::string said;
+  for (int i = 0; i < 600; ++i) said += "say: the sea rolls\n";
+  sayings.write("sayings.txt", {said.begin(), said.end()});
+  const Outcome ended =
+      run("fedge model evaluate " + tuned + " --rouge 2 --directory " + sayings.path().string());
+  CHECK_MESSAGE(contains(ended.output, "of text, 2 lines to be ended\n"), ended.output);
+  CHECK(contains(ended.output, "ROUGE-L\n"));
+  CHECK(contains(run("fedge model evaluate " + tuned + " --dataset fashion-mnist").output,
+                 tuned + " takes nothing but text"));
+  CHECK(contains(run("fedge model evaluate " + setup.base + " --ranks 2").output, "has no adapters"));
 }
 
 TEST_CASE("language: a table of byte pairs is learned, named by a run, and told to its devices") {

@@ -1,0 +1,143 @@
+#include "apps/commands/model_evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/platform/thread_pool.h"
+#include "learn/completion.h"
+#include "learn/evaluate.h"
+#include "learn/model_file.h"
+#include "learn/models/adapters.h"
+#include "learn/text/text_data.h"
+
+namespace fedge::apps {
+namespace {
+
+// What a model is evaluated on.
+struct Question {
+  std::shared_ptr<const learn::Dataset> data;
+  std::optional<learn::Tokenizer> tokenizer;
+  std::vector<learn::Completion> lines;  // empty: no ROUGE-L
+};
+
+// The data that the options name, as the model takes them.
+learn::DataSpec data_of(const EvaluationOptions& options, const learn::ModelFile& file) {
+  learn::DataSpec data = file.task.data;
+  if (!options.dataset.empty()) {
+    data.dataset = options.dataset;
+    data.directory.clear();
+  }
+  if (!options.directory.empty()) data.directory = options.directory;
+  if (options.test_windows > 0) data.test_windows = options.test_windows;
+  return data;
+}
+
+Result<Question> read_question(const EvaluationOptions& options, const learn::ModelFile& file) {
+  const learn::DataSpec spec = data_of(options, file);
+  const bool text = learn::is_text(spec);
+  if (text != file.model->input().tokens)
+    return invalid("--dataset: " + options.file + (text ? " takes no text" : " takes nothing but text"));
+  Question question;
+  FEDGE_TRY(data, learn::load_test(spec));
+  if (!(data->shape == file.model->input()))
+    return invalid("--dataset: " + spec.dataset + " has not the shape of what " + options.file + " takes");
+  question.data = std::move(data);
+  if (options.rouge == 0) return question;
+  if (!text) return invalid("--rouge: " + options.file + " writes no text");
+  FEDGE_TRY(tokenizer, learn::make_tokenizer(spec.tokenizer));
+  question.tokenizer = std::move(tokenizer);
+  FEDGE_TRY(groups, learn::load_corpus(spec.dataset, spec.directory));
+  question.lines = learn::completions(groups, options.rouge);
+  if (question.lines.empty())
+    return invalid("--rouge: no held-out line of " + spec.dataset + " has \": \" with something behind it");
+  return question;
+}
+
+// How many ranks to evaluate with, ascending, the whole model last.
+Result<std::vector<std::size_t>> ranks_of(const EvaluationOptions& options, const learn::ModelFile& file) {
+  const learn::Adapters* adapters = file.model->adapters();
+  if (adapters == nullptr) {
+    if (!options.ranks.empty()) return invalid("--ranks: " + options.file + " has no adapters");
+    return std::vector<std::size_t>{SIZE_MAX};
+  }
+  std::vector<std::size_t> ranks = options.ranks;
+  if (ranks.empty()) {
+    ranks = file.task.training.ranks;
+    ranks.push_back(adapters->rank());
+  }
+  std::ranges::sort(ranks);
+  const auto doubled = std::ranges::unique(ranks);
+  ranks.erase(doubled.begin(), doubled.end());
+  if (ranks.back() > adapters->rank())
+    return invalid("--ranks: " + options.file + " has " + std::to_string(adapters->rank()) + " ranks, not " +
+                   std::to_string(ranks.back()));
+  return ranks;
+}
+
+struct Figures {
+  std::size_t ranks;  // SIZE_MAX: the model has no adapters
+  learn::Evaluation held_out;
+  std::optional<learn::RougeScore> rouge;
+};
+
+void print_json(const Figures& figures, std::FILE* out) {
+  nlohmann::ordered_json row;
+  if (figures.ranks != SIZE_MAX) row["rank"] = figures.ranks;
+  row["samples"] = figures.held_out.samples;
+  row["loss"] = figures.held_out.loss;
+  row["accuracy"] = figures.held_out.accuracy;
+  if (figures.held_out.bits_per_byte > 0) {
+    row["perplexity"] = std::exp(figures.held_out.loss);
+    row["bits_per_byte"] = figures.held_out.bits_per_byte;
+    row["group_bits_per_byte"] = figures.held_out.group_bits_per_byte;
+  }
+  if (figures.rouge)
+    row["rouge_l"] = {
+        {"recall", figures.rouge->recall}, {"precision", figures.rouge->precision}, {"f", figures.rouge->f}};
+  std::fprintf(out, "%s\n", row.dump().c_str());
+}
+
+void print_row(const Figures& figures, std::FILE* out) {
+  std::fprintf(out, "%5s  %7.4f  %9.2f",
+               figures.ranks == SIZE_MAX ? "-" : std::to_string(figures.ranks).c_str(), figures.held_out.loss,
+               100 * figures.held_out.accuracy);
+  if (figures.held_out.bits_per_byte > 0)
+    std::fprintf(out, "  %10.3f  %9.3f  %8.3f", std::exp(figures.held_out.loss),
+                 figures.held_out.bits_per_byte, figures.held_out.group_bits_per_byte);
+  if (figures.rouge) std::fprintf(out, "  %7.4f", figures.rouge->f);
+  std::fprintf(out, "\n");
+}
+
+void print_head(const Question& question, const std::string& dataset, std::FILE* out) {
+  const bool text = question.data->shape.tokens;
+  std::fprintf(out, "%zu held-out samples of %s", question.data->size(), dataset.c_str());
+  if (!question.lines.empty()) std::fprintf(out, ", %zu lines to be ended", question.lines.size());
+  std::fprintf(out, "\n%5s  %7s  %9s", "ranks", "loss", "accuracy%");
+  if (text) std::fprintf(out, "  %10s  %9s  %8s", "perplexity", "bits/byte", "of groups");
+  if (!question.lines.empty()) std::fprintf(out, "  %7s", "ROUGE-L");
+  std::fprintf(out, "\n");
+}
+
+}  // namespace
+
+Result<void> evaluate_model(const EvaluationOptions& options, std::FILE* out) {
+  FEDGE_TRY(file, learn::read_model_file(options.file));
+  FEDGE_TRY(ranks, ranks_of(options, file));
+  FEDGE_TRY(question, read_question(options, file));
+  ThreadPool threads(options.threads);
+  if (!options.json) print_head(question, data_of(options, file).dataset, out);
+  const auto values = std::as_const(file.values).values();
+  for (const std::size_t rank : ranks) {
+    Figures figures{rank, learn::evaluate(*file.model, values, *question.data, threads, rank), {}};
+    if (!question.lines.empty())
+      figures.rouge =
+          learn::score_completions(*file.model, values, *question.tokenizer, question.lines, threads, rank);
+    options.json ? print_json(figures, out) : print_row(figures, out);
+    std::fflush(out);
+  }
+  return {};
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,28 @@
+// fedge model evaluate: a model's figures on held-out data, with all of its adapters' ranks and with the
+// first ones alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace fedge::apps {
+
+struct EvaluationOptions {
+  std::string file;
+  std::string dataset;             // empty: the one that the model was trained on
+  std::string directory;           // of that
+  std::size_t test_windows = 0;    // of a text: held-out samples a group; 0: as in the model's file
+  std::vector<std::size_t> ranks;  // empty: those that it was trained for
+  std::size_t rouge = 0;           // held-out lines a group that it is to end
+  std::size_t threads = 1;
+  bool json = false;
+};
+
+// Prints a line for each number of ranks as soon as it is known. kInvalid names the option or the file.
+Result<void> evaluate_model(const EvaluationOptions& options, std::FILE* out);
+
+}  // namespace fedge::apps
