@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/check.h"
-#include "core/safetensors.h"
 #include "learn/models/cnn.h"
 #include "learn/models/dense.h"
 #include "learn/models/transformer.h"
@@ -17,7 +16,6 @@ namespace {
 
 // 16 GiB of float32; what a run file asks for by mistake must not take the machine down.
 constexpr double kMaxParameters = 4294967296.0;
-constexpr std::size_t kMaxBaseBytes = std::size_t{17} << 30;
 
 Result<void> bounded(double parameters, const char* key) {
   if (parameters <= kMaxParameters) return {};
@@ -116,25 +114,6 @@ Result<std::unique_ptr<Model>> make_any_model(const ModelSpec& spec, const Input
 BatchLoss Model::sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const {
   FEDGE_CHECK(false, "this model makes no steps in place");
   return {};
-}
-
-Result<ParameterVector> initial_parameters(const Model& model, const Rng& rng) {
-  ParameterVector values(model.layout());
-  model.initialise(values.values(), rng);
-  const std::string& path = model.spec().base;
-  if (path.empty()) return values;
-  const auto base = read_safetensors(path, kMaxBaseBytes);
-  if (!base) return Error{base.error().code, "model.base: " + base.error().message};
-  const ParameterLayout& have = base->values.layout();
-  auto want = std::make_shared<ParameterLayout>();
-  for (const TensorInfo& tensor : model.layout()->tensors())
-    if (tensor.order == TensorOrder::kRowMajor || have.find(tensor.name) != nullptr)
-      want->add(tensor.name, tensor.shape);
-  const auto arranged = arrange(base->values, want);
-  if (!arranged) return Error{arranged.error().code, "model.base: " + path + ": " + arranged.error().message};
-  for (const TensorInfo& tensor : want->tensors())
-    std::ranges::copy(arranged->tensor(tensor), values.tensor(*values.layout().find(tensor.name)).begin());
-  return values;
 }
 
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,

@@ -98,10 +98,6 @@ class Model {
   InputShape input_;
 };
 
-// What a run begins with: what initialise() gives and, if the model's spec names a base, that file's tensors
-// in place of all but the adapters'; of those too if the file has them. Errors name model.base.
-Result<ParameterVector> initial_parameters(const Model& model, const Rng& rng);
-
 // Builds the model for these inputs; an impossible one (a CNN over flat inputs, too many
 // parameters) is kInvalid and names the key.
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,

@@ -8,6 +8,7 @@
 
 #include "core/parameters.h"
 #include "core/result.h"
+#include "core/rng.h"
 #include "learn/model.h"
 #include "learn/spec.h"
 
@@ -23,5 +24,10 @@ struct ModelFile {
 
 // kInvalid if the file does not say what it is, or is not that; other errors are read_safetensors'.
 Result<ModelFile> read_model_file(const std::filesystem::path& path);
+
+// What a run over `data` begins with: what initialise() gives and, if the model's spec names a base, that
+// file's tensors in place of all but the adapters'; of those too if the file has them. Errors name
+// model.base; a base that says it had another tokenizer is one.
+Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng);
 
 }  // namespace fedge::learn

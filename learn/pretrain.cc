@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/coverage.h"
+#include "learn/model_file.h"
 
 namespace fedge::learn {
 namespace {
@@ -30,7 +31,7 @@ Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Data
   if (samples.empty()) return invalid("there is nothing to train on: no sample has one of these labels");
   FEDGE_TRY(model, make_model(spec.model, data.shape, data.outputs()));
   const Rng rng(seed);
-  FEDGE_TRY(values, initial_parameters(*model, rng.fork("model")));
+  FEDGE_TRY(values, initial_parameters(*model, spec.data, rng.fork("model")));
   TrainingSpec training = spec.training;
   training.schedule.rounds = 1;
   training.local_model = LocalModel::kWhole;

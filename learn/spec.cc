@@ -23,7 +23,7 @@ const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet", "pathol
 const std::vector<std::string> kModelNames = {"softmax", "mlp", "cnn", "transformer"};
 const std::vector<std::string> kDatasetNames = {"fashion-mnist", "sotu",     "moby-dick", "sotu+moby-dick",
                                                 "wordnet",       "fortunes", "text"};
-const std::vector<std::string> kTokenizerNames = {"byte", "ascii", "bpe"};
+const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe"};
 const std::vector<std::string> kOptimizerNames = {"sgd", "adamw"};
 const std::vector<std::string> kScheduleNames = {"constant", "cosine"};
 constexpr std::array kObjectives = {

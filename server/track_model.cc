@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "learn/model_file.h"
 #include "learn/models/adapters.h"
 
 namespace fedge::server {
@@ -92,7 +93,8 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
 Result<TrackModel> TrackModel::create(std::shared_ptr<const RunConfig> config, const learn::Model& model,
                                       protocol::ChunkStore& store, Parallel& parallel) {
   TrackModel track(std::move(config), model, store, parallel);
-  FEDGE_TRY(initial, learn::initial_parameters(model, Rng(track.config_->seed).fork("model")));
+  FEDGE_TRY(initial, learn::initial_parameters(model, track.config_->task.data,
+                                               Rng(track.config_->seed).fork("model")));
   const auto bytes = initial.bytes();
   FEDGE_TRY_VOID(track.replace_model([&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
     std::memcpy(out.data(), bytes.data() + chunk * track.config_->chunk_size, out.size());

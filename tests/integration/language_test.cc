@@ -209,6 +209,7 @@ TEST_CASE("language: what does not fit together is named") {
   refused(" --set model.adapter.targets=[\\\"w\\\"]", "the model has no layer \"w\"");
   refused(" --set 'model={kind=\"mlp\"}'", "trains adapters: give model.adapter.rank");
   refused(" --set data.directory=/nowhere", "/nowhere");
+  refused(" --set data.tokenizer.kind=bytes", setup.base + " was trained with another data.tokenizer");
   refused(" --set data.tokenizer.kind=bpe", "names the table that kind = \"bpe\" needs");
   refused(" --set strategy.schedule.kind=buffered --set strategy.kind=flexlora", "needs synchronous rounds");
   const Outcome image = run("fedge model generate " FEDGE_SOURCE_DIR "/README.md");
