@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -162,8 +163,9 @@ Evaluation evaluate(const Model& model, std::span<const float> parameters, const
   result.samples = data.size();
   for (const ClassSums& c : sums) {
     all += c;
-    result.per_class_accuracy.push_back(
-        c.predictions > 0 ? static_cast<double>(c.right) / static_cast<double>(c.predictions) : 0.0);
+    result.per_class_accuracy.push_back(c.predictions > 0 ? static_cast<double>(c.right) /
+                                                                static_cast<double>(c.predictions)
+                                                          : std::numeric_limits<double>::quiet_NaN());
   }
   add_spread(sums, result);
   add_bits(sums, all, result);

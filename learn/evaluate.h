@@ -15,7 +15,7 @@ struct Evaluation {
   std::uint64_t samples = 0;
   double loss = 0;                         // mean cross-entropy of what is predicted: of a sample, or a token
   double accuracy = 0;                     // fraction right, ties to the lower class
-  std::vector<double> per_class_accuracy;  // classes; 0 for a class without samples
+  std::vector<double> per_class_accuracy;  // classes; not a number for one without samples
   // Over classes with at least two samples; 0 if there are none. The population variance of the classes' mean
   // losses, and the mean of the variances (of the sample: n - 1) of the losses within each class.
   double between_class_variance = 0;

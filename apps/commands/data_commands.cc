@@ -1,7 +1,9 @@
 #include "apps/commands/data_commands.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -77,6 +79,39 @@ Result<void> write_text(const learn::TaskSpec& spec, const learn::Dataset& data,
   return write_file_atomic(path, text);
 }
 
+// How many of each class: a column for each if they are few, else the names of those that the client has.
+constexpr std::size_t kColumns = 16;
+constexpr std::size_t kNamed = 4;
+
+std::string class_names(const learn::Dataset& data) {
+  std::string said = ":";
+  for (std::size_t i = 0; i < data.class_names.size(); ++i)
+    said += (i > 0 ? ", " : " ") + std::to_string(i) + " " + data.class_names[i];
+  return said;
+}
+
+std::string in_columns(const std::vector<std::uint64_t>& counts) {
+  std::string said;
+  char cell[32];
+  for (const std::uint64_t count : counts) {
+    std::snprintf(cell, sizeof cell, "%7llu", static_cast<unsigned long long>(count));
+    said += cell;
+  }
+  return said;
+}
+
+std::string by_name(const std::vector<std::uint64_t>& counts, const learn::Dataset& data) {
+  std::vector<std::size_t> held;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0) held.push_back(i);
+  std::ranges::stable_sort(held, std::greater<>(), [&](std::size_t i) { return counts[i]; });
+  std::string said;
+  for (std::size_t i = 0; i < std::min(held.size(), kNamed); ++i)
+    said += (i > 0 ? ", " : "") + data.class_names[held[i]] + " " + std::to_string(counts[held[i]]);
+  if (held.size() > kNamed) said += " and " + std::to_string(held.size() - kNamed) + " more";
+  return said;
+}
+
 }  // namespace
 
 Result<std::string> partition_data(const DataOptions& options) {
@@ -108,27 +143,23 @@ Result<std::string> partition_data(const DataOptions& options) {
 Result<std::string> list_data(const DataOptions& options) {
   FEDGE_TRY(shared, share_out(options));
   const learn::Dataset& data = shared.task->data();
-  char line[64];
-  std::string said = shared.task->spec().data.dataset + ": " + std::to_string(shared.task->data().size()) +
+  const bool columns = data.classes <= kColumns;
+  std::string said = shared.task->spec().data.dataset + ": " + std::to_string(data.size()) +
                      " training samples, " + std::to_string(data.classes) +
-                     (data.shape.tokens ? " groups:" : " classes:");
-  for (std::size_t i = 0; i < data.class_names.size(); ++i)
-    said += (i > 0 ? ", " : " ") + std::to_string(i) + " " + data.class_names[i];
-  said += "\n  client  samples  of class";
-  for (std::size_t i = 0; i < data.classes; ++i) {
+                     (data.shape.tokens ? " groups" : " classes");
+  if (columns) said += class_names(data);
+  said += columns ? "\n  client  samples  of class" : "\n  client  samples  of";
+  char line[64];
+  for (std::size_t i = 0; columns && i < data.classes; ++i) {
     std::snprintf(line, sizeof line, i == 0 ? " %zu" : "%7zu", i);
     said += line;
   }
   said += "\n";
   for (std::size_t i = 0; i < shared.task->clients(); ++i) {
     const ClientId client(static_cast<std::uint32_t>(i));
-    std::snprintf(line, sizeof line, "%8zu %8zu    ", i, shared.task->samples_of(client).size());
-    said += line;
-    for (const std::uint64_t count : shared.task->label_counts(client)) {
-      std::snprintf(line, sizeof line, "%7llu", static_cast<unsigned long long>(count));
-      said += line;
-    }
-    said += "\n";
+    std::snprintf(line, sizeof line, "%8zu %8zu", i, shared.task->samples_of(client).size());
+    const std::vector<std::uint64_t> counts = shared.task->label_counts(client);
+    said += line + (columns ? "    " + in_columns(counts) : "  " + by_name(counts, data)) + "\n";
   }
   return said;
 }

@@ -15,7 +15,7 @@ enum class Unit { kNone, kCount, kPercent, kBytes, kSeconds };
 struct Series {
   std::string name;       // plain text
   std::vector<double> y;  // one for each x; not finite = a gap
-  int colour = 1;         // class s1 ... s4
+  int colour = 1;         // class s1 ... s5; s4 is for bars alone
 };
 
 struct Chart {

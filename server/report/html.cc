@@ -8,6 +8,7 @@
 #include "server/report/chart.h"
 #include "server/report/console.h"
 #include "server/report/page_assets.h"
+#include "server/report/rank_section.h"
 #include "server/report/track_section.h"
 
 namespace fedge::server {
@@ -118,7 +119,11 @@ std::string learning_charts(Rounds rounds, const Columns& columns) {
   fairness.series = {
       {"Gini (0 is even)", column(rounds, [](const auto& r) { return r.participation.gini; }), 1},
       {"Jain (1 is even)", column(rounds, [](const auto& r) { return r.participation.jain; }), 2}};
-  return figure(accuracy) + figure(loss) + figure(participation) + figure(fairness);
+  Chart bits = over_rounds(columns, "Bits a byte of text", Unit::kNone);
+  bits.series = {
+      {"all of it", column(rounds, [](const auto& r) { return r.bits_per_byte; }), 1},
+      {"mean of its groups", column(rounds, [](const auto& r) { return r.group_bits_per_byte; }), 2}};
+  return figure(bits) + figure(accuracy) + figure(loss) + figure(participation) + figure(fairness);
 }
 
 std::string cost_charts(const Columns& columns) {
@@ -150,6 +155,10 @@ std::string cost_charts(const Columns& columns) {
   return out + figure(accuracy_over(columns, "virtual time", Unit::kSeconds, columns.virtual_seconds));
 }
 
+bool is_text(Rounds rounds) {
+  return std::ranges::any_of(rounds, [](const auto& r) { return std::isfinite(r.bits_per_byte); });
+}
+
 std::string class_charts(const ReportInfo& info, Rounds rounds, const Columns& columns) {
   std::size_t classes = 0;
   for (const RoundMetrics& round : rounds) classes = std::max(classes, round.per_class_accuracy.size());
@@ -159,13 +168,13 @@ std::string class_charts(const ReportInfo& info, Rounds rounds, const Columns& c
     const auto own = column(rounds, [k](const auto& r) {
       return k < r.per_class_accuracy.size() ? r.per_class_accuracy[k] : kNotMeasured;
     });
+    if (std::ranges::none_of(own, [](double value) { return std::isfinite(value); })) continue;
     out += small_figure(name, columns.round, own, columns.accuracy);
   }
   if (out.empty()) return out;
-  return "<h2>Accuracy of each class <small>(%, over rounds; the pale line is all classes "
-         "together)</small></h2>"
-         "<div class=\"classes\">\n" +
-         out + "</div>\n";
+  const std::string what = is_text(rounds) ? "group" : "class";
+  return "<h2>Accuracy of each " + what + " <small>(%, over rounds; the pale line is all of them together)" +
+         "</small></h2><div class=\"classes\">\n" + out + "</div>\n";
 }
 
 std::string duration(double seconds) { return std::isfinite(seconds) ? format_seconds(seconds) : "-"; }
@@ -189,6 +198,8 @@ std::string tiles(Rounds rounds) {
   }
   const auto of_round = [](const RoundMetrics& round) { return "round " + std::to_string(round.round); };
   std::string out = "<dl class=\"tiles\">\n";
+  if (last != nullptr && std::isfinite(last->bits_per_byte))
+    out += tile("Final bits a byte", with_unit(last->bits_per_byte, Unit::kNone), of_round(*last));
   if (last != nullptr) {
     out += tile("Final test accuracy", with_unit(last->test_accuracy, Unit::kPercent), of_round(*last));
     out += tile("Best test accuracy", with_unit(best->test_accuracy, Unit::kPercent), of_round(*best));
@@ -210,19 +221,20 @@ std::string tiles(Rounds rounds) {
 
 std::string table(Rounds rounds) {
   std::string out = "<h2>Rounds</h2><div class=\"card scroll\"><table><thead><tr>";
-  for (const char* name : {"round", "test accuracy", "test loss", "train loss", "selected", "completed", "up",
-                           "down", "virtual", "wall", "model"}) {
-    out += "<th>" + std::string(name) + "</th>";
+  const bool text = is_text(rounds);
+  for (const char* name : {"round", "bits a byte", "test accuracy", "test loss", "train loss", "selected",
+                           "completed", "up", "down", "virtual", "wall", "model"}) {
+    if (text || name != std::string_view("bits a byte")) out += "<th>" + std::string(name) + "</th>";
   }
   out += "</tr></thead><tbody>\n";
   for (const RoundMetrics& round : rounds) {
-    out += "<tr>";
+    out += "<tr><td>" + std::to_string(round.round) + "</td>";
+    if (text) out += "<td>" + with_unit(round.bits_per_byte, Unit::kNone) + "</td>";
     for (const std::string& cell :
-         {std::to_string(round.round), with_unit(round.test_accuracy, Unit::kPercent),
-          with_unit(round.test_loss, Unit::kNone), with_unit(round.train_loss, Unit::kNone),
-          std::to_string(round.clients_selected), std::to_string(round.clients_completed),
-          format_bytes(round.bytes_up), format_bytes(round.bytes_down), duration(round.virtual_seconds),
-          duration(round.wall_seconds)}) {
+         {with_unit(round.test_accuracy, Unit::kPercent), with_unit(round.test_loss, Unit::kNone),
+          with_unit(round.train_loss, Unit::kNone), std::to_string(round.clients_selected),
+          std::to_string(round.clients_completed), format_bytes(round.bytes_up),
+          format_bytes(round.bytes_down), duration(round.virtual_seconds), duration(round.wall_seconds)}) {
       out += "<td>" + cell + "</td>";
     }
     out += "<td title=\"" + escape_html(round.model_hash) + "\"><code>" +
@@ -277,7 +289,7 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
   } else {
     const Columns columns(rounds);
     page += tiles(rounds) + "<h2>Learning</h2><div class=\"charts\">\n" + learning_charts(rounds, columns) +
-            "</div>\n" + class_charts(info, rounds, columns) + track_section(rounds) +
+            "</div>\n" + rank_section(rounds) + class_charts(info, rounds, columns) + track_section(rounds) +
             "<h2>Cost</h2><div class=\"charts\">\n" + cost_charts(columns) + "</div>\n" + table(rounds);
   }
   if (!info.run_file.empty()) {

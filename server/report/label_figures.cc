@@ -20,7 +20,7 @@ LabelFigures label_figures(std::span<const std::uint64_t> counts, std::span<cons
     squares += k * k;
     if (counts[l] == 0) continue;
     figures.covered += 1;
-    if (accuracies.empty()) continue;
+    if (accuracies.empty() || tests[l] == 0) continue;
     right += accuracies[l] * static_cast<double>(tests[l]);
     tested += static_cast<double>(tests[l]);
   }

@@ -5,10 +5,10 @@ namespace fedge::server {
 // Colours of series 1 to 4 are Okabe and Ito's, which stay apart for the colour-blind.
 const std::string_view kReportStyle = R"css(
 :root { color-scheme: light dark; --page: #f5f6f8; --card: #fff; --ink: #1b2430; --soft: #5b6673; --rule: #e1e5ea;
-  --s0: #c3cad3; --s1: #0072b2; --s2: #d55e00; --s3: #009e73; --s4: #cfd6de; }
+  --s0: #c3cad3; --s1: #0072b2; --s2: #d55e00; --s3: #009e73; --s4: #cfd6de; --s5: #b65c93; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #12161b; --card: #1b2129; --ink: #e6eaef; --soft: #9aa5b1; --rule: #2e3742;
-    --s0: #4a5563; --s1: #56b4e9; --s2: #f0914a; --s3: #2fc79a; --s4: #46515e; }
+    --s0: #4a5563; --s1: #56b4e9; --s2: #f0914a; --s3: #2fc79a; --s4: #46515e; --s5: #e39ac5; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
@@ -34,6 +34,7 @@ small { font-weight: 400; color: var(--soft); }
 .key span { margin-right: 14px; white-space: nowrap; }
 .key i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 5px; background: currentColor; }
 .key .s1 i { color: var(--s1); } .key .s2 i { color: var(--s2); } .key .s3 i { color: var(--s3); } .key .s4 i { color: var(--s4); }
+.key .s5 i { color: var(--s5); }
 output { position: absolute; inset: 0 0 auto; background: var(--card); color: var(--ink); font-variant-numeric: tabular-nums; }
 output:empty { display: none; }
 svg { display: block; width: 100%; height: auto; overflow: visible; touch-action: pan-y; }
@@ -46,6 +47,7 @@ svg .c.on { visibility: visible; }
 svg .l { stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 svg .d { stroke-width: 5; stroke-linecap: round; }
 svg .s0 { stroke: var(--s0); } svg .s1 { stroke: var(--s1); } svg .s2 { stroke: var(--s2); } svg .s3 { stroke: var(--s3); }
+svg .s5 { stroke: var(--s5); }
 svg .b { stroke: none; }
 svg .b.s1 { fill: var(--s1); } svg .b.s2 { fill: var(--s2); } svg .b.s3 { fill: var(--s3); } svg .b.s4 { fill: var(--s4); }
 .small { padding: 8px 10px 4px; }
@@ -59,6 +61,8 @@ table { border-collapse: collapse; width: 100%; font-size: .86rem; font-variant-
 th, td { padding: 5px 12px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 th { position: sticky; top: 0; background: var(--card); color: var(--soft); font-weight: 600; }
 td:last-child, th:last-child { text-align: left; }
+.numbers td:last-child, .numbers th:last-child { text-align: right; }
+.charts + .card { margin-top: 14px; }
 footer { margin-top: 28px; color: var(--soft); font-size: .82rem; }
 @media (max-width: 520px) { main { padding: 16px 12px 32px; } h1 { font-size: 1.35rem; } .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
   .tiles dd { font-size: 1.2rem; } .tiles code { font-size: .95rem; } .classes { grid-template-columns: 1fr 1fr; } .charts { gap: 10px; }

@@ -194,6 +194,25 @@ TEST_CASE("language: the base that comes with Fedge writes words of the texts th
   CHECK_MESSAGE(outcome.output.starts_with("the United States"), outcome.output);
 }
 
+TEST_CASE("language: of many groups each client's largest are listed by name") {
+  const TemporaryDirectory texts;
+  for (int group = 0; group < 20; ++group) {
+    const std::string text(static_cast<std::size_t>(200 + 10 * group), 'a');
+    texts.write((group < 10 ? "t0" : "t") + std::to_string(group) + ".txt", {text.begin(), text.end()});
+  }
+  const std::string command = "fedge data ls " FEDGE_SOURCE_DIR
+                              "/examples/language/wordnet.toml --set data.dataset=text --set data.context=10"
+                              " --set data.directory=" +
+                              texts.path().string();
+  // 200 + 10 g letters are 19 + g windows of 10 that have a next letter, and one with less.
+  const Outcome natural = run(command + " --set data.partition.clients=20");
+  CHECK_MESSAGE(contains(natural.output, "of\n       0       20  t00 20\n       1       21  t01 21\n"),
+                natural.output);
+  const Outcome mixed = run(command + " --set data.partition={kind=\\\"iid\\\",clients=1}");
+  CHECK_MESSAGE(contains(mixed.output, "0      590  t19 39, t18 38, t17 37, t16 36 and 16 more\n"),
+                mixed.output);
+}
+
 TEST_CASE("language: what does not fit together is named") {
   const Setup setup;
   REQUIRE(setup.pretrain().code == 0);

@@ -374,3 +374,54 @@ file server/store/sqlite_store.cc
 old '  if (row.text(9) != checksum_of(run) || status < 0 ||'
 new '  if (status < 0 ||'
 caught_by unit_server 'store'
+
+mutant needed-chunk-short 'N2: a device trains on a part of its adapters that it has never fetched'
+file protocol/chunks/chunk_selection.cc
+old 'chunk <= (range.end - 1) / values && chunk < wanted.size()'
+new 'chunk < (range.end - 1) / values && chunk < wanted.size()'
+caught_by unit_client 'chunks that hold nothing that is needed'
+caught_by integration_language 'over sockets as in virtual time'
+
+mutant former-chunk-believed 'N2: a chunk of the former model is taken for one of this, whatever it holds'
+file client/task_files.cc
+old '      if (had.chunks[i] != model.chunks[i] || download_.model->has(i) || !former->has(i)) continue;'
+new '      if (download_.model->has(i) || !former->has(i)) continue;'
+caught_by unit_client 'frozen but for its end'
+caught_by integration_language 'over sockets as in virtual time'
+
+mutant rank-limit-ignored 'N2: a client that has given up ranks is asked for them all the same'
+file aggregation/planners/rank_prefix.cc
+old '  return std::min<std::size_t>(own, limit_[client.value()]);'
+new '  return limit_[client.value()] > 0 ? own : 1;'
+caught_by unit_aggregation 'prunes itself'
+
+mutant adapters-count-twice 'N4: what has joined the frozen weights stays in the adapters too'
+file aggregation/aggregators/adapters/rules.cc
+old '    set(layout.prefix(layout.rank), fresh());
+'
+new '    if (products_.mean(0).size() == 0) set(layout.prefix(layout.rank), fresh());
+'
+caught_by unit_aggregation 'FLoRA adds the mean of products'
+
+mutant no-prefix-believed 'R3: an update that is no prefix of ranks is combined as one'
+file aggregation/aggregators/adapters/factor_rule.cc
+old '  if (!prefix)
+'
+new '  if (!prefix && count == 0)
+'
+caught_by unit_aggregation 'no prefix of ranks is refused'
+
+mutant truncation-leaks 'N2: a device that has the first ranks trains with values that it does not have'
+file learn/trainer.cc
+old '  plan.workspace->ranks = options.ranks;
+'
+new '  if (options.ranks == 0) plan.workspace->ranks = options.ranks;
+'
+caught_by unit_learn 'nested ranks|prefix'
+caught_by integration_language 'over sockets as in virtual time'
+
+mutant any-tokenizer 'N2: a run goes on from a base whose tokens mean something else'
+file learn/model_file.cc
+old '  if (had.kind == data.tokenizer.kind && had.table == data.tokenizer.table) return {};'
+new '  if (had.kind == data.tokenizer.kind || had.table == data.tokenizer.table) return {};'
+caught_by integration_language 'fit together'

@@ -333,6 +333,28 @@ TEST_CASE("html: the page shows the run's figures") {
   }
 }
 
+TEST_CASE("html: a text's page shows its bits and its adapters' ranks, and no group that was not tested") {
+  std::vector<RoundMetrics> rounds = {one_round(1), one_round(2)};
+  rounds[1].per_class_accuracy = rounds[0].per_class_accuracy = {0.75, kNotMeasured};
+  rounds[1].ranks = {{.rank = 4, .accuracy = 0.5, .loss = std::log(8.0), .bits_per_byte = 3.0},
+                     {.rank = 8, .accuracy = 0.625, .loss = std::log(4.0), .bits_per_byte = 2.0}};
+  const std::string page = report_html({"wordnet", "", {"noun.animal", "noun.motive"}, {}}, rounds);
+  for (const char* part :
+       {"Final bits a byte", "Bits a byte of text", "mean of its groups", "Ranks of the adapters",
+        "Bits a byte by rank", "first ranks, round 2", "rank 4", "rank 8", "noun.animal",
+        "Accuracy of each group", "<td>8</td><td>62.50 %</td><td>1.386</td><td>2.000</td><td>4.000</td>"}) {
+    CHECK_MESSAGE(contains(page, part), part);
+  }
+  CHECK_FALSE(contains(page, "noun.motive"));
+  CHECK(count(page, "<figure") == count(page, "</figure>"));
+  rounds[0].bits_per_byte = rounds[1].bits_per_byte = kNotMeasured;
+  rounds[0].ranks = rounds[1].ranks = {};
+  rounds[0].group_bits_per_byte = rounds[1].group_bits_per_byte = kNotMeasured;
+  const std::string other = report_html({"fashion", "", {"T-shirt/top"}, {}}, rounds);
+  for (const char* part : {"bits a byte", "Ranks of the adapters", "Accuracy of each group"})
+    CHECK_FALSE_MESSAGE(contains(other, part), part);
+}
+
 TEST_CASE("html: text from outside cannot become markup") {
   const std::string attack = "<script>alert('1')</script>\"&";
   RoundMetrics hostile = one_round(1);

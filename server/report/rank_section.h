@@ -1,0 +1,14 @@
+// The report's section on adapters: how good the model is with its first ranks alone.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "server/report/metrics.h"
+
+namespace fedge::server {
+
+// "" for a run that did not evaluate any ranks.
+std::string rank_section(std::span<const RoundMetrics> rounds);
+
+}  // namespace fedge::server
