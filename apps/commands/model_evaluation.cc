@@ -79,8 +79,15 @@ Result<std::vector<std::size_t>> ranks_of(const EvaluationOptions& options, cons
 struct Figures {
   std::size_t ranks;  // SIZE_MAX: the model has no adapters
   learn::Evaluation held_out;
+  double energy = 0;  // share of all ranks'
   std::optional<learn::RougeScore> rouge;
 };
+
+// How much of what the adapters have learned lies in their first ranks; 0 if they have learned nothing.
+double energy_share(const learn::Adapters& adapters, std::span<const float> values, std::size_t ranks) {
+  const double all = learn::energy(adapters.shape(), values, {0, adapters.rank()});
+  return all > 0 ? learn::energy(adapters.shape(), values, {0, ranks}) / all : 0;
+}
 
 void print_json(const Figures& figures, std::FILE* out) {
   nlohmann::ordered_json row;
@@ -93,6 +100,7 @@ void print_json(const Figures& figures, std::FILE* out) {
     row["bits_per_byte"] = figures.held_out.bits_per_byte;
     row["group_bits_per_byte"] = figures.held_out.group_bits_per_byte;
   }
+  if (figures.ranks != SIZE_MAX) row["energy"] = figures.energy;
   if (figures.rouge)
     row["rouge_l"] = {
         {"recall", figures.rouge->recall}, {"precision", figures.rouge->precision}, {"f", figures.rouge->f}};
@@ -106,16 +114,18 @@ void print_row(const Figures& figures, std::FILE* out) {
   if (figures.held_out.bits_per_byte > 0)
     std::fprintf(out, "  %10.3f  %9.3f  %8.3f", std::exp(figures.held_out.loss),
                  figures.held_out.bits_per_byte, figures.held_out.group_bits_per_byte);
+  if (figures.ranks != SIZE_MAX) std::fprintf(out, "  %7.2f", 100 * figures.energy);
   if (figures.rouge) std::fprintf(out, "  %7.4f", figures.rouge->f);
   std::fprintf(out, "\n");
 }
 
-void print_head(const Question& question, const std::string& dataset, std::FILE* out) {
+void print_head(const Question& question, const std::string& dataset, bool adapters, std::FILE* out) {
   const bool text = question.data->shape.tokens;
   std::fprintf(out, "%zu held-out samples of %s", question.data->size(), dataset.c_str());
   if (!question.lines.empty()) std::fprintf(out, ", %zu lines to be ended", question.lines.size());
   std::fprintf(out, "\n%5s  %7s  %9s", "ranks", "loss", "accuracy%");
   if (text) std::fprintf(out, "  %10s  %9s  %8s", "perplexity", "bits/byte", "of groups");
+  if (adapters) std::fprintf(out, "  %7s", "energy%");
   if (!question.lines.empty()) std::fprintf(out, "  %7s", "ROUGE-L");
   std::fprintf(out, "\n");
 }
@@ -127,10 +137,13 @@ Result<void> evaluate_model(const EvaluationOptions& options, std::FILE* out) {
   FEDGE_TRY(ranks, ranks_of(options, file));
   FEDGE_TRY(question, read_question(options, file));
   ThreadPool threads(options.threads);
-  if (!options.json) print_head(question, data_of(options, file).dataset, out);
+  const learn::Adapters* adapters = file.model->adapters();
+  if (!options.json) print_head(question, data_of(options, file).dataset, adapters != nullptr, out);
   const auto values = std::as_const(file.values).values();
   for (const std::size_t rank : ranks) {
-    Figures figures{rank, learn::evaluate(*file.model, values, *question.data, threads, rank), {}};
+    Figures figures{.ranks = rank,
+                    .held_out = learn::evaluate(*file.model, values, *question.data, threads, rank)};
+    if (adapters != nullptr) figures.energy = energy_share(*adapters, values, rank);
     if (!question.lines.empty())
       figures.rouge =
           learn::score_completions(*file.model, values, *question.tokenizer, question.lines, threads, rank);

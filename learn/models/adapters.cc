@@ -32,6 +32,14 @@ std::vector<TailNorms> tail_norms(const AdapterLayout& shape, std::span<const fl
   return norms;
 }
 
+double energy(const AdapterLayout& shape, std::span<const float> parameters, const Range& ranks) {
+  double sum = 0;
+  for (std::size_t j = ranks.begin; j < ranks.end; ++j)
+    for (const TailNorms& norms : tail_norms(shape, parameters, {j, j + 1}))
+      sum += norms.a * norms.a * norms.b * norms.b;
+  return sum;
+}
+
 std::size_t Adapters::find(std::size_t weight) const {
   const auto found = std::ranges::find(shape_.matrices, weight, &AdaptedMatrix::weight);
   return static_cast<std::size_t>(found - shape_.matrices.begin());

@@ -42,6 +42,10 @@ struct TailNorms {
 std::vector<TailNorms> tail_norms(const AdapterLayout& shape, std::span<const float> parameters,
                                   const Range& ranks);
 
+// The sum of ||b_j a_j^T||_F^2 over these ranks j and all matrices: how much of what adapters have learned
+// lies in them.
+double energy(const AdapterLayout& shape, std::span<const float> parameters, const Range& ranks);
+
 class Adapters {
  public:
   Adapters() = default;

@@ -238,3 +238,20 @@ TEST_CASE("nested ranks: pruning shrinks the last ranks and no others") {
   };
   CHECK(tail(pruned) < 0.98 * tail(plain));
 }
+
+TEST_CASE("nested ranks: the energy of some ranks is that of their products, element by element") {
+  Problem problem;
+  problem.fill();
+  const AdapterLayout& shape = problem.shape();
+  double slow = 0;
+  for (std::size_t j = 1; j < 3; ++j)
+    for (const AdaptedMatrix& m : shape.matrices)
+      for (std::size_t o = 0; o < m.out; ++o)
+        for (std::size_t i = 0; i < m.in; ++i) {
+          const auto row = problem.adapter().subspan(j * shape.row, shape.row);
+          const double product = static_cast<double>(row[m.b + o]) * static_cast<double>(row[m.a + i]);
+          slow += product * product;
+        }
+  CHECK(energy(shape, problem.parameters, {1, 3}) == doctest::Approx(slow));
+  CHECK(energy(shape, problem.parameters, {2, 2}) == 0);
+}
