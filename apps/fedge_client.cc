@@ -34,6 +34,7 @@ struct Options {
   std::string token;
   std::string token_file;
   double capability = 1;
+  std::string data_directory;
   bool once = false;
   std::string trainer;  // empty: the built-in one
   std::uint64_t trainer_memory_mb = 0;
@@ -107,6 +108,7 @@ int run(const Options& options) {
                                                    .backoff = {},
                                                    .capability = options.capability,
                                                    .cache_bytes = options.cache_mb << 20,
+                                                   .data_directory = options.data_directory,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -187,6 +189,11 @@ int main(int argc, char** argv) {
                    "Share of a model that this device can train, for strategies that leave it to the client")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1.0));
+  run_command
+      ->add_option("--data-directory", options.data_directory,
+                   "Where this device's data lie [where the run says, or their packages put them]; a run on "
+                   "texts of one's own needs it")
+      ->check(CLI::ExistingDirectory);
   run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
   add_trainer_options(*run_command, options);
   auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");

@@ -115,6 +115,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
                         .out = options.out,
                         .scratch = scratch,
                         .capabilities = std::move(capabilities),
+                        .data_directory = config.task.data.directory,
                         .threads = options.threads,
                         .log_level = options.log_level,
                         .interrupted = [] { return interrupt_signal != 0; }}));

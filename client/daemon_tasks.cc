@@ -18,7 +18,10 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
       worker_, [weak = weak_from_this(), description, client = membership_.client, trainer = part.trainer] {
         const auto self = weak.lock();
         if (!self) return;
-        auto built = prepare_run(description, {client, self->options_.state_directory, trainer});
+        auto built = prepare_run(description, {.client = client,
+                                               .state_directory = self->options_.state_directory,
+                                               .trainer = trainer,
+                                               .data_directory = self->options_.data_directory});
         boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
           self->prepared(run, built);
         });
@@ -123,8 +126,8 @@ Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, TaskFiles::Downlo
   std::optional<ParameterVector> control;
   FEDGE_TRY(model, files_->load(download.model, layout, download.wanted));
   if (download.control) {
-    FEDGE_TRY(second,
-              files_->load(download.control, layout, std::vector<bool>(download.wanted.size(), true)));
+    const std::vector<bool> all(download.control->manifest().chunk_count(), true);
+    FEDGE_TRY(second, files_->load(download.control, layout, all));
     control = std::move(second);
   }
   download = {};  // its room is the update's

@@ -90,9 +90,12 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, c
   const auto wanted = [&](const std::shared_ptr<protocol::StoredObject>& object) {
     return object && (object->manifest() == model || (control && object->manifest() == *control));
   };
+  if (keeps_former_ && download_.model && !wanted(download_.model)) release_download();
   for (const auto* object : {&download_.model, &download_.control})
     if (*object && !wanted(*object)) store_->remove((*object)->manifest().id());
   download_ = {};
+  if (former_ && (!frozen || former_->manifest().layout != model.layout)) let_go_of_former();
+  make_room(bytes);
   FEDGE_TRY(first, store_->create(model));
   download_.model = std::move(first);
   download_.wanted = protocol::chunks_of(model, needed);
@@ -144,8 +147,21 @@ Result<ParameterVector> TaskFiles::load(const std::shared_ptr<protocol::StoredOb
   return vector;
 }
 
+void TaskFiles::let_go_of_former() {
+  if (former_) store_->remove(former_->manifest().id());
+  former_ = nullptr;
+}
+
+// Beside what waits for a verdict, which check_room() has counted.
+void TaskFiles::make_room(std::uint64_t bytes) {
+  if (former_ && !check_room("", bytes + former_->manifest().payload_size)) let_go_of_former();
+}
+
 void TaskFiles::release_download() {
-  if (keeps_former_ && download_.model) former_ = std::exchange(download_.model, nullptr);
+  if (keeps_former_ && download_.model) {
+    let_go_of_former();
+    former_ = std::exchange(download_.model, nullptr);
+  }
   for (const auto& object : {download_.model, download_.control})
     if (object) store_->remove(object->manifest().id());
   download_ = {};
@@ -168,6 +184,7 @@ Result<TaskFiles::Update> TaskFiles::keep(const protocol::TrainRequest& request,
   release_download();
   forget(request.run);
   FEDGE_TRY_VOID(check_room("the update", update.payload().size()));
+  make_room(update.payload().size());
   auto kept = write({request, offer_of(update, request)}, update);
   if (kept) return kept;
   forget(request.run);

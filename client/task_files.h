@@ -50,7 +50,8 @@ class TaskFiles {
   // What is damaged or too many is removed, and `report` has said so.
   std::vector<Update> take_up(const std::function<void(const Event&)>& report);
   // Where these vectors of the whole layout go, with the chunks that are there already, be it as a part of
-  // the model before. Those of the download before are released.
+  // the model before. Those of the download before are released, but
+  // for a frozen model's if there is room for three.
   Result<Download> download(const ParameterLayout& layout, const Offer& offer);
   // A float32 object of the whole layout, every wanted chunk checked; the others' values are 0. A damaged one
   // is kCorrupt and fetched again next time. 4 bytes a parameter.
@@ -58,7 +59,7 @@ class TaskFiles {
                                const std::shared_ptr<const ParameterLayout>& layout,
                                const std::vector<bool>& wanted);
   // Keeps the run's update until forget(), in place of the one before; survives a power cut once it returns.
-  // Releases the download, but for a frozen model's if there is room for three.
+  // Releases the download in the same way.
   Result<Update> keep(const protocol::TrainRequest& request, const WorkResult& update);
   void forget(RunId run);
   // All but those of these runs.
@@ -71,6 +72,8 @@ class TaskFiles {
   Result<Update> take_up(const std::filesystem::path& file);
   Result<Update> write(const PendingUpdate& pending, const WorkResult& update);
   Result<void> check_room(const char* what, std::uint64_t bytes) const;
+  void make_room(std::uint64_t bytes);
+  void let_go_of_former();
   void release_download();
   Result<void> take_over(const protocol::Manifest& model);
 
@@ -78,7 +81,7 @@ class TaskFiles {
   std::unique_ptr<protocol::ChunkStore> store_;
   std::size_t max_bytes_;
   Download download_;
-  // The model before, where most of the next is the same.
+  // The model before, as far as it was fetched, where most of the next is the same.
   std::shared_ptr<protocol::StoredObject> former_;
   bool keeps_former_ = false;
   // Of the updates that are kept; their space cannot be taken.

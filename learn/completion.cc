@@ -21,7 +21,9 @@ RougeScore score_line(const Model& model, std::span<const float> parameters, con
                                                .ranks = ranks,
                                                .written = [&](Token token) { return !ends_line(token); }},
                                               Rng(0));
-  return rouge_l(tokenizer.decode(written), line.reference);
+  const std::string said = tokenizer.decode(written);
+  return rouge_l(std::string_view(said).substr(0, said.find('\n')),
+                 tokenizer.decode(tokenizer.encode(line.reference)));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 #include "core/aligned_buffer.h"
 #include "learn/kernels/kernels.h"
@@ -38,8 +39,22 @@ struct ClassSums {
   }
 };
 
-// Sums over one block by class; blocks are added up in order, so that threads cannot be seen in the result.
-using BlockSums = std::vector<ClassSums>;
+// Sums over one block by class, of the few that it has; blocks are added up in order, so that threads cannot
+// be seen in the result.
+class BlockSums {
+ public:
+  ClassSums& of(std::size_t label) {
+    auto found = std::ranges::find(sums_, label, &std::pair<std::size_t, ClassSums>::first);
+    if (found == sums_.end()) found = sums_.insert(sums_.end(), {label, {}});
+    return found->second;
+  }
+  void add_to(std::vector<ClassSums>& all) const {
+    for (const auto& [label, sums] : sums_) all[label] += sums;
+  }
+
+ private:
+  std::vector<std::pair<std::size_t, ClassSums>> sums_;
+};
 
 std::size_t block_size(const Model& model) {
   const std::size_t outputs = model.outputs_per_sample();
@@ -85,7 +100,7 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
   const Batch batch = space.batch.read(data, samples);
   const auto logits = space.logits.span().first(count * outputs * model.classes());
   model.forward(parameters, batch, logits, *space.workspace);
-  BlockSums sums(data.classes);
+  BlockSums sums;
   for (std::size_t i = 0; i < count; ++i) {
     ClassSums sample;
     for (std::size_t o = i * outputs; o < (i + 1) * outputs; ++o) {
@@ -100,13 +115,13 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
     sample.samples = 1;
     sample.means = sample.losses / static_cast<double>(sample.predictions);
     sample.squares = sample.means * sample.means;
-    sums[data.labels[first + i]] += sample;
+    sums.of(data.labels[first + i]) += sample;
   }
   return sums;
 }
 
 // The spread of samples' losses over classes and within them.
-void add_spread(const BlockSums& sums, Evaluation& result) {
+void add_spread(std::span<const ClassSums> sums, Evaluation& result) {
   double classes = 0;
   double means = 0;
   double squared_means = 0;
@@ -130,7 +145,7 @@ double bits_per_byte(const ClassSums& sums) {
   return sums.losses / std::numbers::ln2 / static_cast<double>(sums.bytes);
 }
 
-void add_bits(const BlockSums& sums, const ClassSums& all, Evaluation& result) {
+void add_bits(std::span<const ClassSums> sums, const ClassSums& all, Evaluation& result) {
   if (all.bytes == 0) return;
   result.bits_per_byte = bits_per_byte(all);
   double groups = 0;
@@ -155,10 +170,9 @@ Evaluation evaluate(const Model& model, std::span<const float> parameters, const
     for (std::size_t block = next++; block < blocks; block = next++)
       by_block[block] = evaluate_block(model, parameters, data, block * size, space);
   });
-  BlockSums sums(data.classes);
+  std::vector<ClassSums> sums(data.classes);
   ClassSums all;
-  for (const BlockSums& block : by_block)
-    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += block[c];
+  for (const BlockSums& block : by_block) block.add_to(sums);
   Evaluation result;
   result.samples = data.size();
   for (const ClassSums& c : sums) {

@@ -15,11 +15,11 @@ namespace fedge::learn {
 namespace {
 
 // 16 GiB of float32; what a run file asks for by mistake must not take the machine down.
-constexpr double kMaxParameters = 4294967296.0;
+constexpr double kMaxCount = 4294967296.0;
 
-Result<void> bounded(double parameters, const char* key) {
-  if (parameters <= kMaxParameters) return {};
-  return invalid(std::string(key) + ": the model would have more than 2^32 parameters; make it smaller");
+Result<void> bounded(double count, const char* key, const char* what = "parameters") {
+  if (count <= kMaxCount) return {};
+  return invalid(std::string(key) + ": the model would have more than 2^32 " + what + "; make it smaller");
 }
 
 Result<std::unique_ptr<Model>> make_cnn_model(const ModelSpec& spec, const InputShape& input,
@@ -87,6 +87,9 @@ Result<std::unique_ptr<Model>> make_language_model(const ModelSpec& spec, const 
   const double parameters = block * static_cast<double>(spec.layers) +
                             width * static_cast<double>(2 * vocabulary + input.width + 2);
   FEDGE_TRY_VOID(bounded(parameters, "model.width"));
+  const auto context = static_cast<double>(input.width);
+  FEDGE_TRY_VOID(bounded(static_cast<double>(spec.layers * spec.heads) * context * context, "data.context",
+                         "weights of attention for a sample"));
   FEDGE_TRY_VOID(check_targets(spec.adapter, {"q", "k", "v", "o", "up", "down"}));
   return make_transformer({.vocabulary = vocabulary,
                            .context = input.width,

@@ -1,10 +1,10 @@
 #include "learn/model_file.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
+#include "core/adapter_layout.h"
 #include "core/config/document.h"
 #include "core/safetensors.h"
 #include "learn/data/dataset.h"
@@ -23,15 +23,22 @@ Result<TaskSpec> read_task_text(const std::string& text, const std::string& name
   return task;
 }
 
-// That what a text's tokens are is the same in a base as in the run; a base that does not say is believed.
-Result<void> check_tokenizer(const std::map<std::string, std::string>& metadata, const DataSpec& data,
-                             const std::string& path) {
-  const auto described = metadata.find(kTaskMetadata);
-  if (described == metadata.end() || !is_text(data)) return {};
-  FEDGE_TRY(task, read_task_text(described->second, path + " (task)"));
-  const TokenizerSpec& had = task.data.tokenizer;
-  if (had.kind == data.tokenizer.kind && had.table == data.tokenizer.table) return {};
-  return invalid(path + " was trained with another data.tokenizer");
+// That what the shapes of tensors do not show is the same in a base as in the run: what a token is, how
+// attention is divided, which matrices the adapters are of. A base that does not say is believed.
+Result<void> check_base(const Safetensors& base, const ModelSpec& model, const DataSpec& data,
+                        const std::string& path) {
+  const auto described = base.metadata.find(kTaskMetadata);
+  if (described == base.metadata.end()) return {};
+  FEDGE_TRY(had, read_task_text(described->second, path + " (task)"));
+  const auto another = [&](const char* key) { return invalid(path + " was trained with another " + key); };
+  const TokenizerSpec& tokenizer = had.data.tokenizer;
+  if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))
+    return another("data.tokenizer");
+  if (model.kind == ModelKind::kTransformer && had.model.heads != model.heads) return another("model.heads");
+  if (base.values.layout().find(AdapterLayout::kTensor) == nullptr || model.adapter.rank == 0) return {};
+  if (had.model.adapter.scale != model.adapter.scale) return another("model.adapter.scale");
+  if (had.model.adapter.targets != model.adapter.targets) return another("model.adapter.targets");
+  return {};
 }
 
 }  // namespace
@@ -61,7 +68,7 @@ Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& d
   };
   const auto base = read_safetensors(path, kMaxBytes);
   if (!base) return fail(base.error(), "");
-  if (const auto same = check_tokenizer(base->metadata, data, path); !same) return fail(same.error(), "");
+  if (const auto same = check_base(*base, model.spec(), data, path); !same) return fail(same.error(), "");
   const ParameterLayout& have = base->values.layout();
   auto want = std::make_shared<ParameterLayout>();
   for (const TensorInfo& tensor : model.layout()->tensors())

@@ -27,7 +27,8 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path);
 
 // What a run over `data` begins with: what initialise() gives and, if the model's spec names a base, that
 // file's tensors in place of all but the adapters'; of those too if the file has them. Errors name
-// model.base; a base that says it had another tokenizer is one.
+// model.base; a base that says it had another tokenizer, other heads or
+// other adapters is one.
 Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng);
 
 }  // namespace fedge::learn

@@ -35,6 +35,8 @@ Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Data
   TrainingSpec training = spec.training;
   training.schedule.rounds = 1;
   training.local_model = LocalModel::kWhole;
+  training.objective = {};
+  training.nesting = NestingKind::kNone;
   const Coverage moved = trainable(*model->layout());
   const TrainingResult result = Trainer(*model, training)
                                     .train(values.values(), data, samples, rng.fork("train", 1),

@@ -1,5 +1,6 @@
 // Central training: a model learns from all of a data set in one place, whatever its partition says. It is a
-// round of one client that has everything, so that a learning rate's schedule spans it. Single-threaded.
+// round of one client that has everything, so that a learning rate's schedule spans it; what strategies add
+// to a client's training (objective, nested ranks, thinner networks) is left out. Single-threaded.
 #pragma once
 
 #include <cstddef>

@@ -29,6 +29,20 @@ std::vector<Widths> nested_widths(const Model& whole, std::span<const double> sh
   return nested;
 }
 
+// What a run's text may ask for that no run file can: it has come from a coordinator.
+Result<void> check_training(const TrainingSpec& training, const Model& model) {
+  const bool adapters = model.adapters() != nullptr;
+  const bool slices =
+      training.local_model == LocalModel::kSlice || training.local_model == LocalModel::kNested;
+  if (slices && (adapters || model.input().tokens))
+    return invalid("training.local_model: a transformer, or a model with adapters, has no slices");
+  if (training.local_model == LocalModel::kPrefix && !adapters)
+    return invalid("training.local_model: the model has no adapters whose ranks could be a prefix");
+  if (training.objective.kind == ObjectiveKind::kRankPruning && training.local_model != LocalModel::kPrefix)
+    return invalid("training.objective: rank_pruning is of a client's ranks, and it trains the whole model");
+  return {};
+}
+
 }  // namespace
 
 SampleCount trained_samples(SampleCount count, double share) {
@@ -41,6 +55,7 @@ Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint6
   FEDGE_TRY(data, load_train(spec.data));
   FEDGE_TRY(parts, learn::partition(spec.data.partition, data->labels, data->classes, Rng(seed)));
   FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
+  FEDGE_TRY_VOID(check_training(spec.training, *model));
   return std::shared_ptr<const Task>(
       new Task(spec, seed, std::move(data), std::move(parts), std::move(model)));
 }
@@ -53,6 +68,7 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
                    std::to_string(spec.data.partition.clients));
   FEDGE_TRY(data, load_part(spec.data, client.value(), Rng(seed)));
   FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
+  FEDGE_TRY_VOID(check_training(spec.training, *model));
   std::vector<std::uint32_t> everything(data->size());
   std::iota(everything.begin(), everything.end(), 0U);
   Partition part(std::move(everything), {0, data->size()});
@@ -65,6 +81,7 @@ Result<std::shared_ptr<const Task>> Task::build_without_data(const TaskSpec& spe
                                                              ClientId client) {
   FEDGE_TRY(info, describe(spec.data));
   FEDGE_TRY(model, make_model(spec.model, info.shape, info.outputs));
+  FEDGE_TRY_VOID(check_training(spec.training, *model));
   auto data = std::make_shared<const Dataset>(Dataset{info.shape, info.classes, {}, {}, {}, {}, {}});
   std::shared_ptr<Task> task(new Task(spec, seed, std::move(data), Partition({}, {0, 0}), std::move(model)));
   task->only_ = client;

@@ -49,6 +49,7 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
       const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
       const Batch batch = buffer_.read(data, std::span(order_).subspan(first, count), options.flip_labels);
       plan.rate = rate_at(options.round, plan.step++, steps);
+      plan.moves = plan.step;
       const BatchLoss before = step(parameters, batch, options.correction, plan);
       loss += static_cast<double>(before.mean);
       squares += before.squares;
@@ -75,6 +76,7 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
             .nested = {},
             .widths = rng.fork("width"),
             .truncations = {},
+            .taken = {},
             .draws = rng.fork("nest"),
             .pulled = objective.kind == ObjectiveKind::kProximal && objective.mu != 0.0F,
             .in_place = false,
@@ -103,6 +105,7 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
     FEDGE_CHECK(options.truncations.back() < options.ranks, "truncations of fewer ranks");
     plan.truncations.assign(options.truncations.begin(), options.truncations.end());
     plan.truncations.push_back(options.ranks);
+    plan.taken.assign(plan.truncations.size(), 0);
     reserve(mean_, parameters.size());
   }
   if (!plan.in_place) reserve(gradient_, parameters.size());
@@ -126,20 +129,35 @@ BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::sp
   if (!plan.nested.empty()) return nested_step(parameters, batch, correction, plan);
   if (plan.in_place)
     return plan.model->sgd_step(parameters, batch, plan.rate, spec_.weight_decay, *plan.workspace);
-  std::size_t highest = plan.workspace->ranks;
+  std::size_t highest = plan.workspace->ranks;  // that take part
   const BatchLoss loss =
       plan.truncations.empty()
           ? plan.model->loss_and_gradient(parameters, batch, gradient_.span().first(parameters.size()),
                                           *plan.workspace)
           : nested_ranks_gradient(parameters, batch, plan, highest);
-  if (spec_.objective.kind == ObjectiveKind::kRankPruning) add_pruning_gradient(parameters, highest);
-  const std::size_t end =
-      plan.truncations.empty() ? parameters.size() : plan.model->adapters()->shape().prefix(highest).end;
-  for (const Range& range : plan.moved.ranges()) {
-    const Range moved{range.begin, std::min(range.end, end)};
-    if (moved.begin < moved.end) descend(moved, gradient_.data() + moved.begin, parameters, correction, plan);
+  if (spec_.objective.kind == ObjectiveKind::kRankPruning)
+    add_pruning_gradient(parameters, plan.workspace->ranks, highest);
+  if (plan.truncations.empty()) {
+    descend_within({0, parameters.size()}, parameters, correction, plan);
+    return loss;
+  }
+  // Each segment of ranks has as many steps behind it as it took part in.
+  std::size_t from = 0;
+  for (std::size_t s = 0; s < plan.truncations.size() && plan.truncations[s] <= highest; ++s) {
+    const std::size_t to = plan.model->adapters()->shape().prefix(plan.truncations[s]).end;
+    plan.moves = ++plan.taken[s];
+    descend_within({from, to}, parameters, correction, plan);
+    from = to;
   }
   return loss;
+}
+
+void Trainer::descend_within(const Range& part, std::span<float> parameters,
+                             std::span<const float> correction, const Plan& plan) {
+  for (const Range& range : plan.moved.ranges()) {
+    const Range moved{std::max(range.begin, part.begin), std::min(range.end, part.end)};
+    if (moved.begin < moved.end) descend(moved, gradient_.data() + moved.begin, parameters, correction, plan);
+  }
 }
 
 BatchLoss Trainer::nested_ranks_gradient(std::span<const float> parameters, const Batch& batch, Plan& plan,
@@ -171,14 +189,17 @@ BatchLoss Trainer::nested_ranks_gradient(std::span<const float> parameters, cons
 }
 
 // d(lambda ||B'|| ||A'||) = lambda (||B'|| A' / ||A'||, ||A'|| B' / ||B'||), matrix by matrix.
-void Trainer::add_pruning_gradient(std::span<const float> parameters, std::size_t ranks) {
+void Trainer::add_pruning_gradient(std::span<const float> parameters, std::size_t ranks,
+                                   std::size_t highest) {
+  FEDGE_CHECK(model_.adapters() != nullptr && ranks <= model_.adapters()->rank(),
+              "pruning of a client's ranks");
   const Adapters& adapters = *model_.adapters();
   const std::size_t first = kept_ranks(ranks, spec_.objective.gamma);
   for (const TailNorms& norms : tail_norms(adapters.shape(), parameters, {first, ranks})) {
     if (norms.a == 0 || norms.b == 0) continue;
     const auto lambda = static_cast<double>(spec_.objective.lambda);
     const auto add = [&](std::size_t place, std::size_t count, double factor) {
-      for (std::size_t j = first; j < ranks; ++j) {
+      for (std::size_t j = first; j < std::min(ranks, highest); ++j) {
         const std::size_t at = adapters.shape().prefix(j).end + place;
         kernels().axpy(static_cast<float>(factor), parameters.data() + at, gradient_.data() + at, count);
       }
@@ -236,7 +257,7 @@ void Trainer::descend(const Range& range, float* gradient, std::span<float> para
 
 void Trainer::adam_step(const Range& range, const float* gradient, std::span<float> parameters,
                         const Plan& plan) {
-  const auto t = static_cast<double>(plan.step);
+  const auto t = static_cast<double>(plan.moves);
   const AdamSpec& adam = spec_.adam;
   const AdamStep step{.learning_rate = plan.rate,
                       .decay = spec_.weight_decay,

@@ -94,11 +94,13 @@ class Trainer {
     std::vector<Nested> nested;
     Rng widths;
     std::vector<std::size_t> truncations;  // with the full rank; empty: no nesting
+    std::vector<std::uint64_t> taken;      // steps that moved the ranks below each of them and above the last
     Rng draws;                             // of them
     bool pulled;                           // towards start_
     bool in_place;                         // no gradient is stored
     float rate;                            // of the step in hand
-    std::uint64_t step = 0;
+    std::uint64_t step = 0;                // of those begun
+    std::uint64_t moves = 0;               // of those, how many moved what is about to be moved
   };
 
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
@@ -113,7 +115,11 @@ class Trainer {
   // further than the highest of them.
   BatchLoss nested_ranks_gradient(std::span<const float> parameters, const Batch& batch, Plan& plan,
                                   std::size_t& highest);
-  void add_pruning_gradient(std::span<const float> parameters, std::size_t ranks);
+  // Of a client with so many ranks, in a step that moves none beyond `highest`.
+  void add_pruning_gradient(std::span<const float> parameters, std::size_t ranks, std::size_t highest);
+  // Moves what moves of this part along gradient_.
+  void descend_within(const Range& part, std::span<float> parameters, std::span<const float> correction,
+                      const Plan& plan);
   // Moves these parameters along their gradients.
   void descend(const Range& range, float* gradient, std::span<float> parameters,
                std::span<const float> correction, const Plan& plan);

@@ -88,6 +88,15 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
                               run.sampling.kind + "\" weighs them");
 }
 
+// Whether the model becomes what the aggregator says, in the second round as in the first.
+bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
+  const auto optimizer = strategy.server_optimizer(1);
+  const double aggregate = 1;
+  float model = 0;
+  for (int round = 0; round < 2; ++round) optimizer->step(0, {&model, 1}, {&aggregate, 1});
+  return model == 2;
+}
+
 void check_adapters(const RunConfig& run, config::Reader& root) {
   const learn::TrainingSpec& training = run.task.training;
   const auto& recipes = aggregation::recipes();
@@ -114,9 +123,20 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
   if (run.strategy.schedule.buffered)
     root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
                               " needs synchronous rounds: it combines factors that began as one model's");
-  if (run.strategy.server_optimizer_kind != "sgd")
+  if (!moves_by_the_aggregate(run.strategy))
     root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
-                              " says what the adapters become: it goes with the server optimizer sgd alone");
+                              " says what the adapters become: it goes with the server optimizer sgd at "
+                              "learning_rate 1 alone");
+  if (run.strategy.planner_kind == "rank_prefix_b")
+    root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
+                              " combines both factors of adapters, and the planner rank_prefix_b has clients "
+                              "send the second alone");
+  const bool bases_change =
+      run.strategy.aggregator_kind == "flexlora" || run.strategy.aggregator_kind == "flora";
+  if (bases_change && run.compression.error_feedback)
+    root.fail("compression", "error_feedback adds to a factor what was left out of another: the aggregator " +
+                                 run.strategy.aggregator_kind +
+                                 " takes factors anew in every round; set it to false");
 }
 
 void check_schedule(const RunConfig& run, config::Reader& root) {
@@ -248,6 +268,10 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                               "\"; leave it out");
   if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
   check_adapters(run, root);
+  if (training.local_model == LocalModel::kNested && training.optimizer == learn::OptimizerKind::kAdamW)
+    root.fail("training", "the planner " + run.strategy.planner_kind +
+                              " trains a narrower network in some steps, and adamw counts every step for "
+                              "every parameter: use sgd");
   if (run.strategy.aggregator_kind == "fednova" &&
       (training.optimizer != learn::OptimizerKind::kSgd || training.schedule.cosine))
     root.fail("training", "fednova knows the length of local work with SGD at one rate alone");

@@ -134,11 +134,20 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
     // Not on the command line, which every user of this machine may read.
     const auto token_file = options.scratch / ("client-" + number + ".token");
     FEDGE_TRY_VOID(write_file_atomic(token_file, token + "\n", 0600));
-    FEDGE_TRY_VOID(processes.start(
-        "client " + number,
-        {(options.programs / "fedge-client").string(), "--state-dir",
-         (options.scratch / ("client-" + number)).string(), "--log-level", options.log_level, "run", "--once",
-         "--capability", exact_text(capability), "--token-file", token_file.string()}));
+    std::vector<std::string> arguments{(options.programs / "fedge-client").string(),
+                                       "--state-dir",
+                                       (options.scratch / ("client-" + number)).string(),
+                                       "--log-level",
+                                       options.log_level,
+                                       "run",
+                                       "--once",
+                                       "--capability",
+                                       exact_text(capability),
+                                       "--token-file",
+                                       token_file.string()};
+    if (!options.data_directory.empty())
+      arguments.insert(arguments.end(), {"--data-directory", options.data_directory.string()});
+    FEDGE_TRY_VOID(processes.start("client " + number, arguments));
   }
   return {};
 }

@@ -127,6 +127,10 @@ void Simulation::dispatch(Scheduled& event) {
 
 void Simulation::step_client(ClientId id, const client::ClientEngine::Input& input) {
   client::ClientEngine::Input completed = input;
+  if (std::holds_alternative<client::ClientEngine::ModelFetched>(input) && at(id).arriving) {
+    at(id).held = std::exchange(at(id).arriving, nullptr);
+    at(id).held_chunks = std::exchange(at(id).arriving_chunks, {});
+  }
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
     // The job may be gone, or have begun again: the engine gave the task up while the device was busy.
     if (!pool_.has(id, trained->task) || at(id).training_ends != now_) return;

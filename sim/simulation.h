@@ -93,12 +93,15 @@ class Simulation {
     // The last model that it fetched and which chunks it has of it, where most of the next is the same.
     std::shared_ptr<const protocol::Manifest> held;
     std::vector<bool> held_chunks;
+    // What it will have once the fetch that is under way has ended; of one that is cut off, nothing.
+    std::shared_ptr<const protocol::Manifest> arriving;
+    std::vector<bool> arriving_chunks;
     // The models of its task in hand and of one on its way to it.
     std::map<TaskId, GlobalState> models;
   };
 
   void start_clients();
-  // What a client has to fetch of a model; it has it then.
+  // What a client has to fetch of a model, which is then on its way.
   Bytes missing(ClientId id, const protocol::Manifest& model, const Coverage& needed);
   void change(ClientId id);
   // Why the run cannot be hoped to go on, or nothing.

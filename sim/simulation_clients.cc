@@ -85,8 +85,8 @@ Bytes Simulation::missing(ClientId id, const protocol::Manifest& model, const Co
     travels[i] = wanted[i] && !has[i];
     has[i] = has[i] || wanted[i];
   }
-  client.held = fetched_;
-  client.held_chunks = std::move(has);
+  client.arriving = fetched_;
+  client.arriving_chunks = std::move(has);
   return transfer_size(model, travels);
 }
 

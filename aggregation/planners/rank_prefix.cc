@@ -78,7 +78,8 @@ void RankPrefixPlanner::admit(ClientId client, double capability) { population_.
 void RankPrefixPlanner::limit(ClientId client, double share) {
   FEDGE_CHECK(client.value() < limit_.size() && share > 0 && share <= 1, "a client of the run and a share");
   const double rank = std::floor(share * static_cast<double>(adapters_.rank) + 1e-9);
-  limit_[client.value()] = static_cast<std::uint16_t>(std::max(1.0, rank));
+  std::uint16_t& limit = limit_[client.value()];  // what has been given up is gone
+  limit = std::min(limit, static_cast<std::uint16_t>(std::max(1.0, rank)));
 }
 
 PlannerFactory read_rank_prefix(config::Reader& section) {

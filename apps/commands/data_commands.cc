@@ -13,6 +13,7 @@
 #include "learn/text/bpe_trainer.h"
 #include "learn/text/corpus.h"
 #include "learn/text/text_data.h"
+#include "protocol/limits.h"
 #include "server/run_config.h"
 
 namespace fedge::apps {
@@ -175,7 +176,12 @@ Result<std::string> learn_tokenizer(const DataOptions& options) {
   const std::size_t tokens = tokenizer.encode(text).size();
   std::snprintf(line, sizeof line, ": %zu tokens, %.2f bytes a token of %s\n", tokenizer.vocabulary(),
                 static_cast<double>(text.size()) / static_cast<double>(tokens), options.corpus.c_str());
-  return options.out + line;
+  std::string said = options.out + line;
+  if (table.size() > protocol::kMaxTaskText * 3 / 4)
+    said += "This table has " + std::to_string(table.size()) +
+            " bytes. A run tells it to its clients, and what it tells them has at most " +
+            std::to_string(protocol::kMaxTaskText) + ": a smaller vocabulary is needed\n";
+  return said;
 }
 
 }  // namespace fedge::apps

@@ -1,9 +1,14 @@
 #include "apps/commands/pretrain.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <stop_token>
 
+#include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "core/safetensors.h"
 #include "learn/evaluate.h"
@@ -57,6 +62,10 @@ void print(const learn::Evaluation& evaluation, std::FILE* out) {
 }  // namespace
 
 Result<void> pretrain(const server::RunConfig& config, const PretrainCommand& command, std::FILE* out) {
+  // Not after an hour of training.
+  if (const auto parent = std::filesystem::absolute(command.out).parent_path();
+      ::access(parent.c_str(), W_OK | X_OK) != 0)
+    return system_error("cannot write into", parent, errno);
   FEDGE_TRY(data, learn::load_train(config.task.data));
   FEDGE_TRY(test, learn::load_test(config.task.data));
   learn::PretrainOptions options;

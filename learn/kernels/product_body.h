@@ -21,7 +21,7 @@ constexpr std::size_t kPanelWidth = kTileVectors * kLanes;
 constexpr std::size_t kInnerBlock = 256;
 constexpr std::size_t kColumnBlock = 768;  // a multiple of every panel's width
 static_assert(kInnerBlock * (kColumnBlock + kProductRows) <= kProductScratch);
-static_assert(kProductRows % kStrip < kStrip && kColumnBlock % kPanelWidth == 0);
+static_assert(kProductRows % kStrip == 0 && kColumnBlock % kPanelWidth == 0);
 
 // One strip times one panel.
 struct ProductTile {

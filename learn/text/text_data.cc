@@ -53,6 +53,7 @@ Result<Tokenizer> make_tokenizer(const TokenizerSpec& spec) {
 Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
   FEDGE_TRY(tokenizer, make_tokenizer(spec.tokenizer));
   FEDGE_TRY(groups, load_corpus(spec.dataset, spec.directory));
+  if (groups.empty()) return invalid("data.directory: there is no text in the files of " + spec.dataset);
   if (groups.size() > kMaxGroups)
     return invalid("data.directory: the text has " + std::to_string(groups.size()) +
                    " groups, at most 256 can be told apart");
@@ -67,6 +68,11 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
     FEDGE_TRY_VOID(append_group(tokenizer.encode(text), train ? 0 : spec.test_windows,
                                 static_cast<std::uint8_t>(g), data));
   }
+  if (data.size() == 0)
+    return invalid(
+        split == TextSplit::kTrain
+            ? "data.directory: there is nothing to train on in the files of " + spec.dataset
+            : "data.directory: the text is too short for a part of it to be held out and tested on");
   return data;
 }
 

@@ -39,6 +39,8 @@ double product_norm(const ClientFactors& client, const AdapterLayout& layout) {
   return std::sqrt(std::max(0.0, squares));
 }
 
+// Padded as far as somebody in the round has ranks: both factors of a rank that is zero in one round would
+// have no gradient ever after.
 class PaddedMean final : public FactorRule {
  public:
   PaddedMean(const AggregatorContext& context, bool by_norm) : FactorRule(context), by_norm_(by_norm) {}
@@ -47,25 +49,29 @@ class PaddedMean final : public FactorRule {
   void begin() override {
     sum_.assign(adapters().rank * adapters().row, 0.0);
     total_ = 0;
+    ranks_ = 0;
   }
 
   void take(const ClientFactors& client) override {
     const double weight = by_norm_ ? product_norm(client, adapters()) : client.weight;
     for (std::size_t i = 0; i < client.rows.size(); ++i) sum_[i] += weight * client.rows[i];
     total_ += weight;
+    ranks_ = std::max(ranks_, client.ranks);
   }
 
   Result<void> finish() override {
-    // Before anybody has learned anything all products are zero: nobody counts more than another.
+    // By norm, before anybody has learned anything.
     if (total_ == 0) return Error{ErrorCode::kUnavailable, "all clients' adapters are zero"};
     for (double& value : sum_) value /= total_;
-    set(adapters().prefix(adapters().rank), std::move(sum_));
+    sum_.resize(ranks_ * adapters().row);
+    set(adapters().prefix(ranks_), std::move(sum_));
     return {};
   }
 
   bool by_norm_;
   std::vector<double> sum_;
   double total_ = 0;
+  std::size_t ranks_ = 0;  // the most that anybody in the round has
 };
 
 // Of each matrix, sum n_i B_i A_i [out, in] and sum n_i.

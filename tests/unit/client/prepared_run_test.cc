@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ std::vector<double> published(const test::TemporaryDirectory& data, const test::
   REQUIRE_MESSAGE(task, task.error().message);
   const protocol::RunDescription description{
       .run = RunId(run), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
-  const auto prepared = prepare_run(description, {ClientId(3), state.path(), nullptr});
+  const auto prepared = prepare_run(description, {.client = ClientId(3), .state_directory = state.path()});
   REQUIRE_MESSAGE(prepared, prepared.error().message);
   return (*prepared)->labels;
 }
@@ -39,6 +40,34 @@ TEST_CASE("prepared run: a client that begins again publishes the same noisy cou
   // The noise is no function of what others know of the run: its description and the client's number.
   CHECK(published(data, state, 2) != first);
   CHECK(published(data, elsewhere, 1) != first);
+}
+
+TEST_CASE(
+    "A3 prepared run: a coordinator that names a directory of texts gets none unless this device named one") {
+  const test::TemporaryDirectory diary, shared, state;
+  const std::string secret(400, 's');
+  const std::string given(400, 'g');
+  diary.write("diary.txt", {secret.begin(), secret.end()});
+  shared.write("shared.txt", {given.begin(), given.end()});
+  const std::string text = "[data]\ndataset = \"text\"\ncontext = 10\ndirectory = \"" +
+                           diary.path().string() +
+                           "\"\n[data.partition]\nkind = \"natural\"\nclients = 1\n[model]\n"
+                           "kind = \"transformer\"\nlayers = 1\nwidth = 8\nheads = 2\n";
+  auto document = config::parse_toml(text, "run");
+  REQUIRE(document);
+  config::Reader root(document->root, "", "run");
+  const auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(0));
+  REQUIRE_MESSAGE(task, task.error().message);
+  const protocol::RunDescription description{
+      .run = RunId(1), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
+  const auto refused = prepare_run(description, {.client = ClientId(0), .state_directory = state.path()});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("--data-directory") != std::string::npos);
+  const auto prepared = prepare_run(
+      description, {.client = ClientId(0), .state_directory = state.path(), .data_directory = shared.path()});
+  REQUIRE_MESSAGE(prepared, prepared.error().message);
+  const auto tokens = (*prepared)->task->data().text.tokens;
+  CHECK(std::ranges::count(tokens, learn::Token{'g' - ' '}) == static_cast<std::ptrdiff_t>(tokens.size()));
 }
 
 }  // namespace fedge::client

@@ -435,6 +435,52 @@ TEST_CASE(
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) CHECK(next->model->has(chunk) == (chunk + 1 < chunks));
 }
 
+TEST_CASE("cache: what was fetched of a frozen model for a task that was given up is not fetched again") {
+  const TemporaryDirectory state;
+  const auto files = open(state);
+  const std::vector<float> first = numbers(1);
+  std::vector<float> second = first;
+  second.back() += 1;
+  const auto download = [&](const std::vector<float>& model, bool frozen) {
+    TaskFiles::Offer offer = whole(manifest_of(model), std::nullopt);
+    offer.frozen = frozen;
+    auto made = files->download(*layout(), offer);
+    REQUIRE(made);
+    return *made;
+  };
+  write_chunk(*download(first, true).model, first, 0);
+  const auto next = download(second, true);
+  CHECK(next.model->has(0));
+  CHECK_FALSE(next.model->has(1));
+  // Nobody says that this one will be of use: it goes.
+  write_chunk(*download(first, false).model, first, 1);
+  CHECK_FALSE(download(second, true).model->has(1));
+}
+
+TEST_CASE("cache: a frozen model gives way to a larger one, and to an update") {
+  const TemporaryDirectory state;
+  const auto files = open(state, 40'000);  // three models of 12,000 bytes, and a little
+  const std::vector<float> first = numbers(1);
+  TaskFiles::Offer offer = whole(manifest_of(first), std::nullopt);
+  offer.frozen = true;
+  {
+    auto download = files->download(*layout(), offer);
+    REQUIRE(download);
+    for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*download->model, first, chunk);
+  }
+  REQUIRE(files->keep(request_for(first), result_of(first)));
+  files->forget(RunId(7));
+  const auto large = std::make_shared<ParameterLayout>();
+  large->add("all", {9000});
+  const std::vector<float> many(9000, 0.5F);
+  const protocol::Manifest manifest = protocol::make_manifest(large->hash(), Coverage::all(many.size()),
+                                                              std::as_bytes(std::span(many)), 4096);
+  const auto second = files->download(*large, whole(manifest, std::nullopt));
+  REQUIRE_MESSAGE(second, second.error().message);
+  for (std::size_t chunk = 0; chunk < manifest.chunk_count(); ++chunk)
+    write_chunk(*second->model, many, chunk);
+}
+
 TEST_CASE("cache: chunks that hold nothing that is needed are not fetched, and their values are zero") {
   const TemporaryDirectory state;
   const auto files = open(state);

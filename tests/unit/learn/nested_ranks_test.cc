@@ -255,3 +255,42 @@ TEST_CASE("nested ranks: the energy of some ranks is that of their products, ele
   CHECK(energy(shape, problem.parameters, {1, 3}) == doctest::Approx(slow));
   CHECK(energy(shape, problem.parameters, {2, 2}) == 0);
 }
+
+TEST_CASE("nested ranks: AdamW counts for each segment of ranks the steps that it took part in") {
+  Problem p;
+  p.fill();
+  TrainingSpec spec = one_step(NestingKind::kSample);
+  spec.optimizer = OptimizerKind::kAdamW;
+  spec.learning_rate = 0.01F;
+  spec.local_steps = 12;
+  const std::vector<std::size_t> cuts = {1, 2, kRank};
+  const std::vector<float> trained = p.trained(spec, kRank, {1, 2});
+  // Slowly, a rank at a time, each with moments and a count of its own.
+  Problem slow;
+  slow.fill();
+  Rng draws = Rng(1).fork("nest");
+  const std::size_t row = slow.shape().row;
+  std::vector<double> first(kRank * row), second(kRank * row), counts(kRank);
+  for (int step = 0; step < 12; ++step) {
+    const std::size_t ranks = cuts[draws.below(3)];
+    const std::vector<float> gradient = slow.gradient(ranks);
+    for (std::size_t j = 0; j < ranks; ++j) {
+      counts[j] += 1;
+      for (std::size_t i = j * row; i < (j + 1) * row; ++i) {
+        const auto g = static_cast<double>(gradient[i]);
+        first[i] = 0.9 * first[i] + 0.1 * g;
+        second[i] = 0.999 * second[i] + 0.001 * g * g;
+        const double m = first[i] / (1 - std::pow(0.9, counts[j]));
+        const double v = second[i] / (1 - std::pow(0.999, counts[j]));
+        slow.adapter()[i] -= static_cast<float>(0.01 * m / (std::sqrt(v) + 1e-8));
+      }
+    }
+  }
+  CHECK(counts[0] == 12);
+  CHECK(counts[2] > 0);
+  CHECK(counts[2] < counts[1]);
+  const auto adapter = std::span(trained).subspan(p.shape().offset);
+  for (std::size_t i = 0; i < adapter.size(); ++i)
+    CHECK(static_cast<double>(adapter[i]) ==
+          doctest::Approx(static_cast<double>(slow.adapter()[i])).epsilon(1e-3).scale(1));
+}

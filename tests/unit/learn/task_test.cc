@@ -192,3 +192,23 @@ TEST_CASE("task: missing data and impossible partitions are errors that name the
   REQUIRE_FALSE(task.has_value());
   CHECK(task.error().message.find("model.channels") != std::string::npos);
 }
+
+TEST_CASE("R3 task: what no run file asks for, but a coordinator's text may, is refused before training") {
+  const auto refusal = [](const TaskSpec& spec) {
+    const auto task = Task::build_without_data(spec, 1, ClientId(0));
+    return task ? "" : task.error().message;
+  };
+  TaskSpec spec = small_spec();
+  CHECK(refusal(spec).empty());
+  spec.training.objective.kind = ObjectiveKind::kRankPruning;
+  CHECK(refusal(spec).find("rank_pruning is of a client's ranks") != std::string::npos);
+  spec.training.local_model = LocalModel::kPrefix;
+  CHECK(refusal(spec).find("has no adapters") != std::string::npos);
+  spec.model.adapter.rank = 2;
+  CHECK(refusal(spec).empty());
+  for (const LocalModel slices : {LocalModel::kSlice, LocalModel::kNested}) {
+    spec.training = {};
+    spec.training.local_model = slices;
+    CHECK(refusal(spec).find("has no slices") != std::string::npos);
+  }
+}

@@ -240,6 +240,13 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
         "update_offer: loss_rms is no finite number from 0 on");
   CHECK(rms(0) == "accepted");
   CHECK(rms(1e300) == "accepted");
+  const auto wanted = [](double value) {
+    return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.wanted_share = value; }));
+  };
+  for (const double value :
+       {-1e-9, 1.0000001, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    CHECK(wanted(value) == "update_offer: wanted_share is not from 0 to 1");
+  for (const double value : {0.0, 1e-300, 1.0}) CHECK(wanted(value) == "accepted");
   const auto samples = [](std::uint64_t value) {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.samples = SampleCount(value); }));
   };

@@ -151,8 +151,16 @@ TEST_CASE("recipe: what cannot work with AdamW or with adapters is refused befor
   CHECK(contains(refusal(prelort + "[training]\nnesting = \"none\"\n"), "made with nested training"));
   const std::string flexlora = "[model]\nadapter = { rank = 32 }\n[strategy]\nkind = \"flexlora\"\n";
   CHECK(contains(refusal(flexlora + "server_optimizer = { kind = \"adam\" }\n"),
-                 "the server optimizer sgd alone"));
+                 "the server optimizer sgd at learning_rate 1"));
   CHECK(contains(refusal(flexlora + "schedule = { kind = \"buffered\" }\n"), "needs synchronous rounds"));
+  CHECK(contains(refusal(flexlora + "server_optimizer = { learning_rate = 0.5 }\n"), "at learning_rate 1"));
+  CHECK(contains(refusal("[model]\nadapter = { rank = 32 }\n[strategy]\nkind = \"fedit\"\n"
+                         "planner = { kind = \"rank_prefix_b\" }\naggregator = { kind = \"flexlora\" }\n"),
+                 "send the second alone"));
+  CHECK(contains(refusal(flexlora + "[compression]\nkind = \"top_k\"\n"), "takes factors anew"));
+  CHECK(refusal(flexlora + "[compression]\nkind = \"top_k\"\nerror_feedback = false\n") == "accepted");
+  CHECK(contains(refusal("[strategy]\nkind = \"fjord\"\n[training]\noptimizer = { kind = \"adamw\" }\n"),
+                 "counts every step for every parameter"));
 }
 
 TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are refused") {

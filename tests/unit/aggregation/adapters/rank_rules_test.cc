@@ -296,6 +296,8 @@ TEST_CASE("ranks: a client that prunes itself keeps what it asked for, and no mo
   CHECK(ranks(1) == 4);
   planner->limit(ClientId(0), 0.01);
   CHECK(ranks(0) == 1);
+  planner->limit(ClientId(0), 1);
+  CHECK(ranks(0) == 1);
 }
 
 TEST_CASE("ranks: only the factors B of a client's ranks are planned where A is frozen") {
@@ -311,6 +313,15 @@ TEST_CASE("ranks: a planner of ranks is refused by a model without them, or with
   CHECK(message("ranks = [2]\n", nullptr) ==
         "it divides adapters, and the model has none: give model.adapter.rank");
   CHECK(message("ranks = [2, 8]\n", adapters()) == "rank 8 is above model.adapter.rank, which is 4");
+}
+
+TEST_CASE("ranks: zero padding reaches as far as somebody in the round, what nobody has keeps its bits") {
+  const std::vector<float> model = model_of(12);
+  for (const char* rule : {"zero_pad", "hetlora"}) {
+    const std::vector<float> after = round_of(rule, model, {update_of(0, 1, 3), update_of(1, 2, 4)});
+    CHECK_FALSE(std::equal(model.begin() + 12, model.begin() + 32, after.begin() + 12));
+    CHECK(std::equal(model.begin() + 32, model.end(), after.begin() + 32));
+  }
 }
 
 }  // namespace fedge::aggregation

@@ -199,3 +199,52 @@ TEST_CASE("text data: a cosine learning rate goes on from round to round as in o
   const double share = 0.1 + 0.9 * (1 + std::cos(std::numbers::pi / 3)) / 2;
   CHECK(third / half == doctest::Approx(share / 0.5).epsilon(1e-3));
 }
+
+TEST_CASE("text data: bits a byte are over the bytes that tokens stand for, and groups count alike") {
+  // Three tokens of 1, 3 and 2 bytes, and a model to which all are as likely: log2 3 bits each.
+  Dataset data{.shape = {1, 4, 1, true}, .classes = 2, .floats = {}, .labels = {0, 1}};
+  data.text.vocabulary = 3;
+  data.text.bytes = {1, 3, 2};
+  data.text.tokens = {2, 1, 1, 2, 0};
+  data.text.windows = {{.start = 0, .targets = 2}, {.start = 3, .targets = 1}};
+  const auto model =
+      make_model({.kind = ModelKind::kTransformer, .layers = 1, .width = 8, .heads = 2}, data.shape, 3);
+  REQUIRE(model);
+  const std::vector<float> zeros((*model)->layout()->size());
+  Sequential sequential;
+  const Evaluation result = evaluate(**model, zeros, data, sequential);
+  CHECK(result.bits_per_byte == doctest::Approx(3 * std::log2(3) / 7));
+  CHECK(result.group_bits_per_byte == doctest::Approx((2 * std::log2(3) / 6 + std::log2(3) / 1) / 2));
+}
+
+TEST_CASE("text data: a text of which nothing is left to test on, or no text, is refused by its directory") {
+  Texts texts;
+  texts.write("a", "abcdefgh ", 50);
+  texts.write("b", "abcdefgh ", 50);
+  CHECK(load_train(texts.spec.data));
+  const auto test = load_test(texts.spec.data);
+  REQUIRE_FALSE(test);
+  CHECK(test.error().message.find("data.directory: the text is too short") != std::string::npos);
+}
+
+TEST_CASE("text data: attention that no memory holds is refused before it is asked for") {
+  const ModelSpec spec{.kind = ModelKind::kTransformer, .layers = 4, .width = 1024, .heads = 1024};
+  const auto model = make_model(spec, {1, 4096, 1, true}, 96);
+  REQUIRE_FALSE(model);
+  CHECK(model.error().message.find(
+            "data.context: the model would have more than 2^32 weights of attention") != std::string::npos);
+}
+
+TEST_CASE("text data: what a strategy adds to a client's training is left out of pretraining") {
+  Texts texts;
+  const auto data = load_train(texts.spec.data);
+  REQUIRE(data);
+  texts.spec.training.local_steps = 3;
+  texts.spec.model.adapter.rank = 2;
+  const auto plain = pretrain(texts.spec, 3, **data, {});
+  texts.spec.training.objective = {.kind = ObjectiveKind::kRankPruning, .lambda = 1, .gamma = 0.5};
+  texts.spec.training.nesting = NestingKind::kSum;
+  const auto pruned = pretrain(texts.spec, 3, **data, {});
+  REQUIRE((plain && pruned));
+  CHECK(model_hash(pruned->values.values()) == model_hash(plain->values.values()));
+}
