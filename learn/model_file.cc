@@ -58,6 +58,12 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path) {
   return ModelFile{std::move(task), std::move(model), std::move(*values)};
 }
 
+Result<std::string> base_hash(const std::filesystem::path& path) {
+  const auto base = read_safetensors(path, kMaxBytes);
+  if (!base) return base.error().with_prefix("model.base: ");
+  return to_hex(model_hash(base->values.values()));
+}
+
 Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng) {
   ParameterVector values(model.layout());
   model.initialise(values.values(), rng);
@@ -68,6 +74,11 @@ Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& d
   };
   const auto base = read_safetensors(path, kMaxBytes);
   if (!base) return fail(base.error(), "");
+  const std::string hash = to_hex(model_hash(base->values.values()));
+  if (const std::string& wanted = model.spec().base_hash; !wanted.empty() && wanted != hash)
+    return fail(
+        invalid("is not what it was when the run was read first: its hash is " + hash + ", not " + wanted),
+        path + " ");
   if (const auto same = check_base(*base, model.spec(), data, path); !same) return fail(same.error(), "");
   const ParameterLayout& have = base->values.layout();
   auto want = std::make_shared<ParameterLayout>();

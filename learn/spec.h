@@ -73,7 +73,8 @@ struct ModelSpec {
   std::size_t width = 128;                       // transformer: floats a token in the residual stream
   std::size_t heads = 4;                         // transformer: of attention
   bool tied = true;                              // transformer: the head is the token embedding
-  std::string base;  // a .safetensors file that the model begins as; the coordinator's, clients get it
+  std::string base;       // a .safetensors file that the model begins as; the coordinator's, clients get it
+  std::string base_hash;  // model_hash() of its values in hexadecimal; empty: whatever they are
   AdapterSpec adapter;
 };
 

@@ -6,6 +6,7 @@
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 #include "core/text.h"
+#include "learn/model_file.h"
 #include "protocol/limits.h"
 #include "server/recipe.h"
 
@@ -77,24 +78,44 @@ RunConfig read_sections(config::Reader& root) {
   return run;
 }
 
+config::Table* table_at(config::Table& root, const char* name) {
+  const auto section = root.find(name);
+  return section == root.end() ? nullptr : std::get_if<config::Table>(&section->second.data);
+}
+
+const std::string* text_at(const config::Table& table, const char* name) {
+  const auto value = table.find(name);
+  const auto* text = value == table.end() ? nullptr : std::get_if<std::string>(&value->second.data);
+  return text == nullptr || text->empty() ? nullptr : text;
+}
+
+// A run begins with the base that was there when it was read first, whoever goes on with it later.
+Result<void> add_base_hash(config::Table& root) {
+  config::Table* model = table_at(root, "model");
+  const std::string* base = model == nullptr ? nullptr : text_at(*model, "base");
+  if (base == nullptr || model->contains("base_hash")) return {};
+  FEDGE_TRY(hash, learn::base_hash(*base));
+  model->emplace("base_hash", config::Value{std::move(hash), "model.base"});
+  return {};
+}
+
 // Clients get a table of tokens, not the name of a file that only this machine has; so do a run's results.
-Result<config::Table> with_tokenizer(const config::Document& document) {
+Result<void> add_tokenizer_table(config::Table& root) {
+  config::Table* data = table_at(root, "data");
+  config::Table* tokenizer = data == nullptr ? nullptr : table_at(*data, "tokenizer");
+  const std::string* file = tokenizer == nullptr ? nullptr : text_at(*tokenizer, "file");
+  if (file == nullptr || tokenizer->contains("table")) return {};
+  auto text = read_file(*file, protocol::kMaxTaskText);
+  if (!text) return text.error().with_prefix("data.tokenizer.file: ");
+  tokenizer->emplace("table", config::Value{std::move(*text), "data.tokenizer.file"});
+  return {};
+}
+
+// With what the files that it names hold.
+Result<config::Table> complete(const config::Document& document) {
   config::Table root = document.root;
-  config::Table* table = &root;
-  for (const char* name : {"data", "tokenizer"}) {
-    const auto section = table->find(name);
-    if (section == table->end()) return root;
-    table = std::get_if<config::Table>(&section->second.data);
-    if (table == nullptr) return root;
-  }
-  const auto file = table->find("file");
-  if (file == table->end() || table->contains("table")) return root;
-  const auto* path = std::get_if<std::string>(&file->second.data);
-  if (path == nullptr || path->empty()) return root;
-  auto text = read_file(*path, protocol::kMaxTaskText);
-  if (!text)
-    return Error{text.error().code, document.name + ": data.tokenizer.file: " + text.error().message};
-  table->emplace("table", config::Value{std::move(*text), "data.tokenizer.file"});
+  for (const auto& add : {add_tokenizer_table, add_base_hash})
+    if (const auto added = add(root); !added) return added.error().with_prefix(document.name + ": ");
   return root;
 }
 
@@ -112,7 +133,7 @@ Result<void> check_length(const RunConfig& run, const std::string& name) {
 }  // namespace
 
 Result<RunConfig> read_run_config(const config::Document& document) {
-  FEDGE_TRY(root_table, with_tokenizer(document));
+  FEDGE_TRY(root_table, complete(document));
   const config::Table resolved = resolve_recipe(root_table);
   config::Reader root(resolved, "", document.name);
   RunConfig run = read_sections(root);

@@ -244,6 +244,7 @@ TEST_CASE("language: what does not fit together is named") {
   refused(" --set 'model={kind=\"mlp\"}'", "trains adapters: give model.adapter.rank");
   refused(" --set data.directory=/nowhere", "/nowhere");
   refused(" --set data.tokenizer.kind=bytes", setup.base + " was trained with another data.tokenizer");
+  refused(" --set model.base_hash=00", "is not what it was when the run was read first");
   refused(" --set model.heads=4", setup.base + " was trained with another model.heads");
   refused(" --set data.tokenizer.kind=bpe", "names the table that kind = \"bpe\" needs");
   refused(" --set strategy.schedule.kind=buffered --set strategy.kind=flexlora", "needs synchronous rounds");
