@@ -191,8 +191,8 @@ struct DataCommands {
 
 DataCommands add_data(CLI::App& app, fedge::apps::DataOptions& options) {
   auto* data = app.add_subcommand("data", "Who has which samples in a run")->require_subcommand(1);
-  auto* partition =
-      data->add_subcommand("partition", "Write each client's training samples as a .safetensors file");
+  auto* partition = data->add_subcommand(
+      "partition", "Write each client's training samples as a file: .safetensors, of a text .txt");
   partition->add_option("--out", options.out, "Directory for the files, made if absent")->required();
   partition->add_option("--client", options.client, "Only this one's");
   auto* list = data->add_subcommand("ls", "How many samples each client has, and of which classes");

@@ -1,6 +1,7 @@
 // Model: a network described by data, with hand-written forward and backward over views of a flat
 // parameter vector. Stateless and shared between threads; scratch memory is the caller's Workspace.
-// Initialisation is PyTorch's default (uniform +-1/sqrt(fan_in), weights and biases).
+// Initialisation is PyTorch's default (uniform +-1/sqrt(fan_in), weights and biases), a transformer's its
+// own.
 #pragma once
 
 #include <cstddef>
@@ -73,7 +74,8 @@ class Model {
   virtual std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const = 0;
 
   // The batch's loss; overwrites `gradient` (layout().size() floats) with the derivative of its mean,
-  // in the rows that the workspace says are trained and nowhere else.
+  // in the rows that the workspace says are trained and nowhere else; a transformer's in all that is not
+  // frozen.
   virtual BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
                                       std::span<float> gradient, Workspace& workspace) const = 0;
   // Whether sgd_step() may be called.

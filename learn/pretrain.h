@@ -34,7 +34,7 @@ struct Pretrained {
 
 // How many steps it will make.
 std::uint64_t pretraining_steps(const TaskSpec& spec, std::size_t samples);
-// Errors are load_train's, make_model's and initial_parameters', and kInvalid if no sample has such a label.
+// Errors are make_model's and initial_parameters', and kInvalid if no sample has such a label.
 Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Dataset& data,
                             const PretrainOptions& options);
 

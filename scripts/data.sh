@@ -90,6 +90,7 @@ while [ $# -gt 0 ]; do
     --directory)
       if [ $# -lt 2 ] || [ -z "$2" ]; then fail "--directory needs a value (see --help)" 2; fi
       directory=${2%/}
+      directory=${directory:-/}
       shift
       ;;
     --help | -h) usage; exit 0 ;;

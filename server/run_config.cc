@@ -99,7 +99,7 @@ Result<void> add_base_hash(config::Table& root) {
   return {};
 }
 
-// Clients get a table of tokens, not the name of a file that only this machine has; so do a run's results.
+// Clients get the table itself: its file is on this machine alone. So do a run's results.
 Result<void> add_tokenizer_table(config::Table& root) {
   config::Table* data = table_at(root, "data");
   config::Table* tokenizer = data == nullptr ? nullptr : table_at(*data, "tokenizer");

@@ -8,8 +8,10 @@ namespace {
 SimulationSpec read_section(config::Reader& section) {
   SimulationSpec spec;
   config::Reader device = section.section("device");
-  spec.samples_per_second = device.number("samples_per_second", 1000.0, {1e-3, 1e12},
-                                          "Median training speed of a device, samples a second.");
+  spec.samples_per_second = device.number(
+      "samples_per_second", 1000.0, {1e-3, 1e12},
+      "Median training speed of a device, samples a second, whatever part of the model or how many of its "
+      "ranks a step trains.");
   spec.speed_sigma =
       device.number("sigma", 0.0, {0.0, 10.0}, "Log-normal spread of that speed over clients.");
   spec.capabilities =

@@ -18,9 +18,19 @@
 namespace fedge::apps {
 namespace {
 
+// That the model has so many ranks, if any number was asked for.
+Result<void> check_ranks(const learn::ModelFile& file, const ModelOptions& options) {
+  if (options.ranks == SIZE_MAX) return {};
+  const std::size_t ranks = file.model->adapters() == nullptr ? 0 : file.model->adapters()->rank();
+  if (options.ranks <= ranks) return {};
+  return invalid("--ranks: " + options.file + " has " + std::to_string(ranks) + " ranks, not " +
+                 std::to_string(options.ranks));
+}
+
 Result<std::string> generate_text(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
   if (!file.model->input().tokens) return invalid(options.file + ": this model writes no text");
+  FEDGE_TRY_VOID(check_ranks(file, options));
   FEDGE_TRY(tokenizer, learn::make_tokenizer(file.task.data.tokenizer));
   const std::vector<learn::Token> prompt = tokenizer.encode(options.prompt);
   if (prompt.empty()) return invalid("--prompt is empty: the model needs something to go on from");
@@ -71,6 +81,7 @@ Result<std::string> without_adapters(const std::string& task) {
 Result<std::string> merge_adapters(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
   FEDGE_TRY(adapters, adapters_of(file, options.file));
+  FEDGE_TRY_VOID(check_ranks(file, options));
   FEDGE_TRY(stored, read_safetensors(options.file, std::size_t{17} << 30));
   auto layout = std::make_shared<ParameterLayout>();
   for (const TensorInfo& tensor : file.model->layout()->tensors())
@@ -93,6 +104,7 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
 Result<std::string> export_adapters(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
   FEDGE_TRY(adapters, adapters_of(file, options.file));
+  FEDGE_TRY_VOID(check_ranks(file, options));
   const std::size_t ranks = std::min(options.ranks, adapters->rank());
   if (ranks == 0) return invalid("--ranks 0 leaves nothing to write");
   auto layout = std::make_shared<ParameterLayout>();

@@ -32,6 +32,9 @@ def prepare(options, experiment):
     base = experiment.get("base")
     if not base:
         return
+    if "file" in base:
+        experiment["settings"]["model.base"] = json.dumps(os.path.join(ROOT, base["file"]))
+        return
     out = os.path.abspath(os.path.join(options.out, "base.safetensors"))
     if not os.path.exists(out):
         os.makedirs(options.out, exist_ok=True)
@@ -155,6 +158,11 @@ COLUMNS = {
         [updates_to(r, e["target"] / 100) for r in runs], 1, 0)),
     "ratio": ("of float32's upload, %", lambda runs, e: spread([100 * megabytes(r) / e["whole"] for r in runs], 1, 1)),
     "bits": ("bits a byte", lambda runs, _: spread([final(r, "bits_per_byte") for r in runs], 1, 3)),
+    "group_bits": ("mean of groups", lambda runs, _: spread([final(r, "group_bits_per_byte") for r in runs], 1, 3)),
+    "last_bits": ("bits after the last round", lambda runs, _: spread([r[-1]["bits_per_byte"] for r in runs], 1, 3)),
+    "last_group_bits": ("mean of groups", lambda runs, _: spread(
+        [r[-1]["group_bits_per_byte"] for r in runs], 1, 3)),
+    "wall": ("seconds of wall time", lambda runs, _: spread([r[-1]["wall_seconds"] for r in runs], 1, 0)),
     "down": ("download, MB", lambda runs, _: spread([downloaded(r) for r in runs], 1, 1)),
     "tuned": ("{tuned[name]}", lambda runs, e: str(e["chosen"])),
     "settled": ("accuracy, %", lambda runs, _: spread([settled(r) for r in runs], 100)),

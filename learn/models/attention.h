@@ -14,11 +14,9 @@ struct AttentionShape {
   std::size_t length = 0;  // of each
   std::size_t heads = 0;
   std::size_t width = 0;  // a multiple of heads
-
-  std::size_t probabilities() const { return sequences * heads * length * length; }
 };
 
-// output: tokens x width; probabilities: shape.probabilities() floats, kept for backward.
+// output: tokens x width; probabilities: sequences x heads x length x length, kept for backward.
 void attention_forward(const Kernels& kernels, const AttentionShape& shape, const float* qkv,
                        float* probabilities, float* output, float* scratch);
 

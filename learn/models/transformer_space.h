@@ -1,5 +1,6 @@
 // What one thread's passes through a transformer are written into; private to transformer.cc. About
-// (21 width + heads * context) floats a token and layer, for kBlockTokens tokens however large the batch is.
+// (16 width + heads * context) floats a token and layer and (11 width + vocabulary) a token besides, for
+// kBlockTokens tokens however large the batch is.
 #pragma once
 
 #include <algorithm>

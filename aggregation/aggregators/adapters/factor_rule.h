@@ -35,8 +35,8 @@ class FactorRule : public Aggregator {
   // Of the round's model.
   Result<std::vector<double>> model_values(const Range& range) const;
 
-  // Forgets an earlier round; then each client; then hands the results to set(). `prepare` again after an
-  // error begins anew.
+  // Forgets an earlier round; then each client; then hands the results to set(). A round that has
+  // failed is not taken up: the run ends, and goes on from its journal.
   virtual void begin() = 0;
   virtual void take(const ClientFactors& client) = 0;
   virtual Result<void> finish() = 0;

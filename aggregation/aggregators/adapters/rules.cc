@@ -108,6 +108,7 @@ class FlexLora final : public FactorRule {
     std::vector<double> rows(layout.rank * layout.row, 0.0);
     for (std::size_t i = 0; i < layout.matrices.size(); ++i) write(i, rows);
     set(layout.prefix(layout.rank), std::move(rows));
+    products_ = {};
     return {};
   }
 
@@ -156,6 +157,7 @@ class Flora final : public FactorRule {
       set(weights, std::move(values));
     }
     set(layout.prefix(layout.rank), fresh());
+    products_ = {};
     ++round_;
     return {};
   }
