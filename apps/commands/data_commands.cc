@@ -25,7 +25,10 @@ struct Shared {
 };
 
 Result<Shared> share_out(const DataOptions& options) {
-  FEDGE_TRY(document, load_document(options.run_file, options.assignments));
+  // What the model begins as says nothing about who has which samples.
+  std::vector<std::string> assignments = options.assignments;
+  assignments.emplace_back("model.base=");
+  FEDGE_TRY(document, load_document(options.run_file, assignments));
   FEDGE_TRY(config, server::read_run_config(document));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
   return Shared{config.seed, task};
