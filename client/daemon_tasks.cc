@@ -126,8 +126,7 @@ Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, TaskFiles::Downlo
   std::optional<ParameterVector> control;
   FEDGE_TRY(model, files_->load(download.model, layout, download.wanted));
   if (download.control) {
-    const std::vector<bool> all(download.control->manifest().chunk_count(), true);
-    FEDGE_TRY(second, files_->load(download.control, layout, all));
+    FEDGE_TRY(second, files_->load(download.control, layout));
     control = std::move(second);
   }
   download = {};  // its room is the update's

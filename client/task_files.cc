@@ -134,7 +134,7 @@ Result<ParameterVector> TaskFiles::load(const std::shared_ptr<protocol::StoredOb
   ParameterVector vector(layout);
   const auto all = std::as_writable_bytes(vector.values());
   for (std::size_t i = 0; i < manifest.chunk_count(); ++i) {
-    if (!wanted[i]) continue;
+    if (!wanted.empty() && !wanted[i]) continue;
     const auto chunk = all.subspan(i * manifest.chunk_size, manifest.chunk_length(i));
     FEDGE_TRY_VOID(object->read(i, chunk));
     if (const auto sound = protocol::verify_chunk(manifest, i, chunk); !sound) {

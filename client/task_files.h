@@ -53,11 +53,11 @@ class TaskFiles {
   // the model before. Those of the download before are released, but
   // for a frozen model's if there is room for three.
   Result<Download> download(const ParameterLayout& layout, const Offer& offer);
-  // A float32 object of the whole layout, every wanted chunk checked; the others' values are 0. A damaged one
-  // is kCorrupt and fetched again next time. 4 bytes a parameter.
+  // A float32 object of the whole layout, every wanted chunk (empty: each) checked; the others' values are 0.
+  // A damaged one is kCorrupt and fetched again next time. 4 bytes a parameter.
   Result<ParameterVector> load(const std::shared_ptr<protocol::StoredObject>& object,
                                const std::shared_ptr<const ParameterLayout>& layout,
-                               const std::vector<bool>& wanted);
+                               const std::vector<bool>& wanted = {});
   // Keeps the run's update until forget(), in place of the one before; survives a power cut once it returns.
   // Releases the download in the same way.
   Result<Update> keep(const protocol::TrainRequest& request, const WorkResult& update);

@@ -25,10 +25,11 @@ struct Shared {
 };
 
 Result<Shared> share_out(const DataOptions& options) {
+  FEDGE_TRY(document, load_document(options.run_file, options.assignments));
   // What the model begins as says nothing about who has which samples.
-  std::vector<std::string> assignments = options.assignments;
-  assignments.emplace_back("model.base=");
-  FEDGE_TRY(document, load_document(options.run_file, assignments));
+  if (const auto model = document.root.find("model"); model != document.root.end())
+    if (auto* table = std::get_if<config::Table>(&model->second.data))
+      for (const char* key : {"base", "base_hash"}) table->erase(key);
   FEDGE_TRY(config, server::read_run_config(document));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
   return Shared{config.seed, task};

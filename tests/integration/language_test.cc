@@ -107,6 +107,12 @@ TEST_CASE(
   CHECK(static_cast<double>(concrete[2].bytes_down) ==
         doctest::Approx(static_cast<double>(abstract[2].bytes_down)).epsilon(0.02));
   if (more.empty()) REQUIRE(abstract[2].ranks.size() == 3);
+  // What a run leaves behind names its base by content; who has what is told without it.
+  std::filesystem::remove(setup.base);
+  const std::string left = (setup.out.path() / "abstract" / "run.toml").string();
+  CHECK(run("fedge data ls " + left).code == 0);
+  CHECK(contains(run("fedge-sim run " + left + " --out " + (setup.out.path() / "again").string()).output,
+                 "model.base: cannot open"));
   // A device that has the frozen weights fetches them no more; with flora they change.
   if (!contains(more, "flora")) CHECK(abstract[2].bytes_down < abstract[0].bytes_down / 2);
 }

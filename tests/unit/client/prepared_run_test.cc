@@ -12,18 +12,23 @@
 namespace fedge::client {
 namespace {
 
+// A run of this text as client `number` is told of it.
+protocol::RunDescription described(const std::string& text, std::uint64_t run, std::uint32_t number) {
+  auto document = config::parse_toml(text, "run");
+  REQUIRE(document);
+  config::Reader root(document->root, "", "run");
+  const auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(number));
+  REQUIRE_MESSAGE(task, task.error().message);
+  return {
+      .run = RunId(run), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
+}
+
 // What client 3 publishes of its labels when it begins in this state directory.
 std::vector<double> published(const test::TemporaryDirectory& data, const test::TemporaryDirectory& state,
                               std::uint64_t run) {
   const std::string text = "[data]\ndirectory = \"" + data.path().string() +
                            "\"\n[status]\nevery_seconds = 1\nlabels = \"dp_histogram\"\n";
-  auto document = config::parse_toml(text, "run");
-  REQUIRE(document);
-  config::Reader root(document->root, "", "run");
-  const auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(3));
-  REQUIRE_MESSAGE(task, task.error().message);
-  const protocol::RunDescription description{
-      .run = RunId(run), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
+  const protocol::RunDescription description = described(text, run, 3);
   const auto prepared = prepare_run(description, {.client = ClientId(3), .state_directory = state.path()});
   REQUIRE_MESSAGE(prepared, prepared.error().message);
   return (*prepared)->labels;
@@ -53,13 +58,7 @@ TEST_CASE(
                            diary.path().string() +
                            "\"\n[data.partition]\nkind = \"natural\"\nclients = 1\n[model]\n"
                            "kind = \"transformer\"\nlayers = 1\nwidth = 8\nheads = 2\n";
-  auto document = config::parse_toml(text, "run");
-  REQUIRE(document);
-  config::Reader root(document->root, "", "run");
-  const auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(0));
-  REQUIRE_MESSAGE(task, task.error().message);
-  const protocol::RunDescription description{
-      .run = RunId(1), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
+  const protocol::RunDescription description = described(text, 1, 0);
   const auto refused = prepare_run(description, {.client = ClientId(0), .state_directory = state.path()});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("--data-directory") != std::string::npos);

@@ -435,6 +435,21 @@ TEST_CASE(
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) CHECK(next->model->has(chunk) == (chunk + 1 < chunks));
 }
 
+TEST_CASE("cache: a control in smaller chunks than its model's is read whole") {
+  const TemporaryDirectory state;
+  const auto files = open(state);
+  const std::vector<float> model = numbers(1), control = numbers(2);
+  const protocol::Manifest large = protocol::make_manifest(layout()->hash(), Coverage::all(model.size()),
+                                                           std::as_bytes(std::span(model)), 16384);
+  const auto download = files->download(*layout(), whole(large, manifest_of(control)));
+  REQUIRE(download);
+  REQUIRE(download->wanted.size() == 1);
+  for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*download->control, control, chunk);
+  const auto read = files->load(download->control, layout());
+  REQUIRE(read);
+  CHECK(std::ranges::equal(read->values(), control));
+}
+
 TEST_CASE("cache: what was fetched of a frozen model for a task that was given up is not fetched again") {
   const TemporaryDirectory state;
   const auto files = open(state);
