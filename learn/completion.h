@@ -21,7 +21,8 @@ struct Completion {
   std::string reference;  // the rest of the line
 };
 
-// Of each group's held-out text the first `per_group` whole lines with something on both sides of a ": ".
+// Of each group's held-out text the first `per_group` lines that end within it and have something on both
+// sides of a ": ". Where blocks are held out in place of lines, the first of a block may lack its beginning.
 std::vector<Completion> completions(std::span<const TextGroup> groups, std::size_t per_group);
 
 // The mean of their scores; there is at least one. The model writes the likeliest token each time, until the

@@ -190,7 +190,7 @@ ModelSpec read_model(config::Reader& reader) {
                   "or the simulator reads it. Empty: random numbers.");
   spec.base_hash = reader.text(
       "base_hash", "",
-      "SHA-256 of the base's values in hexadecimal, as `fedge-sim pretrain` prints it; follows from base.");
+      "SHA-256 of the base's values in hexadecimal, its file's metadata model_hash; follows from base.");
   require_kind(reader, "base_hash", !spec.base.empty(), "base_hash belongs to a base");
   config::Reader adapter = reader.section("adapter");
   spec.adapter = read_adapter(adapter);
