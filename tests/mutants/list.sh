@@ -422,6 +422,6 @@ caught_by integration_language 'over sockets as in virtual time'
 
 mutant any-tokenizer 'N2: a run goes on from a base whose tokens mean something else'
 file learn/model_file.cc
-old '  if (had.kind == data.tokenizer.kind && had.table == data.tokenizer.table) return {};'
-new '  if (had.kind == data.tokenizer.kind || had.table == data.tokenizer.table) return {};'
+old '  if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))'
+new '  if (is_text(data) && tokenizer.kind != data.tokenizer.kind && tokenizer.table != data.tokenizer.table)'
 caught_by integration_language 'fit together'
