@@ -425,3 +425,9 @@ file learn/model_file.cc
 old '  if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))'
 new '  if (is_text(data) && tokenizer.kind != data.tokenizer.kind && tokenizer.table != data.tokenizer.table)'
 caught_by integration_language 'fit together'
+
+mutant held-before-arrival 'N2: a simulated device has a model that was cut off on its way'
+file sim/simulation.cc
+old '  if (std::holds_alternative<client::ClientEngine::ModelFetched>(input) && at(id).arriving) {'
+new '  if (at(id).arriving) {'
+caught_by unit_sim 'what had arrived when a device went down'

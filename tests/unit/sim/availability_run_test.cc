@@ -115,6 +115,25 @@ TEST_CASE("availability: an update that was finished when the device went down i
   CHECK(cut.rounds[0].virtual_seconds < 6.5);
 }
 
+TEST_CASE("availability: what had arrived when a device went down is not fetched again, what had not is") {
+  // Adapters of rank 4 and the 31,400 bytes that stay frozen: the fetch takes a second, and so does training.
+  const Settings slow = kThree + Settings{"strategy.kind=fedit", "model.adapter.rank=4",
+                                          "training.optimizer.learning_rate=0.1",
+                                          "simulation.network.down_mbps=0.3584"};
+  const auto bytes_down = [&](const std::string& client_1) {
+    const Outcome outcome = sim::simulate(slow + TraceSetting("0,0,1000\n" + client_1).settings);
+    REQUIRE(outcome.rounds.size() == 1);
+    REQUIRE(outcome.rounds[0].clients_completed == 2);
+    return outcome.rounds[0].bytes_down;
+  };
+  const std::uint64_t whole = bytes_down("1,0,1000\n");
+  constexpr std::uint64_t kFrozen = 31'400;
+  constexpr std::uint64_t kMessages = 1'000;
+  CHECK(whole > 2 * kFrozen);
+  CHECK(bytes_down("1,0,1.6\n1,5,1000\n") < whole + kMessages);  // while it trained
+  CHECK(bytes_down("1,0,0.6\n1,5,1000\n") > whole + kFrozen);    // while it fetched
+}
+
 TEST_CASE("availability: a run goes on after nobody was there for a while") {
   std::string lines;
   for (int c = 0; c < 3; ++c) lines += std::to_string(c) + ",0,2\n" + std::to_string(c) + ",100,200\n";
