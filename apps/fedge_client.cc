@@ -4,6 +4,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <utility>
+#include <vector>
 
 #include "apps/client_health.h"
 #include "apps/common.h"
@@ -34,7 +35,7 @@ struct Options {
   std::string token;
   std::string token_file;
   double capability = 1;
-  std::string data_directory;
+  std::vector<std::string> data_directories;  // DIR, or NAME=DIR
   bool once = false;
   std::string trainer;  // empty: the built-in one
   std::uint64_t trainer_memory_mb = 0;
@@ -98,6 +99,9 @@ int run(const Options& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads is no reason to end
   auto trainer = trainer_of(options);
   if (!trainer) return fedge::apps::report_failure(kProgram, trainer.error());
+  const auto directories = fedge::learn::read_data_directories(options.data_directories);
+  if (!directories)
+    return fedge::apps::report_failure(kProgram, directories.error().with_prefix("--data-directory: "));
   const bool has_token = !options.token.empty() || !options.token_file.empty();
   if (has_token && !fedge::client::read_membership(options.state_directory))
     if (const auto joined = redeem(options); !joined)
@@ -108,7 +112,7 @@ int run(const Options& options) {
                                                    .backoff = {},
                                                    .capability = options.capability,
                                                    .cache_bytes = options.cache_mb << 20,
-                                                   .data_directory = options.data_directory,
+                                                   .data_directories = *directories,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -190,10 +194,10 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1.0));
   run_command
-      ->add_option("--data-directory", options.data_directory,
-                   "Where this device's data lie [where the run says, or their packages put them]; a run on "
-                   "texts of one's own needs it")
-      ->check(CLI::ExistingDirectory);
+      ->add_option("--data-directory", options.data_directories,
+                   "Where data sets lie on this device, NAME=DIR for one of them [where their packages put "
+                   "them]; the data set \"text\" needs it")
+      ->type_name("[NAME=]DIR");
   run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
   add_trainer_options(*run_command, options);
   auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");

@@ -12,6 +12,7 @@
 #include "client/trainers/conversation.h"
 #include "core/event.h"
 #include "core/result.h"
+#include "learn/data/data_directories.h"
 #include "protocol/join_token.h"
 
 namespace boost::asio {
@@ -26,9 +27,9 @@ struct DaemonOptions {
   BackoffRules backoff;
   double capability = 1;                           // share of a model that this device can train, in (0, 1]
   std::size_t cache_bytes = std::size_t{1} << 30;  // of models and updates kept in the state directory
-  std::filesystem::path data_directory;            // as ClientSide's
-  bool stop_after_run = false;                     // end with the run instead of waiting for the next
-  std::optional<TrainerOptions> trainer;           // the user's program trains; its on_event is the daemon's
+  learn::DataDirectories data_directories;
+  bool stop_after_run = false;            // end with the run instead of waiting for the next
+  std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;
 };
 

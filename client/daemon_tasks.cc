@@ -21,7 +21,7 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
         auto built = prepare_run(description, {.client = client,
                                                .state_directory = self->options_.state_directory,
                                                .trainer = trainer,
-                                               .data_directory = self->options_.data_directory});
+                                               .data_directories = self->options_.data_directories});
         boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
           self->prepared(run, built);
         });

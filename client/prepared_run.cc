@@ -83,13 +83,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   config::Reader root(document.root, "", document.name);
   WorkSpec spec = read_work(root);
   FEDGE_TRY_VOID(root.finish());
-  if (!side.data_directory.empty()) {
-    spec.task.data.directory = side.data_directory.string();
-  } else if (spec.task.data.dataset == "text" && !side.trainer) {
-    return invalid(
-        "the run learns from texts of this device, and none have been named: start the client with "
-        "--data-directory DIR");
-  }
+  if (!side.trainer) FEDGE_TRY_VOID(learn::choose_directory(side.data_directories, spec.task.data));
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
                                : learn::Task::build_for(spec.task, description.seed, side.client));
   if (task->model().layout()->hash() != description.layout)

@@ -14,6 +14,7 @@
 #include "client/trainers/external_trainer.h"
 #include "core/parameters.h"
 #include "core/result.h"
+#include "learn/data/data_directories.h"
 #include "learn/task.h"
 #include "protocol/messages.h"
 #include "protocol/status_spec.h"
@@ -39,9 +40,7 @@ struct ClientSide {
   ClientId client;
   std::filesystem::path state_directory;
   std::shared_ptr<ExternalTrainer> trainer;  // the user's program; null: the built-in trainer
-  // Where the data sets of this device lie; empty: where the run says, or where their packages put them. A
-  // coordinator does not choose which texts a device gives: the data set "text" needs it.
-  std::filesystem::path data_directory;
+  learn::DataDirectories data_directories;
 };
 // Errors say what this client lacks, or what it builds otherwise than the coordinator. With a trainer program
 // none of the run's data is read: the program has its own.

@@ -8,6 +8,7 @@
 #include "core/config/document.h"
 #include "core/safetensors.h"
 #include "learn/data/dataset.h"
+#include "learn/models/adapters.h"
 
 namespace fedge::learn {
 namespace {
@@ -25,8 +26,9 @@ Result<TaskSpec> read_task_text(const std::string& text, const std::string& name
 
 // That what the shapes of tensors do not show is the same in a base as in the run: what a token is, how
 // attention is divided, which matrices the adapters are of. A base that does not say is believed.
-Result<void> check_base(const Safetensors& base, const ModelSpec& model, const DataSpec& data,
+Result<void> check_base(const Safetensors& base, const Model& model, const DataSpec& data,
                         const std::string& path) {
+  const ModelSpec& spec = model.spec();
   const auto described = base.metadata.find(kTaskMetadata);
   if (described == base.metadata.end()) return {};
   FEDGE_TRY(had, read_task_text(described->second, path + " (task)"));
@@ -34,10 +36,13 @@ Result<void> check_base(const Safetensors& base, const ModelSpec& model, const D
   const TokenizerSpec& tokenizer = had.data.tokenizer;
   if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))
     return another("data.tokenizer");
-  if (model.kind == ModelKind::kTransformer && had.model.heads != model.heads) return another("model.heads");
-  if (base.values.layout().find(AdapterLayout::kTensor) == nullptr || model.adapter.rank == 0) return {};
-  if (had.model.adapter.scale != model.adapter.scale) return another("model.adapter.scale");
-  if (had.model.adapter.targets != model.adapter.targets) return another("model.adapter.targets");
+  if (spec.kind == ModelKind::kTransformer && had.model.heads != spec.heads) return another("model.heads");
+  if (base.values.layout().find(AdapterLayout::kTensor) == nullptr || !model.adapters()) return {};
+  if (had.model.adapter.scale != spec.adapter.scale) return another("model.adapter.scale");
+  FEDGE_TRY(former, make_model(had.model, model.input(), model.classes()));
+  if (!former->adapters() || !std::ranges::equal(former->adapters()->matrices(), model.adapters()->matrices(),
+                                                 {}, &AdaptedMatrix::name, &AdaptedMatrix::name))
+    return another("model.adapter.targets");
   return {};
 }
 
@@ -77,9 +82,10 @@ Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& d
   const std::string hash = to_hex(model_hash(base->values.values()));
   if (const std::string& wanted = model.spec().base_hash; !wanted.empty() && wanted != hash)
     return fail(
-        invalid("is not what it was when the run was read first: its hash is " + hash + ", not " + wanted),
+        invalid("is not the base that the run began with: its hash is " + hash + ", model.base_hash is " +
+                wanted + "; put that one back, or leave model.base_hash out to begin a run with another"),
         path + " ");
-  if (const auto same = check_base(*base, model.spec(), data, path); !same) return fail(same.error(), "");
+  if (const auto same = check_base(*base, model, data, path); !same) return fail(same.error(), "");
   const ParameterLayout& have = base->values.layout();
   auto want = std::make_shared<ParameterLayout>();
   for (const TensorInfo& tensor : model.layout()->tensors())

@@ -305,6 +305,8 @@ TrainingSpec read_training(config::Reader& reader) {
 
 }  // namespace
 
+const std::vector<std::string>& dataset_names() { return kDatasetNames; }
+
 bool is_text(const DataSpec& spec) {
   return std::ranges::find(corpus_names(), spec.dataset) != corpus_names().end();
 }

@@ -52,6 +52,9 @@ struct DataSpec {
   std::size_t test_windows = 0;  // of a text: held-out samples a group that are tested on; 0: all
 };
 
+// Of all data sets there are.
+const std::vector<std::string>& dataset_names();
+
 // Whether this names one of learn/text/.
 bool is_text(const DataSpec& spec);
 

@@ -38,6 +38,8 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
     return invalid("training.local_model: a transformer, or a model with adapters, has no slices");
   if (training.local_model == LocalModel::kPrefix && !adapters)
     return invalid("training.local_model: the model has no adapters whose ranks could be a prefix");
+  if (training.local_model == LocalModel::kNested && training.optimizer == OptimizerKind::kAdamW)
+    return invalid("training.optimizer: adamw counts a step for parameters that nested training leaves out");
   if (training.objective.kind == ObjectiveKind::kRankPruning && training.local_model != LocalModel::kPrefix)
     return invalid("training.objective: rank_pruning is of a client's ranks, and it trains the whole model");
   return {};

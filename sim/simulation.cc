@@ -127,7 +127,9 @@ void Simulation::dispatch(Scheduled& event) {
 
 void Simulation::step_client(ClientId id, const client::ClientEngine::Input& input) {
   client::ClientEngine::Input completed = input;
-  if (std::holds_alternative<client::ClientEngine::ModelFetched>(input) && at(id).arriving) {
+  const auto* fetched = std::get_if<client::ClientEngine::ModelFetched>(&input);
+  const auto* task = fetched != nullptr ? at(id).engine.task(fetched->run) : nullptr;
+  if (at(id).arriving && task != nullptr && task->task() == fetched->task) {
     at(id).held = std::exchange(at(id).arriving, nullptr);
     at(id).held_chunks = std::exchange(at(id).arriving_chunks, {});
   }

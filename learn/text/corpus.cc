@@ -163,11 +163,12 @@ constexpr Corpus kCorpora[] = {
     {"moby-dick", nullptr, kStdlibRemedy, load_moby_dick},
     {"sotu+moby-dick", nullptr, kStdlibRemedy, load_sotu_and_moby_dick},
     {"wordnet", "/usr/share/wordnet",
-     "install it with \"apt-get install wordnet-base\", or set data.directory to the directory that holds it",
+     "install it with \"apt-get install wordnet-base\", or name the directory that holds it: data.directory, "
+     "on a device --data-directory",
      load_wordnet},
     {"fortunes", "/usr/share/games/fortunes",
-     "install it with \"apt-get install fortunes fortunes-min\", or set data.directory to the directory that "
-     "holds it",
+     "install it with \"apt-get install fortunes fortunes-min\", or name the directory that holds it: "
+     "data.directory, on a device --data-directory",
      load_fortunes},
     {"text", "", "set data.directory to a directory with texts, each a file NAME.txt", load_texts},
 };

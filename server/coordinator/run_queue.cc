@@ -2,6 +2,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/config/document.h"
 #include "server/access/calendar.h"
 #include "server/coordinator/detail/run_queue.h"
 #include "server/store/sqlite_store.h"
@@ -10,6 +11,18 @@ namespace fedge::server {
 namespace {
 
 constexpr std::chrono::seconds kLook{1};
+
+// The file may be the same, and what model.base names has been written over.
+bool differ_in_base_alone(const std::string& former, const std::string& present) {
+  const auto without_hash = [](const std::string& text) {
+    auto document = config::parse_toml(text, "");
+    const auto model = document ? document->root.find("model") : config::Table::iterator();
+    if (!document || model == document->root.end()) return text;
+    if (auto* table = std::get_if<config::Table>(&model->second.data)) table->erase("base_hash");
+    return config::canonical_toml(document->root);
+  };
+  return without_hash(former) == without_hash(present);
+}
 
 }  // namespace
 
@@ -26,10 +39,9 @@ Result<RunRecord> RunQueue::submit(const std::string& name, const std::string& d
     const std::string number = std::to_string(run.number.value());
     if (run.document != document)
       return Error{ErrorCode::kRefused,
-                   "run " + number + " (" + run.name +
-                       ") has not ended, and its run file is another; go on with its own, "
-                       "or end it: fedge run stop " +
-                       number};
+                   "run " + number + " (" + run.name + ") has not ended, and its " +
+                       (differ_in_base_alone(run.document, document) ? "model.base" : "run file") +
+                       " is another; go on with its own, or end it: fedge run stop " + number};
     if (run.status == RunStatus::kPaused)
       FEDGE_TRY_VOID(store_->ask(run.number, RunStatus::kPending, "", calendar_now()));
     return store_->run(run.number);

@@ -250,10 +250,18 @@ TEST_CASE("language: what does not fit together is named") {
   refused(" --set 'model={kind=\"mlp\"}'", "trains adapters: give model.adapter.rank");
   refused(" --set data.directory=/nowhere", "/nowhere");
   refused(" --set data.tokenizer.kind=bytes", setup.base + " was trained with another data.tokenizer");
-  refused(" --set model.base_hash=00", "is not what it was when the run was read first");
+  refused(" --set model.base_hash=00", "is not the base that the run began with");
   refused(" --set model.heads=4", setup.base + " was trained with another model.heads");
   refused(" --set data.tokenizer.kind=bpe", "names the table that kind = \"bpe\" needs");
   refused(" --set strategy.schedule.kind=buffered --set strategy.kind=flexlora", "needs synchronous rounds");
+  REQUIRE(setup.tune("queries", " --set model.adapter.targets=[\\\"q\\\",\\\"k\\\"]").code == 0);
+  const std::string queries = (setup.out.path() / "queries/model.safetensors").string();
+  refused(" --set model.base=" + queries + " --set model.adapter.targets=[\\\"v\\\",\\\"k\\\"]",
+          queries + " was trained with another model.adapter.targets");
+  CHECK(setup
+            .tune("again",
+                  " --set model.base=" + queries + " --set model.adapter.targets=[\\\"k\\\",\\\"q\\\"]")
+            .code == 0);
   const Outcome image = run("fedge model generate " FEDGE_SOURCE_DIR "/README.md");
   CHECK(image.code == 1);
 }

@@ -62,11 +62,23 @@ TEST_CASE(
   const auto refused = prepare_run(description, {.client = ClientId(0), .state_directory = state.path()});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("--data-directory") != std::string::npos);
-  const auto prepared = prepare_run(
-      description, {.client = ClientId(0), .state_directory = state.path(), .data_directory = shared.path()});
+  const auto prepared = prepare_run(description, {.client = ClientId(0),
+                                                  .state_directory = state.path(),
+                                                  .data_directories = {{"text", shared.path()}}});
   REQUIRE_MESSAGE(prepared, prepared.error().message);
   const auto tokens = (*prepared)->task->data().text.tokens;
   CHECK(std::ranges::count(tokens, learn::Token{'g' - ' '}) == static_cast<std::ptrdiff_t>(tokens.size()));
+  // Fortunes are all files of a directory.
+  diary.write("diary", {secret.begin(), secret.end()});
+  const std::string fortunes = std::string(text).replace(text.find("\"text\""), 6, "\"fortunes\"");
+  const auto own =
+      prepare_run(described(fortunes, 1, 0), {.client = ClientId(0), .state_directory = state.path()});
+  if (own) {
+    const auto said = (*own)->task->data().text.tokens;  // Debian's, if they are installed
+    CHECK(std::ranges::search_n(said, 300, learn::Token{'s' - ' '}).empty());
+  } else {
+    CHECK_MESSAGE(own.error().message.find(diary.path().string()) == std::string::npos, own.error().message);
+  }
 }
 
 }  // namespace fedge::client

@@ -496,6 +496,36 @@ TEST_CASE("cache: a frozen model gives way to a larger one, and to an update") {
     write_chunk(*second->model, many, chunk);
 }
 
+TEST_CASE("cache: where updates wait for a verdict, a frozen model is kept only as long as there is room") {
+  const TemporaryDirectory state;
+  const std::vector<float> first = numbers(1);
+  std::vector<float> second = first;
+  second.back() += 1;
+  const auto kept_with = [&](std::size_t cache) {
+    const auto files = open(state, cache);
+    const auto fetch = [&](const std::vector<float>& model) {
+      TaskFiles::Offer offer = whole(manifest_of(model), std::nullopt);
+      offer.frozen = true;
+      auto download = files->download(*layout(), offer);
+      REQUIRE_MESSAGE(download, download.error().message);
+      return *download;
+    };
+    const auto keep = [&](RunId run) {
+      const auto kept =
+          files->keep(request_for(first, run), result_of(numbers(static_cast<float>(run.value()))));
+      REQUIRE_MESSAGE(kept, kept.error().message);
+    };
+    for (const RunId run : {RunId(8), RunId(9)}) keep(run);
+    for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*fetch(first).model, first, chunk);
+    const bool kept = fetch(second).model->has(0);
+    keep(RunId(10));
+    for (const RunId run : {RunId(8), RunId(9), RunId(10)}) files->forget(run);
+    return kept;
+  };
+  CHECK(kept_with(60'000));
+  CHECK_FALSE(kept_with(40'000));  // for two updates and one of the models
+}
+
 TEST_CASE("cache: chunks that hold nothing that is needed are not fetched, and their values are zero") {
   const TemporaryDirectory state;
   const auto files = open(state);

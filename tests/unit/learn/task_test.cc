@@ -211,4 +211,9 @@ TEST_CASE("R3 task: what no run file asks for, but a coordinator's text may, is 
     spec.training.local_model = slices;
     CHECK(refusal(spec).find("has no slices") != std::string::npos);
   }
+  spec = small_spec();
+  spec.training.local_model = LocalModel::kNested;
+  CHECK(refusal(spec).empty());
+  spec.training.optimizer = OptimizerKind::kAdamW;
+  CHECK(refusal(spec).find("adamw counts a step") != std::string::npos);
 }

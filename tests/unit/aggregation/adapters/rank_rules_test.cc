@@ -18,11 +18,16 @@ using Dense = Eigen::MatrixXd;
 constexpr std::size_t kRank = 4;
 
 // W1 [3, 2] and W2 [2, 3] frozen, then adapters of rank 4: a row is a1 (2), a2 (3), b1 (3), b2 (2).
-std::shared_ptr<const AdapterLayout> adapters() {
-  AdapterLayout shape{.offset = 12, .rank = kRank, .row = 10, .b_begin = 5, .scale = 2, .matrices = {}};
-  shape.matrices.push_back({.name = "w1", .weight = 0, .in = 2, .out = 3, .a = 0, .b = 5});
-  shape.matrices.push_back({.name = "w2", .weight = 6, .in = 3, .out = 2, .a = 2, .b = 8});
-  return std::make_shared<const AdapterLayout>(shape);
+const std::shared_ptr<const AdapterLayout>& adapters() {
+  static const auto kShape = std::make_shared<const AdapterLayout>(
+      AdapterLayout{.offset = 12,
+                    .rank = kRank,
+                    .row = 10,
+                    .b_begin = 5,
+                    .scale = 2,
+                    .matrices = {{.name = "w1", .weight = 0, .in = 2, .out = 3, .a = 0, .b = 5},
+                                 {.name = "w2", .weight = 6, .in = 3, .out = 2, .a = 2, .b = 8}}});
+  return kShape;
 }
 
 AggregatorContext context() {

@@ -1,0 +1,38 @@
+#include "learn/data/data_directories.h"
+
+#include <algorithm>
+
+namespace fedge::learn {
+
+Result<DataDirectories> read_data_directories(std::span<const std::string> texts) {
+  DataDirectories directories;
+  for (const std::string& text : texts) {
+    std::string name = text.substr(0, text.find('='));
+    std::string path = text;
+    if (name != text && std::ranges::find(dataset_names(), name) != dataset_names().end())
+      path.erase(0, name.size() + 1);
+    else
+      name.clear();
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored)) return invalid(path + " is no directory");
+    if (!directories.emplace(name, path).second)
+      return invalid(path + " is the second directory " + (name.empty() ? "without a name" : "of " + name));
+  }
+  return directories;
+}
+
+Result<void> choose_directory(const DataDirectories& directories, DataSpec& data) {
+  for (const std::string& name : {data.dataset, std::string()}) {
+    const auto found = directories.find(name);
+    if (found == directories.end()) continue;
+    data.directory = found->second.string();
+    return {};
+  }
+  if (is_text(data)) data.directory.clear();
+  if (data.dataset != "text") return {};
+  return invalid(
+      "the run learns from texts of this device, and none have been named: start the client with "
+      "--data-directory text=DIR");
+}
+
+}  // namespace fedge::learn
