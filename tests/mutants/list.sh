@@ -428,6 +428,6 @@ caught_by integration_language 'fit together'
 
 mutant held-before-arrival 'N2: a simulated device has a model that was cut off on its way'
 file sim/simulation.cc
-old '  if (std::holds_alternative<client::ClientEngine::ModelFetched>(input) && at(id).arriving) {'
+old '  if (at(id).arriving && task != nullptr && task->task() == fetched->task) {'
 new '  if (at(id).arriving) {'
-caught_by unit_sim 'what had arrived when a device went down'
+caught_by unit_sim 'what had arrived when a device went down|a fetch that was given up'

@@ -134,6 +134,20 @@ TEST_CASE("availability: what had arrived when a device went down is not fetched
   CHECK(bytes_down("1,0,0.6\n1,5,1000\n") > whole + kFrozen);    // while it fetched
 }
 
+TEST_CASE("availability: a fetch that was given up brings nothing of the one that followed it") {
+  // A fetch takes two and a half seconds, a round one: nobody ever has the frozen weights.
+  const Outcome outcome = sim::simulate(
+      kThree + Settings{"strategy.kind=fedit", "model.adapter.rank=4", "training.optimizer.learning_rate=0.1",
+                        "simulation.network.down_mbps=0.14336", "run.round_deadline=1", "run.rounds=12"});
+  REQUIRE(outcome.rounds.size() == 12);
+  std::uint64_t bytes = 0;
+  for (const auto& round : outcome.rounds) {
+    CHECK(round.clients_completed == 0);
+    bytes += round.bytes_down;
+  }
+  CHECK(bytes > 18 * 44'000);  // as often as one begins
+}
+
 TEST_CASE("availability: a run goes on after nobody was there for a while") {
   std::string lines;
   for (int c = 0; c < 3; ++c) lines += std::to_string(c) + ",0,2\n" + std::to_string(c) + ",100,200\n";
