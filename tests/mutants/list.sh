@@ -429,5 +429,5 @@ caught_by integration_language 'fit together'
 mutant held-before-arrival 'N2: a simulated device has a model that was cut off on its way'
 file sim/simulation.cc
 old '  if (at(id).arriving && task != nullptr && task->task() == fetched->task) {'
-new '  if (at(id).arriving) {'
+new '  if (at(id).arriving && (task != nullptr || fetched == nullptr)) {'
 caught_by unit_sim 'what had arrived when a device went down|a fetch that was given up'
