@@ -472,7 +472,7 @@ TEST_CASE("cache: what was fetched of a frozen model for a task that was given u
   CHECK_FALSE(download(second, true).model->has(1));
 }
 
-TEST_CASE("cache: a frozen model gives way to a larger one, and to an update") {
+TEST_CASE("cache: a frozen model gives way to a larger one") {
   const TemporaryDirectory state;
   const auto files = open(state, 40'000);  // three models of 12,000 bytes, and a little
   const std::vector<float> first = numbers(1);
