@@ -384,8 +384,14 @@ caught_by integration_language 'over sockets as in virtual time'
 
 mutant former-chunk-believed 'N2: a chunk of the former model is taken for one of this, whatever it holds'
 file client/task_files.cc
-old '      if (had.chunks[i] != model.chunks[i] || download_.model->has(i) || !former->has(i)) continue;'
-new '      if (download_.model->has(i) || !former->has(i)) continue;'
+old '      if (had.chunks[i] != model.chunks[i] || download_.model->has(i) || !former->has(i)) continue;
+      const auto chunk = buffer.span().first(model.chunk_length(i));
+      if (!former->read(i, chunk) || !protocol::verify_chunk(model, i, chunk))
+'
+new '      if (download_.model->has(i) || !former->has(i)) continue;
+      const auto chunk = buffer.span().first(model.chunk_length(i));
+      if (!former->read(i, chunk))
+'
 caught_by unit_client 'frozen but for its end'
 caught_by integration_language 'over sockets as in virtual time'
 
