@@ -117,9 +117,9 @@ TEST_CASE("availability: an update that was finished when the device went down i
 
 TEST_CASE("availability: what had arrived when a device went down is not fetched again, what had not is") {
   // Adapters of rank 4 and the 31,400 bytes that stay frozen: the fetch takes a second, and so does training.
-  const Settings slow = kThree + Settings{"strategy.kind=fedit", "model.adapter.rank=4",
-                                          "training.optimizer.learning_rate=0.1",
-                                          "simulation.network.down_mbps=0.3584"};
+  const Settings slow =
+      kThree + Settings{"strategy.kind=fedit", "model.adapter.rank=4", "training.optimizer.learning_rate=0.1",
+                        "simulation.network.down_mbps=0.3584"};
   const auto bytes_down = [&](const std::string& client_1) {
     const Outcome outcome = sim::simulate(slow + TraceSetting("0,0,1000\n" + client_1).settings);
     REQUIRE(outcome.rounds.size() == 1);
