@@ -108,6 +108,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
   for (std::uint32_t client = 0; client < config.task.data.partition.clients; ++client)
     capabilities.push_back(
         fedge::sim::Device(simulation, fedge::ClientId(client), fedge::Rng(config.seed)).capability());
+  const fedge::learn::DataSpec& data = config.task.data;
   FEDGE_TRY(usage, fedge::sim::run_concrete(
                        {.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path(),
                         .run_file = options.run_file,
@@ -115,7 +116,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
                         .out = options.out,
                         .scratch = scratch,
                         .capabilities = std::move(capabilities),
-                        .data_directory = config.task.data.directory,
+                        .data_directory = data.directory.empty() ? "" : data.dataset + "=" + data.directory,
                         .threads = options.threads,
                         .log_level = options.log_level,
                         .interrupted = [] { return interrupt_signal != 0; }}));

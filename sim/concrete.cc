@@ -146,7 +146,7 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
                                        "--token-file",
                                        token_file.string()};
     if (!options.data_directory.empty())
-      arguments.insert(arguments.end(), {"--data-directory", options.data_directory.string()});
+      arguments.insert(arguments.end(), {"--data-directory", options.data_directory});
     FEDGE_TRY_VOID(processes.start("client " + number, arguments));
   }
   return {};

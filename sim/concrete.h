@@ -20,7 +20,7 @@ struct ConcreteOptions {
   std::filesystem::path out;             // the coordinator writes its results here
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
   std::vector<double> capabilities;      // a client for each: what it says it can train
-  std::filesystem::path data_directory;  // of all clients; empty: where packages put data
+  std::string data_directory;            // all clients' --data-directory; empty: none
   std::size_t threads = 1;               // of the coordinator
   std::string log_level = "warning";
   std::function<bool()> interrupted;  // may be empty

@@ -162,7 +162,6 @@ COLUMNS = {
     "last_bits": ("bits after the last round", lambda runs, _: spread([r[-1]["bits_per_byte"] for r in runs], 1, 3)),
     "last_group_bits": ("mean of groups", lambda runs, _: spread(
         [r[-1]["group_bits_per_byte"] for r in runs], 1, 3)),
-    "wall": ("seconds of wall time", lambda runs, _: spread([r[-1]["wall_seconds"] for r in runs], 1, 0)),
     "down": ("download, MB", lambda runs, _: spread([downloaded(r) for r in runs], 1, 1)),
     "tuned": ("{tuned[name]}", lambda runs, e: str(e["chosen"])),
     "settled": ("accuracy, %", lambda runs, _: spread([settled(r) for r in runs], 100)),

@@ -3,8 +3,8 @@
 // docs/reference/datasets.md says what each is, its licence, how it is installed and how it is split.
 // Read from files that the user has installed, never from the network. A corpus is the same everywhere, its
 // groups in a fixed order. Nothing is believed of a file: at most 1 GiB each, 4 GiB in all, 100,000 groups,
-// UTF-8 without NUL bytes. Loading the largest takes well under a second; it is held in memory, while it is
-// read twice.
+// UTF-8 without NUL bytes. Loading the largest takes well under a second; while it is read
+// memory holds it twice.
 #pragma once
 
 #include <string>
