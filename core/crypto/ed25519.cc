@@ -189,6 +189,24 @@ SecretKey& SecretKey::operator=(SecretKey&& other) noexcept {
   return *this;
 }
 
+Signature sign(const SecretKey& key, std::span<const std::byte> message) {
+  std::array<std::uint8_t, crypto_sign_ed25519_SECRETKEYBYTES> expanded{};  // the seed, then the public key
+  const auto rest = std::copy(key.seed().begin(), key.seed().end(), expanded.begin());
+  std::copy(key.public_key().bytes.begin(), key.public_key().bytes.end(), rest);
+  Signature signature{};
+  crypto_sign_ed25519_detached(signature.data(), nullptr,
+                               reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+                               expanded.data());
+  wipe(expanded);
+  return signature;
+}
+
+bool verify(const PublicKey& key, std::span<const std::byte> message, const Signature& signature) {
+  return crypto_sign_ed25519_verify_detached(signature.data(),
+                                             reinterpret_cast<const unsigned char*>(message.data()),
+                                             message.size(), key.bytes.data()) == 0;
+}
+
 Result<SecretKey> load_or_create_key(const std::filesystem::path& path) {
   FEDGE_TRY_VOID(check_directory(path));
   FEDGE_TRY(existing, load_key(path));

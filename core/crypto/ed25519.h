@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -19,6 +20,8 @@ struct PublicKey {
 
 std::string to_hex(const PublicKey& key);
 Result<PublicKey> parse_public_key(const std::string& hex);
+
+using Signature = std::array<std::uint8_t, 64>;
 
 class SecretKey {
  public:
@@ -39,6 +42,12 @@ class SecretKey {
   std::array<std::uint8_t, 32> seed_{};
   PublicKey public_;
 };
+
+// RFC 8032, section 5.1.6. 12 us; verifying takes 35 us (one core of 2024).
+Signature sign(const SecretKey& key, std::span<const std::byte> message);
+// No more than one signature of a key for a message is taken: what is not canonical is refused, and so are
+// keys of small order.
+bool verify(const PublicKey& key, std::span<const std::byte> message, const Signature& signature);
 
 // Reads the key file, or makes a new key there (O_EXCL, mode 0600) if there is none. Refuses a file
 // with another mode than 0600 or 0400 or of another user, one in a directory that other users may write or

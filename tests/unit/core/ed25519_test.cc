@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/crypto/sha256.h"
+
 using namespace fedge;
 
 namespace {
@@ -42,6 +44,28 @@ TEST_CASE("ed25519: the first test vector of RFC 8032 gives its public key") {
   REQUIRE(seed);
   const SecretKey key = SecretKey::from_seed(seed->bytes);
   CHECK(to_hex(key.public_key()) == "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
+}
+
+TEST_CASE("ed25519: the third test vector of RFC 8032 is signed as it says, and verified alone as it is") {
+  const auto seed = parse_public_key("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7");
+  REQUIRE(seed);
+  const SecretKey key = SecretKey::from_seed(seed->bytes);
+  std::array<std::byte, 2> message = {std::byte{0xaf}, std::byte{0x82}};
+  Signature signature = sign(key, message);
+  CHECK(to_hex(std::span<const std::uint8_t>(signature)) ==
+        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac"
+        "18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a");
+  CHECK(verify(key.public_key(), message, signature));
+  CHECK_FALSE(verify(SecretKey::generate().public_key(), message, signature));
+  CHECK_FALSE(verify(PublicKey{}, message, signature));
+  message[0] ^= std::byte{1};
+  CHECK_FALSE(verify(key.public_key(), message, signature));
+  message[0] ^= std::byte{1};
+  for (std::uint8_t& byte : signature) {
+    byte ^= 1;
+    CHECK_FALSE(verify(key.public_key(), message, signature));
+    byte ^= 1;
+  }
 }
 
 TEST_CASE("ed25519: two generated keys differ, and a key that was moved from is wiped") {
