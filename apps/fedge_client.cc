@@ -25,6 +25,11 @@ Examples:
   fedge-client run --trainer "python3 train.py data.safetensors"
                                                the same, with a program of your own in any language that
                                                trains (docs/reference/trainer-protocol.md)
+  fedge-client run --bootstrap dht.example.org:4222
+                                               the same, and finds its coordinator when that has moved
+  fedge-client join --bootstrap dht.example.org:4222 --run fashion
+                                               without a token, once the operator has said: fedge client add,
+                                               with the key that 'fedge-client key' prints
   fedge-client status                          who this client is, and what its daemon is doing
   fedge-client doctor                          what keeps it from taking part, checked one by one
 )";
@@ -43,6 +48,13 @@ struct Options {
   int trainer_nice = 10;
   std::size_t cache_mb = 1024;
   std::string format = "table";
+  std::vector<std::string> bootstrap;  // HOST:PORT; with any, the client is a node of the directory
+  std::string directory_listen = "0.0.0.0:0";
+  std::string run_name;
+  std::string coordinator;  // its key
+  std::vector<std::string> withheld;
+
+  bool has_token() const { return !token.empty() || !token_file.empty(); }
 };
 
 std::string default_state_directory() {
@@ -62,15 +74,54 @@ fedge::Result<std::string> token_text(const Options& options) {
   return begin == std::string::npos ? std::string() : text.substr(begin, end - begin);
 }
 
-fedge::Result<fedge::client::Joined> redeem(const Options& options) {
-  FEDGE_TRY(text, token_text(options));
-  FEDGE_TRY(token, fedge::protocol::parse_join_token(text));
+using MaybeNode = std::optional<fedge::dht::NodeSettings>;
+
+fedge::Result<MaybeNode> node_of(const Options& options) {
+  if (options.bootstrap.empty()) return MaybeNode();
+  fedge::dht::NodeSettings node;
+  const auto listen = fedge::protocol::parse_address(options.directory_listen);
+  if (!listen) return listen.error().with_prefix("--directory-listen: ");
+  node.listen = *listen;
+  for (const std::string& text : options.bootstrap) {
+    auto address = fedge::protocol::parse_address(text);
+    if (!address) return address.error().with_prefix("--bootstrap: ");
+    node.bootstrap.push_back(std::move(*address));
+  }
+  node.known_nodes = std::filesystem::path(options.state_directory) / "directory-nodes";
+  return MaybeNode(std::move(node));
+}
+
+fedge::Result<fedge::client::Joined> become_member(const Options& options) {
+  fedge::client::JoinOrder order{.state_directory = options.state_directory,
+                                 .software = fedge::apps::software(kProgram),
+                                 .token = {},
+                                 .directory = {},
+                                 .run_name = options.run_name,
+                                 .coordinator = {}};
+  if (options.has_token()) {
+    FEDGE_TRY(text, token_text(options));
+    FEDGE_TRY(token, fedge::protocol::parse_join_token(text));
+    order.token = std::move(token);
+  }
+  FEDGE_TRY(node, node_of(options));
+  order.directory = std::move(node);
+  if (!options.coordinator.empty()) {
+    FEDGE_TRY(pin, fedge::parse_public_key(options.coordinator));
+    order.coordinator = pin;
+  }
   boost::asio::io_context io;
-  return fedge::client::join(io, options.state_directory, token, fedge::apps::software(kProgram));
+  return fedge::client::join(io, order);
+}
+
+int show_key(const Options& options) {
+  const auto key = fedge::client::open_node_key(options.state_directory);
+  if (!key) return fedge::apps::report_failure(kProgram, key.error());
+  std::printf("%s\n", to_hex(key->public_key()).c_str());
+  return fedge::apps::kOk;
 }
 
 int join(const Options& options) {
-  const auto joined = redeem(options);
+  const auto joined = become_member(options);
   if (!joined) return fedge::apps::report_failure(kProgram, joined.error());
   const auto& membership = joined->membership;
   const std::string number = std::to_string(membership.client.value());
@@ -102,9 +153,13 @@ int run(const Options& options) {
   const auto directories = fedge::learn::read_data_directories(options.data_directories);
   if (!directories)
     return fedge::apps::report_failure(kProgram, directories.error().with_prefix("--data-directory: "));
-  const bool has_token = !options.token.empty() || !options.token_file.empty();
-  if (has_token && !fedge::client::read_membership(options.state_directory))
-    if (const auto joined = redeem(options); !joined)
+  auto node = node_of(options);
+  if (!node) return fedge::apps::report_failure(kProgram, node.error());
+  const auto withheld = fedge::protocol::read_status_fields(options.withheld);
+  if (!withheld) return fedge::apps::report_failure(kProgram, withheld.error().with_prefix("--withhold: "));
+  const bool may_join = options.has_token() || !options.run_name.empty();
+  if (may_join && !fedge::client::read_membership(options.state_directory))
+    if (const auto joined = become_member(options); !joined)
       return fedge::apps::report_failure(kProgram, joined.error());
   boost::asio::io_context io;
   auto daemon = fedge::client::Daemon::create(io, {.state_directory = options.state_directory,
@@ -113,6 +168,8 @@ int run(const Options& options) {
                                                    .capability = options.capability,
                                                    .cache_bytes = options.cache_mb << 20,
                                                    .data_directories = *directories,
+                                                   .withheld = *withheld,
+                                                   .directory = std::move(*node),
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -146,6 +203,22 @@ void add_trainer_options(CLI::App& run, Options& options) {
   run.add_option("--trainer-nice", options.trainer_nice, "How far it stands back for other programs")
       ->capture_default_str()
       ->check(CLI::Range(0, 19));
+}
+
+void add_directory_options(CLI::App& command, Options& options) {
+  command
+      .add_option("--bootstrap", options.bootstrap,
+                  "A node of the directory: the coordinator is looked up there; several may be given")
+      ->type_name("HOST:PORT");
+  command
+      .add_option("--directory-listen", options.directory_listen,
+                  "Where this client's own node of the directory listens (UDP)")
+      ->type_name("IP:PORT")
+      ->capture_default_str();
+  command.add_option("--run", options.run_name,
+                     "Without a token: join the coordinator that announces a run of this name");
+  command.add_option("--coordinator", options.coordinator,
+                     "Without a token: trust only the coordinator with this key (hexadecimal)");
 }
 
 fedge::apps::HealthOptions health(const Options& options) {
@@ -199,7 +272,15 @@ int main(int argc, char** argv) {
                    "them]; the data set \"text\" needs it")
       ->type_name("[NAME=]DIR");
   run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
+  run_command
+      ->add_option(
+          "--withhold", options.withheld,
+          "What is not said of this device in its records, whoever asks: latency, freshness, utility, "
+          "availability, labels")
+      ->delimiter(',');
   add_trainer_options(*run_command, options);
+  for (auto* command : {join_command, run_command}) add_directory_options(*command, options);
+  auto* key_command = app.add_subcommand("key", "Print this device's public key, made if there is none");
   auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");
   auto* doctor_command = app.add_subcommand("doctor", "Check what may keep this client from taking part");
   add_cache_option(*run_command, options);
@@ -208,7 +289,8 @@ int main(int argc, char** argv) {
     command->add_option("--format", options.format, "table or json")
         ->capture_default_str()
         ->check(CLI::IsMember({"table", "json"}));
-  for (auto* command : {join_command, run_command, status_command, doctor_command}) command->fallthrough();
+  for (auto* command : {join_command, run_command, status_command, doctor_command, key_command})
+    command->fallthrough();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -218,6 +300,7 @@ int main(int argc, char** argv) {
   return fedge::apps::run_safely(kProgram, [&] {
     if (*join_command) return join(options);
     if (*run_command) return run(options);
+    if (*key_command) return show_key(options);
     return *doctor_command ? fedge::apps::client_doctor(kProgram, health(options))
                            : fedge::apps::client_status(kProgram, health(options));
   });

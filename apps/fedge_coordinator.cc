@@ -136,7 +136,8 @@ class Daemon {
                                                                .joining = settled_.joining,
                                                                .runs_at_once = settled_.runs_at_once,
                                                                .threads = settled_.threads,
-                                                               .software = fedge::apps::software(kProgram)},
+                                                               .software = fedge::apps::software(kProgram),
+                                                               .directory = directory()},
                                                               callbacks()));
     coordinator_ = std::move(coordinator);
     if (config) {
@@ -146,6 +147,13 @@ class Daemon {
     }
     FEDGE_TRY_VOID(record("coordinator.started"));  // nobody has been listened to yet
     return admin_.listen(io_, settled_.admin, *coordinator_);
+  }
+
+  // It goes on with the nodes that it knew.
+  std::optional<fedge::server::DirectoryOptions> directory() const {
+    auto options = settled_.directory;
+    if (options) options->node.known_nodes = settled_.data_directory / "directory-nodes";
+    return options;
   }
 
   fedge::server::RunCallbacks callbacks() {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "client/pending_update.h"
+
 namespace fedge::client {
 namespace {
 
@@ -19,15 +21,6 @@ Event about_run(const std::string& run, Event event, const std::string& reason) 
 
 bool is_final(ErrorCode code) { return code == ErrorCode::kRefused || code == ErrorCode::kUnsupported; }
 
-// A coordinator that was killed may have forgotten what it had not promised yet: the same task is another
-// then, unless it says that it knows.
-bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest& asked) {
-  return known.task() == asked.task() &&
-         (asked.again || (known.model == asked.model && known.coverage == asked.coverage &&
-                          known.data_share == asked.data_share && known.last_round == asked.last_round &&
-                          known.control == asked.control));
-}
-
 }  // namespace
 
 std::vector<ClientEngine::Part> ClientEngine::parts() const {
@@ -40,6 +33,11 @@ std::vector<ClientEngine::Part> ClientEngine::parts() const {
     parts.push_back({run.id, work, run.task ? std::optional(run.task->task()) : std::nullopt});
   }
   return parts;
+}
+
+const char* ClientEngine::link_name() const {
+  constexpr std::array kNames = {"offline", "connecting", "online", "stopped"};
+  return kNames.at(static_cast<std::size_t>(link_));
 }
 
 bool ClientEngine::takes_part() const {
@@ -87,8 +85,9 @@ void ClientEngine::connect(std::vector<Effect>& effects) {
   effects.push_back(Connect{});
 }
 
-void ClientEngine::on(const Start&, const StepContext&, std::vector<Effect>& effects) {
+void ClientEngine::on(const Start&, const StepContext& context, std::vector<Effect>& effects) {
   if (link_ != LinkState::kOffline) return;
+  presence_.begin(context.now);
   attempts_ = 0;
   connect(effects);
 }
@@ -117,8 +116,9 @@ void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Ef
   if (retry_at_ && context.now >= *retry_at_) connect(effects);
 }
 
-void ClientEngine::on(const Connected& connected, const StepContext&, std::vector<Effect>& effects) {
+void ClientEngine::on(const Connected& connected, const StepContext& context, std::vector<Effect>& effects) {
   link_ = LinkState::kOnline;
+  presence_.connected(context.now);
   attempts_ = 0;
   retry_after_ = {};
   spread_ = connected.welcome.spread;
@@ -140,6 +140,7 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
     stop(lost.error, effects);
     return;
   }
+  presence_.disconnected(context.now);
   link_ = LinkState::kOffline;
   for (Run& run : runs_) {
     run.publish_at.reset();
@@ -245,7 +246,8 @@ void ClientEngine::answer_run(Run& run, Time now, std::vector<Effect>& effects) 
 
 void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
   run.publish_at = now + run.status_every;
-  effects.push_back(Publish{run.id, run.seen});
+  const auto freshness = run.trained_at ? std::optional(now - *run.trained_at) : std::nullopt;
+  effects.push_back(Publish{run.id, run.seen, freshness, presence_.share(now)});
 }
 
 // The device does one thing at a time; of the tasks that wait the first to come is the first to begin.
@@ -298,11 +300,12 @@ void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector
     fail_task(*run, failed.error, effects);
 }
 
-void ClientEngine::on(const Trained& trained, const StepContext&, std::vector<Effect>& effects) {
+void ClientEngine::on(const Trained& trained, const StepContext& context, std::vector<Effect>& effects) {
   Run* run = at_work(trained.run, trained.task, WorkState::kTraining);
   if (run == nullptr) return;
   run->work = WorkState::kOffered;
   run->offer = trained.offer;
+  run->trained_at = context.now;
   if (link_ == LinkState::kOnline) effects.push_back(Send{*run->offer});
 }
 

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "client/presence.h"
 #include "core/event.h"
 #include "core/ids.h"
 #include "core/node.h"
@@ -123,7 +124,9 @@ class ClientEngine {
   // Publish what there is to say about this client now.
   struct Publish {
     RunId run;
-    RoundNumber round;  // of the task it saw last
+    RoundNumber round;                  // of the task it saw last
+    std::optional<Duration> freshness;  // since it last trained for the run; nothing: it never has
+    double availability = 1;            // Presence::share()
   };
   // The engine has stopped for good; a reason means that it failed. A finished update is kept (Resumed).
   struct Finished {
@@ -140,10 +143,7 @@ class ClientEngine {
 
   bool connected() const { return link_ == LinkState::kOnline; }
   bool stopped() const { return link_ == LinkState::kStopped; }
-  const char* link_name() const {
-    constexpr std::array kNames = {"offline", "connecting", "online", "stopped"};
-    return kNames.at(static_cast<std::size_t>(link_));
-  }
+  const char* link_name() const;
   // What there is of a run, in the order in which this client has heard of them.
   struct Part {
     RunId run;
@@ -180,6 +180,7 @@ class ClientEngine {
     double capability = 1;
     Duration status_every{};
     std::optional<Time> publish_at;  // while online and prepared
+    std::optional<Time> trained_at;  // last
     Error rejection;                 // why the run cannot be taken part in
     std::optional<protocol::TrainRequest> task;
     Time asked{};            // when it came
@@ -237,8 +238,9 @@ class ClientEngine {
   LinkState link_ = LinkState::kOffline;
   std::uint32_t attempts_ = 0;  // failed connections in a row
   std::optional<Time> retry_at_;
-  Duration retry_after_{};   // from the Goodbye that ends this link
-  Duration spread_{};        // from the last Welcome
+  Duration retry_after_{};  // from the Goodbye that ends this link
+  Duration spread_{};       // from the last Welcome
+  Presence presence_;
   std::uint64_t turns_ = 0;  // tasks that have come
   std::vector<Run> runs_;    // at most kMaxRuns
 };

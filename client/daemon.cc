@@ -1,5 +1,6 @@
 #include "client/daemon.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -8,6 +9,22 @@
 #include "client/detail/daemon_impl.h"
 
 namespace fedge::client {
+namespace {
+
+// A directory that does not answer must not keep a client from where it was yesterday.
+constexpr Duration kSearchPatience = seconds(2);
+
+}  // namespace
+
+Result<void> Daemon::Impl::prepare() {
+  FEDGE_TRY(identity, protocol::make_tls_identity(key_));
+  identity_ = std::move(identity);
+  addresses_ = membership_.coordinators;
+  if (!options_.directory) return {};
+  FEDGE_TRY(node, dht::DirectoryNode::open(io_, *options_.directory));
+  directory_ = std::move(node);
+  return {};
+}
 
 void Daemon::Impl::start() {
   status_.write();
@@ -88,10 +105,50 @@ void Daemon::Impl::run_ended() {
 }
 
 void Daemon::Impl::connect() {
-  const protocol::Address address =
-      membership_.coordinators[next_address_++ % membership_.coordinators.size()];
+  const auto next = [self = shared_from_this()] {
+    self->connect_to(self->addresses_[self->next_address_++ % self->addresses_.size()]);
+  };
+  if (!directory_) return next();
+  search_ = find_coordinator({io_, directory_->directory(), kSearchPatience}, membership_.coordinator_key,
+                             [self = shared_from_this(), next](const Result<FoundCoordinator>& found) {
+                               if (self->engine_.stopped()) return;
+                               if (found) self->prefer(found->addresses);
+                               next();
+                             });
+}
+
+// Where the coordinator says it is comes first, then where it was.
+void Daemon::Impl::prefer(const std::vector<protocol::Address>& announced) {
+  std::vector<protocol::Address> all = announced;
+  for (const protocol::Address& known : membership_.coordinators)
+    if (std::find(all.begin(), all.end(), known) == all.end()) all.push_back(known);
+  if (all == addresses_) return;
+  report(Event{Severity::kInfo, "coordinator.found", {}}.with("address", protocol::to_string(all.front())));
+  addresses_ = std::move(all);
+  next_address_ = 0;
+}
+
+// For the next time, when the directory may not answer.
+void Daemon::Impl::remember(const protocol::Address& address) {
+  auto& known = membership_.coordinators;
+  if (known.front() == address) return;
+  std::erase(known, address);
+  known.insert(known.begin(), address);
+  if (known.size() > protocol::kMaxTokenAddresses) known.resize(protocol::kMaxTokenAddresses);
+  boost::asio::post(worker_, [weak = weak_from_this(), membership = membership_] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const auto written = write_membership(self->options_.state_directory, membership);
+    if (written) return;
+    boost::asio::post(self->io_, [self, error = written.error()] {
+      self->report(Event{Severity::kWarning, "membership.not_written", {}}.with("reason", error.message));
+    });
+  });
+}
+
+void Daemon::Impl::connect_to(const protocol::Address& address) {
   protocol::connect(io_, identity_, address, membership_.coordinator_key,
-                    [self = shared_from_this()](Result<std::shared_ptr<protocol::Link>> connected) {
+                    [self = shared_from_this(), address](Result<std::shared_ptr<protocol::Link>> connected) {
                       if (self->engine_.stopped()) {
                         if (connected) (*connected)->close("client stopped");
                         return;
@@ -105,9 +162,12 @@ void Daemon::Impl::connect() {
                           self->link_,
                           {.software = self->options_.software,
                            .on_goodbye = [wait](const protocol::Goodbye& word) { *wait = word.retry_after; }},
-                          [self, wait, asked = self->now()](Result<protocol::Welcome> welcome) {
+                          [self, wait, address, asked = self->now()](Result<protocol::Welcome> welcome) {
                             self->round_trip_ = self->now() - asked;
-                            if (welcome) return self->use(self->link_, *welcome);
+                            if (welcome) {
+                              self->remember(address);
+                              return self->use(self->link_, *welcome);
+                            }
                             if (self->link_) std::exchange(self->link_, nullptr)->close("no welcome");
                             self->disconnected(welcome.error(), *wait);
                           });
@@ -149,6 +209,9 @@ void Daemon::Impl::finish(const std::optional<Error>& error) {
   training_timer_.cancel();
   status_timer_.cancel();
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
+  search_ = {};
+  // Not within one of its callbacks.
+  boost::asio::post(io_, [self = shared_from_this()] { self->directory_.reset(); });
   worker_.stop();
   if (finished_) boost::asio::post(io_, finished_);
   unfinished_.reset();
@@ -158,6 +221,8 @@ void Daemon::Impl::shut_down() {
   timer_.cancel();
   training_timer_.cancel();
   status_timer_.cancel();
+  search_ = {};
+  directory_.reset();
   task_stop_.request_stop();
   worker_.stop();
   for (auto& [run, part] : parts_)
@@ -184,10 +249,10 @@ Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, Daem
   FEDGE_TRY(membership, read_membership(options.state_directory));
   FEDGE_TRY(lock, DirectoryLock::acquire(options.state_directory));
   FEDGE_TRY(key, open_node_key(options.state_directory));
-  FEDGE_TRY(identity, protocol::make_tls_identity(key));
   FEDGE_TRY(files, TaskFiles::open(options.state_directory, options.cache_bytes));
   auto impl = std::make_shared<Impl>(io, std::move(options), std::move(lock), std::move(membership),
-                                     std::move(identity), std::move(files));
+                                     std::move(key), std::move(files));
+  FEDGE_TRY_VOID(impl->prepare());
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
 }
 

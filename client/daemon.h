@@ -6,14 +6,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "client/client_engine.h"
 #include "client/membership.h"
 #include "client/trainers/conversation.h"
 #include "core/event.h"
 #include "core/result.h"
+#include "dht/node/directory_node.h"
 #include "learn/data/data_directories.h"
 #include "protocol/join_token.h"
+#include "protocol/status_spec.h"
 
 namespace boost::asio {
 class io_context;
@@ -28,6 +31,10 @@ struct DaemonOptions {
   double capability = 1;                           // share of a model that this device can train, in (0, 1]
   std::size_t cache_bytes = std::size_t{1} << 30;  // of models and updates kept in the state directory
   learn::DataDirectories data_directories;
+  std::set<protocol::StatusField> withheld;  // what is not said of this device, whoever asks
+  // To find the coordinator when it has moved, and to publish records where runs want that. With a file of
+  // known nodes in the state directory.
+  std::optional<dht::NodeSettings> directory;
   bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;
@@ -54,12 +61,22 @@ class Daemon {
   std::shared_ptr<Impl> impl_;
 };
 
-// Redeems a join token and writes the membership: `fedge-client join`. Runs `io` until done.
+// What a device begins with: a join token, or nothing but its key, if the coordinator's operator has enrolled
+// that already (`fedge client add`).
+struct JoinOrder {
+  std::filesystem::path state_directory;
+  std::string software;
+  std::optional<protocol::JoinToken> token;
+  std::optional<dht::NodeSettings> directory;  // where to look for a coordinator that no address is known of
+  std::string run_name;                        // without a token: one that the coordinator announces
+  std::optional<PublicKey> coordinator;        // without a token: the only one to be trusted
+};
+
+// Becomes a client and writes the membership: `fedge-client join`. Runs `io` until done.
 struct Joined {
   Membership membership;
   bool pending = false;  // an operator has yet to approve; until then the daemon is not let in
 };
-Result<Joined> join(boost::asio::io_context& io, const std::filesystem::path& state_directory,
-                    const protocol::JoinToken& token, const std::string& software);
+Result<Joined> join(boost::asio::io_context& io, const JoinOrder& order);
 
 }  // namespace fedge::client

@@ -4,6 +4,8 @@
 
 #include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
+#include "client/node_status.h"
+#include "core/platform/calendar.h"
 #include "dht/node_record.h"
 #include "protocol/chunks/chunk_selection.h"
 
@@ -21,7 +23,8 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
         auto built = prepare_run(description, {.client = client,
                                                .state_directory = self->options_.state_directory,
                                                .trainer = trainer,
-                                               .data_directories = self->options_.data_directories});
+                                               .data_directories = self->options_.data_directories,
+                                               .in_directory = self->directory_ != nullptr});
         boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
           self->prepared(run, built);
         });
@@ -64,14 +67,28 @@ void Daemon::Impl::forget(RunId run) {
 
 // The round trip of the connection's first exchange stands for the latency.
 void Daemon::Impl::publish(const ClientEngine::Publish& publish) {
-  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  const NodeRecord record{
-      .round = publish.round.value(),
-      .sequence = static_cast<std::uint64_t>(std::chrono::nanoseconds(since_1970).count()),
-      .latency_ms = 1000 * to_seconds(round_trip_),
-      .labels = parts_[publish.run].prepared->labels};
+  const Part& part = parts_[publish.run];
+  const protocol::StatusSpec& spec = part.prepared->status;
+  const Time calendar = calendar_time();
+  NodeRecord record =
+      describe_node(publish, {1000 * to_seconds(round_trip_), part.utility, part.prepared->labels}, spec,
+                    options_.withheld);
+  record.sequence = sequences_.next(calendar);
+  if (spec.via == protocol::StatusSpec::Via::kDirectory)
+    return publish_in_directory(publish.run, record, calendar + spec.lifetime());
   auto value = dht::encode_node_record(record);
   if (value) send(protocol::PublishRecord{publish.run, publish.round, record.sequence, std::move(*value)});
+}
+
+void Daemon::Impl::publish_in_directory(RunId run, const NodeRecord& record, Time expires) {
+  const auto say = [self = shared_from_this()](const Error& error) {
+    self->report(Event{Severity::kWarning, "record.not_published", {}}.with("reason", error.message));
+  };
+  const auto made = dht::make_record(key_, {record.sequence, expires}, dht::NodeStatus{run, record});
+  if (!made) return say(made.error());
+  directory_->directory().publish(*made, [say](const Result<void>& kept) {
+    if (!kept) say(kept.error());
+  });
 }
 
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
@@ -151,6 +168,8 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
       if (!update) return self->step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
       self->busy_with_.reset();
       self->parts_[task.run].update = update->payload;
+      const auto& offer = update->pending.offer;
+      self->parts_[task.run].utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
       self->step(ClientEngine::Trained{task.run, task.task(), update->pending.offer});
     });
   });

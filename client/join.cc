@@ -1,77 +1,135 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <utility>
 
 #include "client/daemon.h"
+#include "client/discovery/discovery.h"
 #include "client/handshake.h"
 
 namespace fedge::client {
 namespace {
 
 constexpr std::array kPauses = {0.5, 1.0, 2.0};  // seconds between tries of all addresses
+constexpr Duration kSearchPatience = seconds(10);
 
-// Tries the token's addresses in order until one answers, even if it refuses; then a few times again.
-struct Attempt : std::enable_shared_from_this<Attempt> {
-  boost::asio::io_context& io;
-  std::shared_ptr<protocol::TlsIdentity> identity;
-  const protocol::JoinToken& token;
-  std::string software;
-  boost::asio::steady_timer pause{io};
-  std::size_t next = 0;
-  std::size_t pauses = 0;
+// Tries the coordinator's addresses in order until one answers, even if it refuses; then a few times again;
+// then, once, those that the directory knows.
+class Attempt : public std::enable_shared_from_this<Attempt> {
+ public:
+  Attempt(boost::asio::io_context& io, const JoinOrder& order,
+          std::shared_ptr<protocol::TlsIdentity> identity, dht::Directory* directory)
+      : io_(io), order_(order), identity_(std::move(identity)), directory_(directory), pause_(io) {
+    if (!order.token) return;
+    coordinator_.key = order.token->coordinator;
+    coordinator_.addresses = order.token->addresses;
+  }
+
+  // Calls `done` when there is an outcome.
+  void start(std::function<void()> done) {
+    done_ = std::move(done);
+    coordinator_.addresses.empty() ? look() : try_next();
+  }
+
   Result<protocol::Welcome> outcome = Error{ErrorCode::kUnavailable, "no coordinator address was tried"};
+  const FoundCoordinator& coordinator() const { return coordinator_; }
 
-  Attempt(boost::asio::io_context& context, std::shared_ptr<protocol::TlsIdentity> tls,
-          const protocol::JoinToken& join_token, std::string name)
-      : io(context), identity(std::move(tls)), token(join_token), software(std::move(name)) {}
-
+ private:
   void try_next() {
-    if (next == token.addresses.size()) return try_again();
-    protocol::connect(
-        io, identity, token.addresses[next++], token.coordinator,
-        [self = shared_from_this()](Result<std::shared_ptr<protocol::Link>> connected) {
-          if (!connected) {
-            self->outcome = connected.error();
-            return self->try_next();
-          }
-          const auto link = *connected;
-          greet(link, self->software, self->token.secret, [self, link](Result<protocol::Welcome> welcome) {
+    if (next_ == coordinator_.addresses.size()) return try_again();
+    protocol::connect(io_, identity_, coordinator_.addresses[next_++], coordinator_.key,
+                      [self = shared_from_this()](Result<std::shared_ptr<protocol::Link>> connected) {
+                        if (connected) return self->greet_on(*connected);
+                        self->outcome = connected.error();
+                        self->try_next();
+                      });
+  }
+  void greet_on(const std::shared_ptr<protocol::Link>& link) {
+    const std::string secret = order_.token ? order_.token->secret : std::string();
+    greet(link, order_.software, secret,
+          [self = shared_from_this(), link](Result<protocol::Welcome> welcome) {
             self->outcome = std::move(welcome);
             link->close("joined");
             const bool broken = !self->outcome && self->outcome.error().code == ErrorCode::kUnavailable;
-            if (broken) self->try_next();
+            broken ? self->try_next() : self->done_();
           });
-        });
   }
   void try_again() {
-    if (pauses == kPauses.size()) return;
-    next = 0;
-    pause.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-        std::chrono::duration<double>(kPauses[pauses++])));
-    pause.async_wait([self = shared_from_this()](const boost::system::error_code&) { self->try_next(); });
+    if (pauses_ == kPauses.size()) return look();
+    next_ = 0;
+    pause_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double>(kPauses[pauses_++])));
+    pause_.async_wait([self = shared_from_this()](const boost::system::error_code&) { self->try_next(); });
   }
+  void look() {
+    if (directory_ == nullptr || std::exchange(looked_, true)) return done_();
+    const auto found = [self = shared_from_this()](const Result<FoundCoordinator>& result) {
+      if (!result) {
+        self->outcome = result.error();
+        return self->done_();
+      }
+      self->coordinator_ = *result;
+      self->next_ = 0;
+      self->pauses_ = 0;
+      self->try_next();
+    };
+    const SearchTerms terms{io_, *directory_, kSearchPatience};
+    search_ = order_.token ? find_coordinator(terms, coordinator_.key, found)
+                           : find_run(terms, {order_.run_name, order_.coordinator}, found);
+  }
+
+  boost::asio::io_context& io_;
+  const JoinOrder& order_;
+  std::shared_ptr<protocol::TlsIdentity> identity_;
+  dht::Directory* directory_;  // null: none
+  FoundCoordinator coordinator_;
+  std::function<void()> done_;
+  boost::asio::steady_timer pause_;
+  dht::Subscription search_;
+  std::size_t next_ = 0;
+  std::size_t pauses_ = 0;
+  bool looked_ = false;
 };
+
+Result<void> check(const JoinOrder& order) {
+  if (read_membership(order.state_directory))
+    return Error{ErrorCode::kRefused,
+                 order.state_directory.string() +
+                     " already belongs to a coordinator; use another state directory, or remove "
+                     "membership.json there to leave it"};
+  if (order.token && !order.token->addresses.empty()) return {};
+  if (!order.directory)
+    return invalid(
+        "nothing says where the coordinator is: give a join token with an address, or --bootstrap "
+        "HOST:PORT to look in the directory");
+  if (!order.token && order.run_name.empty())
+    return invalid("without a join token, say which run's coordinator is meant: --run NAME");
+  return {};
+}
 
 }  // namespace
 
-Result<Joined> join(boost::asio::io_context& io, const std::filesystem::path& state_directory,
-                    const protocol::JoinToken& token, const std::string& software) {
-  if (read_membership(state_directory))
-    return Error{ErrorCode::kRefused,
-                 state_directory.string() +
-                     " already belongs to a coordinator; use another state directory, or remove "
-                     "membership.json there to leave it"};
-  FEDGE_TRY(key, open_node_key(state_directory));
+Result<Joined> join(boost::asio::io_context& io, const JoinOrder& order) {
+  FEDGE_TRY_VOID(check(order));
+  FEDGE_TRY(key, open_node_key(order.state_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
-  const auto attempt = std::make_shared<Attempt>(io, identity, token, software);
-  attempt->try_next();
+  std::unique_ptr<dht::DirectoryNode> node;
+  if (order.directory) {
+    FEDGE_TRY(opened, dht::DirectoryNode::open(io, *order.directory));
+    node = std::move(opened);
+  }
+  const auto attempt = std::make_shared<Attempt>(io, order, identity, node ? &node->directory() : nullptr);
+  // The node has work for ever; and must not end within one of its callbacks.
+  attempt->start([&] { boost::asio::post(io, [&] { node.reset(); }); });
   io.run();
   if (!attempt->outcome) return attempt->outcome.error();
-  Joined joined{{token.addresses, token.coordinator, attempt->outcome->client}, attempt->outcome->pending};
-  FEDGE_TRY_VOID(write_membership(state_directory, joined.membership));
+  const FoundCoordinator& coordinator = attempt->coordinator();
+  Joined joined{{coordinator.addresses, coordinator.key, attempt->outcome->client},
+                attempt->outcome->pending};
+  FEDGE_TRY_VOID(write_membership(order.state_directory, joined.membership));
   return joined;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace fedge::client {
 namespace {
@@ -27,6 +28,19 @@ std::vector<double> published_labels(const learn::Task& task, ClientId client,
       count += laplace(noise) / spec.epsilon;
   }
   return labels;
+}
+
+NodeRecord describe_node(const ClientEngine::Publish& publish, Figures figures,
+                         const protocol::StatusSpec& spec, const std::set<protocol::StatusField>& withheld) {
+  using Field = protocol::StatusField;
+  const auto is_told = [&](Field field) { return spec.publish.contains(field) && !withheld.contains(field); };
+  NodeRecord record{.round = publish.round.value()};
+  if (is_told(Field::kLatency)) record.latency_ms = figures.latency_ms;
+  if (is_told(Field::kFreshness) && publish.freshness) record.freshness = to_seconds(*publish.freshness);
+  if (is_told(Field::kUtility)) record.utility = figures.utility;
+  if (is_told(Field::kAvailability)) record.availability = publish.availability;
+  if (!withheld.contains(Field::kLabels)) record.labels = std::move(figures.labels);
+  return record;
 }
 
 }  // namespace fedge::client

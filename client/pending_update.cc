@@ -60,6 +60,13 @@ std::optional<PendingUpdate> parse(std::string_view text) {
 
 }  // namespace
 
+bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest& asked) {
+  return known.task() == asked.task() &&
+         (asked.again || (known.model == asked.model && known.coverage == asked.coverage &&
+                          known.data_share == asked.data_share && known.last_round == asked.last_round &&
+                          known.control == asked.control));
+}
+
 Result<void> write_pending_update(const std::filesystem::path& state_directory,
                                   const PendingUpdate& pending) {
   const std::string request = protocol::encode(pending.request);

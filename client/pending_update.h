@@ -17,6 +17,9 @@ struct PendingUpdate {
   protocol::UpdateOffer offer;  // of the request's task
 };
 
+// Whether what was trained for a task is what is asked for now. A coordinator that was killed may have
+// forgotten what it had not promised yet: the same task is another then, unless it says that it knows.
+bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest& asked);
 // In place of the run's one before. Survives a power cut once it returns. Errors name the file.
 Result<void> write_pending_update(const std::filesystem::path& state_directory, const PendingUpdate& pending);
 // The files there are, in the order of the runs.

@@ -83,6 +83,11 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   config::Reader root(document.root, "", document.name);
   WorkSpec spec = read_work(root);
   FEDGE_TRY_VOID(root.finish());
+  const bool publishes = spec.status.every > Duration::zero();
+  if (publishes && spec.status.via == protocol::StatusSpec::Via::kDirectory && !side.in_directory)
+    return Error{ErrorCode::kUnsupported,
+                 "this run's clients publish their records in the directory (status.via), which this client "
+                 "takes no part in; start it with: fedge-client run --bootstrap HOST:PORT"};
   if (!side.trainer) FEDGE_TRY_VOID(learn::choose_directory(side.data_directories, spec.task.data));
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
                                : learn::Task::build_for(spec.task, description.seed, side.client));

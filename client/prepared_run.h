@@ -41,6 +41,7 @@ struct ClientSide {
   std::filesystem::path state_directory;
   std::shared_ptr<ExternalTrainer> trainer;  // the user's program; null: the built-in trainer
   learn::DataDirectories data_directories;
+  bool in_directory = false;  // it is a node of the distributed directory
 };
 // Errors say what this client lacks, or what it builds otherwise than the coordinator. With a trainer program
 // none of the run's data is read: the program has its own.

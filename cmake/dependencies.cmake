@@ -14,3 +14,7 @@ find_package(Eigen3 3.4 REQUIRED NO_MODULE)  # Eigen3::Eigen, headers only
 find_package(zstd REQUIRED)                 # zstd::libzstd_shared
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
+if(FEDGE_WITH_OPENDHT)
+  # find_package(opendht) is broken in Debian 12: its file asks for a target that it does not define.
+  pkg_check_modules(opendht REQUIRED IMPORTED_TARGET opendht)
+endif()

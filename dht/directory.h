@@ -1,26 +1,26 @@
-// Directory: records under 32-byte keys that expire unless they are published again: how nodes find out about
-// each other without asking each other. Written in callbacks, so that an overlay network can stand behind it;
-// MemoryDirectory is the one within a process. The room is told the time and never asks for it.
+// Directory: signed records under 32-byte keys that expire unless they are published again: how nodes find
+// out about each other without asking each other. Of one signer's records under one key the latest counts;
+// records of several signers lie beside each other. Whatever a directory gives out has been checked
+// (record.h) and is not earlier than anything it has given out before; what was not right is counted.
+// MemoryDirectory is the one within a process, NetworkDirectory stands on OpenDHT, OverlayDirectory of sim/
+// on a simulated overlay. The room is told the time, on the calendar, and never asks for it.
 // One thread: all calls and callbacks. A callback may call the directory again, but not destroy it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "core/crypto/sha256.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "protocol/limits.h"
+#include "dht/record.h"
 
 namespace fedge::dht {
-
-using Key = Digest;
 
 // Of tables in memory. Keys are hashes already: which of their bytes are taken is as good as any.
 struct KeyHash {
@@ -31,18 +31,11 @@ struct KeyHash {
   }
 };
 
-struct Record {
-  Key key{};
-  std::uint32_t round = 0;     // of two records with one key the later is kept: by round,
-  std::uint64_t sequence = 0;  // then by sequence
-  Time expires{};              // it is gone at this time
-  std::vector<std::byte> value;
-  bool operator==(const Record&) const = default;
-};
-
-// A watched key's record was published, or (`record` is null) has expired. The pointer is good for the call.
+// A later record of a watched key was found, or (`record` is null) the last one of this signer has expired.
+// The pointer is good for the call.
 struct Change {
   Key key{};
+  PublicKey signer;
   const Record* record = nullptr;
 };
 
@@ -66,22 +59,38 @@ class Subscription {
   std::function<void()> cancel_;
 };
 
+// How many records were ignored, by flaw.
+struct FlawCounts {
+  std::array<std::uint64_t, kFlaws> counts{};
+  std::uint64_t& operator[](Flaw flaw) { return counts[static_cast<std::size_t>(flaw)]; }
+  std::uint64_t operator[](Flaw flaw) const { return counts[static_cast<std::size_t>(flaw)]; }
+  std::uint64_t total() const;
+};
+
+// Records under one key that a lookup gives out: those of the smallest keys of signers.
+inline constexpr std::size_t kMaxSignersPerKey = 200;
+
 class Directory {
  public:
-  using Found = std::function<void(const std::optional<Record>&)>;
+  using Done = std::function<void(const Result<void>&)>;
+  using Found = std::function<void(const Result<std::vector<Record>>&)>;
   using OnChange = std::function<void(const Change&)>;
 
   virtual ~Directory() = default;
-  // kInvalid: a value of more than protocol::kMaxRecordBytes. kStale: there is a later record or the same
-  // one, or it has expired. kResource: the directory is full.
-  virtual Result<void> publish(Record record) = 0;
-  // Calls `found` once, with nothing if there is no record; possibly before lookup() returns.
+  // Calls `done` once, possibly before publish() returns. kInvalid: no valid record; the message says why.
+  // kStale: there is a later one of this signer, or another one with its number, or it has expired.
+  // kResource: there is no room. kUnavailable: no node could be reached that would keep it.
+  virtual void publish(const Record& record, Done done) = 0;
+  // Calls `found` once with the records under the key, one a signer, by signer; possibly before lookup()
+  // returns. kUnavailable: nobody could be asked, which is not to say that there is none.
   virtual void lookup(const Key& key, Found found) = 0;
   // Calls `on_change` for every change under these keys from now on, and for what is there already, possibly
   // before watch() returns. kResource: too many keys are watched.
   virtual Result<Subscription> watch(std::vector<Key> keys, OnChange on_change) = 0;
   // It is `now`, which never goes back: forgets what has expired.
-  virtual void expire(Time now) = 0;
+  virtual void advance(Time now) = 0;
+  // Of what others have given it.
+  virtual FlawCounts ignored() const = 0;
 };
 
 }  // namespace fedge::dht

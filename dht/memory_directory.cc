@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 namespace fedge::dht {
 namespace {
@@ -9,10 +10,6 @@ namespace {
 Error full(const char* what, std::size_t limit) {
   return {ErrorCode::kResource,
           std::string("the directory is full: it holds at most ") + std::to_string(limit) + " " + what};
-}
-
-std::string name_of(const Record& record) {
-  return "round " + std::to_string(record.round) + ", sequence " + std::to_string(record.sequence);
 }
 
 }  // namespace
@@ -45,43 +42,63 @@ MemoryDirectory::MemoryDirectory(const MemoryDirectoryOptions& options)
 MemoryDirectory::~MemoryDirectory() = default;
 
 bool MemoryDirectory::later(const End& a, const End& b) {
-  return a.when != b.when ? a.when > b.when : a.key > b.key;
+  return std::tie(a.when, a.key, a.signer) > std::tie(b.when, b.key, b.signer);
 }
 
 void MemoryDirectory::add_end(const End& end) {
   ends_.push_back(end);
   std::push_heap(ends_.begin(), ends_.end(), later);
   // Records that are published again and again leave their earlier ends behind.
-  if (ends_.size() <= 2 * records_.size() + 64) return;
+  if (ends_.size() <= 2 * count_ + 64) return;
   ends_.clear();
-  for (const auto& [key, record] : records_) ends_.push_back({record.expires, key});
+  for (const auto& [key, signers] : records_)
+    for (const auto& [signer, record] : signers) ends_.push_back({record.expires, key, signer});
   std::make_heap(ends_.begin(), ends_.end(), later);
 }
 
-Result<void> MemoryDirectory::publish(Record record) {
-  if (record.value.size() > protocol::kMaxRecordBytes)
-    return invalid("a directory record of " + std::to_string(record.value.size()) + " bytes; at most " +
-                   std::to_string(protocol::kMaxRecordBytes) + " are allowed");
-  if (record.expires <= now_)
-    return Error{ErrorCode::kStale, "the directory record of " + name_of(record) + " has expired already"};
-  const auto known = records_.find(record.key);
-  const bool is_new = known == records_.end();
-  if (!is_new &&
-      std::pair(record.round, record.sequence) <= std::pair(known->second.round, known->second.sequence))
-    return Error{ErrorCode::kStale, "the directory has a record of " + name_of(known->second) +
-                                        ", which that of " + name_of(record) + " does not follow"};
-  if (is_new && records_.size() >= options_.max_records) return full("records", options_.max_records);
-  const std::size_t others = bytes_ - (is_new ? 0 : known->second.value.size());
-  if (record.value.size() > options_.max_bytes - others) return full("bytes of values", options_.max_bytes);
-  bytes_ = others + record.value.size();
+void MemoryDirectory::publish(const Record& record, Done done) {
+  Opened opened = open_record(record.key, record.bytes, now_);
+  if (const auto* refusal = std::get_if<Refusal>(&opened)) return done(ignore(*refusal));
+  done(keep(std::get<Record>(std::move(opened))));
+}
+
+Error MemoryDirectory::ignore(const Refusal& refusal) {
+  ++ignored_[refusal.flaw];
+  const bool stale = refusal.flaw == Flaw::kExpired || refusal.flaw == Flaw::kRolledBack ||
+                     refusal.flaw == Flaw::kConflicting;
+  return {stale ? ErrorCode::kStale : ErrorCode::kInvalid, "directory record: " + refusal.reason};
+}
+
+Result<void> MemoryDirectory::keep(Record record) {
+  BySigner& signers = records_[record.key];
+  const auto known = signers.find(record.signer);
+  const Record* present = known == signers.end() ? nullptr : &known->second;
+  if (auto room = check_room(record, present, signers); !room) {
+    if (signers.empty()) records_.erase(record.key);
+    return room;
+  }
+  if (present != nullptr && present->bytes == record.bytes) return {};  // published once more
+  if (present != nullptr && record.sequence <= present->sequence) {
+    const std::string numbers = "number " + std::to_string(record.sequence) + " does not follow number " +
+                                std::to_string(present->sequence);
+    return ignore({record.sequence < present->sequence ? Flaw::kRolledBack : Flaw::kConflicting, numbers});
+  }
+  bytes_ += record.bytes.size() - (present != nullptr ? present->bytes.size() : 0);
+  if (present == nullptr) ++count_;
   const Record told = record;  // a watcher may publish the next one
-  const End end{record.expires, record.key};
-  if (is_new)
-    records_.emplace(record.key, std::move(record));
-  else
-    known->second = std::move(record);
-  add_end(end);
-  tell({told.key, &told});
+  signers.insert_or_assign(record.signer, std::move(record));
+  add_end({told.expires, told.key, told.signer});
+  tell({told.key, told.signer, &told});
+  return {};
+}
+
+Result<void> MemoryDirectory::check_room(const Record& record, const Record* known,
+                                         const BySigner& others) const {
+  if (known == nullptr && count_ >= options_.max_records) return full("records", options_.max_records);
+  if (known == nullptr && others.size() >= kMaxSignersPerKey)
+    return full("signers under one key", kMaxSignersPerKey);
+  const std::size_t rest = bytes_ - (known != nullptr ? known->bytes.size() : 0);
+  if (record.bytes.size() > options_.max_bytes - rest) return full("bytes of records", options_.max_bytes);
   return {};
 }
 
@@ -98,8 +115,10 @@ void MemoryDirectory::tell(const Change& change) {
 }
 
 void MemoryDirectory::lookup(const Key& key, Found found) {
-  const auto known = records_.find(key);
-  found(known == records_.end() ? std::nullopt : std::optional<Record>(known->second));
+  std::vector<Record> records;
+  if (const auto known = records_.find(key); known != records_.end())
+    for (const auto& [signer, record] : known->second) records.push_back(record);
+  found(records);
 }
 
 Result<Subscription> MemoryDirectory::watch(std::vector<Key> keys, OnChange on_change) {
@@ -113,25 +132,29 @@ Result<Subscription> MemoryDirectory::watch(std::vector<Key> keys, OnChange on_c
   const auto callback = std::make_shared<const OnChange>(std::move(on_change));
   watches_->all[id] = {keys, callback};
   for (const Key& key : keys)
-    lookup(key, [&](const std::optional<Record>& record) {
-      if (record) (*callback)({key, &*record});
+    lookup(key, [&](const Result<std::vector<Record>>& records) {
+      for (const Record& record : *records) (*callback)({key, record.signer, &record});
     });
   return Subscription([id, watches = std::weak_ptr<Watches>(watches_)] {
     if (const auto alive = watches.lock()) alive->remove(id);
   });
 }
 
-void MemoryDirectory::expire(Time now) {
+void MemoryDirectory::advance(Time now) {
   now_ = std::max(now_, now);
   while (!ends_.empty() && ends_.front().when <= now_) {
     std::pop_heap(ends_.begin(), ends_.end(), later);
     const End end = ends_.back();
     ends_.pop_back();
-    const auto known = records_.find(end.key);
-    if (known == records_.end() || known->second.expires != end.when) continue;  // published again since
-    bytes_ -= known->second.value.size();
-    records_.erase(known);
-    tell({end.key, nullptr});
+    const auto signers = records_.find(end.key);
+    if (signers == records_.end()) continue;
+    const auto known = signers->second.find(end.signer);
+    if (known == signers->second.end() || known->second.expires != end.when) continue;  // published again
+    bytes_ -= known->second.bytes.size();
+    --count_;
+    signers->second.erase(known);
+    if (signers->second.empty()) records_.erase(signers);
+    tell({end.key, end.signer, nullptr});
   }
 }
 

@@ -1,8 +1,9 @@
 // Join token: one line of text that lets a new client in. It says where the coordinator is, which key
 // it has (so that the client cannot be led to another), and a secret that is used up on joining.
-// "fedge1." and base64url of: number of addresses (1 byte), each as length of host (1), host, port (2,
-// little-endian); the coordinator's key (32); length of the secret (1), secret; then the first 4 bytes
-// of the SHA-256 of "fedge1." and all of that. The checksum tells a damaged token from a wrong one.
+// "fedge1." and base64url of: number of addresses (1 byte; 0: the directory knows), each as length of host
+// (1), host, port (2, little-endian); the coordinator's key (32); length of the secret (1), secret; then the
+// first 4 bytes of the SHA-256 of "fedge1." and all of that. The checksum tells a damaged token from a wrong
+// one.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ inline constexpr std::size_t kMinTokenSecret = 16;  // bytes, printable ASCII
 inline constexpr std::size_t kMaxTokenSecret = 128;
 
 struct JoinToken {
-  std::vector<Address> addresses;  // to be tried in this order
+  std::vector<Address> addresses;  // to be tried in this order; none: look in the directory
   PublicKey coordinator;
   std::string secret;
 };

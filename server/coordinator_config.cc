@@ -60,6 +60,44 @@ void read_limits(config::Reader& limits, CoordinatorConfig& config) {
             "Clients that may join with one token, however many uses it has.");
 }
 
+std::vector<protocol::Address> read_addresses(config::Reader& reader, const char* key, const char* doc) {
+  std::vector<protocol::Address> addresses;
+  for (const std::string& text : reader.texts(key, std::vector<std::string>(), doc)) {
+    auto address = protocol::parse_address(text);
+    if (!address || address->port == 0) {
+      reader.fail(key, address ? "holds '" + text + "', whose port is 0" : address.error().message);
+      return {};
+    }
+    addresses.push_back(std::move(*address));
+  }
+  return addresses;
+}
+
+std::optional<DirectoryOptions> read_directory(config::Reader& reader) {
+  DirectoryOptions options;
+  const auto listen = read_address(
+      reader, "listen", "",
+      "IP:PORT, UDP, of the coordinator's node of the distributed directory, in which clients find it; port "
+      "0 picks a free one. Empty: it takes part in none.");
+  options.node.bootstrap = read_addresses(
+      reader, "bootstrap",
+      "HOST:PORT of nodes that are in the directory already. None: this is its first node, and the one that "
+      "others are told to begin with.");
+  options.announce =
+      read_addresses(reader, "announce",
+                     "HOST:PORT at which clients reach the coordinator, at most 4, as the directory says. "
+                     "None: where it listens, if that is one address.");
+  if (options.announce.size() > dht::kMaxAddresses) reader.fail("announce", "holds more than 4 addresses");
+  if (!listen) {
+    for (const char* key : {"bootstrap", "announce"})
+      if (reader.has(key)) reader.fail(key, "has no effect without directory.listen");
+    return std::nullopt;
+  }
+  options.node.listen = *listen;
+  options.node.fixed = true;
+  return options;
+}
+
 CoordinatorConfig read_all(config::Reader& root) {
   CoordinatorConfig config;
   if (const auto listen =
@@ -85,6 +123,9 @@ CoordinatorConfig read_all(config::Reader& root) {
                    "HOST:PORT of the endpoint for metrics; empty is none. It should not be reachable "
                    "from outside.");
   root.adopt(admin);
+  config::Reader directory = root.section("directory");
+  config.directory = read_directory(directory);
+  root.adopt(directory);
   return config;
 }
 

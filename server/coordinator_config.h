@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
 #include "server/access/join_limits.h"
+#include "server/coordinator/coordinator.h"
 
 namespace fedge::server {
 
@@ -26,6 +27,7 @@ struct CoordinatorConfig {
   protocol::ListenOptions connections;  // its address is `listen`
   JoinRates joining;
   std::optional<protocol::Address> admin;  // of the metrics endpoint; none without
+  std::optional<DirectoryOptions> directory;
 };
 
 // trace, debug, info, warning, error, off.

@@ -140,6 +140,20 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
   return standing;
 }
 
+Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now) {
+  ClientId client;
+  FEDGE_TRY_VOID(update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
+    if (const ClientRecord* known = book.find_key(key))
+      return Error{ErrorCode::kRefused,
+                   "that key is " + name_of(known->client) + "'s, which is " + to_string(known->state)};
+    client = ClientId(book.next_client());
+    book.clients.push_back({.client = client, .key = key, .enrolled = now});
+    return std::optional(
+        AuditEvent{operator_name(), "client.added", name_of(client), {{"key", to_hex(key)}}});
+  }));
+  return client;
+}
+
 std::optional<Enrolment::FileState> Enrolment::file_state() const {
   struct stat file {};
   if (::stat(file_.c_str(), &file) != 0) return std::nullopt;

@@ -65,6 +65,9 @@ class Enrolment {
   // (its first answer was lost). A wrong one costs no look at the file, unless it has changed. Wrong, used
   // up, expired, revoked: kRefused; a book or an audit log that cannot be read or written: kUnavailable.
   Result<Standing> redeem(const Redemption& redemption);
+  // Enrols a key that its owner has told the operator, without a token. kRefused: it is here already, or has
+  // been revoked.
+  Result<ClientId> add(const PublicKey& key, UnixSeconds now);
   // The client with this key; kRefused if it is unknown or revoked, kUnavailable as above. The book is
   // read again only when its file has changed.
   Result<Standing> authenticate(const PublicKey& key);

@@ -45,11 +45,12 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   state_.know_labels([this](ClientId client) { return task_.label_counts(client, at(client).data_share); });
   const server::RunConfig& config = state_.config();
   if (config.status.every > Duration::zero()) {
-    FEDGE_TRY(nodes, server::NodeDirectory::open(clients_.size(), config.status.lifetime(),
-                                                 [this](ClientId client, const NodeRecord& record) {
-                                                   step_server(server::RunEngine::Described{client, record});
-                                                 }));
-    nodes_.emplace(std::move(nodes));
+    nodes_.emplace(
+        server::NodeRecords::Options{
+            .run = config.id, .clients = clients_.size(), .lifetime = config.status.lifetime()},
+        [this](ClientId client, const NodeRecord& record) {
+          step_server(server::RunEngine::Described{client, record});
+        });
   }
   begun_ = std::chrono::steady_clock::now();
   start_clients();

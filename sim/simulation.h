@@ -17,8 +17,8 @@
 #include "client/client_engine.h"
 #include "core/parallel.h"
 #include "core/result.h"
+#include "server/directory/node_records.h"
 #include "server/engine/make_engine.h"
-#include "server/node_directory.h"
 #include "server/run_state.h"
 #include "sim/adversary.h"
 #include "sim/availability/availability.h"
@@ -89,7 +89,8 @@ class Simulation {
     Phase phase;           // is the device itself there
     Time training_ends{};  // of the training last begun
     std::optional<Time> timer;
-    double data_share = 1;  // that it was last asked to train on
+    double data_share = 1;          // that it was last asked to train on
+    std::optional<double> utility;  // of its last update that has arrived
     // The last model that it fetched and which chunks it has of it, where most of the next is the same.
     std::shared_ptr<const protocol::Manifest> held;
     std::vector<bool> held_chunks;
@@ -154,7 +155,7 @@ class Simulation {
   std::unique_ptr<server::RunEngine> engine_;
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
-  std::optional<server::NodeDirectory> nodes_;  // in a run whose clients publish records
+  std::optional<server::NodeRecords> nodes_;  // in a run whose clients publish records
   Adversary adversary_;
   std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;

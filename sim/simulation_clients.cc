@@ -91,11 +91,14 @@ Bytes Simulation::missing(ClientId id, const protocol::Manifest& model, const Co
 }
 
 void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publish) {
-  NodeRecord record{.round = publish.round.value(),
-                    .sequence = static_cast<std::uint64_t>(now_.time_since_epoch().count()),
-                    .latency_ms = 2000 * to_seconds(latency(id)),
-                    .labels = client::published_labels(task_, id, state_.config().status,
-                                                       root_.fork("label noise", id.value()))};
+  NodeRecord record =
+      client::describe_node(publish,
+                            {.latency_ms = 2000 * to_seconds(latency(id)),
+                             .utility = at(id).utility,
+                             .labels = client::published_labels(task_, id, state_.config().status,
+                                                                root_.fork("label noise", id.value()))},
+                            state_.config().status, {});
+  record.sequence = static_cast<std::uint64_t>(now_.time_since_epoch().count());
   auto value = dht::encode_node_record(record);
   if (!value) return fail(value.error());
   protocol::PublishRecord message{publish.run, publish.round, record.sequence, std::move(*value)};
@@ -104,7 +107,7 @@ void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publi
 }
 
 void Simulation::record_arrived(ClientId id, const protocol::PublishRecord& record) {
-  const auto kept = nodes_->publish(id, record, now_);
+  const auto kept = nodes_->received(id, record, now_);
   if (!kept && kept.error().code != ErrorCode::kStale) fail(kept.error());
 }
 

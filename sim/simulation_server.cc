@@ -114,6 +114,7 @@ void Simulation::update_arrived(ClientId id, TaskId task) {
     return step_server(server::RunEngine::Damaged{id, task, norm.error()});
   }
   norms_[id] = *norm;
+  at(id).utility = static_cast<double>(update->training.samples.value()) * update->training.rms_loss;
   step_server(server::RunEngine::Stored{id, task});
 }
 

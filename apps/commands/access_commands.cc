@@ -25,6 +25,8 @@ struct Options {
   double hours = 24;
   std::uint32_t number = 0;
   std::string expected;
+  bool no_address = false;
+  std::string key;
 
   server::Enrolment enrolment() const { return server::Enrolment(data_directory); }
   std::string print(const Listing& list) const { return format == "json" ? list.json() : list.table(); }
@@ -35,14 +37,21 @@ Listing::Cell number_or_nothing(const std::optional<ClientId>& client) {
   return client ? Listing::Cell(std::int64_t{client->value()}) : Listing::Cell();
 }
 
-Result<std::string> create_tokens(const Options& options) {
-  FEDGE_TRY(key, server::open_coordinator_key(options.data_directory));
+// None where clients are to look in the directory.
+Result<std::vector<protocol::Address>> addresses_told(const Options& options) {
+  if (options.no_address) return std::vector<protocol::Address>();
   FEDGE_TRY(address, options.address.empty() ? server::last_address(options.data_directory)
                                              : protocol::parse_address(options.address));
   if (address.host == "0.0.0.0" || address.host == "::")
     return invalid(
         "the coordinator listens on every address of this machine; give the one that clients reach it at "
         "with --address HOST:PORT");
+  return std::vector{address};
+}
+
+Result<std::string> create_tokens(const Options& options) {
+  FEDGE_TRY(key, server::open_coordinator_key(options.data_directory));
+  FEDGE_TRY(addresses, addresses_told(options));
   FEDGE_TRY(created,
             options.enrolment().create_tokens(
                 {.count = options.count,
@@ -54,7 +63,7 @@ Result<std::string> create_tokens(const Options& options) {
   std::string lines;
   for (const server::NewToken& token : created) {
     const std::string text = protocol::encode_join_token(
-        {.addresses = {address}, .coordinator = key.public_key(), .secret = token.secret});
+        {.addresses = addresses, .coordinator = key.public_key(), .secret = token.secret});
     list.add({std::int64_t{token.id}, number_or_nothing(token.client), text});
     lines += text + "\n";
   }
@@ -107,6 +116,12 @@ Result<std::string> show_client(const Options& options) {
   Listing list = client_listing();
   list.add(row_of(*client));
   return options.format == "json" ? list.object() : list.lines();
+}
+
+Result<std::string> add_key(const Options& options) {
+  FEDGE_TRY(key, parse_public_key(options.key));
+  FEDGE_TRY(client, options.enrolment().add(key, server::calendar_now()));
+  return "client " + std::to_string(client.value()) + " is enrolled\n";
 }
 
 Result<std::string> approve_client(const Options& options) {
@@ -177,8 +192,13 @@ void AccessCommands::Impl::add_token(CLI::App& app) {
       ->check(CLI::Range(1U, 1'000'000U));
   create->add_flag("--approve", options.approve,
                    "Who joins is let in only after: fedge client approve NUMBER");
-  create->add_option("--address", options.address,
-                     "HOST:PORT that clients reach the coordinator at [where it last listened]");
+  auto* address =
+      create->add_option("--address", options.address,
+                         "HOST:PORT that clients reach the coordinator at [where it last listened]");
+  create
+      ->add_flag("--no-address", options.no_address,
+                 "Name no address: clients look in the directory (fedge-client join --bootstrap)")
+      ->excludes(address);
   create->add_option("--hours", options.hours, "Lifetime")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 87600.0));
@@ -193,6 +213,9 @@ void AccessCommands::Impl::add_client(CLI::App& app) {
   add_format(add(client, "ls", "List clients and open invitations", list_clients));
   auto* show = add(client, "show", "Show one client", show_client);
   add_format(show);
+  add(client, "add", "Enrol a device by its key, without a token", add_key)
+      ->add_option("key", options.key, "What 'fedge-client key' prints on the device")
+      ->required();
   auto* approve = add(client, "approve", "Let a pending client in", approve_client);
   auto* revoke = add(client, "revoke", "Cut a client off within a second, for ever", revoke_client);
   for (CLI::App* command : {show, approve, revoke}) add_number(command, "Its number, as in: fedge client ls");

@@ -13,6 +13,7 @@
 
 #include "client/daemon.h"
 #include "client/diagnosis/status_file.h"
+#include "client/discovery/discovery.h"
 #include "client/handshake.h"
 #include "client/prepared_run.h"
 #include "client/task_files.h"
@@ -24,12 +25,12 @@ namespace fedge::client {
 class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
  public:
   Impl(boost::asio::io_context& io, DaemonOptions options, DirectoryLock lock, Membership membership,
-       std::shared_ptr<protocol::TlsIdentity> identity, std::unique_ptr<TaskFiles> files)
+       SecretKey key, std::unique_ptr<TaskFiles> files)
       : lock_(std::move(lock)),
         io_(io),
         options_(std::move(options)),
         membership_(std::move(membership)),
-        identity_(std::move(identity)),
+        key_(std::move(key)),
         files_(std::move(files)),
         engine_(options_.backoff),
         rng_(random_seed()),
@@ -40,6 +41,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         unfinished_(io.get_executor()),
         worker_(1) {}
 
+  // Before start(): TLS, and the directory.
+  Result<void> prepare();
   // Takes up what an earlier process was left with, and connects.
   void start();
   void step(const ClientEngine::Input& input);
@@ -51,6 +54,10 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
  private:
   void perform(const ClientEngine::Effect& effect);
   void connect();
+  void connect_to(const protocol::Address& address);
+  void prefer(const std::vector<protocol::Address>& announced);
+  // The coordinator answers at this address.
+  void remember(const protocol::Address& address);
   void use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome);
   void send(const protocol::Message& message);
   void prepare(const protocol::RunDescription& description);
@@ -69,6 +76,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   Result<TaskFiles::Update> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
   void train(const ClientEngine::Train& train);
   void publish(const ClientEngine::Publish& publish);
+  void publish_in_directory(RunId run, const NodeRecord& record, Time expires);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
   void abandon(RunId run);
   void stop_serving(RunId run);
@@ -86,6 +94,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   boost::asio::io_context& io_;
   DaemonOptions options_;
   Membership membership_;
+  SecretKey key_;
   std::shared_ptr<protocol::TlsIdentity> identity_;
   std::unique_ptr<TaskFiles> files_;  // the worker's, once it has begun
   ClientEngine engine_;
@@ -100,7 +109,11 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
   boost::asio::thread_pool worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::vector<protocol::Address> addresses_;  // of the coordinator, to be tried in this order
   std::size_t next_address_ = 0;
+  std::unique_ptr<dht::DirectoryNode> directory_;
+  dht::SequenceNumbers sequences_;
+  dht::Subscription search_;  // for the coordinator, before each connection
   std::shared_ptr<protocol::Link> link_;
   // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.
   struct Part {
@@ -109,6 +122,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::shared_ptr<PreparedRun> prepared;           // used by the worker
     std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
     std::optional<protocol::Manifest> serving;
+    std::optional<double> utility;  // of its last training
   };
   std::map<RunId, Part> parts_;
   Duration round_trip_{};           // of Hello and Welcome

@@ -23,6 +23,7 @@ namespace fedge::protocol {
 struct Address {
   std::string host;  // IP address or DNS name
   std::uint16_t port = 0;
+  bool operator==(const Address&) const = default;
 };
 Result<Address> parse_address(const std::string& text);  // "host:port", "[::1]:7000"
 std::string to_string(const Address& address);

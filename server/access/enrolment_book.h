@@ -36,7 +36,7 @@ struct ClientRecord {
   ClientId client;
   PublicKey key;
   UnixSeconds enrolled = 0;
-  std::uint32_t token = 0;  // that it came with
+  std::uint32_t token = 0;  // that it came with; 0: none, an operator has added it
   ClientState state = ClientState::kEnrolled;
 };
 

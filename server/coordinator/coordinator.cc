@@ -1,8 +1,10 @@
 #include "server/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 
+#include "core/platform/calendar.h"
 #include "core/platform/heap.h"
 #include "protocol/limits.h"
 #include "server/coordinator/detail/coordinator_impl.h"
@@ -13,6 +15,7 @@ namespace fedge::server {
 namespace {
 
 constexpr std::size_t kDeparturesToTrim = 64;
+constexpr std::chrono::seconds kAnnounce{5};  // between two looks for what is to be said again
 static_assert(kMaxOpenRuns <= protocol::kMaxRunsInProgress, "a Welcome names them all");
 
 // The run that a client's message is about; nothing if it is not a client's to send.
@@ -58,6 +61,50 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   return {};
 }
 
+// Where clients reach it, as it says in the directory.
+Result<std::vector<protocol::Address>> Coordinator::Impl::addresses_to_announce() const {
+  if (!options_.directory->announce.empty()) return options_.directory->announce;
+  const protocol::Address here = address();
+  if (here.host == "0.0.0.0" || here.host == "::")
+    return invalid(
+        "directory.announce: the coordinator listens on every address of this machine; say which one "
+        "clients reach it at");
+  return std::vector{here};
+}
+
+Result<void> Coordinator::Impl::enter_directory(SecretKey key) {
+  if (!options_.directory) return {};
+  FEDGE_TRY(addresses, addresses_to_announce());
+  FEDGE_TRY(node, dht::DirectoryNode::open(io_, options_.directory->node));
+  directory_ = std::move(node);
+  announcer_.emplace(Announcer::Options{.directory = directory_->directory(),
+                                        .key = std::move(key),
+                                        .addresses = std::move(addresses),
+                                        .now = calendar_time,
+                                        .on_event = [this](const Event& event) { report(event); }});
+  report(Event{Severity::kInfo, "directory.entered", {}}.with("port",
+                                                              std::int64_t{directory_->directory().port()}));
+  return {};
+}
+
+void Coordinator::Impl::announce() {
+  if (!announcer_ || finished_) return;
+  announcer_->refresh();
+  announce_timer_.expires_after(kAnnounce);
+  announce_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto alive = self.lock(); alive && !error) alive->announce();
+  });
+}
+
+void Coordinator::Impl::announce_runs() {
+  if (!announcer_) return;
+  std::vector<Announcer::Run> open;
+  for (const RunRecord& run : runs_)
+    if (run.status == RunStatus::kPending || run.status == RunStatus::kRunning)
+      open.push_back({run.id, run.name});
+  announcer_->set_runs(open);
+}
+
 Result<RunRecord> Coordinator::Impl::submit(const RunConfig& run) {
   FEDGE_TRY_VOID(check_run(run));
   return queue_->submit(run.name, run.canonical);
@@ -65,11 +112,13 @@ Result<RunRecord> Coordinator::Impl::submit(const RunConfig& run) {
 
 void Coordinator::Impl::start() {
   gate_.watch();
+  announce();
   queue_->watch([self = weak_from_this()](const Result<std::vector<RunRecord>>& runs) {
     const auto alive = self.lock();
     if (!alive || alive->finished_) return;
     if (runs) {
       alive->runs_ = *runs;
+      alive->announce_runs();
       alive->arrange();
     } else if (std::exchange(alive->unreadable_, runs.error().message) != runs.error().message) {
       alive->report(Event{Severity::kError, "runs.unreadable", {}}.with("reason", runs.error().message));
@@ -174,12 +223,15 @@ void Coordinator::Impl::stop(const std::string& reason) {
 void Coordinator::Impl::let_go() {
   callbacks_.on_stopped();
   unfinished_.reset();
+  // Nothing of it may be under way when it goes.
+  boost::asio::post(io_, [self = shared_from_this()] { self->leave_directory(); });
 }
 
 void Coordinator::Impl::close_doors(const std::string& reason) {
   finished_ = true;
   queue_->stop();
   retry_timer_.cancel();
+  announce_timer_.cancel();
   for (const auto& [id, host] : hosts_) host->leave();
   if (listener_) listener_->stop();
   gate_.close(reason);
@@ -202,6 +254,13 @@ void Coordinator::Impl::shut_down() {
     host->leave();
     host->shut_down();
   }
+  leave_directory();
+}
+
+// After the hosts, which look for their clients' records there, have nothing more to do.
+void Coordinator::Impl::leave_directory() {
+  announcer_.reset();
+  directory_.reset();
 }
 
 Coordinator::Coordinator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -217,6 +276,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   const auto impl = std::make_shared<Impl>(io, options, callbacks, std::move(lock));
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
+  FEDGE_TRY_VOID(impl->enter_directory(std::move(key)));
   FEDGE_TRY_VOID(
       write_file_atomic(options.data_directory / "address", protocol::to_string(impl->address()) + "\n"));
   return std::unique_ptr<Coordinator>(new Coordinator(impl));
@@ -227,6 +287,7 @@ Result<RunRecord> Coordinator::submit(const RunConfig& run) { return impl_->subm
 void Coordinator::start() { impl_->start(); }
 Coordinator::Activity Coordinator::activity() const { return impl_->activity(); }
 const std::vector<RunRecord>& Coordinator::runs() const { return impl_->runs(); }
+dht::NetworkDirectory* Coordinator::directory() const { return impl_->directory(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
 const std::optional<Error>& Coordinator::failure() const { return impl_->failure_; }
 

@@ -17,6 +17,7 @@
 
 #include "core/event.h"
 #include "core/result.h"
+#include "dht/node/directory_node.h"
 #include "protocol/session/endpoint.h"
 #include "server/access/arrival_rate.h"
 #include "server/access/join_limits.h"
@@ -31,6 +32,12 @@ class io_context;
 
 namespace fedge::server {
 
+// The coordinator as a node of the directory, in which clients find it.
+struct DirectoryOptions {
+  dht::NodeSettings node;
+  std::vector<protocol::Address> announce;  // where clients reach it; none: where it listens
+};
+
 struct CoordinatorOptions {
   std::filesystem::path data_directory;
   protocol::Address listen;
@@ -40,6 +47,7 @@ struct CoordinatorOptions {
   std::size_t runs_at_once = 1;  // that are led; the others wait
   std::size_t threads = 1;       // of a run, for evaluation and folding
   std::string software;          // "fedge-coordinator 0.1.0", told to clients
+  std::optional<DirectoryOptions> directory = {};
 };
 
 // What is told of the runs, on the io_context's thread. All must be set.
@@ -79,6 +87,8 @@ class Coordinator {
     std::size_t tasks = 0;    // given to clients that have not answered yet
   };
   Activity activity() const;
+  // Null without a directory.
+  dht::NetworkDirectory* directory() const;
   // As they are in the store, a second ago at the latest.
   const std::vector<RunRecord>& runs() const;
   // Sends the clients away, makes durable what has happened and lets the io_context run out of work. The runs

@@ -82,7 +82,9 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
                 return known.has_value();
               },
           .misbehaved = [this](ClientId client, const std::string& sent) { misbehaved(client, sent); },
-          .data_directory = options_.data_directory},
+          .data_directory = options_.data_directory,
+          .directory = directory(),
+          .announcer = announcer_ ? &*announcer_ : nullptr},
       std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));

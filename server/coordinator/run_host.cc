@@ -23,20 +23,44 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       arriving_(std::move(parts_.recovered.arriving)) {}
 
 Result<void> RunHost::prepare() {
-  FEDGE_TRY_VOID(open_directory());
+  FEDGE_TRY_VOID(open_records());
   FEDGE_TRY_VOID(take_policy());
   hear();
   return {};
 }
 
-Result<void> RunHost::open_directory() {
-  if (config().status.every == Duration::zero()) return {};
-  FEDGE_TRY(nodes, NodeDirectory::open(config().task.data.partition.clients, config().status.lifetime(),
-                                       [this](ClientId client, const NodeRecord& record) {
-                                         step(RunEngine::Described{client, record});
-                                       }));
-  nodes_.emplace(std::move(nodes));
+Result<void> RunHost::open_records() {
+  const protocol::StatusSpec& status = config().status;
+  if (status.every == Duration::zero()) return {};
+  const bool in_directory = status.via == protocol::StatusSpec::Via::kDirectory;
+  if (in_directory && house_.directory == nullptr)
+    return Error{ErrorCode::kUnsupported,
+                 "status.via = \"directory\": this coordinator takes part in no directory; its own "
+                 "configuration needs directory.listen"};
+  nodes_.emplace(NodeRecords::Options{.run = config().id,
+                                      .clients = config().task.data.partition.clients,
+                                      .lifetime = status.lifetime(),
+                                      .directory = in_directory ? house_.directory : nullptr},
+                 [this](ClientId client, const NodeRecord& record) { described(client, record); });
   return {};
+}
+
+void RunHost::described(ClientId client, const NodeRecord& record) {
+  if (finished_ || journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
+  // In the directory nobody can be told off for saying more than it was asked for: the rest is not heard.
+  if (nodes_->in_directory() && !allowance_.record(client, now())) return;
+  step(RunEngine::Described{client, record});
+}
+
+// A client's key is known once it has connected.
+void RunHost::follow(ClientId client) {
+  const auto link = house_.peers.find(client);
+  if (!nodes_ || !link) return;
+  const auto followed = nodes_->follow(client, link->peer());
+  if (followed || followed.error().code == ErrorCode::kInvalid) return;
+  report(Event{Severity::kWarning, "record.not_followed", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason", followed.error().message));
 }
 
 Result<void> RunHost::take_policy() {
@@ -82,6 +106,7 @@ void RunHost::start() {
 void RunHost::joined(ClientId client) {
   if (finished_) return;
   allowance_.connected(client);
+  follow(client);
   send(client, protocol::RunDescription{config().id, config().name, config().seed, config().task_text,
                                         state_.rules().layout});
 }
@@ -152,10 +177,9 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
 // One that cannot be kept costs nobody anything: the next one comes soon.
 void RunHost::published(ClientId client, const protocol::PublishRecord& record) {
   if (!nodes_ || finished_) return;
-  if (journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
   if (!allowance_.record(client, now()))
     return house_.misbehaved(client, "more records than it was asked for");
-  const auto kept = nodes_->publish(client, record, now());
+  const auto kept = nodes_->received(client, record, now());
   if (kept || kept.error().code == ErrorCode::kStale) return;
   report(Event{Severity::kWarning, "record.refused", {}}
              .with("client", std::int64_t{client.value()})

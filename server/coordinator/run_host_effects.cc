@@ -53,6 +53,8 @@ void RunHost::assign(const RunEngine::Assign& work) {
     link->serve(object->manifest(), std::make_shared<CountedSource>(object, served_));
     serving_[work.client].objects.push_back(object->manifest().id());
   }
+  if (house_.announcer != nullptr)
+    house_.announcer->set_model(config().id, work.task.track, {parts_.engine->round(), model->manifest()});
   allowance_.asked(work.client);
   send(work.client,
        protocol::TrainRequest{.run = state_.config().id,

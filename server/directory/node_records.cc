@@ -1,52 +1,55 @@
-#include "server/node_directory.h"
+#include "server/directory/node_records.h"
 
-#include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <utility>
+#include <variant>
 
-#include "dht/memory_directory.h"
 #include "dht/node_record.h"
 
 namespace fedge::server {
 
-Result<NodeDirectory> NodeDirectory::open(std::size_t clients, Duration lifetime, OnRecord on_record) {
-  const std::size_t most = std::max<std::size_t>(clients, 1);
-  const std::size_t bytes = most * protocol::kMaxRecordBytes;
-  NodeDirectory nodes(std::make_unique<dht::MemoryDirectory>(dht::MemoryDirectoryOptions{
-                          .max_records = most, .max_bytes = bytes, .max_watched = most}),
-                      clients, lifetime);
-  std::vector<dht::Key> keys;
-  auto owners = std::make_shared<std::unordered_map<dht::Key, ClientId, dht::KeyHash>>();
-  for (std::uint32_t client = 0; client < clients; ++client) {
-    keys.push_back(dht::node_key(ClientId(client)));
-    owners->emplace(keys.back(), ClientId(client));
-  }
-  FEDGE_TRY(subscription, nodes.directory_->watch(std::move(keys), [owners, on_record = std::move(on_record)](
-                                                                       const dht::Change& change) {
-    if (change.record == nullptr) return;  // who is gone is seen by its link
-    const auto record = dht::decode_node_record(change.record->value);
-    if (record) on_record(owners->at(change.key), *record);
-  }));
-  nodes.subscription_ = std::move(subscription);
-  return nodes;
+NodeRecords::NodeRecords(const Options& options, OnRecord on_record)
+    : options_(options), on_record_(std::move(on_record)) {}
+
+Result<void> NodeRecords::check(ClientId client) const {
+  if (client.value() < options_.clients) return {};
+  return invalid("a node record of client " + std::to_string(client.value()) +
+                 "; this run's clients are 0 to " + std::to_string(options_.clients - 1));
 }
 
-Result<void> NodeDirectory::publish(ClientId client, const protocol::PublishRecord& message, Time now) {
-  if (client.value() >= clients_)
-    return invalid("a node record of client " + std::to_string(client.value()) +
-                   "; this run's clients are 0 to " + std::to_string(clients_ - 1));
+Result<void> NodeRecords::received(ClientId client, const protocol::PublishRecord& message, Time now) {
+  FEDGE_TRY_VOID(check(client));
+  if (in_directory())
+    return Error{ErrorCode::kUnsupported, "node record: this run's come from the directory (status.via)"};
   FEDGE_TRY(record, dht::decode_node_record(message.value));
   if (record.round != message.round.value() || record.sequence != message.sequence)
     return invalid("node record: it is of round " + std::to_string(record.round) + ", sequence " +
                    std::to_string(record.sequence) + ", its message of round " +
                    std::to_string(message.round.value()) + ", sequence " + std::to_string(message.sequence));
-  directory_->expire(now);
-  return directory_->publish({.key = dht::node_key(client),
-                              .round = message.round.value(),
-                              .sequence = message.sequence,
-                              .expires = now + lifetime_,
-                              .value = message.value});
+  const std::pair place{record.round, record.sequence};
+  Last& last = last_[client];
+  if (now < last.expires && place <= last.place)
+    return Error{ErrorCode::kStale, "node record: a later one of this client is there"};
+  last = {place, now + options_.lifetime};
+  on_record_(client, record);
+  return {};
+}
+
+Result<void> NodeRecords::follow(ClientId client, const PublicKey& key) {
+  if (!in_directory()) return {};
+  FEDGE_TRY_VOID(check(client));
+  Followed& followed = followed_[client];
+  const bool known = followed.key == key && followed.key != PublicKey{};
+  if (known) return {};
+  followed.key = key;
+  FEDGE_TRY(subscription,
+            options_.directory->watch({dht::node_key(key, options_.run)}, [this, client](const auto& change) {
+              if (change.record == nullptr) return;  // who is gone is seen by its link
+              const auto* status = std::get_if<dht::NodeStatus>(&change.record->content);
+              if (status != nullptr) on_record_(client, status->record);
+            }));
+  followed.subscription = std::move(subscription);
+  return {};
 }
 
 }  // namespace fedge::server

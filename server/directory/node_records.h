@@ -1,11 +1,13 @@
-// NodeDirectory: the records of a run's clients, as its coordinator keeps and watches them: what comes in
-// over clients' links is published, what is published is told on. Selection knows of clients' records through
-// the directory alone, so that another directory can take its place.
+// NodeRecords: what a run's clients say about themselves, as their coordinator hears of it: over the clients'
+// own connections, or from the directory, where each client's record lies under its key. One thread; pure but
+// for what the directory does.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <memory>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "core/ids.h"
@@ -17,27 +19,45 @@
 
 namespace fedge::server {
 
-class NodeDirectory {
+class NodeRecords {
  public:
   using OnRecord = std::function<void(ClientId, const NodeRecord&)>;
-  // Watches the records of clients 0 .. clients - 1 in a directory in memory; they last this long.
-  // `on_record` is called within publish().
-  static Result<NodeDirectory> open(std::size_t clients, Duration lifetime, OnRecord on_record);
+  struct Options {
+    RunId run;
+    std::size_t clients = 0;              // 0 to this less 1 are the run's
+    Duration lifetime{};                  // of a record that came over a connection
+    dht::Directory* directory = nullptr;  // where records come from; null: connections. Outlives this
+  };
 
-  // From the authenticated client; of its records the later one by round, then sequence, is kept.
-  // kUnsupported: a node record of another version. kInvalid: none at all, of a client that is none of the
-  // run's, or with another round or sequence than its message. kStale: no later one than is there. Never
-  // kResource: there is room for a record of each client.
-  Result<void> publish(ClientId client, const protocol::PublishRecord& message, Time now);
+  // `on_record` is called with each record that is later than the client's last.
+  NodeRecords(const Options& options, OnRecord on_record);
+
+  bool in_directory() const { return options_.directory != nullptr; }
+  // Over the authenticated client's connection. kUnsupported: a node record of another version, or this run's
+  // come from the directory. kInvalid: none at all, of a client that is none of the run's, or with another
+  // round or sequence than its message. kStale: no later one than the last, unless that has expired.
+  Result<void> received(ClientId client, const protocol::PublishRecord& message, Time now);
+  // With a directory: from now on what lies there under this key is the client's. Again with another key is
+  // instead of the former. kInvalid: none of the run's clients; kResource: the directory watches no more
+  // keys.
+  Result<void> follow(ClientId client, const PublicKey& key);
 
  private:
-  NodeDirectory(std::unique_ptr<dht::Directory> directory, std::size_t clients, Duration lifetime)
-      : directory_(std::move(directory)), clients_(clients), lifetime_(lifetime) {}
+  struct Last {
+    std::pair<std::uint32_t, std::uint64_t> place;  // round, sequence
+    Time expires{};
+  };
+  struct Followed {
+    PublicKey key;
+    dht::Subscription subscription;
+  };
 
-  std::unique_ptr<dht::Directory> directory_;
-  dht::Subscription subscription_;
-  std::size_t clients_;
-  Duration lifetime_;
+  Result<void> check(ClientId client) const;
+
+  Options options_;
+  OnRecord on_record_;
+  std::map<ClientId, Last> last_;  // over connections
+  std::map<ClientId, Followed> followed_;
 };
 
 }  // namespace fedge::server

@@ -175,7 +175,7 @@ inline void feed_token(std::span<const std::byte> bytes) {
     return;
   }
   FEDGE_CHECK(protocol::encode_join_token(*token) == text, "a join token has two texts");
-  FEDGE_CHECK(!token->addresses.empty() && token->addresses.size() <= protocol::kMaxTokenAddresses &&
+  FEDGE_CHECK(token->addresses.size() <= protocol::kMaxTokenAddresses &&
                   token->secret.size() >= protocol::kMinTokenSecret &&
                   token->secret.size() <= protocol::kMaxTokenSecret,
               "a token beyond its bounds");

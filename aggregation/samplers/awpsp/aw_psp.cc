@@ -76,7 +76,7 @@ void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
   Client& state = clients_[client.value()];
   state.past.known = 1;
   if (record.latency_ms >= 0) {
-    const auto latency = static_cast<float>(std::min(record.latency_ms, kMaxLatency));
+    const auto latency = static_cast<float>(std::min(*record.latency_ms, kMaxLatency));
     order_is_old_ = order_is_old_ || latency != state.latency;
     state.latency = latency;
   }

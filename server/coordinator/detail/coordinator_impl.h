@@ -39,16 +39,19 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                .runs = [this] { return open_runs(); }}),
         unfinished_(io.get_executor()),
         retry_timer_(io),
+        announce_timer_(io),
         opener_(1) {}
 
   Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
+  Result<void> enter_directory(SecretKey key);
   Result<RunRecord> submit(const RunConfig& run);
   void start();
   void stop(const std::string& reason);
   void shut_down();
   Activity activity() const;
   const std::vector<RunRecord>& runs() const { return runs_; }
+  dht::NetworkDirectory* directory() const { return directory_ ? &directory_->directory() : nullptr; }
   protocol::Address address() const { return listener_->local_address(); }
 
   std::optional<Error> failure_;
@@ -79,6 +82,12 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // A host has nothing more to do.
   void let_go_of(const RunRecord& run, RunStatus status, const std::string& reason);
 
+  // ---- the directory ----
+  Result<std::vector<protocol::Address>> addresses_to_announce() const;
+  void announce();
+  void announce_runs();
+  void leave_directory();
+
   void fail(const Error& error);
   // Nobody is served any more; when this returns, nothing new begins.
   void close_doors(const std::string& reason);
@@ -104,6 +113,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::set<RunNumber> given_up_;       // they could not be taken up, and nobody has said since to try again
   std::set<RunNumber> waiting_for_room_;  // that could not be taken up for want of it; has been reported
   boost::asio::steady_timer retry_timer_;
+  std::unique_ptr<dht::DirectoryNode> directory_;
+  std::optional<Announcer> announcer_;
+  boost::asio::steady_timer announce_timer_;
   boost::asio::thread_pool opener_;  // steps through journals
   std::string unreadable_;           // why the list of runs could not be read, said once
   std::size_t departures_ = 0;       // since memory was given back

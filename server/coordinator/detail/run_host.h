@@ -23,7 +23,8 @@
 #include "server/coordinator/peers.h"
 #include "server/coordinator/run_parts.h"
 #include "server/coordinator/uploads.h"
-#include "server/node_directory.h"
+#include "server/directory/announcer.h"
+#include "server/directory/node_records.h"
 #include "server/policy_file.h"
 
 namespace fedge::server {
@@ -48,10 +49,12 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
     // It has sent what it should not have.
     std::function<void(ClientId, const std::string& sent)> misbehaved;
     std::filesystem::path data_directory;
+    dht::Directory* directory = nullptr;  // null: the coordinator takes part in none
+    Announcer* announcer = nullptr;       // null with it
   };
   RunHost(House house, RunParts parts, Callbacks callbacks);
 
-  // Before start(): the run's directory of clients, and what an operator has written down for it.
+  // Before start(): what clients say of themselves, and what an operator has written down for it.
   Result<void> prepare();
   // Goes on with the run, with those who are connected.
   void start();
@@ -88,7 +91,9 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
     std::vector<protocol::ObjectId> removals;
   };
 
-  Result<void> open_directory();
+  Result<void> open_records();
+  void described(ClientId client, const NodeRecord& record);
+  void follow(ClientId client);
   Result<void> take_policy();
   void hear();
   void step(const RunEngine::Input& input) { step(input, nullptr); }
@@ -162,7 +167,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;
   std::string stopped_;                                        // why the run is being ended, if it is
-  std::optional<NodeDirectory> nodes_;                         // in a run whose clients publish records
+  std::optional<NodeRecords> nodes_;                           // in a run whose clients publish records
   protocol::Traffic messages_;                                 // the run's frames, but for chunks
   std::shared_ptr<Bytes> served_ = std::make_shared<Bytes>();  // chunks
   protocol::Traffic counted_traffic_;                          // already reported with a round

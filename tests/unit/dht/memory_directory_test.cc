@@ -7,43 +7,68 @@
 #include <string>
 
 #include "core/rng.h"
+#include "tests/support/directory_suite.h"
 
 namespace fedge::dht {
 namespace {
 
-Key key_of(std::uint64_t number) { return sha256("key " + std::to_string(number)); }
-Time at(double time) { return Time{} + seconds(time); }
-
-Record record(std::uint64_t key, std::uint32_t round, std::uint64_t sequence, double expires,
-              std::size_t bytes = 3) {
-  return {key_of(key), round, sequence, at(expires), std::vector<std::byte>(bytes, std::byte(round))};
-}
-
-std::optional<Record> found(Directory& directory, std::uint64_t key) {
-  std::optional<std::optional<Record>> answer;
-  directory.lookup(key_of(key), [&](const std::optional<Record>& result) { answer = result; });
-  REQUIRE(answer);
-  return *answer;
-}
-
-ErrorCode refusal(const Result<void>& result) {
-  REQUIRE_FALSE(result);
-  CHECK_FALSE(result.error().message.empty());
-  return result.error().code;
-}
-
-// What a watcher was told: key number and sequence, 0 for gone.
-using Told = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-
-Subscription watch(Directory& directory, const std::vector<std::uint64_t>& keys, Told& told) {
-  std::vector<Key> hashes;
-  std::map<Key, std::uint64_t> numbers;
-  for (const std::uint64_t key : keys) {
-    hashes.push_back(key_of(key));
-    numbers[key_of(key)] = key;
+class MemoryHarness final : public suite::Harness {
+ public:
+  MemoryHarness() { directory_.advance(now_); }
+  Directory& at(std::size_t) override { return directory_; }
+  Time now() const override { return now_; }
+  void pass(Duration duration) override {
+    now_ += duration;
+    directory_.advance(now_);
   }
-  auto subscription = directory.watch(hashes, [numbers, &told](const Change& change) {
-    told.emplace_back(numbers.at(change.key), change.record != nullptr ? change.record->sequence : 0);
+  bool wait(const std::function<bool()>& condition) override { return condition(); }
+  // It has no strangers: who lays something down publishes it.
+  void plant(const Record& claimed, std::vector<std::byte> bytes) override {
+    Record record = claimed;
+    record.bytes = std::move(bytes);
+    directory_.publish(record, [](const Result<void>& kept) { CHECK_FALSE(kept); });
+  }
+  std::uint64_t refused() override { return directory_.ignored().total(); }
+
+ private:
+  MemoryDirectory directory_;
+  Time now_ = Time(seconds(1000));
+};
+
+// Signing takes longer than all else here: each record is made once.
+struct Records {
+  std::map<std::uint64_t, SecretKey> keys;
+
+  Record make(std::uint64_t node, std::uint64_t sequence, double expires) {
+    auto found = keys.find(node);
+    if (found == keys.end())
+      found = keys.emplace(node, suite::key_number(static_cast<std::uint8_t>(node))).first;
+    auto made = make_record(found->second, {sequence, Time(seconds(expires))},
+                            NodeStatus{RunId(7), {.round = 2, .labels = {}}});
+    REQUIRE(made);
+    return *made;
+  }
+};
+
+ErrorCode refusal(MemoryDirectory& directory, const Record& record, const std::string& says) {
+  std::optional<Error> error;
+  directory.publish(record, [&](const Result<void>& kept) { error = error_of(kept); });
+  REQUIRE(error);
+  CHECK(error->message.find(says) != std::string::npos);
+  return error->code;
+}
+void publish(MemoryDirectory& directory, const Record& record) {
+  directory.publish(record, [](const Result<void>& kept) { CHECK(kept); });
+}
+
+// What a watcher was told: signer and sequence, 0 for gone.
+using Told = std::vector<std::pair<PublicKey, std::uint64_t>>;
+
+Subscription watch(Directory& directory, const std::vector<Record>& records, Told& told) {
+  std::vector<Key> keys;
+  for (const Record& record : records) keys.push_back(record.key);
+  auto subscription = directory.watch(keys, [&told](const Change& change) {
+    told.emplace_back(change.signer, change.record != nullptr ? change.record->sequence : 0);
   });
   REQUIRE(subscription);
   return std::move(*subscription);
@@ -51,193 +76,148 @@ Subscription watch(Directory& directory, const std::vector<std::uint64_t>& keys,
 
 }  // namespace
 
-TEST_CASE("directory: a record that was published is found as it was, and no other") {
-  MemoryDirectory directory;
-  const Record mine = record(1, 4, 9, 60, 100);
-  REQUIRE(directory.publish(mine));
-  CHECK(found(directory, 1) == mine);
-  CHECK_FALSE(found(directory, 2));
-}
+FEDGE_DIRECTORY_SUITE("memory directory", MemoryHarness)
 
-TEST_CASE("directory: the later record is kept, by round, then by sequence") {
-  MemoryDirectory directory;
-  REQUIRE(directory.publish(record(1, 2, 7, 60)));
-  CHECK(refusal(directory.publish(record(1, 2, 7, 90))) == ErrorCode::kStale);
-  CHECK(refusal(directory.publish(record(1, 2, 6, 90))) == ErrorCode::kStale);
-  CHECK(refusal(directory.publish(record(1, 1, 100, 90))) == ErrorCode::kStale);
-  CHECK(found(directory, 1)->sequence == 7);
-  REQUIRE(directory.publish(record(1, 2, 8, 60)));
-  REQUIRE(directory.publish(record(1, 3, 1, 60)));
-  CHECK(found(directory, 1)->round == 3);
-  CHECK(directory.records() == 1);
-}
-
-TEST_CASE("directory: a record is gone at its time, and one published again lives on") {
-  MemoryDirectory directory;
-  REQUIRE(directory.publish(record(1, 1, 1, 10)));
-  REQUIRE(directory.publish(record(2, 1, 1, 10)));
-  directory.expire(at(9.999));
-  CHECK(found(directory, 1));
-  REQUIRE(directory.publish(record(2, 1, 2, 20)));
-  directory.expire(at(10));
-  CHECK_FALSE(found(directory, 1));
-  CHECK(found(directory, 2)->sequence == 2);
-  CHECK(directory.bytes() == 3);
-  directory.expire(at(5));  // time does not go back
-  CHECK(refusal(directory.publish(record(3, 1, 1, 10))) == ErrorCode::kStale);
-  // With its record forgotten, its name is free again.
-  REQUIRE(directory.publish(record(1, 1, 1, 30)));
-  directory.expire(at(1000));
-  CHECK(directory.records() == 0);
-  CHECK(directory.bytes() == 0);
-}
-
-TEST_CASE("directory: watchers are told what is there, what comes, and what ends, once each and in order") {
-  MemoryDirectory directory;
-  REQUIRE(directory.publish(record(1, 1, 5, 30)));
-  Told first, second;
-  const Subscription one = watch(directory, {1, 2, 2, 3}, first);
-  Subscription two = watch(directory, {2}, second);
-  REQUIRE(directory.publish(record(2, 1, 6, 20)));
-  REQUIRE(directory.publish(record(9, 1, 1, 20)));
-  CHECK_FALSE(directory.publish(record(2, 1, 6, 99)));
-  REQUIRE(directory.publish(record(2, 1, 7, 40)));
-  CHECK(second == Told{{2, 6}, {2, 7}});
-  two = Subscription();
-  directory.expire(at(35));
-  directory.expire(at(35));
-  directory.expire(at(50));
-  CHECK(first == Told{{1, 5}, {2, 6}, {2, 7}, {1, 0}, {2, 0}});
-  CHECK(second == Told{{2, 6}, {2, 7}});
-}
-
-TEST_CASE("directory: records that end at the same time are told in the order of their keys") {
-  std::vector<std::uint64_t> order;
-  for (std::uint64_t key = 0; key < 40; ++key) order.push_back(key);
-  std::vector<std::uint64_t> sorted = order;
-  std::sort(sorted.begin(), sorted.end(),
-            [](std::uint64_t a, std::uint64_t b) { return key_of(a) < key_of(b); });
+TEST_CASE("memory directory: records that end at the same time are told in the order of their keys") {
+  Records make;
+  std::vector<Record> first, last;
+  for (std::uint64_t node = 0; node < 20; ++node) {
+    first.push_back(make.make(node, 1, 10));
+    last.push_back(make.make(node, 2, 10));
+  }
+  std::vector<Record> sorted = last;
+  std::sort(sorted.begin(), sorted.end(), [](const Record& a, const Record& b) { return a.key < b.key; });
   Told expected;
-  for (const std::uint64_t key : sorted) expected.emplace_back(key, 0);
+  for (const Record& record : sorted) expected.emplace_back(record.signer, 0);
   Rng rng(1);
   for (int trial = 0; trial < 3; ++trial) {
     MemoryDirectory directory;
-    rng.shuffle(std::span(order));
-    for (const std::uint64_t key : order) REQUIRE(directory.publish(record(key, 1, 1, 10)));
-    for (std::uint64_t sequence = 2; sequence < 20; ++sequence)
-      for (const std::uint64_t key : order) REQUIRE(directory.publish(record(key, 1, sequence, 10)));
+    rng.shuffle(std::span(first));
+    rng.shuffle(std::span(last));
+    for (const Record& record : first) publish(directory, record);
+    for (const Record& record : last) publish(directory, record);
     Told told;
-    const Subscription all = watch(directory, order, told);
+    const Subscription all = watch(directory, first, told);
     told.clear();
-    directory.expire(at(10));
+    directory.advance(Time(seconds(10)));
     CHECK(told == expected);
   }
 }
 
-TEST_CASE("directory: a watcher may publish, watch and end its own subscription out of a call") {
+TEST_CASE("memory directory: a watcher may publish, watch and end its own subscription out of a call") {
+  Records make;
   MemoryDirectory directory;
   int calls = 0;
   Told inner;
   std::optional<Subscription> own, other;
-  auto subscription = directory.watch({key_of(1)}, [&](const Change& change) {
+  const Record brief = make.make(1, 1, 10), again = make.make(1, 9, 90);
+  auto subscription = directory.watch({brief.key}, [&](const Change& change) {
     ++calls;
     if (change.record == nullptr) {
       own.reset();
-      other = watch(directory, {1, 2}, inner);
-      CHECK(directory.publish(record(1, 9, 9, 90)));
+      other = watch(directory, {brief}, inner);
+      publish(directory, again);
     }
   });
   REQUIRE(subscription);
   own = std::move(*subscription);
-  REQUIRE(directory.publish(record(1, 1, 1, 10)));
-  REQUIRE(directory.publish(record(2, 1, 3, 10)));
-  directory.expire(at(10));
+  publish(directory, brief);
+  directory.advance(Time(seconds(10)));
   CHECK(calls == 2);
-  CHECK(found(directory, 1)->sequence == 9);
-  // Both end at one time, key 2, whose hash is the smaller, first: by then nobody watches it.
-  CHECK(inner == Told{{1, 9}});
+  CHECK(inner == Told{{again.signer, 9}});
 }
 
-TEST_CASE("directory: a subscription may outlive its directory") {
+TEST_CASE("memory directory: a subscription may outlive its directory") {
+  Records make;
   Told told;
   std::optional<Subscription> kept;
   {
     MemoryDirectory directory;
-    kept = watch(directory, {1}, told);
-    REQUIRE(directory.publish(record(1, 1, 1, 10)));
+    const Record record = make.make(1, 1, 10);
+    kept = watch(directory, {record}, told);
+    publish(directory, record);
   }
   kept.reset();
   CHECK(told.size() == 1);
 }
 
-TEST_CASE("directory: bounds are kept, named, and leave what is there alone") {
-  MemoryDirectory directory({.max_records = 2, .max_bytes = 10, .max_watched = 3});
-  CHECK(refusal(directory.publish(record(1, 1, 1, 60, protocol::kMaxRecordBytes + 1))) ==
-        ErrorCode::kInvalid);
-  REQUIRE(directory.publish(record(1, 1, 1, 60, 4)));
-  const auto too_much = directory.publish(record(2, 1, 1, 60, 7));
-  CHECK(refusal(too_much) == ErrorCode::kResource);
-  CHECK(too_much.error().message == "the directory is full: it holds at most 10 bytes of values");
-  REQUIRE(directory.publish(record(2, 1, 1, 60, 6)));
-  const auto too_many = directory.publish(record(3, 1, 1, 60, 0));
-  CHECK(refusal(too_many) == ErrorCode::kResource);
-  CHECK(too_many.error().message == "the directory is full: it holds at most 2 records");
-  // What is there may be replaced, within the bound.
-  REQUIRE(directory.publish(record(1, 2, 1, 60, 1)));
-  CHECK(refusal(directory.publish(record(1, 3, 1, 60, 5))) == ErrorCode::kResource);
-  CHECK(found(directory, 1)->round == 2);
-  CHECK(directory.bytes() == 7);
+TEST_CASE("memory directory: bounds are kept, named, and leave what is there alone") {
+  Records make;
+  const Record first = make.make(1, 1, 60);
+  const std::size_t size = first.bytes.size();
+  MemoryDirectory directory({.max_records = 2, .max_bytes = 2 * size + size / 2, .max_watched = 3});
+  publish(directory, first);
+  publish(directory, make.make(2, 1, 60));
+  CHECK(refusal(directory, make.make(3, 1, 60), "at most 2 records") == ErrorCode::kResource);
+  publish(directory, make.make(1, 2, 60));  // what is there may be replaced
+  CHECK(directory.records() == 2);
+  CHECK(directory.bytes() == 2 * size);
+  MemoryDirectory small({.max_bytes = size});
+  publish(small, first);
+  CHECK(refusal(small, make.make(2, 1, 60), "bytes of records") == ErrorCode::kResource);
   Told told;
-  std::optional<Subscription> two = watch(directory, {5, 6}, told);
-  const auto refused = directory.watch({key_of(7), key_of(8)}, [](const Change&) {});
+  std::optional<Subscription> two = watch(directory, {make.make(5, 1, 60), make.make(6, 1, 60)}, told);
+  const std::vector<Key> others = {make.make(7, 1, 60).key, make.make(8, 1, 60).key};
+  const auto refused = directory.watch(others, [](const Change&) {});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kResource);
   two.reset();
-  CHECK(directory.watch({key_of(7), key_of(8)}, [](const Change&) {}));
+  CHECK(directory.watch(others, [](const Change&) {}));
 }
 
-TEST_CASE("directory: whatever is published and expires, it holds what a plain map would") {
+TEST_CASE("memory directory: of signers under one key so many have room") {
   MemoryDirectory directory;
-  std::map<std::uint64_t, Record> plain;
+  std::vector<Record> all;
+  for (std::uint32_t i = 0; i <= kMaxSignersPerKey; ++i) {
+    std::array<std::uint8_t, 32> seed{};
+    std::memcpy(seed.data(), &i, sizeof i);
+    const auto made = make_record(SecretKey::from_seed(seed), {1, Time(seconds(60))},
+                                  Announcement{{{"192.0.2.7", 7433}}, "fashion", RunId(7)});
+    REQUIRE(made);
+    all.push_back(*made);
+  }
+  for (std::size_t i = 0; i < kMaxSignersPerKey; ++i) publish(directory, all[i]);
+  CHECK(refusal(directory, all.back(), "at most 200 signers under one key") == ErrorCode::kResource);
+}
+
+TEST_CASE("memory directory: whatever is published and expires, it holds what a plain map would") {
+  Records make;
+  MemoryDirectory directory;
+  std::map<PublicKey, Record> plain;
   Told told, expected;
-  std::vector<std::uint64_t> keys;
-  for (std::uint64_t key = 0; key < 30; ++key) keys.push_back(key);
-  const Subscription all = watch(directory, keys, told);
+  std::vector<Record> any;
+  for (std::uint64_t node = 0; node < 10; ++node) any.push_back(make.make(node, 1, 1));
+  const Subscription all = watch(directory, any, told);
   Rng rng(2);
   double now = 0;
-  for (int step = 0; step < 20'000; ++step) {
+  for (int step = 0; step < 3'000; ++step) {
     if (rng.below(10) == 0) {
       now += rng.uniform();
-      std::map<std::pair<Time, Key>, std::uint64_t> ended;
-      for (const auto& [key, held] : plain)
-        if (held.expires <= at(now)) ended[{held.expires, held.key}] = key;
-      for (const auto& [end, key] : ended) {
-        plain.erase(key);
-        expected.emplace_back(key, 0);
+      std::map<std::pair<Time, Key>, PublicKey> ended;
+      for (const auto& [signer, held] : plain)
+        if (held.expires <= Time(seconds(now))) ended[{held.expires, held.key}] = signer;
+      for (const auto& [end, signer] : ended) {
+        plain.erase(signer);
+        expected.emplace_back(signer, 0);
       }
-      directory.expire(at(now));
+      directory.advance(Time(seconds(now)));
       continue;
     }
-    const std::uint64_t key = rng.below(30);
-    const Record next = record(key, static_cast<std::uint32_t>(rng.below(4)), 1 + rng.below(1000),
-                               now + 10 * rng.uniform() - 0.5, rng.below(9));
-    const auto held = plain.find(key);
-    const bool follows = held == plain.end() || std::pair(next.round, next.sequence) >
-                                                    std::pair(held->second.round, held->second.sequence);
-    const bool valid = next.expires > at(now) && follows;
-    CHECK(directory.publish(next).has_value() == valid);
-    if (!valid) continue;
-    plain[key] = next;
-    expected.emplace_back(key, next.sequence);
+    const double lasts = std::max(0.0, now + 10 * rng.uniform() - 0.5);
+    const Record next = make.make(rng.below(10), 1 + rng.below(300), lasts);
+    const auto held = plain.find(next.signer);
+    const bool follows = held == plain.end() || next.sequence > held->second.sequence;
+    const bool same = held != plain.end() && next == held->second;
+    const bool valid = next.expires > Time(seconds(now)) && (follows || same);
+    directory.publish(next, [&](const Result<void>& kept) { CHECK(kept.has_value() == valid); });
+    if (!valid || same) continue;
+    plain[next.signer] = next;
+    expected.emplace_back(next.signer, next.sequence);
   }
   CHECK(told == expected);
   CHECK(directory.records() == plain.size());
   std::size_t bytes = 0;
-  for (const std::uint64_t key : keys) {
-    const auto held = plain.find(key);
-    CHECK(found(directory, key) == (held == plain.end() ? std::nullopt : std::optional(held->second)));
-    bytes += held == plain.end() ? 0 : held->second.value.size();
-  }
+  for (const auto& [signer, record] : plain) bytes += record.bytes.size();
   CHECK(directory.bytes() == bytes);
 }
 

@@ -208,7 +208,7 @@ struct Knowing final : aggregation::Sampler {
     return aggregation::UniformSampler().select(request);
   }
   void describe(ClientId client, const NodeRecord& record) override {
-    known[client.value()] = record.latency_ms;
+    known[client.value()] = record.latency_ms.value();
   }
   Latencies& known;
 };

@@ -57,8 +57,17 @@ enrolments_per_hour_per_address = 17
 enrolments_per_hour_per_token = 18
 [admin]
 listen = "127.0.0.1:9000"
+[directory]
+listen = "0.0.0.0:4222"
+bootstrap = ["dht.example.org:4223"]
+announce = ["fedge.example.org:7433", "192.0.2.7:1"]
 )");
   REQUIRE_MESSAGE(config, config.error().message);
+  REQUIRE(config->directory);
+  CHECK(config->directory->node.listen == protocol::Address{"0.0.0.0", 4222});
+  CHECK(config->directory->node.bootstrap == std::vector<protocol::Address>{{"dht.example.org", 4223}});
+  CHECK(config->directory->announce ==
+        std::vector<protocol::Address>{{"fedge.example.org", 7433}, {"192.0.2.7", 1}});
   CHECK(config->listen.host == "::1");
   CHECK(config->listen.port == 7000);
   CHECK(config->data_directory == "/var/lib/fedge");
@@ -75,7 +84,7 @@ listen = "127.0.0.1:9000"
   CHECK(config->joining.enrolments_per_hour_per_address == 17);
   CHECK(config->joining.enrolments_per_hour_per_token == 18);
   CHECK(config->admin->port == 9000);
-  CHECK(server::describe_coordinator_config().size() == 14);
+  CHECK(server::describe_coordinator_config().size() == 17);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {

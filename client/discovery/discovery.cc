@@ -1,0 +1,107 @@
+#include "client/discovery/discovery.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+namespace fedge::client {
+namespace {
+
+constexpr std::chrono::milliseconds kPause{200};
+
+using Records = std::vector<dht::Record>;
+
+// Asks again until there is an answer with something in it, or patience has ended.
+class Asking : public std::enable_shared_from_this<Asking> {
+ public:
+  Asking(const SearchTerms& search, const dht::Key& key, std::function<void(const Result<Records>&)> done)
+      : directory_(search.directory), key_(key), done_(std::move(done)), pause_(search.io), end_(search.io) {
+    end_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(search.patience));
+  }
+  dht::Subscription start() {
+    end_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) self->finish();
+    });
+    ask();
+    return dht::Subscription([asking = weak_from_this()] {
+      const auto alive = asking.lock();
+      if (!alive) return;
+      alive->done_ = nullptr;
+      alive->finish();
+    });
+  }
+
+ private:
+  void ask() {
+    directory_.lookup(key_, [self = shared_from_this()](const Result<Records>& found) {
+      if (!self->done_) return;
+      self->last_ = found;
+      if (found && !found->empty()) return self->finish();
+      self->pause_.expires_after(kPause);
+      self->pause_.async_wait([self](const boost::system::error_code& error) {
+        if (!error && self->done_) self->ask();
+      });
+    });
+  }
+  void finish() {
+    pause_.cancel();
+    end_.cancel();
+    if (const auto done = std::exchange(done_, nullptr)) done(last_);
+  }
+
+  dht::Directory& directory_;
+  dht::Key key_;
+  std::function<void(const Result<Records>&)> done_;
+  boost::asio::steady_timer pause_;
+  boost::asio::steady_timer end_;
+  Result<Records> last_ = Error{ErrorCode::kUnavailable, "no node of the directory has answered"};
+};
+
+std::vector<FoundCoordinator> coordinators_of(const Records& records) {
+  std::vector<FoundCoordinator> found;
+  for (const dht::Record& record : records)
+    if (const auto* announcement = std::get_if<dht::Announcement>(&record.content))
+      found.push_back({record.signer, announcement->addresses});
+  return found;
+}
+
+Result<FoundCoordinator> choose(const RunSought& sought, const Result<Records>& records) {
+  if (!records) return records.error();
+  std::vector<FoundCoordinator> found = coordinators_of(*records);
+  if (sought.pin) std::erase_if(found, [&](const FoundCoordinator& one) { return one.key != *sought.pin; });
+  if (found.empty())
+    return Error{ErrorCode::kNotFound, std::string(sought.pin ? "that coordinator" : "no coordinator") +
+                                           (sought.pin ? " does not announce" : " announces") + " a run '" +
+                                           sought.name + "' in the directory"};
+  if (found.size() == 1) return found.front();
+  std::string message = "several coordinators announce a run '" + sought.name +
+                        "' in the directory; say which is yours with --coordinator KEY:";
+  for (const FoundCoordinator& one : found)
+    message += " " + to_hex(one.key) + " at " + protocol::to_string(one.addresses.front());
+  return Error{ErrorCode::kRefused, std::move(message)};
+}
+
+}  // namespace
+
+dht::Subscription find_coordinator(const SearchTerms& terms, const PublicKey& key, CoordinatorFound done) {
+  const auto report = [done = std::move(done)](const Result<Records>& records) {
+    if (!records) return done(records.error());
+    const auto found = coordinators_of(*records);
+    if (found.empty())
+      return done(Error{ErrorCode::kNotFound, "the coordinator is not announced in the directory"});
+    done(found.front());
+  };
+  return std::make_shared<Asking>(terms, dht::coordinator_key(key), report)->start();
+}
+
+dht::Subscription find_run(const SearchTerms& terms, const RunSought& sought, CoordinatorFound done) {
+  const auto report = [sought, done = std::move(done)](const Result<Records>& records) {
+    done(choose(sought, records));
+  };
+  return std::make_shared<Asking>(terms, dht::run_key(sought.name), report)->start();
+}
+
+}  // namespace fedge::client

@@ -1,0 +1,248 @@
+// NetworkDirectory on OpenDHT 2.4. Its callbacks and policies run on its own threads: they share nothing with
+// this object but what is in Shared, and hand everything else over to the owner's thread.
+#include <opendht/dhtrunner.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "dht/network_directory.h"
+#include "dht/opendht/node_file.h"
+
+namespace fedge::dht {
+namespace {
+
+namespace odht = ::dht;
+
+constexpr odht::ValueType::Id kRecordType = 0xfed9;
+// How long a node keeps a record after it was last put. Not less: OpenDHT puts again what lasts less than its
+// margin of ten seconds without end.
+constexpr std::chrono::minutes kKept{10};
+// Of one answer; beyond that a key is being flooded.
+constexpr std::size_t kMaxValues = 4 * kMaxSignersPerKey;
+
+using RawValue = std::shared_ptr<odht::Value>;
+
+odht::InfoHash hash_of(const Key& key) { return {key.data(), odht::InfoHash::size()}; }
+
+// One place a signer under a key: a later record takes the earlier one's.
+odht::Value::Id place_of(const PublicKey& signer) {
+  const Digest digest = sha256(std::as_bytes(std::span(signer.bytes)));
+  odht::Value::Id id = 0;
+  std::memcpy(&id, digest.data(), sizeof id);
+  return id == odht::Value::INVALID_ID ? 1 : id;
+}
+
+std::vector<std::byte> bytes_of(const odht::Value& value) {
+  const auto raw = std::as_bytes(std::span(value.data));
+  return {raw.begin(), raw.end()};
+}
+
+struct Shared {
+  std::function<Time()> now;
+  std::function<void(std::function<void()>)> post;
+  std::atomic<std::uint64_t> refused{0};
+};
+
+// Whether an honest node keeps this under the key.
+bool is_right(const Shared& shared, const odht::InfoHash& place, const odht::Value& value) {
+  const auto bytes = std::as_bytes(std::span(value.data));
+  const auto claim = read_claim(bytes);
+  if (!claim || hash_of(claim->key) != place || place_of(claim->signer) != value.id) return false;
+  return std::holds_alternative<Record>(open_record(claim->key, bytes, shared.now()));
+}
+
+bool follows(const odht::Value& later, const odht::Value& earlier) {
+  const auto before = read_claim(std::as_bytes(std::span(earlier.data)));
+  const auto after = read_claim(std::as_bytes(std::span(later.data)));
+  return after && (!before || after->sequence > before->sequence);
+}
+
+odht::ValueType record_type(const std::shared_ptr<Shared>& shared) {
+  const auto store = [shared](const odht::InfoHash& key, RawValue& value, const odht::InfoHash&,
+                              const odht::SockAddr&) {
+    const bool right = is_right(*shared, key, *value);
+    if (!right) ++shared->refused;
+    return right;
+  };
+  const auto edit = [shared](const odht::InfoHash& key, const RawValue& old_value, RawValue& value,
+                             const odht::InfoHash&, const odht::SockAddr&) {
+    const bool right = follows(*value, *old_value) && is_right(*shared, key, *value);
+    if (!right) ++shared->refused;
+    return right;
+  };
+  return {kRecordType, "fedge record", kKept, store, edit};
+}
+
+class OpenDhtDirectory final : public NetworkDirectory {
+ public:
+  explicit OpenDhtDirectory(const NetworkOptions& options)
+      : NetworkDirectory(options.limits), options_(options), shared_(std::make_shared<Shared>()) {
+    shared_->now = options.now;
+    shared_->post = options.post;
+  }
+  ~OpenDhtDirectory() override;
+
+  Result<void> start();
+  std::uint16_t port() const override { return runner_.getBoundPort(family_); }
+  NetworkStatus status() const override;
+  std::vector<KnownNode> known_nodes() const override;
+  void advance(Time now) override;
+
+ private:
+  struct Put {
+    odht::Value::Id id = 0;
+    Time expires{};
+  };
+
+  void put(const Record& record, Done done) override;
+  void get(const Key& key, Got got) override;
+  // On the owner's thread, if this is still there then.
+  void hand_over(std::function<void(OpenDhtDirectory&)> what) const;
+
+  NetworkOptions options_;
+  sa_family_t family_ = AF_INET;
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<OpenDhtDirectory*> self_ = std::make_shared<OpenDhtDirectory*>(this);
+  std::map<std::pair<Key, PublicKey>, Put> puts_;
+  mutable std::mutex count_;  // the runner's counters begin anew when they are read
+  mutable NetworkStatus counted_;
+  odht::DhtRunner runner_;
+};
+
+OpenDhtDirectory::~OpenDhtDirectory() {
+  *self_ = nullptr;
+  // Without it the next one asks its bootstrap nodes.
+  if (!options_.known_nodes.empty()) static_cast<void>(write_node_file(options_.known_nodes, known_nodes()));
+  // What is not answered by then is lost: nobody waits for it any more.
+  runner_.shutdown();
+  runner_.join();
+}
+
+Result<void> OpenDhtDirectory::start() {
+  const protocol::Address& at = options_.listen;
+  family_ = at.host.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  odht::SockAddr address;
+  address.setFamily(family_);
+  address.setPort(at.port);
+  try {
+    address.setAddress(at.host.c_str());
+  } catch (const std::exception&) {
+    return invalid("the directory listens at an IP address, not at '" + at.host + "'");
+  }
+  odht::DhtRunner::Config config;
+  config.dht_config.node_config.network = kNetwork;
+  config.dht_config.node_config.public_stable = options_.fixed;
+  (family_ == AF_INET ? config.bind4 : config.bind6) = address;
+  try {
+    runner_.run(config, {});
+  } catch (const std::exception& error) {
+    return Error{ErrorCode::kUnavailable,
+                 "the directory cannot listen at UDP " + protocol::to_string(at) + ": " + error.what()};
+  }
+  runner_.registerType(record_type(shared_));
+  for (const KnownNode& node : read_node_file(options_.known_nodes)) {
+    const auto where = protocol::parse_address(node.address);
+    if (!where) continue;
+    for (const auto& found : odht::SockAddr::resolve(where->host, std::to_string(where->port)))
+      runner_.bootstrap(odht::InfoHash(node.id), found);
+  }
+  for (const protocol::Address& first : options_.bootstrap)
+    runner_.bootstrap(first.host, std::to_string(first.port));
+  return {};
+}
+
+void OpenDhtDirectory::hand_over(std::function<void(OpenDhtDirectory&)> what) const {
+  shared_->post([self = self_, what = std::move(what)] {
+    if (*self != nullptr) what(**self);
+  });
+}
+
+void OpenDhtDirectory::put(const Record& record, Done done) {
+  auto value = std::make_shared<odht::Value>();
+  value->id = place_of(record.signer);
+  value->type = kRecordType;
+  value->data.resize(record.bytes.size());
+  std::memcpy(value->data.data(), record.bytes.data(), record.bytes.size());
+  puts_[{record.key, record.signer}] = {value->id, record.expires};
+  // Permanent: put again as nodes come and go, until advance() ends it.
+  const auto told = [this, done = std::move(done)](bool kept) {
+    hand_over([done, kept](OpenDhtDirectory&) {
+      if (kept) return done({});
+      done(Error{ErrorCode::kUnavailable, "no other node of the directory could be reached"});
+    });
+  };
+  runner_.put(hash_of(record.key), value, told, odht::time_point::max(), true);
+}
+
+void OpenDhtDirectory::get(const Key& key, Got got) {
+  struct Answer {
+    std::mutex mutex;
+    Values values;
+  };
+  const auto answer = std::make_shared<Answer>();
+  const auto take = [answer](const std::vector<RawValue>& values) {
+    const std::lock_guard lock(answer->mutex);
+    for (const RawValue& value : values) {
+      if (answer->values.size() == kMaxValues) return false;
+      if (value->type == kRecordType) answer->values.push_back(bytes_of(*value));
+    }
+    return true;
+  };
+  const auto finish = [this, answer, got = std::move(got)](bool answered) {
+    hand_over([answer, got, answered](OpenDhtDirectory&) {
+      const std::lock_guard lock(answer->mutex);
+      if (answered || !answer->values.empty()) return got(answer->values);
+      got(Error{ErrorCode::kUnavailable, "no other node of the directory answers"});
+    });
+  };
+  runner_.get(hash_of(key), take, finish);
+}
+
+void OpenDhtDirectory::advance(Time now) {
+  NetworkDirectory::advance(now);
+  for (auto put = puts_.begin(); put != puts_.end();) {
+    if (put->second.expires > now) {
+      ++put;
+      continue;
+    }
+    runner_.cancelPut(hash_of(put->first.first), put->second.id);
+    put = puts_.erase(put);
+  }
+}
+
+NetworkStatus OpenDhtDirectory::status() const {
+  const std::lock_guard lock(count_);
+  for (const unsigned count : runner_.getNodeMessageStats(false)) counted_.sent_messages += count;
+  for (const unsigned count : runner_.getNodeMessageStats(true)) counted_.received_messages += count;
+  const odht::NodeStats nodes = runner_.getNodesStats(family_);
+  counted_.good_nodes = nodes.good_nodes;
+  counted_.dubious_nodes = nodes.dubious_nodes;
+  const auto [bytes, values] = runner_.getStoreSize();
+  counted_.stored_bytes = bytes;
+  counted_.stored_records = values;
+  counted_.refused_stores = shared_->refused;
+  counted_.public_addresses = runner_.getPublicAddressStr(family_);
+  return counted_;
+}
+
+std::vector<KnownNode> OpenDhtDirectory::known_nodes() const {
+  std::vector<KnownNode> nodes;
+  for (const odht::NodeExport& node : runner_.exportNodes())
+    nodes.push_back({node.id.toString(), odht::SockAddr(node.ss, node.sslen).toString()});
+  return nodes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NetworkDirectory>> open_network_directory(const NetworkOptions& options) {
+  auto directory = std::make_unique<OpenDhtDirectory>(options);
+  FEDGE_TRY_VOID(directory->start());
+  directory->advance(options.now());
+  return std::unique_ptr<NetworkDirectory>(std::move(directory));
+}
+
+}  // namespace fedge::dht

@@ -1,0 +1,149 @@
+#include "dht/record.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+
+#include "dht/detail/wire.h"
+
+namespace fedge::dht {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Signed in front of a record, so that no signature for another purpose is one for a record.
+constexpr std::string_view kDomain = "fedge directory record 1";
+
+std::vector<std::byte> signed_text(std::string_view record) {
+  std::vector<std::byte> text;
+  text.reserve(kDomain.size() + 1 + record.size());
+  for (const char c : kDomain) text.push_back(static_cast<std::byte>(c));
+  text.push_back(std::byte{0});
+  for (const char c : record) text.push_back(static_cast<std::byte>(c));
+  return text;
+}
+
+template <std::size_t kSize>
+bool take_bytes(const std::string& text, std::array<std::uint8_t, kSize>& out) {
+  if (text.size() != kSize) return false;
+  std::copy(text.begin(), text.end(), out.begin());
+  return true;
+}
+
+std::vector<std::byte> serialize(const std::string& record, const Signature& signature) {
+  wire::SignedRecord made;
+  made.set_record(record);
+  made.set_signature(signature.data(), signature.size());
+  std::vector<std::byte> bytes(made.ByteSizeLong());
+  made.SerializeToArray(bytes.data(), static_cast<int>(bytes.size()));
+  return bytes;
+}
+
+bool parse(std::span<const std::byte> bytes, wire::SignedRecord& out) {
+  return out.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+Opened malformed(std::string reason) { return Refusal{Flaw::kMalformed, std::move(reason)}; }
+
+// Everything that can be said of the record without a key, a clock or its signature.
+Opened read_fields(const wire::DirectoryRecord& in) {
+  if (in.version() != kRecordVersion)
+    return malformed("version " + std::to_string(in.version()) + ", this program speaks " +
+                     std::to_string(kRecordVersion));
+  Record record{.sequence = in.sequence()};
+  if (!take_bytes(in.key(), record.key)) return malformed("a key of other than 32 bytes");
+  if (!take_bytes(in.signer(), record.signer.bytes)) return malformed("a signer of other than 32 bytes");
+  // What would not fit the time line is far beyond every lifetime.
+  const auto latest = std::chrono::duration_cast<milliseconds>(Duration::max()).count();
+  if (in.expires_ms() > static_cast<std::uint64_t>(latest)) return malformed("an end beyond the time line");
+  record.expires = Time(milliseconds(static_cast<std::int64_t>(in.expires_ms())));
+  auto content = content_from_wire(in);
+  if (!content) return malformed(content.error().message);
+  record.content = std::move(*content);
+  if (auto* node = std::get_if<NodeStatus>(&record.content)) node->record.sequence = record.sequence;
+  return record;
+}
+
+}  // namespace
+
+const char* to_string(Flaw flaw) {
+  switch (flaw) {
+    case Flaw::kOversized:
+      return "oversized";
+    case Flaw::kMalformed:
+      return "malformed";
+    case Flaw::kForged:
+      return "forged";
+    case Flaw::kMisplaced:
+      return "misplaced";
+    case Flaw::kExpired:
+      return "expired";
+    case Flaw::kFarFetched:
+      return "far-fetched";
+    case Flaw::kRolledBack:
+      return "rolled back";
+    case Flaw::kConflicting:
+      return "conflicting";
+  }
+  return "unknown";
+}
+
+Result<Record> make_record(const SecretKey& signer, const RecordTerms& terms, Content content) {
+  const auto expires = std::chrono::floor<milliseconds>(terms.expires.time_since_epoch());
+  if (expires.count() < 0) return invalid("directory record: an end before 1970");
+  wire::DirectoryRecord made;
+  made.set_version(kRecordVersion);
+  const Key key = key_of(content, signer.public_key());
+  made.set_key(key.data(), key.size());
+  made.set_signer(signer.public_key().bytes.data(), signer.public_key().bytes.size());
+  made.set_sequence(terms.sequence);
+  made.set_expires_ms(static_cast<std::uint64_t>(expires.count()));
+  to_wire(content, made);
+  const std::string text = made.SerializeAsString();
+  const auto bytes = serialize(text, sign(signer, signed_text(text)));
+  // Read as others will: nobody publishes what nobody takes.
+  auto opened = open_record(key, bytes, Time(expires) - milliseconds(1));
+  if (const auto* refusal = std::get_if<Refusal>(&opened))
+    return invalid("directory record: " + refusal->reason);
+  return std::get<Record>(std::move(opened));
+}
+
+std::optional<Claim> read_claim(std::span<const std::byte> bytes) {
+  wire::SignedRecord envelope;
+  wire::DirectoryRecord inner;
+  Claim claim;
+  if (bytes.size() > kMaxSignedRecord || !parse(bytes, envelope) ||
+      !inner.ParseFromString(envelope.record()) || !take_bytes(inner.key(), claim.key) ||
+      !take_bytes(inner.signer(), claim.signer.bytes))
+    return std::nullopt;
+  claim.sequence = inner.sequence();
+  return claim;
+}
+
+Opened open_record(const Key& key, std::span<const std::byte> bytes, Time now) {
+  if (bytes.size() > kMaxSignedRecord)
+    return Refusal{Flaw::kOversized, std::to_string(bytes.size()) + " bytes; at most " +
+                                         std::to_string(kMaxSignedRecord) + " are allowed"};
+  wire::SignedRecord envelope;
+  wire::DirectoryRecord inner;
+  Signature signature{};
+  if (!parse(bytes, envelope) || !take_bytes(envelope.signature(), signature) ||
+      !inner.ParseFromString(envelope.record()))
+    return malformed("its bytes are no SignedRecord");
+  Opened opened = read_fields(inner);
+  auto* record = std::get_if<Record>(&opened);
+  if (record == nullptr) return opened;
+  // The cheap questions first: a flood of what fails them costs no signature.
+  if (record->key != key || key_of(record->content, record->signer) != key)
+    return Refusal{Flaw::kMisplaced, "signed for another key than the one it lies under"};
+  if (record->expires <= now) return Refusal{Flaw::kExpired, "its time is over"};
+  if (record->expires - now > kMaxRecordLifetime)
+    return Refusal{Flaw::kFarFetched, "it would last longer than a day"};
+  if (!verify(record->signer, signed_text(envelope.record()), signature))
+    return Refusal{Flaw::kForged, "its signature is not its signer's"};
+  // What others may have put beside the signed bytes goes no further.
+  record->bytes = serialize(envelope.record(), signature);
+  return opened;
+}
+
+}  // namespace fedge::dht

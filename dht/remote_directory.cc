@@ -1,0 +1,118 @@
+#include "dht/remote_directory.h"
+
+#include <algorithm>
+#include <string>
+
+namespace fedge::dht {
+
+RemoteDirectory::RemoteDirectory(const RemoteOptions& options)
+    : options_(options),
+      guard_(options.max_remembered),
+      watched_({.max_records = options.max_kept,
+                .max_bytes = options.max_kept * kMaxSignedRecord,
+                .max_watched = std::size_t{1} << 22}),
+      self_(std::make_shared<RemoteDirectory*>(this)) {}
+
+void RemoteDirectory::publish(const Record& record, Done done) {
+  const Opened opened = open_record(record.key, record.bytes, now_);
+  if (const auto* refusal = std::get_if<Refusal>(&opened))
+    return done(Error{refusal->flaw == Flaw::kExpired ? ErrorCode::kStale : ErrorCode::kInvalid,
+                      "directory record: " + refusal->reason});
+  const auto& checked = std::get<Record>(opened);
+  Published& last = published_[{checked.key, checked.signer}];
+  const bool known = !last.bytes.empty();
+  if (known && checked.bytes != last.bytes && checked.sequence <= last.sequence)
+    return done(Error{ErrorCode::kStale, "directory record: number " + std::to_string(checked.sequence) +
+                                             " does not follow number " + std::to_string(last.sequence)});
+  last = {checked.bytes, checked.sequence, checked.expires};
+  put(checked, std::move(done));
+}
+
+void RemoteDirectory::lookup(const Key& key, Found found) {
+  get(key, [self = self_, key, found = std::move(found)](const Result<Values>& values) {
+    if (*self == nullptr) return;
+    if (!values) return found(values.error());
+    found((*self)->latest(key, *values));
+  });
+}
+
+std::vector<Record> RemoteDirectory::latest(const Key& key, const Values& values) {
+  std::map<PublicKey, Record> by_signer;
+  for (const auto& bytes : values) {
+    Opened opened = guard_.admit(key, bytes, now_);
+    auto* record = std::get_if<Record>(&opened);
+    if (record == nullptr) continue;
+    Record& best = by_signer[record->signer];
+    if (best.bytes.empty() || best.sequence < record->sequence) best = std::move(*record);
+  }
+  std::vector<Record> records;
+  for (auto& [signer, record] : by_signer) {
+    if (records.size() == kMaxSignersPerKey) break;
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+Result<Subscription> RemoteDirectory::watch(std::vector<Key> keys, OnChange on_change) {
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  const auto is_new = [this](const Key& key) { return !keys_.contains(key); };
+  const auto more = static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), is_new));
+  if (more > options_.max_watched - keys_.size())
+    return Error{ErrorCode::kResource,
+                 "the directory watches at most " + std::to_string(options_.max_watched) + " keys"};
+  FEDGE_TRY(told, watched_.watch(keys, std::move(on_change)));
+  for (const Key& key : keys) {
+    Watched& watched = keys_[key];
+    if (watched.watchers++ > 0) continue;
+    watched.next = now_;
+    due_.emplace(now_, key);
+  }
+  auto held = std::make_shared<Subscription>(std::move(told));
+  look_around();
+  return Subscription([self = self_, keys = std::move(keys), held]() {
+    *held = Subscription();
+    if (*self != nullptr) (*self)->unwatch(keys);
+  });
+}
+
+void RemoteDirectory::unwatch(const std::vector<Key>& keys) {
+  for (const Key& key : keys) {
+    const auto known = keys_.find(key);
+    if (--known->second.watchers > 0) continue;
+    due_.erase({known->second.next, key});
+    keys_.erase(known);
+  }
+}
+
+void RemoteDirectory::look_around() {
+  while (!due_.empty() && due_.begin()->first <= now_ && asking_ < options_.max_asking) {
+    const Key key = due_.begin()->second;
+    due_.erase(due_.begin());
+    ++asking_;
+    get(key, [self = self_, key](const Result<Values>& values) {
+      if (*self != nullptr) (*self)->looked(key, values);
+    });
+  }
+}
+
+void RemoteDirectory::looked(const Key& key, const Result<Values>& values) {
+  --asking_;
+  // What does not fit is what there is no room for; a later look may find some.
+  if (values && keys_.contains(key))
+    for (Record& record : latest(key, *values)) static_cast<void>(watched_.keep(std::move(record)));
+  // A watcher may have left meanwhile, or have come again and be waiting for a look already.
+  const auto known = keys_.find(key);
+  if (known == keys_.end() || due_.contains({known->second.next, key})) return;
+  known->second.next = now_ + options_.poll;
+  due_.emplace(known->second.next, key);
+}
+
+void RemoteDirectory::advance(Time now) {
+  now_ = std::max(now_, now);
+  std::erase_if(published_, [this](const auto& item) { return item.second.expires <= now_; });
+  watched_.advance(now_);
+  look_around();
+}
+
+}  // namespace fedge::dht

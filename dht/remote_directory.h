@@ -1,0 +1,76 @@
+// RemoteDirectory: the part that all directories in other nodes' hands have in common: what comes from there
+// passes a RecordGuard; what is watched is looked up again and again and kept in a MemoryDirectory, which
+// tells the watchers. A network only moves bytes: put and get. One thread, as Directory says. Memory: the
+// guard's, and the records of watched keys.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "dht/memory_directory.h"
+#include "dht/record_guard.h"
+
+namespace fedge::dht {
+
+struct RemoteOptions {
+  std::size_t max_watched = 4096;                     // keys
+  std::size_t max_kept = 1 << 16;                     // records of them
+  Duration poll = seconds(10);                        // between two looks at a watched key
+  std::size_t max_asking = 64;                        // looks under way at a time
+  std::size_t max_remembered = std::size_t{1} << 16;  // RecordGuard
+};
+
+class RemoteDirectory : public Directory {
+ public:
+  void publish(const Record& record, Done done) final;
+  void lookup(const Key& key, Found found) final;
+  Result<Subscription> watch(std::vector<Key> keys, OnChange on_change) final;
+  void advance(Time now) override;
+  FlawCounts ignored() const final { return guard_.counts(); }
+
+ protected:
+  using Values = std::vector<std::vector<std::byte>>;
+  using Got = std::function<void(const Result<Values>&)>;
+
+  explicit RemoteDirectory(const RemoteOptions& options);
+  ~RemoteDirectory() override { *self_ = nullptr; }
+
+  // Keeps the record where its key says, until it expires, against all that nodes do; calls `done` once.
+  virtual void put(const Record& record, Done done) = 0;
+  // What lies under the key, as it was put, from everybody who answers; calls `got` once.
+  virtual void get(const Key& key, Got got) = 0;
+  Time now() const { return now_; }
+
+ private:
+  struct Published {
+    std::vector<std::byte> bytes;
+    std::uint64_t sequence = 0;
+    Time expires{};
+  };
+
+  // The latest of each signer, by signer.
+  std::vector<Record> latest(const Key& key, const Values& values);
+  void unwatch(const std::vector<Key>& keys);
+  void look_around();
+  void looked(const Key& key, const Result<Values>& values);
+
+  RemoteOptions options_;
+  Time now_{};
+  RecordGuard guard_;
+  MemoryDirectory watched_;
+  struct Watched {
+    std::size_t watchers = 0;
+    Time next{};  // look, or the last one, if it is under way
+  };
+  std::map<Key, Watched> keys_;
+  std::set<std::pair<Time, Key>> due_;  // the next looks
+  std::size_t asking_ = 0;
+  std::map<std::pair<Key, PublicKey>, Published> published_;  // by this directory's users
+  std::shared_ptr<RemoteDirectory*> self_;                    // an answer that comes too late finds null
+};
+
+}  // namespace fedge::dht

@@ -1,0 +1,13 @@
+// Instead of dht/opendht/ in a build without OpenDHT.
+#include "dht/network_directory.h"
+
+namespace fedge::dht {
+
+Result<std::unique_ptr<NetworkDirectory>> open_network_directory(const NetworkOptions&) {
+  return Error{
+      ErrorCode::kUnsupported,
+      "this program was built without OpenDHT (FEDGE_WITH_OPENDHT=OFF): it knows no directory but its "
+      "coordinator's"};
+}
+
+}  // namespace fedge::dht

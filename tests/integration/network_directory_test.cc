@@ -1,0 +1,99 @@
+// The directory on real OpenDHT nodes on loopback.
+#include <opendht/dhtrunner.h>
+//
+#include "dht/network_directory.h"
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <cstring>
+
+#include "tests/support/directory_suite.h"
+
+namespace fedge::dht {
+namespace {
+
+// Three Fedge nodes, and a hostile one that keeps and gives out everything.
+class NetworkHarness final : public suite::Harness {
+ public:
+  NetworkHarness() {
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      NetworkOptions options{.listen = {"127.0.0.1", 0}};
+      if (i > 0) options.bootstrap = {{"127.0.0.1", nodes_[0]->port()}};
+      options.limits.poll = seconds(0.05);
+      options.now = [this] { return now(); };
+      options.post = [this](std::function<void()> what) { boost::asio::post(io_, std::move(what)); };
+      auto node = open_network_directory(options);
+      REQUIRE(node);
+      nodes_.push_back(std::move(*node));
+    }
+    start_hostile();
+    REQUIRE(wait([this] {
+      return std::all_of(nodes_.begin(), nodes_.end(),
+                         [](const auto& node) { return node->status().good_nodes >= 1; });
+    }));
+  }
+  ~NetworkHarness() override { hostile_.join(); }
+
+  Directory& at(std::size_t place) override { return *nodes_[place]; }
+  Time now() const override {
+    return Time(std::chrono::system_clock::now().time_since_epoch()) + Duration(passed_.load());
+  }
+  void pass(Duration duration) override {
+    passed_ += duration.count();
+    for (const auto& node : nodes_) node->advance(now());
+  }
+  bool wait(const std::function<bool()>& condition) override {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      io_.run_for(std::chrono::milliseconds(5));
+      for (const auto& node : nodes_) node->advance(now());
+    }
+    return true;
+  }
+  void plant(const Record& claimed, std::vector<std::byte> bytes) override {
+    auto value = std::make_shared<::dht::Value>();
+    value->id = 1000 + planted_++;
+    value->type = 0xfed9;
+    value->data.resize(bytes.size());
+    std::memcpy(value->data.data(), bytes.data(), bytes.size());
+    std::atomic<bool> done{false};
+    hostile_.put(::dht::InfoHash(claimed.key.data(), ::dht::InfoHash::size()), value,
+                 [&](bool) { done = true; });
+    REQUIRE(wait([&] { return done.load(); }));
+  }
+  std::uint64_t refused() override {
+    std::uint64_t count = 0;
+    for (const auto& node : nodes_) count += node->ignored().total();
+    return count;
+  }
+
+ private:
+  void start_hostile() {
+    ::dht::DhtRunner::Config config;
+    config.dht_config.node_config.network = kNetwork;
+    config.bind4.setFamily(AF_INET);
+    config.bind4.setAddress("127.0.0.1");
+    config.bind4.setPort(0);
+    hostile_.run(config, {});
+    const auto everything = [](auto&&...) { return true; };
+    hostile_.registerType({0xfed9, "anything", std::chrono::minutes(10), everything, everything});
+    hostile_.bootstrap("127.0.0.1", std::to_string(nodes_[0]->port()));
+  }
+
+  boost::asio::io_context io_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io_.get_executor()};
+  std::atomic<Duration::rep> passed_{0};
+  std::vector<std::unique_ptr<NetworkDirectory>> nodes_;
+  ::dht::DhtRunner hostile_;
+  std::uint64_t planted_ = 0;
+};
+
+}  // namespace
+
+FEDGE_DIRECTORY_SUITE("network directory", NetworkHarness)
+
+}  // namespace fedge::dht
