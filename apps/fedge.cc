@@ -10,6 +10,7 @@
 #include "apps/commands/strategies.h"
 #include "apps/commands/tracks.h"
 #include "apps/common.h"
+#include "apps/directory/dht_commands.h"
 #include "core/platform/thread_pool.h"
 #include "server/coordinator_config.h"
 #include "server/run_config.h"
@@ -43,6 +44,9 @@ Examples:
                                                             what a language model has learned
   fedge model evaluate out/wordnet/model.safetensors --rouge 2
                                                             its figures, also of its adapters' first ranks alone
+  fedge dht node --listen 0.0.0.0:4222                      a node of the directory, for others to begin with
+  fedge dht get run fashion --bootstrap dht.example.org:4222
+                                                            who announces that run; also: ls, put, doctor
   fedge reference                                           every key of a run file
   fedge reference coordinator                               every key of a coordinator's configuration
 )";
@@ -231,6 +235,7 @@ int main(int argc, char** argv) {
   const fedge::apps::AccessCommands access(app);
   const fedge::apps::RunCommands runs(app);
   const fedge::apps::ModelCommands models(app);
+  const fedge::apps::DhtCommands dht(app);
   auto* reference =
       app.add_subcommand("reference", "Every key of a configuration file, with type, default and meaning");
   reference->add_option("file", options.page, "run-file or coordinator")
@@ -253,6 +258,7 @@ int main(int argc, char** argv) {
     if (const auto done = access.run()) return say(*done);
     if (const auto done = runs.run()) return say(*done);
     if (const auto done = models.run()) return say(*done);
+    if (const auto code = dht.run(kProgram)) return *code;
     if (*strategies) return list_strategies(options);
     if (*merge) return aggregate(options);
     if (*tracks.resolve) return resolve_tracks(options);

@@ -1,10 +1,10 @@
 // Directory: signed records under 32-byte keys that expire unless they are published again: how nodes find
 // out about each other without asking each other. Of one signer's records under one key the latest counts;
 // records of several signers lie beside each other. Whatever a directory gives out has been checked
-// (record.h) and is not earlier than anything it has given out before; what was not right is counted.
-// MemoryDirectory is the one within a process, NetworkDirectory stands on OpenDHT, OverlayDirectory of sim/
-// on a simulated overlay. The room is told the time, on the calendar, and never asks for it.
-// One thread: all calls and callbacks. A callback may call the directory again, but not destroy it.
+// (record.h) and is not earlier than what it has given out before and has not expired; what was not right is
+// counted. MemoryDirectory is the one within a process, NetworkDirectory stands on OpenDHT, OverlayDirectory
+// of sim/ on a simulated overlay. The room is told the time, on the calendar, and never asks for it. One
+// thread: all calls and callbacks. A callback may call the directory again, but not destroy it.
 #pragma once
 
 #include <array>
@@ -84,9 +84,13 @@ class Directory {
   // Calls `found` once with the records under the key, one a signer, by signer; possibly before lookup()
   // returns. kUnavailable: nobody could be asked, which is not to say that there is none.
   virtual void lookup(const Key& key, Found found) = 0;
+  struct Watch {
+    std::vector<Key> keys;
+    Duration every = seconds(10);  // a directory in others' hands looks at each key this often
+  };
   // Calls `on_change` for every change under these keys from now on, and for what is there already, possibly
   // before watch() returns. kResource: too many keys are watched.
-  virtual Result<Subscription> watch(std::vector<Key> keys, OnChange on_change) = 0;
+  virtual Result<Subscription> watch(Watch watch, OnChange on_change) = 0;
   // It is `now`, which never goes back: forgets what has expired.
   virtual void advance(Time now) = 0;
   // Of what others have given it.

@@ -15,11 +15,11 @@ Error full(const char* what, std::size_t limit) {
 }  // namespace
 
 struct MemoryDirectory::Watches {
-  struct Watch {
+  struct Watcher {
     std::vector<Key> keys;
     std::shared_ptr<const OnChange> on_change;  // outlives an unsubscription out of its own call
   };
-  std::map<std::uint64_t, Watch> all;  // by the order of subscription
+  std::map<std::uint64_t, Watcher> all;  // by the order of subscription
   std::unordered_map<Key, std::vector<std::uint64_t>, KeyHash> by_key;
   std::uint64_t next = 0;
   std::size_t watched = 0;
@@ -121,7 +121,8 @@ void MemoryDirectory::lookup(const Key& key, Found found) {
   found(records);
 }
 
-Result<Subscription> MemoryDirectory::watch(std::vector<Key> keys, OnChange on_change) {
+Result<Subscription> MemoryDirectory::watch(Watch watch, OnChange on_change) {
+  std::vector<Key>& keys = watch.keys;
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   if (keys.size() > options_.max_watched - watches_->watched)

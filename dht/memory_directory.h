@@ -27,7 +27,7 @@ class MemoryDirectory final : public Directory {
   // The same with a record as open_record() gave it, just now.
   Result<void> keep(Record record);
   void lookup(const Key& key, Found found) override;
-  Result<Subscription> watch(std::vector<Key> keys, OnChange on_change) override;
+  Result<Subscription> watch(Watch watch, OnChange on_change) override;
   void advance(Time now) override;
   FlawCounts ignored() const override { return ignored_; }
 

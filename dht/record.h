@@ -112,8 +112,8 @@ enum class Flaw {
   kMisplaced,    // signed for another key than the one it was found under, or not the signer's to write there
   kExpired,      // its time is over
   kFarFetched,   // it would last longer than kMaxRecordLifetime
-  kRolledBack,   // an earlier one than has been seen
-  kConflicting,  // another one with the number of one that has been seen
+  kRolledBack,   // the latest there is is earlier than one that has been seen
+  kConflicting,  // the same with another one of the same number
 };
 inline constexpr std::size_t kFlaws = 8;
 const char* to_string(Flaw flaw);  // "rolled back"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
+#include <span>
 
 namespace fedge::dht {
 
@@ -10,15 +10,31 @@ std::uint64_t FlawCounts::total() const {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-Opened RecordGuard::admit(const Key& key, std::span<const std::byte> bytes, Time now) {
-  Opened opened = open_record(key, bytes, now);
-  if (const auto* record = std::get_if<Record>(&opened))
-    if (auto refusal = compare(*record, now)) opened = std::move(*refusal);
-  if (const auto* refusal = std::get_if<Refusal>(&opened)) ++counts_[refusal->flaw];
-  return opened;
+std::vector<Record> RecordGuard::latest(const Key& key, const std::vector<std::vector<std::byte>>& values,
+                                        Time now) {
+  std::map<PublicKey, Record> by_signer;
+  for (const auto& bytes : values) {
+    Opened opened = open_record(key, bytes, now);
+    if (const auto* refusal = std::get_if<Refusal>(&opened)) {
+      ++counts_[refusal->flaw];
+      continue;
+    }
+    auto& record = std::get<Record>(opened);
+    Record& best = by_signer[record.signer];
+    if (best.bytes.empty() || best.sequence < record.sequence) best = std::move(record);
+  }
+  std::vector<Record> records;
+  for (auto& [signer, record] : by_signer) {
+    if (records.size() == kMaxSignersPerKey) break;
+    if (const auto flaw = compare(record, now))
+      ++counts_[*flaw];
+    else
+      records.push_back(std::move(record));
+  }
+  return records;
 }
 
-std::optional<Refusal> RecordGuard::compare(const Record& record, Time now) {
+std::optional<Flaw> RecordGuard::compare(const Record& record, Time now) {
   const Last current{record.sequence, sha256(std::span<const std::byte>(record.bytes)), record.expires};
   const auto known = last_.find({record.key, record.signer});
   if (known == last_.end()) {
@@ -26,12 +42,8 @@ std::optional<Refusal> RecordGuard::compare(const Record& record, Time now) {
     return std::nullopt;
   }
   const Last& last = known->second;
-  if (record.sequence < last.sequence)
-    return Refusal{Flaw::kRolledBack, "number " + std::to_string(record.sequence) + " after number " +
-                                          std::to_string(last.sequence)};
-  if (record.sequence == last.sequence && current.bytes != last.bytes)
-    return Refusal{Flaw::kConflicting,
-                   "another record with number " + std::to_string(record.sequence) + " of the same signer"};
+  if (record.sequence < last.sequence) return Flaw::kRolledBack;
+  if (record.sequence == last.sequence && current.bytes != last.bytes) return Flaw::kConflicting;
   known->second = current;
   return std::nullopt;
 }

@@ -32,28 +32,12 @@ void RemoteDirectory::lookup(const Key& key, Found found) {
   get(key, [self = self_, key, found = std::move(found)](const Result<Values>& values) {
     if (*self == nullptr) return;
     if (!values) return found(values.error());
-    found((*self)->latest(key, *values));
+    found((*self)->guard_.latest(key, *values, (*self)->now_));
   });
 }
 
-std::vector<Record> RemoteDirectory::latest(const Key& key, const Values& values) {
-  std::map<PublicKey, Record> by_signer;
-  for (const auto& bytes : values) {
-    Opened opened = guard_.admit(key, bytes, now_);
-    auto* record = std::get_if<Record>(&opened);
-    if (record == nullptr) continue;
-    Record& best = by_signer[record->signer];
-    if (best.bytes.empty() || best.sequence < record->sequence) best = std::move(*record);
-  }
-  std::vector<Record> records;
-  for (auto& [signer, record] : by_signer) {
-    if (records.size() == kMaxSignersPerKey) break;
-    records.push_back(std::move(record));
-  }
-  return records;
-}
-
-Result<Subscription> RemoteDirectory::watch(std::vector<Key> keys, OnChange on_change) {
+Result<Subscription> RemoteDirectory::watch(Watch watch, OnChange on_change) {
+  std::vector<Key>& keys = watch.keys;
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   const auto is_new = [this](const Key& key) { return !keys_.contains(key); };
@@ -61,25 +45,29 @@ Result<Subscription> RemoteDirectory::watch(std::vector<Key> keys, OnChange on_c
   if (more > options_.max_watched - keys_.size())
     return Error{ErrorCode::kResource,
                  "the directory watches at most " + std::to_string(options_.max_watched) + " keys"};
-  FEDGE_TRY(told, watched_.watch(keys, std::move(on_change)));
+  FEDGE_TRY(told, watched_.watch({keys}, std::move(on_change)));
   for (const Key& key : keys) {
     Watched& watched = keys_[key];
-    if (watched.watchers++ > 0) continue;
+    const bool sooner = watched.every.empty() || watch.every < *watched.every.begin();
+    watched.every.insert(watch.every);
+    if (!sooner) continue;
+    due_.erase({watched.next, key});
     watched.next = now_;
     due_.emplace(now_, key);
   }
   auto held = std::make_shared<Subscription>(std::move(told));
   look_around();
-  return Subscription([self = self_, keys = std::move(keys), held]() {
+  return Subscription([self = self_, watch = std::move(watch), held]() {
     *held = Subscription();
-    if (*self != nullptr) (*self)->unwatch(keys);
+    if (*self != nullptr) (*self)->unwatch(watch);
   });
 }
 
-void RemoteDirectory::unwatch(const std::vector<Key>& keys) {
-  for (const Key& key : keys) {
+void RemoteDirectory::unwatch(const Watch& watch) {
+  for (const Key& key : watch.keys) {
     const auto known = keys_.find(key);
-    if (--known->second.watchers > 0) continue;
+    known->second.every.erase(known->second.every.find(watch.every));
+    if (!known->second.every.empty()) continue;
     due_.erase({known->second.next, key});
     keys_.erase(known);
   }
@@ -100,11 +88,12 @@ void RemoteDirectory::looked(const Key& key, const Result<Values>& values) {
   --asking_;
   // What does not fit is what there is no room for; a later look may find some.
   if (values && keys_.contains(key))
-    for (Record& record : latest(key, *values)) static_cast<void>(watched_.keep(std::move(record)));
+    for (Record& record : guard_.latest(key, *values, now_))
+      static_cast<void>(watched_.keep(std::move(record)));
   // A watcher may have left meanwhile, or have come again and be waiting for a look already.
   const auto known = keys_.find(key);
   if (known == keys_.end() || due_.contains({known->second.next, key})) return;
-  known->second.next = now_ + options_.poll;
+  known->second.next = now_ + *known->second.every.begin();
   due_.emplace(known->second.next, key);
 }
 

@@ -19,7 +19,6 @@ namespace fedge::dht {
 struct RemoteOptions {
   std::size_t max_watched = 4096;                     // keys
   std::size_t max_kept = 1 << 16;                     // records of them
-  Duration poll = seconds(10);                        // between two looks at a watched key
   std::size_t max_asking = 64;                        // looks under way at a time
   std::size_t max_remembered = std::size_t{1} << 16;  // RecordGuard
 };
@@ -28,7 +27,7 @@ class RemoteDirectory : public Directory {
  public:
   void publish(const Record& record, Done done) final;
   void lookup(const Key& key, Found found) final;
-  Result<Subscription> watch(std::vector<Key> keys, OnChange on_change) final;
+  Result<Subscription> watch(Watch watch, OnChange on_change) final;
   void advance(Time now) override;
   FlawCounts ignored() const final { return guard_.counts(); }
 
@@ -52,9 +51,7 @@ class RemoteDirectory : public Directory {
     Time expires{};
   };
 
-  // The latest of each signer, by signer.
-  std::vector<Record> latest(const Key& key, const Values& values);
-  void unwatch(const std::vector<Key>& keys);
+  void unwatch(const Watch& watch);
   void look_around();
   void looked(const Key& key, const Result<Values>& values);
 
@@ -63,8 +60,8 @@ class RemoteDirectory : public Directory {
   RecordGuard guard_;
   MemoryDirectory watched_;
   struct Watched {
-    std::size_t watchers = 0;
-    Time next{};  // look, or the last one, if it is under way
+    std::multiset<Duration> every;  // of its watchers: the shortest counts
+    Time next{};                    // look, or the last one, if it is under way
   };
   std::map<Key, Watched> keys_;
   std::set<std::pair<Time, Key>> due_;  // the next looks

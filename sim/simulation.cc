@@ -47,7 +47,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   if (config.status.every > Duration::zero()) {
     nodes_.emplace(
         server::NodeRecords::Options{
-            .run = config.id, .clients = clients_.size(), .lifetime = config.status.lifetime()},
+            .run = config.id, .clients = clients_.size(), .every = config.status.every},
         [this](ClientId client, const NodeRecord& record) {
           step_server(server::RunEngine::Described{client, record});
         });

@@ -3,6 +3,7 @@
 #include <opendht/dhtrunner.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -11,16 +12,19 @@
 
 #include "dht/network_directory.h"
 #include "dht/opendht/node_file.h"
+#include "protocol/codecs/little_endian.h"
 
 namespace fedge::dht {
 namespace {
 
 namespace odht = ::dht;
 
-constexpr odht::ValueType::Id kRecordType = 0xfed9;
-// How long a node keeps a record after it was last put. Not less: OpenDHT puts again what lasts less than its
-// margin of ten seconds without end.
-constexpr std::chrono::minutes kKept{10};
+// Of values, by how long a node keeps them after they were last put: a record is of the first kind that keeps
+// it to its end. None less than a minute: OpenDHT puts again what lasts less than its margin of ten seconds
+// without end.
+constexpr odht::ValueType::Id kFirstType = 0xfed0;
+constexpr std::array<std::chrono::minutes, 4> kKept = {std::chrono::minutes{1}, std::chrono::minutes{2},
+                                                       std::chrono::minutes{5}, std::chrono::minutes{10}};
 // Of one answer; beyond that a key is being flooded.
 constexpr std::size_t kMaxValues = 4 * kMaxSignersPerKey;
 
@@ -28,12 +32,26 @@ using RawValue = std::shared_ptr<odht::Value>;
 
 odht::InfoHash hash_of(const Key& key) { return {key.data(), odht::InfoHash::size()}; }
 
-// One place a signer under a key: a later record takes the earlier one's.
-odht::Value::Id place_of(const PublicKey& signer) {
-  const Digest digest = sha256(std::as_bytes(std::span(signer.bytes)));
+// Each record has a place of its own under its key: a node is not given a value whose place it has filled
+// already, so that a later record could not take an earlier one's.
+odht::Value::Id place_of(const PublicKey& signer, std::uint64_t sequence) {
+  std::vector<std::byte> text(signer.bytes.size());
+  std::memcpy(text.data(), signer.bytes.data(), text.size());
+  protocol::append(text, sequence);
+  const Digest digest = sha256(std::span<const std::byte>(text));
   odht::Value::Id id = 0;
   std::memcpy(&id, digest.data(), sizeof id);
   return id == odht::Value::INVALID_ID ? 1 : id;
+}
+
+bool is_record(const odht::Value& value) {
+  return value.type >= kFirstType && value.type < kFirstType + kKept.size();
+}
+
+odht::ValueType::Id type_of(Duration lasts) {
+  const auto found = std::find_if(kKept.begin(), kKept.end(), [&](auto kept) { return lasts <= kept; });
+  const auto index = std::min(found, kKept.end() - 1) - kKept.begin();
+  return static_cast<odht::ValueType::Id>(kFirstType + index);
 }
 
 std::vector<std::byte> bytes_of(const odht::Value& value) {
@@ -51,30 +69,20 @@ struct Shared {
 bool is_right(const Shared& shared, const odht::InfoHash& place, const odht::Value& value) {
   const auto bytes = std::as_bytes(std::span(value.data));
   const auto claim = read_claim(bytes);
-  if (!claim || hash_of(claim->key) != place || place_of(claim->signer) != value.id) return false;
+  if (!claim || hash_of(claim->key) != place || place_of(claim->signer, claim->sequence) != value.id)
+    return false;
   return std::holds_alternative<Record>(open_record(claim->key, bytes, shared.now()));
 }
 
-bool follows(const odht::Value& later, const odht::Value& earlier) {
-  const auto before = read_claim(std::as_bytes(std::span(earlier.data)));
-  const auto after = read_claim(std::as_bytes(std::span(later.data)));
-  return after && (!before || after->sequence > before->sequence);
-}
-
-odht::ValueType record_type(const std::shared_ptr<Shared>& shared) {
+odht::ValueType record_type(const std::shared_ptr<Shared>& shared, std::size_t index) {
   const auto store = [shared](const odht::InfoHash& key, RawValue& value, const odht::InfoHash&,
                               const odht::SockAddr&) {
     const bool right = is_right(*shared, key, *value);
     if (!right) ++shared->refused;
     return right;
   };
-  const auto edit = [shared](const odht::InfoHash& key, const RawValue& old_value, RawValue& value,
-                             const odht::InfoHash&, const odht::SockAddr&) {
-    const bool right = follows(*value, *old_value) && is_right(*shared, key, *value);
-    if (!right) ++shared->refused;
-    return right;
-  };
-  return {kRecordType, "fedge record", kKept, store, edit};
+  // Nothing is ever changed in its place: that is OpenDHT's default.
+  return {static_cast<odht::ValueType::Id>(kFirstType + index), "fedge record", kKept.at(index), store};
 }
 
 class OpenDhtDirectory final : public NetworkDirectory {
@@ -94,7 +102,7 @@ class OpenDhtDirectory final : public NetworkDirectory {
 
  private:
   struct Put {
-    odht::Value::Id id = 0;
+    odht::Value::Id id = odht::Value::INVALID_ID;
     Time expires{};
   };
 
@@ -143,7 +151,7 @@ Result<void> OpenDhtDirectory::start() {
     return Error{ErrorCode::kUnavailable,
                  "the directory cannot listen at UDP " + protocol::to_string(at) + ": " + error.what()};
   }
-  runner_.registerType(record_type(shared_));
+  for (std::size_t i = 0; i < kKept.size(); ++i) runner_.registerType(record_type(shared_, i));
   for (const KnownNode& node : read_node_file(options_.known_nodes)) {
     const auto where = protocol::parse_address(node.address);
     if (!where) continue;
@@ -163,11 +171,14 @@ void OpenDhtDirectory::hand_over(std::function<void(OpenDhtDirectory&)> what) co
 
 void OpenDhtDirectory::put(const Record& record, Done done) {
   auto value = std::make_shared<odht::Value>();
-  value->id = place_of(record.signer);
-  value->type = kRecordType;
+  value->id = place_of(record.signer, record.sequence);
+  value->type = type_of(record.expires - now());
   value->data.resize(record.bytes.size());
   std::memcpy(value->data.data(), record.bytes.data(), record.bytes.size());
-  puts_[{record.key, record.signer}] = {value->id, record.expires};
+  Put& last = puts_[{record.key, record.signer}];
+  if (last.id != odht::Value::INVALID_ID && last.id != value->id)
+    runner_.cancelPut(hash_of(record.key), last.id);
+  last = {value->id, record.expires};
   // Permanent: put again as nodes come and go, until advance() ends it.
   const auto told = [this, done = std::move(done)](bool kept) {
     hand_over([done, kept](OpenDhtDirectory&) {
@@ -188,7 +199,7 @@ void OpenDhtDirectory::get(const Key& key, Got got) {
     const std::lock_guard lock(answer->mutex);
     for (const RawValue& value : values) {
       if (answer->values.size() == kMaxValues) return false;
-      if (value->type == kRecordType) answer->values.push_back(bytes_of(*value));
+      if (is_record(*value)) answer->values.push_back(bytes_of(*value));
     }
     return true;
   };

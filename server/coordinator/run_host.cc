@@ -39,7 +39,7 @@ Result<void> RunHost::open_records() {
                  "configuration needs directory.listen"};
   nodes_.emplace(NodeRecords::Options{.run = config().id,
                                       .clients = config().task.data.partition.clients,
-                                      .lifetime = status.lifetime(),
+                                      .every = status.every,
                                       .directory = in_directory ? house_.directory : nullptr},
                  [this](ClientId client, const NodeRecord& record) { described(client, record); });
   return {};

@@ -1,6 +1,6 @@
 // Announcer: keeps what a coordinator says of itself in the directory: where it is, which runs it leads,
-// where their models are. Each record is signed anew once a minute and lasts five, so that what it says ends
-// soon after it has. One thread; it is told the time.
+// where their models are. Each record is signed anew every two minutes and lasts five, so that what it says
+// ends soon after it has. One thread; it is told the time.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ namespace fedge::server {
 
 class Announcer {
  public:
-  static constexpr Duration kEvery = seconds(60);
+  static constexpr Duration kEvery = seconds(120);
   static constexpr Duration kLifetime = seconds(300);
 
   struct Options {

@@ -30,7 +30,7 @@ Result<void> NodeRecords::received(ClientId client, const protocol::PublishRecor
   Last& last = last_[client];
   if (now < last.expires && place <= last.place)
     return Error{ErrorCode::kStale, "node record: a later one of this client is there"};
-  last = {place, now + options_.lifetime};
+  last = {place, now + 3 * options_.every};
   on_record_(client, record);
   return {};
 }
@@ -43,11 +43,12 @@ Result<void> NodeRecords::follow(ClientId client, const PublicKey& key) {
   if (known) return {};
   followed.key = key;
   FEDGE_TRY(subscription,
-            options_.directory->watch({dht::node_key(key, options_.run)}, [this, client](const auto& change) {
-              if (change.record == nullptr) return;  // who is gone is seen by its link
-              const auto* status = std::get_if<dht::NodeStatus>(&change.record->content);
-              if (status != nullptr) on_record_(client, status->record);
-            }));
+            options_.directory->watch(
+                {{dht::node_key(key, options_.run)}, options_.every}, [this, client](const auto& change) {
+                  if (change.record == nullptr) return;  // who is gone is seen by its link
+                  const auto* status = std::get_if<dht::NodeStatus>(&change.record->content);
+                  if (status != nullptr) on_record_(client, status->record);
+                }));
   followed.subscription = std::move(subscription);
   return {};
 }

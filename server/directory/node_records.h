@@ -24,8 +24,8 @@ class NodeRecords {
   using OnRecord = std::function<void(ClientId, const NodeRecord&)>;
   struct Options {
     RunId run;
-    std::size_t clients = 0;              // 0 to this less 1 are the run's
-    Duration lifetime{};                  // of a record that came over a connection
+    std::size_t clients = 0;  // 0 to this less 1 are the run's
+    Duration every{};         // between two records of a client; one over a connection lasts three times that
     dht::Directory* directory = nullptr;  // where records come from; null: connections. Outlives this
   };
 

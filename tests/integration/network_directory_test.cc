@@ -22,7 +22,6 @@ class NetworkHarness final : public suite::Harness {
     for (std::size_t i = 0; i < kPlaces; ++i) {
       NetworkOptions options{.listen = {"127.0.0.1", 0}};
       if (i > 0) options.bootstrap = {{"127.0.0.1", nodes_[0]->port()}};
-      options.limits.poll = seconds(0.05);
       options.now = [this] { return now(); };
       options.post = [this](std::function<void()> what) { boost::asio::post(io_, std::move(what)); };
       auto node = open_network_directory(options);
@@ -57,7 +56,7 @@ class NetworkHarness final : public suite::Harness {
   void plant(const Record& claimed, std::vector<std::byte> bytes) override {
     auto value = std::make_shared<::dht::Value>();
     value->id = 1000 + planted_++;
-    value->type = 0xfed9;
+    value->type = 0xfed1;
     value->data.resize(bytes.size());
     std::memcpy(value->data.data(), bytes.data(), bytes.size());
     std::atomic<bool> done{false};
@@ -80,7 +79,7 @@ class NetworkHarness final : public suite::Harness {
     config.bind4.setPort(0);
     hostile_.run(config, {});
     const auto everything = [](auto&&...) { return true; };
-    hostile_.registerType({0xfed9, "anything", std::chrono::minutes(10), everything, everything});
+    hostile_.registerType({0xfed1, "anything", std::chrono::minutes(10), everything, everything});
     hostile_.bootstrap("127.0.0.1", std::to_string(nodes_[0]->port()));
   }
 

@@ -67,7 +67,7 @@ using Told = std::vector<std::pair<PublicKey, std::uint64_t>>;
 Subscription watch(Directory& directory, const std::vector<Record>& records, Told& told) {
   std::vector<Key> keys;
   for (const Record& record : records) keys.push_back(record.key);
-  auto subscription = directory.watch(keys, [&told](const Change& change) {
+  auto subscription = directory.watch({keys}, [&told](const Change& change) {
     told.emplace_back(change.signer, change.record != nullptr ? change.record->sequence : 0);
   });
   REQUIRE(subscription);
@@ -111,7 +111,7 @@ TEST_CASE("memory directory: a watcher may publish, watch and end its own subscr
   Told inner;
   std::optional<Subscription> own, other;
   const Record brief = make.make(1, 1, 10), again = make.make(1, 9, 90);
-  auto subscription = directory.watch({brief.key}, [&](const Change& change) {
+  auto subscription = directory.watch({{brief.key}}, [&](const Change& change) {
     ++calls;
     if (change.record == nullptr) {
       own.reset();
@@ -158,11 +158,11 @@ TEST_CASE("memory directory: bounds are kept, named, and leave what is there alo
   Told told;
   std::optional<Subscription> two = watch(directory, {make.make(5, 1, 60), make.make(6, 1, 60)}, told);
   const std::vector<Key> others = {make.make(7, 1, 60).key, make.make(8, 1, 60).key};
-  const auto refused = directory.watch(others, [](const Change&) {});
+  const auto refused = directory.watch({others}, [](const Change&) {});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kResource);
   two.reset();
-  CHECK(directory.watch(others, [](const Change&) {}));
+  CHECK(directory.watch({others}, [](const Change&) {}));
 }
 
 TEST_CASE("memory directory: of signers under one key so many have room") {

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -194,28 +196,51 @@ TEST_CASE("record: bytes that are none say nothing of themselves, others what th
   CHECK_FALSE(read_claim(std::vector<std::byte>(kMaxSignedRecord + 1)));
 }
 
-TEST_CASE("record guard: the same record may come again, an earlier or another one with its number not") {
+TEST_CASE("record guard: the latest of each signer is given out, and never an earlier one again") {
   RecordGuard guard;
   const Record first = node(1, 5), second = node(1, 6), other = node(1, 6, 1050);
-  const auto taken = [&](const Record& record) {
-    return std::holds_alternative<Record>(guard.admit(record.key, record.bytes, kNow));
+  const auto latest = [&](const std::vector<Record>& records) {
+    std::vector<std::vector<std::byte>> values;
+    for (const Record& record : records) values.push_back(record.bytes);
+    return guard.latest(first.key, values, kNow);
   };
-  CHECK(taken(first));
-  CHECK(taken(first));
-  CHECK(taken(second));
-  CHECK_FALSE(taken(first));
-  CHECK_FALSE(taken(other));
-  CHECK(taken(second));
-  CHECK(taken(node(2, 1)));
+  CHECK(latest({first}) == std::vector{first});
+  CHECK(latest({first}) == std::vector{first});
+  CHECK(latest({first, second, first}) == std::vector{second});
+  CHECK(guard.counts().total() == 0);  // nodes keep earlier ones for a while
+  CHECK(latest({first}).empty());
+  CHECK(latest({first, other}).empty());
+  CHECK(latest({second}) == std::vector{second});
   CHECK(guard.counts()[Flaw::kRolledBack] == 1);
   CHECK(guard.counts()[Flaw::kConflicting] == 1);
-  CHECK(guard.counts().total() == 2);
+  CHECK(latest({node(2, 9), second}) == std::vector{second});
+  CHECK(guard.counts()[Flaw::kMisplaced] == 1);
+  CHECK(guard.counts().total() == 3);
+}
+
+TEST_CASE("record guard: signers are given out in the order of their keys, so many at most") {
+  RecordGuard guard;
+  std::vector<Record> records;
+  std::vector<std::vector<std::byte>> values;
+  for (std::uint32_t i = 0; i < kMaxSignersPerKey + 5; ++i) {
+    std::array<std::uint8_t, 32> seed{};
+    std::memcpy(seed.data(), &i, sizeof i);
+    const auto made = make_record(SecretKey::from_seed(seed), {1, Time(seconds(1060))},
+                                  Announcement{{{"192.0.2.7", 7433}}, "fashion", RunId(7)});
+    REQUIRE(made);
+    records.push_back(*made);
+    values.push_back(made->bytes);
+  }
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a.signer < b.signer; });
+  records.resize(kMaxSignersPerKey);
+  CHECK(guard.latest(run_key("fashion"), values, kNow) == records);
 }
 
 TEST_CASE("record guard: its memory is bounded, keeps who is in it, and has room again as records end") {
   RecordGuard guard(2);
   const auto taken = [&](const Record& record, Time now = kNow) {
-    return std::holds_alternative<Record>(guard.admit(record.key, record.bytes, now));
+    return !guard.latest(record.key, {record.bytes}, now).empty();
   };
   CHECK(taken(node(1, 5, 1010)));
   CHECK(taken(node(2, 5, 1020)));

@@ -21,7 +21,7 @@ protocol::PublishRecord message(const NodeRecord& record) {
 
 TEST_CASE("node records: what a client publishes is told on under its own number, the latest alone") {
   std::vector<std::pair<ClientId, NodeRecord>> told;
-  NodeRecords nodes({.clients = 3, .lifetime = seconds(30)},
+  NodeRecords nodes({.clients = 3, .every = seconds(10)},
                     [&](ClientId client, const NodeRecord& record) { told.emplace_back(client, record); });
   const NodeRecord first{.round = 1, .sequence = 7, .latency_ms = 12, .labels = {1, 0}};
   const NodeRecord second{.round = 2, .sequence = 1, .latency_ms = 15, .labels = {}};
@@ -37,7 +37,7 @@ TEST_CASE("node records: what a client publishes is told on under its own number
 
 TEST_CASE("node records: bytes that are no record, and clients that are none of the run's, change nothing") {
   int told = 0;
-  NodeRecords nodes({.clients = 2, .lifetime = seconds(30)}, [&](ClientId, const NodeRecord&) { ++told; });
+  NodeRecords nodes({.clients = 2, .every = seconds(10)}, [&](ClientId, const NodeRecord&) { ++told; });
   const protocol::PublishRecord garbage{RunId(1), RoundNumber(1), 1,
                                         std::vector<std::byte>(40, std::byte{9})};
   CHECK(nodes.received(ClientId(0), garbage, Time(seconds(1))).error().code == ErrorCode::kInvalid);
@@ -54,7 +54,7 @@ TEST_CASE("node records: bytes that are no record, and clients that are none of 
 
 TEST_CASE("node records: a message that says another round or sequence than its record is refused") {
   int told = 0;
-  NodeRecords nodes({.clients = 1, .lifetime = seconds(30)}, [&](ClientId, const NodeRecord&) { ++told; });
+  NodeRecords nodes({.clients = 1, .every = seconds(10)}, [&](ClientId, const NodeRecord&) { ++told; });
   protocol::PublishRecord replayed = message({.round = 3, .sequence = 5});
   replayed.sequence = 6;
   const auto refused = nodes.received(ClientId(0), replayed, Time(seconds(1)));
@@ -73,7 +73,7 @@ TEST_CASE(
     "node records: from a directory, what lies under a client's key is the client's, and nothing else is") {
   dht::MemoryDirectory directory;
   std::vector<std::pair<ClientId, NodeRecord>> told;
-  NodeRecords nodes({.run = RunId(7), .clients = 2, .lifetime = seconds(30), .directory = &directory},
+  NodeRecords nodes({.run = RunId(7), .clients = 2, .every = seconds(10), .directory = &directory},
                     [&](ClientId client, const NodeRecord& record) { told.emplace_back(client, record); });
   const auto publish = [&](const SecretKey& key, RunId run, std::uint64_t sequence) {
     const auto record = dht::make_record(key, {sequence, Time(seconds(60))},

@@ -1,0 +1,28 @@
+// `fedge dht`: a node of the directory, and what lies in it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace fedge::apps {
+
+class DhtCommands {
+ public:
+  explicit DhtCommands(CLI::App& app);
+  ~DhtCommands();
+
+  // Carries out the command that was asked for, once the command line has been parsed, and returns the
+  // program's exit code; nothing if it is none of these.
+  std::optional<int> run(const std::string& program) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fedge::apps

@@ -1,0 +1,274 @@
+// Discovery without a centre, by the programs as users start them: a node that others begin with, a
+// coordinator that announces itself, clients that know nothing but that node and a run's name.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "server/data_directory.h"
+#include "server/report/metrics.h"
+#include "server/store/journal_reader.h"
+#include "server/store/sqlite_store.h"
+#include "tests/integration/coordinator_process.h"
+#include "tests/integration/run_program.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using test::contains;
+using test::CoordinatorProcess;
+using test::LoggedProcess;
+using test::Outcome;
+using test::run;
+
+namespace {
+
+// The value of a field in the first line of a log that has this event.
+std::string field(const LoggedProcess& process, const std::string& event, const std::string& name) {
+  REQUIRE(process.wait_for(event));
+  const std::string log = process.log();
+  const std::size_t line = log.find(event);
+  const std::size_t at = log.find(name + "=", line) + name.size() + 1;
+  REQUIRE(at > name.size() + 1);
+  const bool quoted = log.at(at) == '"';
+  const std::size_t begin = quoted ? at + 1 : at;
+  return log.substr(begin, log.find_first_of(quoted ? "\"" : " \n", begin) - begin);
+}
+
+struct Site {
+  test::TemporaryDirectory data;
+  test::TemporaryDirectory place;
+  LoggedProcess node;
+  std::string bootstrap;
+  std::filesystem::path directory = place.path() / "coordinator";
+  int clients = 0;
+
+  Site()
+      : node({FEDGE_BINARY_DIR "/fedge", "dht", "node", "--listen", "127.0.0.1:0", "--known-nodes",
+              (place.path() / "nodes").string()},
+             place.path() / "node.log") {
+    test::write_tiny_dataset(data);
+    bootstrap = field(node, "directory.entered", "address");
+    std::ofstream(place.path() / "coordinator.toml")
+        << "[directory]\nlisten = \"127.0.0.1:0\"\nbootstrap = [\"" << bootstrap << "\"]\n";
+  }
+
+  CoordinatorProcess::Options leading(int of_clients, std::vector<std::string> settings = {}) const {
+    CoordinatorProcess::Options options{
+        .directory = directory,
+        .results = place.path() / "results",
+        .settings = {"run.name=\"found\"", "data.directory=" + data.path().string(), "model.hidden=[4]",
+                     "data.partition={kind=\"iid\",clients=" + std::to_string(of_clients) + "}",
+                     "run.wait_for_clients=" + std::to_string(of_clients)},
+        .more = {"--config", (place.path() / "coordinator.toml").string()}};
+    options.settings.insert(options.settings.end(), settings.begin(), settings.end());
+    return options;
+  }
+  std::filesystem::path state(int client) const {
+    return place.path() / ("client-" + std::to_string(client));
+  }
+  std::string with_node(const std::string& command) const {
+    return run(command + " --bootstrap " + bootstrap).output;
+  }
+  // Its key, which the operator enrols.
+  void enrol(int client) const {
+    const Outcome key = run("fedge-client --state-dir " + state(client).string() + " key");
+    REQUIRE(key.code == 0);
+    const Outcome added =
+        run("fedge client add " + key.output.substr(0, 64) + " --data-dir " + directory.string());
+    REQUIRE_MESSAGE(added.code == 0, added.output);
+  }
+  std::unique_ptr<LoggedProcess> start(int client, std::vector<std::string> more = {}) const {
+    std::vector<std::string> command = {FEDGE_BINARY_DIR "/fedge-client",
+                                        "--state-dir",
+                                        state(client).string(),
+                                        "run",
+                                        "--once",
+                                        "--bootstrap",
+                                        bootstrap,
+                                        "--directory-listen",
+                                        "127.0.0.1:0",
+                                        "--data-directory",
+                                        data.path().string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return std::make_unique<LoggedProcess>(command, state(client).string() + ".log");
+  }
+};
+
+// How often the coordinator heard of each client's latency.
+std::map<std::uint32_t, int> records_heard(const std::filesystem::path& directory) {
+  auto store = server::open_sqlite_store(server::run_store_path(directory));
+  REQUIRE(store);
+  std::map<std::uint32_t, int> heard;
+  const auto read = server::read_inputs(
+      **store, server::RunNumber(1), [&](const server::JournalStep& step) -> Result<void> {
+        if (!step.input) return {};
+        if (const auto* said = std::get_if<server::RunEngine::Described>(&*step.input))
+          if (said->record.latency_ms) ++heard[said->client.value()];
+        return {};
+      });
+  REQUIRE(read);
+  return heard;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "discovery: twenty clients with a node's address and a run's name find the coordinator, tell it of "
+    "themselves through the directory alone, and find it again when it has moved") {
+  constexpr int kClients = 20;
+  const Site site;
+  const auto options =
+      site.leading(kClients, {"run.rounds=100000", "sampling.kind=\"aw_psp\"", "sampling.clients_per_round=5",
+                              "status.every_seconds=1", "status.via=\"directory\"", "run.return_within=60"});
+  std::vector<std::unique_ptr<LoggedProcess>> clients;
+  std::string first;
+  {
+    CoordinatorProcess coordinator(options);
+    first = coordinator.address();
+    for (int i = 0; i < kClients; ++i) site.enrol(i);
+    for (int i = 0; i < kClients; ++i) clients.push_back(site.start(i, {"--run", "found"}));
+    const auto hears_of_all = [&] { return records_heard(site.directory).size() == kClients; };
+    REQUIRE_MESSAGE(coordinator.wait_until(hears_of_all), coordinator.log());
+    coordinator.kill();  // without a last word: nobody is told where it goes
+  }
+  const int before = records_heard(site.directory).at(0);
+  CoordinatorProcess moved(options);
+  REQUIRE(moved.address() != first);
+  // All are there again, and what they say is heard of again.
+  for (int i = 0; i < kClients; ++i)
+    REQUIRE_MESSAGE(moved.wait_for("client.arrived client=" + std::to_string(i) + " "), moved.log());
+  REQUIRE(moved.wait_until([&] { return records_heard(site.directory).at(0) > before + 1; }));
+  REQUIRE(run("fedge run stop 1 --data-dir " + site.directory.string()).code == 0);
+  REQUIRE(moved.wait() == 0);
+  for (int i = 0; i < kClients; ++i) {
+    CAPTURE(i);
+    LoggedProcess& client = *clients[static_cast<std::size_t>(i)];
+    REQUIRE_MESSAGE(client.wait() == 0, client.log());
+    CHECK(contains(client.log(), "coordinator.found address=\"" + moved.address() + "\""));
+    // What it has found it keeps, for when the directory does not answer.
+    const auto kept = read_file(site.state(i) / "membership.json", 10'000);
+    REQUIRE(kept);
+    CHECK(nlohmann::json::parse(*kept)["coordinators"][0] == moved.address());
+  }
+}
+
+TEST_CASE(
+    "discovery: what a device withholds is not in its records, and a run's own words say who leads it") {
+  const Site site;
+  CoordinatorProcess coordinator(
+      site.leading(2, {"run.rounds=400", "sampling.kind=\"aw_psp\"", "sampling.clients_per_round=2",
+                       "status.every_seconds=1", "status.via=\"directory\"", "sampling.labels=\"sets\"",
+                       "status.publish=[\"latency\",\"freshness\",\"utility\",\"availability\"]"}));
+  for (int i = 0; i < 2; ++i) site.enrol(i);
+  const auto open = site.start(0, {"--run", "found"});
+  const auto silent =
+      site.start(1, {"--run", "found", "--withhold", "latency,freshness,utility,availability,labels"});
+  REQUIRE(coordinator.wait_for("round.closed round=2"));
+  const auto get = [&](const std::string& what) {
+    const auto parsed =
+        nlohmann::json::parse(site.with_node("fedge dht get " + what + " --format json"), nullptr, false);
+    REQUIRE(parsed.is_array());
+    return parsed;
+  };
+  const auto announced = get("run found");
+  REQUIRE(announced.size() == 1);
+  CHECK(announced[0]["addresses"] == nlohmann::json::array({coordinator.address()}));
+  const std::string key = announced[0]["signer"], id = announced[0]["run_id"];
+  CHECK(get("coordinator " + key)[0]["addresses"] == announced[0]["addresses"]);
+  const auto model = get("model " + key + " " + id);
+  REQUIRE(model.size() == 1);
+  // It moves on each round: what lies there when it is asked for has a holder, the coordinator.
+  CHECK(model[0]["model_bytes"].get<int>() > 100);
+  const auto record_of = [&](int client) {
+    const std::string node =
+        run("fedge-client --state-dir " + site.state(client).string() + " key").output.substr(0, 64);
+    nlohmann::json records;
+    for (int attempt = 0; attempt < 50 && (records.empty() || records[0]["round"] == 0); ++attempt)
+      records = get("node " + node + " " + id);
+    REQUIRE(records.size() == 1);
+    return records[0];
+  };
+  const auto told = record_of(0), withheld = record_of(1);
+  for (const char* name : {"latency_ms", "freshness_seconds", "utility", "availability", "labels"}) {
+    CAPTURE(name);
+    CHECK(told.contains(name));
+    CHECK_FALSE(withheld.contains(name));
+  }
+}
+
+TEST_CASE(
+    "discovery: a token without an address is enough where there is a directory, and says so where not") {
+  const Site site;
+  CoordinatorProcess coordinator(site.leading(1, {"run.rounds=2", "sampling.clients_per_round=1"}));
+  const Outcome created = run("fedge token create --no-address --data-dir " + site.directory.string());
+  REQUIRE(created.code == 0);
+  const std::string token = created.output.substr(0, created.output.find('\n'));
+  const std::string join = "fedge-client --state-dir " + site.state(0).string() + " join " + token;
+  const Outcome lost = run(join);
+  CHECK(lost.code == 1);
+  CHECK_MESSAGE(contains(lost.output, "--bootstrap HOST:PORT"), lost.output);
+  const Outcome joined = run(join + " --bootstrap " + site.bootstrap);
+  CHECK_MESSAGE(joined.code == 0, joined.output);
+  CHECK(contains(joined.output, "joined " + coordinator.address() + " as client 0"));
+  const auto client = site.start(0);
+  CHECK(client->wait() == 0);
+  CHECK(coordinator.wait() == 0);
+}
+
+TEST_CASE("discovery: of two coordinators that announce one name neither is taken unless its key is given") {
+  const Site site;
+  CoordinatorProcess coordinator(site.leading(1, {"run.rounds=2", "sampling.clients_per_round=1"}));
+  site.enrol(0);
+  const Outcome other = run("fedge-client --state-dir " + (site.place.path() / "other").string() + " key");
+  REQUIRE(other.code == 0);
+  REQUIRE(run("fedge dht put --key-file " + (site.place.path() / "other/node.key").string() +
+              " --address 127.0.0.1:9 --run found --bootstrap " + site.bootstrap)
+              .code == 0);
+  const std::string join = "fedge-client --state-dir " + site.state(0).string() +
+                           " join --run found --bootstrap " + site.bootstrap;
+  const Outcome unsure = run(join);
+  CHECK(unsure.code == 1);
+  CHECK_MESSAGE(contains(unsure.output, "several coordinators announce a run 'found'"), unsure.output);
+  CHECK(contains(unsure.output, other.output.substr(0, 64) + " at 127.0.0.1:9"));
+  const auto announced = nlohmann::json::parse(site.with_node("fedge dht get run found --format json"));
+  REQUIRE(announced.size() == 2);
+  for (const auto& one : announced) {
+    const std::string key = one["signer"];
+    if (key == other.output.substr(0, 64)) continue;
+    const Outcome joined = run(join + " --coordinator " + key);
+    CHECK_MESSAGE(joined.code == 0, joined.output);
+    CHECK(contains(joined.output, "joined " + coordinator.address()));
+  }
+}
+
+TEST_CASE("discovery: where nothing is, each command says what it looked for and what to do") {
+  const Site site;
+  const std::string here = " --bootstrap " + site.bootstrap;
+  const auto fails = [&](const std::string& command, const std::string& says) {
+    const Outcome outcome = run(command);
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.output, says), outcome.output);
+  };
+  const std::string client = "fedge-client --state-dir " + site.state(0).string();
+  fails("fedge dht get run nowhere" + here, "nothing lies under");
+  fails("fedge dht get nothing x" + here, "what to get is one of: run NAME");
+  fails("fedge dht get node " + std::string(64, 'a') + " 12" + here, "a run's number is 16");
+  fails("fedge dht get run x --bootstrap 127.0.0.1:9 --wait 1", "no node of the directory answers");
+  fails("fedge dht get run x --bootstrap nowhere", "--bootstrap: 'nowhere' is not an address");
+  fails("fedge dht put --key-file none --address 127.0.0.1:1" + here, "--key-file: there is no none");
+  fails(client + " join", "nothing says where the coordinator is");
+  fails(client + " join" + here, "say which run's coordinator is meant: --run NAME");
+  fails(client + " join --run nowhere" + here, "no coordinator announces a run 'nowhere' in the directory");
+  fails(client + " run --withhold size", "--withhold: 'size' is none of latency");
+  const Outcome doctor = run("fedge dht doctor --bootstrap 127.0.0.1:9" + here);
+  CHECK(doctor.code == 1);
+  CHECK(contains(doctor.output, "does not answer within 5 s"));
+  CHECK(contains(doctor.output, "published here and found by a second node"));
+  const Outcome nodes = run("fedge dht ls" + here);
+  CHECK(nodes.code == 0);
+  CHECK(contains(nodes.output, site.bootstrap));
+}
