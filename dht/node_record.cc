@@ -81,8 +81,7 @@ Result<NodeRecord> decode_node_record(std::span<const std::byte> bytes) {
     return refused(std::to_string(bytes.size()) + " bytes; at most " +
                    std::to_string(protocol::kMaxRecordBytes) + " are allowed");
   wire::NodeStatus status;
-  if (!status.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return refused("its bytes are no NodeStatus");
+  if (!parse_message(bytes, status)) return refused("its bytes are no NodeStatus");
   return from_wire(status);
 }
 

@@ -39,10 +39,6 @@ std::vector<std::byte> serialize(const std::string& record, const Signature& sig
   return bytes;
 }
 
-bool parse(std::span<const std::byte> bytes, wire::SignedRecord& out) {
-  return out.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-}
-
 Opened malformed(std::string reason) { return Refusal{Flaw::kMalformed, std::move(reason)}; }
 
 // Everything that can be said of the record without a key, a clock or its signature.
@@ -112,9 +108,9 @@ std::optional<Claim> read_claim(std::span<const std::byte> bytes) {
   wire::SignedRecord envelope;
   wire::DirectoryRecord inner;
   Claim claim;
-  if (bytes.size() > kMaxSignedRecord || !parse(bytes, envelope) ||
-      !inner.ParseFromString(envelope.record()) || !take_bytes(inner.key(), claim.key) ||
-      !take_bytes(inner.signer(), claim.signer.bytes))
+  if (bytes.size() > kMaxSignedRecord || !parse_message(bytes, envelope) ||
+      !parse_message(std::as_bytes(std::span(envelope.record())), inner) ||
+      !take_bytes(inner.key(), claim.key) || !take_bytes(inner.signer(), claim.signer.bytes))
     return std::nullopt;
   claim.sequence = inner.sequence();
   return claim;
@@ -127,8 +123,8 @@ Opened open_record(const Key& key, std::span<const std::byte> bytes, Time now) {
   wire::SignedRecord envelope;
   wire::DirectoryRecord inner;
   Signature signature{};
-  if (!parse(bytes, envelope) || !take_bytes(envelope.signature(), signature) ||
-      !inner.ParseFromString(envelope.record()))
+  if (!parse_message(bytes, envelope) || !take_bytes(envelope.signature(), signature) ||
+      !parse_message(std::as_bytes(std::span(envelope.record())), inner))
     return malformed("its bytes are no SignedRecord");
   Opened opened = read_fields(inner);
   auto* record = std::get_if<Record>(&opened);

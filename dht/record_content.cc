@@ -11,7 +11,7 @@
 namespace fedge::dht {
 namespace {
 
-constexpr std::size_t kMaxHost = 253;
+constexpr std::size_t kMaxAddress = 253 + 2 + 6;  // a host, brackets, a port
 
 template <std::size_t kSize>
 bool take_bytes(const std::string& text, std::array<std::uint8_t, kSize>& out) {
@@ -25,32 +25,32 @@ std::string text_of(const Array& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-void put(const protocol::Address& address, wire::Address& out) {
-  out.set_host(address.host);
-  out.set_port(address.port);
+// As one that is written down: what cannot be read back as it is does not count.
+Result<protocol::Address> address_of(const std::string& text) {
+  if (text.size() > kMaxAddress)
+    return invalid("an address of " + std::to_string(text.size()) + " bytes is none");
+  auto parsed = protocol::parse_address(text);
+  if (parsed && parsed->port != 0 && protocol::to_string(*parsed) == text) return parsed;
+  return invalid("'" + clean_text(text, kMaxAddress) + "' is not an address");
 }
 
-// As one that is written down: what cannot be read back as it is does not count.
-Result<protocol::Address> address_of(const wire::Address& in) {
-  const Error wrong = invalid("'" + clean_text(in.host(), kMaxHost) + "', port " + std::to_string(in.port()) +
-                              " is not an address");
-  if (in.port() == 0 || in.port() > std::numeric_limits<std::uint16_t>::max() || in.host().size() > kMaxHost)
-    return wrong;
-  const protocol::Address address{in.host(), static_cast<std::uint16_t>(in.port())};
-  const auto parsed = protocol::parse_address(protocol::to_string(address));
-  if (!parsed || *parsed != address) return wrong;
-  return address;
+template <class Texts>
+Result<std::vector<protocol::Address>> addresses_of(const Texts& texts, std::size_t most, const char* whose) {
+  if (texts.empty() || static_cast<std::size_t>(texts.size()) > most)
+    return invalid(std::to_string(texts.size()) + " addresses of " + whose + ", expected 1 to " +
+                   std::to_string(most));
+  std::vector<protocol::Address> addresses;
+  for (const std::string& text : texts) {
+    FEDGE_TRY(address, address_of(text));
+    addresses.push_back(std::move(address));
+  }
+  return addresses;
 }
 
 Result<Content> content_of(const wire::Announcement& in) {
   Announcement announcement{.addresses = {}, .run_name = in.run_name(), .run = RunId(in.run())};
-  if (in.addresses().empty() || static_cast<std::size_t>(in.addresses_size()) > kMaxAddresses)
-    return invalid(std::to_string(in.addresses_size()) + " addresses of a coordinator, expected 1 to " +
-                   std::to_string(kMaxAddresses));
-  for (const wire::Address& item : in.addresses()) {
-    FEDGE_TRY(address, address_of(item));
-    announcement.addresses.push_back(std::move(address));
-  }
+  FEDGE_TRY(addresses, addresses_of(in.addresses(), kMaxAddresses, "a coordinator"));
+  announcement.addresses = std::move(addresses);
   FEDGE_TRY_VOID(check_text(in.run_name(), protocol::kMaxText, "the run's name"));
   return Content(std::move(announcement));
 }
@@ -72,22 +72,19 @@ Result<Content> content_of(const wire::ModelPointer& in) {
 Result<Content> content_of(const wire::PeerList& in) {
   PeerList list;
   if (!take_bytes(in.object(), list.object)) return invalid("an object's id of other than 32 bytes");
-  if (in.peers().empty() || static_cast<std::size_t>(in.peers_size()) > kMaxListedPeers)
-    return invalid(std::to_string(in.peers_size()) + " peers, expected 1 to " +
-                   std::to_string(kMaxListedPeers));
-  for (const wire::PeerList::Peer& item : in.peers()) {
-    PeerList::Peer peer;
-    FEDGE_TRY(address, address_of(item.address()));
-    peer.address = std::move(address);
-    if (!take_bytes(item.key(), peer.key.bytes)) return invalid("a peer's key of other than 32 bytes");
-    list.peers.push_back(std::move(peer));
+  FEDGE_TRY(addresses, addresses_of(in.addresses(), kMaxListedPeers, "peers"));
+  if (in.keys_size() != in.addresses_size()) return invalid("as many keys as peers are expected");
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    list.peers.push_back({std::move(addresses[i]), {}});
+    if (!take_bytes(in.keys(static_cast<int>(i)), list.peers.back().key.bytes))
+      return invalid("a peer's key of other than 32 bytes");
   }
   return Content(std::move(list));
 }
 
 void put(const Announcement& in, wire::DirectoryRecord& out) {
   auto* made = out.mutable_announcement();
-  for (const auto& address : in.addresses) put(address, *made->add_addresses());
+  for (const auto& address : in.addresses) made->add_addresses(protocol::to_string(address));
   made->set_run_name(in.run_name);
   made->set_run(in.run.value());
 }
@@ -109,9 +106,8 @@ void put(const PeerList& in, wire::DirectoryRecord& out) {
   auto* made = out.mutable_peers();
   made->set_object(text_of(in.object));
   for (const auto& peer : in.peers) {
-    auto* item = made->add_peers();
-    put(peer.address, *item->mutable_address());
-    item->set_key(text_of(peer.key.bytes));
+    made->add_addresses(protocol::to_string(peer.address));
+    made->add_keys(text_of(peer.key.bytes));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "protocol/detail/wire_lengths.h"
+#include "protocol/wire_lengths.h"
 
 #include <google/protobuf/io/coded_stream.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "protocol/detail/wire_lengths.h"
+#include "protocol/wire_lengths.h"
 #include "protocol/limits.h"
 
 namespace fedge::protocol {

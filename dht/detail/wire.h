@@ -1,12 +1,23 @@
 // Between the directory's messages (directory.proto) and what they mean. Private to the room.
 #pragma once
 
+#include <span>
+
 #include "dht/record.h"
 #include "proto/directory.pb.h"
+#include "protocol/limits.h"
+#include "protocol/wire_lengths.h"
 
 namespace fedge::dht {
 
 namespace wire = ::fedge::directory::v1;
+
+// Whether the bytes are such a message; what it says of its own lengths is not believed.
+template <class Message>
+bool parse_message(std::span<const std::byte> bytes, Message& out) {
+  return bytes.size() <= protocol::kMaxHeader && protocol::lengths_fit(bytes) &&
+         out.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
 
 void to_wire(const NodeRecord& record, wire::NodeStatus& out);
 void to_wire(const Content& content, wire::DirectoryRecord& out);

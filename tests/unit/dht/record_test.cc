@@ -179,8 +179,8 @@ TEST_CASE("record: what nobody would take is not made, and the field is named") 
   refused(Announcement{{{"no host", 1}}, "", RunId()}, "is not an address");
   refused(Announcement{{{"192.0.2.7", 1}}, std::string("a\0b", 3), RunId()}, "name");
   refused(Announcement{{{"192.0.2.7", 1}}, std::string(1025, 'a'), RunId()}, "name");
-  refused(PeerList{}, "0 peers");
-  refused(PeerList{{}, std::vector<PeerList::Peer>(17, {{"192.0.2.7", 1}, {}})}, "17 peers");
+  refused(PeerList{}, "0 addresses of peers");
+  refused(PeerList{{}, std::vector<PeerList::Peer>(17, {{"192.0.2.7", 1}, {}})}, "17 addresses of peers");
   refused(NodeStatus{RunId(7), {.latency_ms = -1.0}}, "latency");
   refused(NodeStatus{RunId(7), {}}, "before 1970", -5);
 }

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/node.h"
-#include "protocol/detail/wire_lengths.h"
+#include "protocol/wire_lengths.h"
 #include "tests/unit/protocol/example_messages.h"
 
 using namespace fedge;
