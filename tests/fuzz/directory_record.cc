@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "tests/fuzz/directory_targets.h"
+#include "tests/fuzz/targets/directory_targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fedge::fuzz::feed_directory_record(std::as_bytes(std::span(data, size)));

@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "tests/fuzz/protocol_targets.h"
+#include "tests/fuzz/targets/protocol_targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fedge::fuzz::feed_frames(std::as_bytes(std::span(data, size)));

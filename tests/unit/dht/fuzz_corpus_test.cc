@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "tests/fuzz/directory_targets.h"
+#include "tests/fuzz/targets/directory_targets.h"
 #include "tests/fuzz/replay.h"
 
 TEST_CASE("fuzz corpus: every recorded directory record is refused, or counts in one place as it was signed") {

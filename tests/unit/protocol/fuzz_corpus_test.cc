@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "tests/fuzz/payload_targets.h"
-#include "tests/fuzz/protocol_targets.h"
+#include "tests/fuzz/targets/payload_targets.h"
+#include "tests/fuzz/targets/protocol_targets.h"
 #include "tests/fuzz/replay.h"
 
 using namespace fedge;

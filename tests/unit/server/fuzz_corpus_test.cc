@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "tests/fuzz/file_targets.h"
-#include "tests/fuzz/hello_targets.h"
-#include "tests/fuzz/http_targets.h"
-#include "tests/fuzz/name_targets.h"
+#include "tests/fuzz/targets/file_targets.h"
+#include "tests/fuzz/targets/hello_targets.h"
+#include "tests/fuzz/targets/http_targets.h"
+#include "tests/fuzz/targets/name_targets.h"
 #include "tests/fuzz/replay.h"
 
 using namespace fedge;

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/fuzz/replay.h"
-#include "tests/fuzz/trainer_targets.h"
+#include "tests/fuzz/targets/trainer_targets.h"
 
 using namespace fedge;
 
