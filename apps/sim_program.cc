@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "apps/commands/overlay.h"
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
+#include "apps/overlay_command.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/console.h"

@@ -266,6 +266,12 @@ std::size_t Chord::contacts() const {
 
 std::unique_ptr<Search> Chord::make_search() const { return make_routed_search(); }
 
+void Chord::prefetch(Id /*from*/, Id /*key*/) const {
+  __builtin_prefetch(successors_.data());
+  __builtin_prefetch(predecessors_.data());
+  for (std::size_t i = 0; i < fingers_.size(); i += 2) __builtin_prefetch(fingers_.data() + i);
+}
+
 void Chord::fill(std::span<const Contact> everybody, Rng& /*rng*/) {
   clear();
   const auto by_id = [](const Contact& contact, Id id) { return contact.id < id; };

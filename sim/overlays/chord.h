@@ -35,6 +35,7 @@ class Chord final : public Routing {
   void neighbours(std::vector<Contact>& out) const override;
   std::size_t contacts() const override;
   std::unique_ptr<Search> make_search() const override;
+  void prefetch(Id from, Id key) const override;
   void fill(std::span<const Contact> everybody, Rng& rng) override;
 
   // Nearest first.

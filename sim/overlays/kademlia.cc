@@ -170,6 +170,14 @@ std::size_t Kademlia::contacts() const {
 
 std::unique_ptr<Search> Kademlia::make_search() const { return make_xor_search(options_.alpha, options_.k); }
 
+void Kademlia::prefetch(Id from, Id key) const {
+  for (const Id id : {from, key}) {
+    if (id == self_.id) continue;
+    const std::vector<Contact>& live = buckets_[index_of(id)].live;
+    for (std::size_t i = 0; i < live.size(); i += 4) __builtin_prefetch(live.data() + i);
+  }
+}
+
 // From each bucket's share of everybody, evenly, beginning at a random one.
 void Kademlia::fill(std::span<const Contact> everybody, Rng& rng) {
   clear();

@@ -31,6 +31,13 @@ bool numerically_closer(Id key, Id a, Id b) {
   return of_a != of_b ? of_a < of_b : a < b;
 }
 
+bool LeafSet::wants(const Contact& contact) const {
+  if (contact.address == self_.address || contact.id == self_.id) return false;
+  const bool above = larger_.size() < half_ || contact.id - self_.id < larger_.back().id - self_.id;
+  const bool below = smaller_.size() < half_ || self_.id - contact.id < self_.id - smaller_.back().id;
+  return (above && !contains(larger_, contact.address)) || (below && !contains(smaller_, contact.address));
+}
+
 bool LeafSet::consider(const Contact& contact) {
   if (contact.address == self_.address || contact.id == self_.id) return false;
   const bool above = insert(larger_, half_, contact, [&](const Contact& c) { return c.id - self_.id; });

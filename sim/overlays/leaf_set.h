@@ -14,6 +14,8 @@ class LeafSet {
  public:
   LeafSet(const Contact& self, std::size_t size) : self_(self), half_(size / 2) {}
 
+  // It is not there and would come in.
+  bool wants(const Contact& contact) const;
   // True if it came in.
   bool consider(const Contact& contact);
   bool remove(Address address);

@@ -51,15 +51,17 @@ void OverlayNode::tick(NodeStep& step) {
   step_ = &step;
   if (!member_) return;
   routing_->tick(*this);
-  store_.expire(step.now);
   std::erase_if(standing_, [&](const Standing& standing) {
     return standing.publication.expires && *standing.publication.expires <= step.now;
   });
   for (Standing& standing : standing_) {
     const bool due = standing.pace.rounds_begin() > 0;
-    if (due || standing.first != 0) begin_publishing(standing, std::exchange(standing.first, 0));
+    if (due || standing.first != 0 || std::exchange(standing.again, false))
+      begin_publishing(standing, std::exchange(standing.first, 0));
   }
-  if (repair_pace_.rounds_begin() > 0) repair();
+  if (repair_pace_.rounds_begin() == 0) return;
+  store_.expire(step.now);
+  repair();
 }
 
 Message& OverlayNode::request(const Contact& to, Kind kind, Purpose purpose, std::uint32_t tag) {

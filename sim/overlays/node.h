@@ -62,6 +62,18 @@ class OverlayNode final : private Host {
   // The request was not answered in time; ignored if it was.
   void time_out(std::uint32_t rpc, NodeStep& step);
 
+  // Asks for this object's memory, and some steps later for that of its tables and lists.
+  void prefetch() const {
+    const char* first = reinterpret_cast<const char*>(this);
+    for (std::size_t line = 0; line < sizeof(*this); line += 64) __builtin_prefetch(first + line);
+    __builtin_prefetch(first + sizeof(*this) - 1);
+  }
+  void prefetch_tables(Id from, Id key) const {
+    __builtin_prefetch(pending_.data());
+    __builtin_prefetch(searches_.data());
+    routing_->prefetch(from, key);
+  }
+
   bool member() const { return member_; }
   const Contact& self() const override { return self_; }
   Routing& routing() { return *routing_; }
@@ -90,8 +102,9 @@ class OverlayNode final : private Host {
     User user = User::kTables;
     FindOptions options;  // tag: of the tables, an operation, or a publishing
     Time started{};
-    std::uint32_t extra = 0;  // messages and time-outs of a recursive attempt before
+    std::uint32_t extra = 0;  // messages and time-outs of attempts before
     std::uint32_t extra_timeouts = 0;
+    unsigned attempts = 1;
   };
   struct Publishing {         // a value on its way to those responsible
     Operation operation = 0;  // 0: nobody waits for it
@@ -108,6 +121,7 @@ class OverlayNode final : private Host {
     Publication publication;
     Pace pace;
     Operation first = 0;  // not begun yet: it waits for membership
+    bool again = false;   // it failed
   };
   struct Suspect {
     Address address = kNobody;
@@ -131,6 +145,7 @@ class OverlayNode final : private Host {
   void start_search(User user, const FindOptions& options);
   bool start_recursive(std::size_t index, Found found);
   void advance(std::size_t index);
+  bool try_again(std::size_t index);
   void finish(std::size_t index);
   void complete_lookup(const ActiveSearch& active, SearchOutcome& outcome);
   void leave_cached(const ActiveSearch& active, const SearchOutcome& outcome);

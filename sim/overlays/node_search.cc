@@ -8,6 +8,7 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::uint16_t kMaxRouteHops = 128;
+constexpr unsigned kAttempts = 3;
 
 }  // namespace
 
@@ -44,6 +45,7 @@ void OverlayNode::start_search(User user, const FindOptions& options) {
   active.options = options;
   active.started = step_->now;
   active.extra = active.extra_timeouts = 0;
+  active.attempts = 1;
   Found found = Found::kCloser;
   scratch_.clear();
   routing_->looked_for(options.target);
@@ -94,7 +96,23 @@ void OverlayNode::advance(std::size_t index) {
     message.newcomer = !member_;
     message.hops = static_cast<std::uint16_t>(active.search->outcome().messages / 2);
   }
-  if (active.search->done()) finish(index);
+  if (active.search->done() && !try_again(index)) finish(index);
+}
+
+// A route that ended before anybody was found to be responsible: by now the tables know better.
+bool OverlayNode::try_again(std::size_t index) {
+  ActiveSearch& active = searches_[index];
+  const SearchOutcome& outcome = active.search->outcome();
+  const bool lost = outcome.nodes.empty() && outcome.values.empty() && outcome.timeouts > 0;
+  if (!lost || active.user == User::kTables || active.attempts == kAttempts) return false;
+  ++active.attempts;
+  active.extra += outcome.messages;
+  active.extra_timeouts += outcome.timeouts;
+  scratch_.clear();
+  const Found found = routing_->route(active.options.target, scratch_);
+  active.search->start({active.options.target, self_, active.options.goal}, found, scratch_);
+  advance(index);
+  return true;
 }
 
 void OverlayNode::finish(std::size_t index) {
@@ -130,7 +148,7 @@ void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& out
 
 // Kademlia, section 2.3: the closest node that did not have the value gets it.
 void OverlayNode::leave_cached(const ActiveSearch& active, const SearchOutcome& outcome) {
-  if (outcome.values.empty() || !outcome.lacking.known()) return;
+  if (outcome.values.empty() || !outcome.lacking.known() || !options_.kademlia.cache) return;
   Message& message = ask({.to = outcome.lacking, .use = Use::kCache}, Kind::kStore, active.options.purpose);
   message.values = outcome.values;
 }

@@ -105,6 +105,12 @@ void OverlayNode::finish_publishing(std::size_t index) {
   const PublishResult& result = publishing.result;
   if (publishing.moved && result.holders + result.refused > 0)
     store_.erase(publishing.value.key, publishing.value.slot);
+  // Nobody has taken or refused it: once more in the next round, if the node still publishes it.
+  if (publishing.purpose == Purpose::kPublish && result.holders + result.refused == 0)
+    for (Standing& standing : standing_)
+      if (standing.publication.key == publishing.value.key &&
+          standing.publication.slot == publishing.value.slot)
+        standing.again = true;
   publishing.value.bytes.reset();
   publishing.result.latency = step_->now - publishing.started;
   if (publishing.operation != 0) step_->effects.publications.push_back(publishing.result);

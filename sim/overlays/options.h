@@ -40,6 +40,7 @@ struct KademliaOptions {
   std::size_t k = 20;
   std::size_t alpha = 3;
   double refresh = 60;  // T_b
+  bool cache = true;    // a lookup leaves a copy at the closest node that answered and had none
   double ping = 1;      // a full bucket's oldest contact is pinged at most once in so many rounds
 };
 
@@ -48,7 +49,7 @@ struct OverlayOptions {
   Duration round = std::chrono::seconds(1);
   Duration rpc_timeout = std::chrono::milliseconds(500);
   Duration route_timeout = std::chrono::seconds(2);  // of a recursive lookup; then it goes on iteratively
-  double suspicion = 10;   // a node that did not answer is not believed in for so long, unless it is heard
+  double suspicion = 3;    // a node that did not answer is not believed in for so long, unless it is heard
   bool recursive = false;  // Chord and Pastry
   std::size_t replication = 3;   // r
   double republish = 60;         // T_rep; values live for three times as long

@@ -6,7 +6,7 @@
 #include "core/crypto/sha256.h"
 #include "sim/overlays/chord.h"
 #include "sim/overlays/kademlia.h"
-#include "sim/overlays/network.h"
+#include "sim/overlays/network/network.h"
 #include "sim/overlays/pastry.h"
 
 namespace fedge::sim {

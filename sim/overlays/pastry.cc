@@ -29,6 +29,7 @@ void Pastry::clear() {
   leaves_.clear();
   table_.clear();
   neighbourhood_.clear();
+  candidates_.clear();
 }
 
 Contact Pastry::entry(std::size_t row, std::size_t column) const {
@@ -48,6 +49,11 @@ void Pastry::for_each_known(Visit visit) const {
 void Pastry::consider(const Contact& contact) {
   if (contact.address == self_.address || contact.id == self_.id) return;
   leaves_.consider(contact);
+  consider_for_table(contact);
+}
+
+void Pastry::consider_for_table(const Contact& contact) {
+  if (contact.address == self_.address || contact.id == self_.id) return;
   const std::size_t row = shared_prefix(self_.id, contact.id, options_.digit_bits);
   const std::size_t at = (row << options_.digit_bits) + digit(contact.id, row, options_.digit_bits);
   if (at >= table_.size()) table_.resize((row + 1) << options_.digit_bits);
@@ -175,11 +181,24 @@ void Pastry::answer(const Message& request, Message& reply, Host& /*host*/) {
 }
 
 void Pastry::replied(const Message& reply, std::uint32_t /*tag*/, Host& host) {
-  for (std::size_t i = reply.routed; i < reply.contacts.size(); ++i)
-    if (!host.suspected(reply.contacts[i].address)) consider(reply.contacts[i]);
+  std::erase(candidates_, reply.from.address);     // heard() has taken it in
+  const bool joining = reply.kind == Kind::kFind;  // without leaves yet: those of the owner are good enough
+  for (std::size_t i = reply.routed; i < reply.contacts.size(); ++i) {
+    const Contact& contact = reply.contacts[i];
+    if (host.suspected(contact.address)) continue;
+    consider_for_table(contact);
+    if (joining) {
+      leaves_.consider(contact);
+    } else if (candidates_.size() < leaves_.half() && leaves_.wants(contact) &&
+               std::find(candidates_.begin(), candidates_.end(), contact.address) == candidates_.end()) {
+      candidates_.push_back(contact.address);
+      host.request(contact, Kind::kNeighbours, Purpose::kMaintenance, kTables);
+    }
+  }
 }
 
 void Pastry::silent(const Contact& contact, Host& host) {
+  std::erase(candidates_, contact.address);
   std::erase_if(neighbourhood_, [&](const Contact& other) { return other.address == contact.address; });
   const std::size_t row = shared_prefix(self_.id, contact.id, options_.digit_bits);
   if (contact.id != self_.id) {
@@ -219,6 +238,14 @@ std::size_t Pastry::contacts() const {
 }
 
 std::unique_ptr<Search> Pastry::make_search() const { return make_routed_search(); }
+
+void Pastry::prefetch(Id /*from*/, Id /*key*/) const {
+  for (std::size_t i = 0; i < leaves_.larger().size(); i += 4)
+    __builtin_prefetch(leaves_.larger().data() + i);
+  for (std::size_t i = 0; i < leaves_.smaller().size(); i += 4)
+    __builtin_prefetch(leaves_.smaller().data() + i);
+  for (std::size_t i = 0; i < table_.size(); i += 4) __builtin_prefetch(table_.data() + i);
+}
 
 void Pastry::fill(std::span<const Contact> everybody, Rng& /*rng*/) {
   clear();

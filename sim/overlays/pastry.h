@@ -3,7 +3,8 @@
 // pure, one thread, owned by a node. State: L leaves and about (2^b - 1) log_{2^b} N contacts. Source:
 // Rowstron and Druschel, "Pastry", Middleware 2001, sections 2.1 to 2.5. Ours, where the paper leaves it
 // open: of the leaves, the two adjacent ones and one more in turn are asked each T_s, and answer with theirs;
-// the application's measure of proximity is the network's delay without its chance.
+// who is only heard of comes into the leaf set when it has answered, as the dead would else be handed round
+// for ever; the application's measure of proximity is the network's delay without its chance.
 #pragma once
 
 #include <span>
@@ -32,6 +33,7 @@ class Pastry final : public Routing {
   void neighbours(std::vector<Contact>& out) const override;
   std::size_t contacts() const override;
   std::unique_ptr<Search> make_search() const override;
+  void prefetch(Id from, Id key) const override;
   void fill(std::span<const Contact> everybody, Rng& rng) override;
 
   const LeafSet& leaves() const { return leaves_; }
@@ -41,6 +43,7 @@ class Pastry final : public Routing {
 
  private:
   void consider(const Contact& contact);
+  void consider_for_table(const Contact& contact);
   void add_row(std::size_t row, std::vector<Contact>& out) const;
   void probe(Host& host);
   void fetch_row(Host& host);
@@ -58,6 +61,7 @@ class Pastry final : public Routing {
   LeafSet leaves_;
   std::vector<Contact> table_;          // rows of 2^b, as far as there are entries
   std::vector<Contact> neighbourhood_;  // nearest by delay first
+  std::vector<Address> candidates_;     // asked whether they live, to become leaves
   std::size_t next_leaf_ = 0;
 };
 

@@ -72,6 +72,8 @@ class Routing {
   virtual void neighbours(std::vector<Contact>& out) const = 0;
   virtual std::size_t contacts() const = 0;  // size of the state
   virtual std::unique_ptr<Search> make_search() const = 0;
+  // A message from a node of this id, on this key, is going to be looked at: ask for the memory.
+  virtual void prefetch(Id from, Id key) const = 0;
   // Perfect tables out of global knowledge: `everybody` is sorted by id.
   virtual void fill(std::span<const Contact> everybody, Rng& rng) = 0;
 };

@@ -9,12 +9,15 @@ namespace {
 
 enum class State : std::uint8_t { kNew, kAsked, kAnswered, kSilent };
 
+// 16 bytes: two dozen of these are looked through for every contact of every answer. The id is distance XOR
+// target.
 struct Candidate {
   Id distance = 0;
-  Contact contact;
+  Address address = kNobody;
   std::uint16_t depth = 0;  // of the chain of answers that led to it
   State state = State::kNew;
 };
+static_assert(sizeof(Candidate) == 16);
 
 class XorSearch final : public Search {
  public:
@@ -27,7 +30,7 @@ class XorSearch final : public Search {
     done_ = false;
     outcome_ = {};
     // The searcher is as good a place for a value as any, and need not be asked.
-    list_.push_back({xor_distance(start.self.id, start.target), start.self, 0, State::kAnswered});
+    list_.push_back({xor_distance(start.self.id, start.target), start.self.address, 0, State::kAnswered});
     for (const Contact& contact : contacts) insert(contact, 1);
     end_if_answered();
   }
@@ -43,7 +46,7 @@ class XorSearch final : public Search {
       ++in_flight_;
       ++asked_;
       ++outcome_.messages;
-      return candidate.contact;
+      return contact_of(candidate);
     }
     return std::nullopt;
   }
@@ -55,7 +58,7 @@ class XorSearch final : public Search {
     --in_flight_;
     ++outcome_.messages;
     const std::uint16_t depth = candidate->depth;
-    const Contact from = candidate->contact;
+    const Contact from = contact_of(*candidate);
     for (std::size_t i = 0; i < reply.routed; ++i)
       insert(reply.contacts[i], static_cast<std::uint16_t>(depth + 1));
     if (!reply.values.empty()) {
@@ -81,22 +84,26 @@ class XorSearch final : public Search {
 
  private:
   static bool nearer(const Candidate& a, const Candidate& b) {
-    return a.distance != b.distance ? a.distance < b.distance : a.contact.address < b.contact.address;
+    return a.distance != b.distance ? a.distance < b.distance : a.address < b.address;
+  }
+
+  Contact contact_of(const Candidate& candidate) const {
+    return {candidate.distance ^ start_.target, candidate.address};
   }
 
   Candidate* find(const Contact& contact) {
-    const Candidate sought{xor_distance(contact.id, start_.target), contact};
+    const Candidate sought{xor_distance(contact.id, start_.target), contact.address};
     const auto at = std::lower_bound(list_.begin(), list_.end(), sought, nearer);
-    return at != list_.end() && at->contact == contact ? &*at : nullptr;
+    return at != list_.end() && !nearer(sought, *at) ? &*at : nullptr;
   }
 
   void insert(const Contact& contact, std::uint16_t depth) {
-    const Candidate fresh{xor_distance(contact.id, start_.target), contact, depth};
+    const Candidate fresh{xor_distance(contact.id, start_.target), contact.address, depth};
     // Beyond twice the width nobody is ever asked but after as many time-outs.
     const std::size_t bound = 2 * width_;
     if (list_.size() >= bound && !nearer(fresh, list_.back())) return;
     const auto at = std::lower_bound(list_.begin(), list_.end(), fresh, nearer);
-    if (at != list_.end() && at->contact == contact) return;
+    if (at != list_.end() && !nearer(fresh, *at)) return;
     if (contact.address == start_.self.address) return;
     list_.insert(at, fresh);
     if (list_.size() > bound && list_.back().state != State::kAsked) list_.pop_back();
@@ -121,11 +128,11 @@ class XorSearch final : public Search {
       const bool heard = candidate.state == State::kAnswered;
       if (candidate.state == State::kSilent || (holder == kNobody && !heard)) continue;
       if (outcome_.nodes.size() < width_) {
-        outcome_.nodes.push_back(candidate.contact);
+        outcome_.nodes.push_back(contact_of(candidate));
         depth = std::max(depth, candidate.depth);
       }
-      const bool other = candidate.contact.address != holder && candidate.depth > 0;
-      if (heard && other && !outcome_.lacking.known()) outcome_.lacking = candidate.contact;
+      const bool other = candidate.address != holder && candidate.depth > 0;
+      if (heard && other && !outcome_.lacking.known()) outcome_.lacking = contact_of(candidate);
     }
     if (holder == kNobody) outcome_.hops = depth;
   }

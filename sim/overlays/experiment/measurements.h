@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/overlays/experiment/overlay_run.h"
-#include "sim/overlays/network.h"
+#include "sim/overlays/network/network.h"
 
 namespace fedge::sim {
 

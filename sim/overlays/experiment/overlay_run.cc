@@ -9,7 +9,7 @@
 
 #include "sim/event_queue.h"
 #include "sim/overlays/experiment/measurements.h"
-#include "sim/overlays/network.h"
+#include "sim/overlays/network/network.h"
 
 namespace fedge::sim {
 namespace {

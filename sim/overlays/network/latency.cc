@@ -1,4 +1,4 @@
-#include "sim/overlays/latency.h"
+#include "sim/overlays/network/latency.h"
 
 #include <algorithm>
 #include <cmath>

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "sim/event_queue.h"
-#include "sim/overlays/latency.h"
+#include "sim/overlays/network/latency.h"
+#include "sim/overlays/network/time_wheel.h"
 #include "sim/overlays/node.h"
 
 namespace fedge::sim {
@@ -60,7 +60,7 @@ class OverlayNetwork {
 
   // Carries out what happens up to and including that time.
   void run_until(Time until);
-  std::optional<Time> next_event_time() const;
+  std::optional<Time> next_event_time();
   Time now() const { return now_; }
 
   // By id.
@@ -97,6 +97,7 @@ class OverlayNetwork {
     bool up = false;
   };
 
+  void fetch_ahead() const;
   void handle(const NetworkEvent& event);
   void deliver(Message& message);
   void answer(Message& request);
@@ -114,7 +115,7 @@ class OverlayNetwork {
   Latency latency_;
   MessagePool pool_;
   Effects effects_{pool_};
-  EventQueue<NetworkEvent> queue_;
+  TimeWheel<NetworkEvent> queue_;
   std::vector<Slot> slots_;
   std::vector<Contact> members_;
   std::map<std::pair<Address, Operation>, LookupDone> lookups_;

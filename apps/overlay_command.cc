@@ -1,4 +1,4 @@
-#include "apps/commands/overlay.h"
+#include "apps/overlay_command.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -179,6 +179,8 @@ void add_protocols(CLI::App& app, OverlayCommand& command) {
   add("--ping", overlay.kademlia.ping, "Kademlia: between pings of a full bucket's oldest contact");
   const char* group = "Protocols (periods in rounds)";
   app.add_flag("--recursive", overlay.recursive, "Chord and Pastry: lookups are passed on, not iterated")
+      ->group(group);
+  app.add_flag("!--no-cache", overlay.kademlia.cache, "Kademlia: lookups leave no copies behind")
       ->group(group);
   app.add_flag("--open-interval", command.open_interval, "Chord: fingers in (n, k) instead of (n, k]")
       ->group(group);
