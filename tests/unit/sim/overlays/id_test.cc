@@ -55,7 +55,8 @@ TEST_CASE("overlay ids: digits, shared prefixes and distances of a worked exampl
   constexpr Id kA = 0x65a1fc0000000000;
   constexpr Id kB = 0x65a2120000000000;
   CHECK(shared_prefix(kA, kB, 4) == 3);
-  CHECK(shared_prefix(kA, kB, 2) == 7);  // a1 = ..0001, a2 = ..0010: the first half of the fourth digit is the same
+  CHECK(shared_prefix(kA, kB, 2) ==
+        7);  // a1 = ..0001, a2 = ..0010: the first half of the fourth digit is the same
   CHECK(shared_prefix(kA, kA, 4) == 16);
   CHECK(digit(kA, 0, 4) == 6);
   CHECK(digit(kA, 3, 4) == 1);

@@ -83,7 +83,8 @@ TEST_CASE("overlay: messages sent are those received, lost and in flight, at any
   }
 }
 
-TEST_CASE("overlay: a message's bytes are a header, 26 a contact, and values with what they say of themselves") {
+TEST_CASE(
+    "overlay: a message's bytes are a header, 26 a contact, and values with what they say of themselves") {
   Message message;
   CHECK(message.bytes() == 40);
   message.contacts.resize(3);
@@ -137,7 +138,8 @@ TEST_CASE("overlay: a request to a dead node costs exactly the time-out, then th
   CHECK(result.latency < std::chrono::milliseconds(500) + 6 * network.latency().base(0, 2));
 }
 
-// The round trip is longer than the time-out for all: everything is asked in vain, and late replies are ignored.
+// The round trip is longer than the time-out for all: everything is asked in vain, and late replies are
+// ignored.
 TEST_CASE("overlay: a reply that comes after the time-out does nothing") {
   OverlayOptions options = options_for(OverlayKind::kKademlia);
   options.rpc_timeout = std::chrono::milliseconds(20);

@@ -1,4 +1,5 @@
-// What the tests of overlays share: networks that have come to rest, and owners found by looking at everybody.
+// What the tests of overlays share: networks that have come to rest, and owners found by looking at
+// everybody.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,7 +18,8 @@
 
 namespace fedge::sim {
 
-inline constexpr OverlayKind kAllKinds[] = {OverlayKind::kChord, OverlayKind::kPastry, OverlayKind::kKademlia};
+inline constexpr OverlayKind kAllKinds[] = {OverlayKind::kChord, OverlayKind::kPastry,
+                                            OverlayKind::kKademlia};
 
 inline OverlayOptions options_for(OverlayKind kind) {
   OverlayOptions options;
@@ -25,7 +27,8 @@ inline OverlayOptions options_for(OverlayKind kind) {
   return options;
 }
 
-// How far a node is from being responsible, as each paper defines it; unlike the library's, without order or tree.
+// How far a node is from being responsible, as each paper defines it; unlike the library's, without order or
+// tree.
 inline Id badness(OverlayKind kind, Id node, Id key) {
   if (kind == OverlayKind::kChord) return node - key;  // clockwise from the key
   if (kind == OverlayKind::kKademlia) return node ^ key;

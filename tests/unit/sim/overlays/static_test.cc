@@ -19,7 +19,8 @@ void check_owners(OverlayOptions options, std::size_t nodes, std::size_t keys, s
   std::vector<Id> published;
   for (std::size_t i = 0; i < keys; ++i) {
     published.push_back(rng.next_u64());
-    network.publish(static_cast<Address>(rng.below(nodes)), {.key = published.back(), .bytes = bytes_of("v")});
+    network.publish(static_cast<Address>(rng.below(nodes)),
+                    {.key = published.back(), .bytes = bytes_of("v")});
   }
   run_for(network, 3);
   std::size_t wrong = 0;
@@ -42,7 +43,8 @@ void check_owners(OverlayOptions options, std::size_t nodes, std::size_t keys, s
 
 // Ids i * 2^64 / n, tables filled, successor's view of one predecessor only, as in the paper.
 struct EqualRing {
-  EqualRing(unsigned bits, FingerInterval interval) : size(std::size_t{1} << bits), step(Id{1} << (64 - bits)) {
+  EqualRing(unsigned bits, FingerInterval interval)
+      : size(std::size_t{1} << bits), step(Id{1} << (64 - bits)) {
     OverlayOptions options;
     options.replication = 1;
     options.chord.successors = 1;
@@ -157,7 +159,8 @@ TEST_CASE("chord: the fingers of the paper's example, each once") {
   CHECK(node.fingers() == std::vector<Contact>{all[2], all[0]});
   Chord zero(all[0], options);
   zero.fill(all, rng);
-  CHECK(zero.fingers() == std::vector<Contact>{all[1], all[2]});  // successors of 1 and 2; of 4 it is 0 itself
+  CHECK(zero.fingers() ==
+        std::vector<Contact>{all[1], all[2]});  // successors of 1 and 2; of 4 it is 0 itself
 }
 
 // Invariant 3.
@@ -204,7 +207,8 @@ TEST_CASE("pastry: every slot of a perfect table holds the nearest by delay of t
     for (std::size_t column = 0; column < 16; ++column) {
       std::optional<Duration> least;
       for (const Contact& other : network.members())
-        if (other.id != self.id && shared_prefix(self.id, other.id, 4) == row && digit(other.id, row, 4) == column) {
+        if (other.id != self.id && shared_prefix(self.id, other.id, 4) == row &&
+            digit(other.id, row, 4) == column) {
           const Duration delay = network.latency().base(7, other.address);
           if (!least || delay < *least) least = delay;
         }
@@ -247,7 +251,8 @@ TEST_CASE("kademlia: buckets hold at most k, each where its distance puts it, an
     std::size_t full = 0;
     for (const Contact& member : network.members())
       for (unsigned index = 0; index < kIdBits; ++index) {
-        const auto& bucket = static_cast<const Kademlia&>(network.node(member.address).routing()).bucket(index);
+        const auto& bucket =
+            static_cast<const Kademlia&>(network.node(member.address).routing()).bucket(index);
         CHECK(bucket.size() <= 4);
         if (bucket.size() == 4) ++full;
         for (const Contact& contact : bucket) {
