@@ -238,6 +238,40 @@ TEST_CASE("kademlia: with every node known a lookup's result is the k globally c
   }
 }
 
+// Invariant 4: one question at a time and only the closest counts, so that every answer but the last must
+// bring somebody nearer than all that were known.
+TEST_CASE(
+    "kademlia: each iteration strictly lowers the least distance known, until the closest has answered") {
+  OverlayNetwork network(options_for(OverlayKind::kKademlia), 300, Rng(12));
+  network.start_static(everybody(300));
+  Rng rng(7);
+  std::size_t most = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Id key = rng.next_u64();
+    const auto from = static_cast<Address>(rng.below(300));
+    std::vector<Contact> known;
+    network.node(from).routing().route(key, known);
+    const auto search = make_xor_search(1, 1);
+    search->start({.target = key, .self = network.node(from).self()}, Found::kCloser, known);
+    Id least = network.node(from).self().id ^ key;
+    std::size_t asked = 0;
+    while (const auto contact = search->next()) {
+      CHECK((contact->id ^ key) < least);
+      least = contact->id ^ key;
+      Message reply;
+      reply.from = *contact;
+      network.node(contact->address).routing().route(key, reply.contacts);
+      reply.routed = static_cast<std::uint16_t>(reply.contacts.size());
+      search->answered(reply);
+      ++asked;
+    }
+    CHECK(search->done());
+    CHECK(search->outcome().nodes.front() == ranking(OverlayKind::kKademlia, network.members(), key).front());
+    most = std::max(most, asked);
+  }
+  CHECK(most >= 2);
+}
+
 // Invariant 6.
 TEST_CASE("kademlia: buckets hold at most k, each where its distance puts it, and never the node itself") {
   for (const bool perfect : {true, false}) {
