@@ -167,17 +167,20 @@ void Chord::replied(const Message& reply, std::uint32_t tag, Host& host) {
   const Contact successor = successors_.front();
   if (reply.from.address != successor.address) return;
   successors_.clear();
-  const auto append = [&](const Contact& contact) {
-    if (successors_.size() >= options_.successors || contains(successors_, contact.address)) return false;
-    if (contact.address == self_.address) return false;
-    successors_.push_back(contact);
-    return true;
-  };
   append(successor);
   for (std::size_t i = reply.routed; i < reply.contacts.size(); ++i)
-    if (!append(reply.contacts[i])) break;  // its list has come round to one of us
+    if (!append(reply.contacts[i])) break;
   if (reply.routed > 0 && adopt(reply.contacts[0])) stabilize(host, reply.purpose);
   notify(host, reply.purpose);
+}
+
+// Behind the last one; false if it is not, as the list has come round to this node or beyond it: others'
+// lists pass over a node that stands beside the ring.
+bool Chord::append(const Contact& contact) {
+  if (contact.address == self_.address || successors_.size() >= options_.successors) return false;
+  if (!successors_.empty() && !in_open(contact.id, successors_.back().id, self_.id)) return false;
+  successors_.push_back(contact);
+  return true;
 }
 
 // As the successor, if it lies before the one there is.
@@ -226,14 +229,15 @@ void Chord::searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host
   }
   std::vector<Contact> nodes = outcome.nodes;
   remove(nodes, self_.address);
-  if (nodes.size() > options_.successors) nodes.resize(options_.successors);
   if (tag == kPlace) {
     if (!nodes.empty() && !successors_.empty() && adopt(nodes.front()))
       stabilize(host, Purpose::kMaintenance);
     return;
   }
   if (nodes.empty()) return host.joined(false);
-  successors_ = std::move(nodes);
+  successors_.clear();
+  for (const Contact& contact : nodes)
+    if (!append(contact)) break;
   host.joined(true);
   stabilize(host, Purpose::kJoin);
 }

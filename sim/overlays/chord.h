@@ -38,7 +38,7 @@ class Chord final : public Routing {
   void prefetch(Id from, Id key) const override;
   void fill(std::span<const Contact> everybody, Rng& rng) override;
 
-  // Nearest first.
+  // Nearest first, none beyond this node.
   const std::vector<Contact>& successors() const { return successors_; }
   const std::vector<Contact>& predecessors() const { return predecessors_; }
   // Distinct ones, by distance.
@@ -57,6 +57,7 @@ class Chord final : public Routing {
   void stabilize(Host& host, Purpose purpose);
   void notify(Host& host, Purpose purpose);
   void notified(const Message& message, Host& host);
+  bool append(const Contact& contact);
   bool adopt(const Contact& contact);
   void fix_finger(Host& host);
   void set_finger(unsigned from, const Contact& contact);

@@ -67,6 +67,14 @@ TEST_CASE("chord: log2(N) squared rounds after the last join the successors are 
   }
 }
 
+TEST_CASE("chord: hundreds of nodes that join at once become one ring") {
+  OverlayNetwork network(options_for(OverlayKind::kChord), 400, Rng(15));
+  join_all(network, 0.002, 60);
+  CHECK(cycle_length(network) == 400);
+  for (const Contact& member : network.members())
+    CHECK(chord_at(network, member.address).successors() == following(network, member.address, 8));
+}
+
 // Invariant 7.
 TEST_CASE("chord: at rest each successor list is the next nodes round the ring") {
   OverlayNetwork network(options_for(OverlayKind::kChord), 60, Rng(3));
