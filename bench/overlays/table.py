@@ -48,6 +48,8 @@ SHORT = ["success_percent", "correct_owner_percent", "hops_mean", "latency_p50_m
 REGIMES = [
     ("cold", "Nobody leaves, lookups at once", ["--warm-up", "0"]),
     ("warm", "Nobody leaves, after 12 rounds of warm-up", []),
+    ("rush-cold", "All join within 4 rounds, lookups at once", ["--join-rounds", "4", "--warm-up", "0"]),
+    ("rush-warm", "All join within 4 rounds, after 12 rounds of warm-up", ["--join-rounds", "4"]),
     ("churn-1000", "Churn, sessions of 1000 rounds", ["--session-rounds", "1000"]),
     ("churn-300", "Churn, sessions of 300 rounds", ["--session-rounds", "300"]),
     ("churn-100", "Churn, sessions of 100 rounds", ["--session-rounds", "100"]),
@@ -133,7 +135,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=10, help="maintenance messages a node and round for all")
-    parser.add_argument("--only", default="", help="one of cold, warm, churn-1000, churn-300, churn-100, budget, sensitivity")
+    parser.add_argument("--only", default="", help="one of cold, warm, rush-cold, rush-warm, churn-1000, churn-300, churn-100, budget, sensitivity")
     options = parser.parse_args()
     bench = Bench(options)
     begin = time.monotonic()
