@@ -10,8 +10,8 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::size_t kPilotRounds = 60;
-constexpr std::size_t kMostPilots = 7;
-constexpr double kCloseEnough = 0.01;
+constexpr std::size_t kMostPilots = 6;
+constexpr double kCloseEnough = 0.02;
 constexpr double kLeastScale = 0.02;
 constexpr double kMostScale = 1000;
 
@@ -24,8 +24,6 @@ double figure(const OverlayRunResult& result, const char* key) {
 
 // Messages go about as 1 / scale, so that a few corrections by the ratio suffice.
 void find_scale(OverlayRunOptions run, double wanted, OverlayColumn& column) {
-  run.static_tables = true;  // maintenance as it is in the long run, from the first round on
-  run.warm_up = 0;
   run.rounds = std::min(run.rounds, kPilotRounds);
   double scale = run.overlay.maintenance_scale;
   double best = 0;
