@@ -124,7 +124,7 @@ class Bench:
                 overlays += got
                 total += seconds
             self.table(f"What sizes change: {kind}", names, overlays, SHORT,
-                       f"Sessions of 300 rounds, {rounds} rounds, {seeds} seeds; {total:.0f} s.")
+                       f"Sessions of 300 rounds, {rounds} rounds, {seeds} seed{'s' if seeds > 1 else ''}; {total:.0f} s.")
 
 
 def main():
