@@ -10,6 +10,7 @@
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
+#include "apps/overlay_command.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/console.h"
@@ -29,6 +30,7 @@ Examples:
   fedge-sim pretrain base.toml --out base.safetensors          train centrally what runs then begin with
   fedge-sim report out/fashion                                 write report.html and metrics.csv again
   fedge-sim replay /var/lib/fedge-coordinator                  carry a coordinator's run out again and compare
+  fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          Chord, Pastry and Kademlia, side by side
 )";
 
 volatile sig_atomic_t interrupt_signal = 0;
@@ -43,6 +45,7 @@ struct Options {
   std::string report_directory;
   fedge::apps::ReplayCommand replay;
   fedge::apps::PretrainCommand pretrain;
+  fedge::apps::OverlayCommand overlay;
   std::string format = "table";
 };
 
@@ -177,10 +180,22 @@ int replay(Options& options) {
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
 
+int overlay(Options& options) {
+  options.overlay.json = options.format == "json";
+  const auto done = fedge::apps::run_overlay_command(options.overlay, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
 void add_threads(CLI::App& command, Options& options) {
   command.add_option("--threads", options.threads, "Threads; the result does not depend on it")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+}
+
+void add_format(CLI::App& command, Options& options) {
+  command.add_option("--format", options.format, "table or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"table", "json"}));
 }
 
 CLI::App* add_run(CLI::App& app, Options& options) {
@@ -228,9 +243,7 @@ CLI::App* add_replay(CLI::App& app, Options& options) {
   command->add_option("--until", options.replay.until, "The last round to be replayed")
       ->check(CLI::PositiveNumber);
   add_threads(*command, options);
-  command->add_option("--format", options.format, "table or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
+  add_format(*command, options);
   return command;
 }
 
@@ -245,6 +258,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   const auto* run_command = add_run(app, options);
   const auto* pretrain_command = add_pretrain(app, options);
   const auto* replay_command = add_replay(app, options);
+  auto* overlay_command = fedge::apps::add_overlay(app, options.overlay);
+  add_format(*overlay_command, options);
   auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
   report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
   try {
@@ -255,6 +270,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
   return fedge::apps::run_safely(kProgram, [&] {
     if (*replay_command) return replay(options);
     if (*pretrain_command) return pretrain(options);
+    if (*overlay_command) return overlay(options);
     return *run_command ? run(options) : report(options);
   });
 }

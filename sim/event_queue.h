@@ -30,6 +30,8 @@ class EventQueue {
     heap_.pop_back();
     return entry;
   }
+  // What pop() would give.
+  const Entry& next() const { return heap_.front(); }
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
 

@@ -1,0 +1,229 @@
+#include "apps/overlay_command.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "core/platform/thread_pool.h"
+#include "core/text.h"
+
+namespace fedge::apps {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          a first look, in seconds
+  fedge-sim overlay --jobs 2                                   4096 nodes that stay, warmed up
+  fedge-sim overlay --warm-up 0                                lookups begin when the last has begun to join
+  fedge-sim overlay --session-rounds 300                       churn: up for 300 rounds in the mean, down for 75
+  fedge-sim overlay --messages-per-round 10                    periods such that all cost as much to maintain
+  fedge-sim overlay --kind kademlia --k 8 --alpha 1 --format json
+)";
+
+std::string number(double value, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string with_decimals(double value, int decimals) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+// "12.34 ± 0.05"
+std::string shown(const sim::Interval& interval, int decimals) {
+  if (std::isnan(interval.mean)) return "-";
+  std::string text = with_decimals(interval.mean, decimals);
+  if (!std::isnan(interval.half_width)) text += " ± " + with_decimals(interval.half_width, decimals);
+  return text;
+}
+
+// printf counts the bytes of "±" for two columns.
+std::string padded(const std::string& text, std::size_t width) {
+  std::size_t columns = 0;
+  for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  return (columns < width ? std::string(width - columns, ' ') : "") + text;
+}
+
+std::string json_number(double value) { return std::isnan(value) ? "null" : number(value, "%.17g"); }
+
+double events_per_second(const sim::OverlayColumn& column) {
+  return column.wall_seconds > 0 ? column.events / column.wall_seconds : 0;
+}
+
+void print_row(std::FILE* out, const std::string& label, const std::vector<std::string>& cells) {
+  std::fprintf(out, "%-40s", label.c_str());
+  for (const std::string& cell : cells) std::fprintf(out, "%s", padded(cell, 24).c_str());
+  std::fprintf(out, "\n");
+}
+
+std::string headline(const sim::ComparisonOptions& options) {
+  const sim::OverlayRunOptions& run = options.run;
+  const auto warm_up =
+      run.warm_up ? static_cast<double>(*run.warm_up) : std::ceil(std::log2(static_cast<double>(run.nodes)));
+  return std::to_string(run.nodes) + " nodes, " + std::to_string(run.rounds) + " rounds, " +
+         (run.static_tables ? "perfect tables"
+                            : "joined over " + std::to_string(run.join_rounds) + " rounds") +
+         ", warm-up " + number(warm_up, "%g") + ", " +
+         (run.session_rounds > 0 ? "sessions of " + number(run.session_rounds, "%g") + " rounds"
+                                 : std::string("nobody leaves")) +
+         ", loss " + number(run.overlay.loss, "%g") + ", seeds " + std::to_string(run.seed) + " to " +
+         std::to_string(run.seed + options.seeds - 1);
+}
+
+void print_table(const OverlayCommand& command, const sim::ComparisonOptions& options,
+                 const std::vector<sim::OverlayColumn>& columns, std::FILE* out) {
+  std::fprintf(out, "%s\nmean ± half of the 95 %% confidence interval over the seeds\n\n",
+               headline(options).c_str());
+  const auto row = [&](const std::string& label, auto cell) {
+    std::vector<std::string> cells;
+    for (const auto& column : columns) cells.push_back(cell(column));
+    print_row(out, label, cells);
+  };
+  row("", [](const auto& column) { return std::string(to_string(column.kind)); });
+  const auto& names = sim::figure_names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    bool measured = false;
+    for (const auto& column : columns) measured = measured || !std::isnan(column.figures[i].mean);
+    if (measured)
+      row(names[i].label, [&](const auto& column) { return shown(column.figures[i], names[i].decimals); });
+  }
+  if (options.messages_per_round > 0 || options.run.overlay.maintenance_scale != 1)
+    row("periods, times", [](const auto& column) { return with_decimals(column.maintenance_scale, 3); });
+  row("events, millions", [](const auto& column) { return with_decimals(column.events * 1e-6, 1); });
+  row("events a second and thread, millions",
+      [](const auto& column) { return with_decimals(events_per_second(column) * 1e-6, 2); });
+  std::fprintf(out, "\nthreads: %zu\n", command.jobs);
+}
+
+void print_json(const sim::ComparisonOptions& options, const std::vector<sim::OverlayColumn>& columns,
+                std::FILE* out) {
+  std::fprintf(out, "{\"nodes\":%zu,\"rounds\":%zu,\"seeds\":%zu,\"overlays\":[", options.run.nodes,
+               options.run.rounds, options.seeds);
+  const auto& names = sim::figure_names();
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const sim::OverlayColumn& column = columns[c];
+    std::fprintf(out, "%s\n {\"kind\":%s,\"maintenance_scale\":%s,\"pilots\":%zu,\"figures\":{",
+                 c == 0 ? "" : ",", json_text(to_string(column.kind)).c_str(),
+                 json_number(column.maintenance_scale).c_str(), column.pilots);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      std::fprintf(out, "%s\n  %s:{\"mean\":%s,\"half_width\":%s}", i == 0 ? "" : ",",
+                   json_text(names[i].key).c_str(), json_number(column.figures[i].mean).c_str(),
+                   json_number(column.figures[i].half_width).c_str());
+    std::fprintf(out, "},\n  \"events\":%s,\"wall_seconds\":%s,\"events_per_second\":%s,\"trace_hashes\":[",
+                 json_number(column.events).c_str(), json_number(column.wall_seconds).c_str(),
+                 json_number(events_per_second(column)).c_str());
+    for (std::size_t i = 0; i < column.trace_hashes.size(); ++i)
+      std::fprintf(out, "%s\"%016llx\"", i == 0 ? "" : ",",
+                   static_cast<unsigned long long>(column.trace_hashes[i]));
+    std::fprintf(out, "]}");
+  }
+  std::fprintf(out, "\n]}\n");
+}
+
+void add_world(CLI::App& app, OverlayCommand& command) {
+  sim::OverlayRunOptions& run = command.comparison.run;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    app.add_option(name, value, help)->capture_default_str()->group("World");
+  };
+  add("--nodes", run.nodes, "Nodes that are up, in the mean where they come and go");
+  add("--rounds", run.rounds, "Rounds with lookups; figures are of these");
+  add("--seeds", command.comparison.seeds, "Runs of each overlay, each with a seed of its own");
+  add("--seed", run.seed, "The first seed");
+  add("--join-rounds", run.join_rounds, "Rounds over which the nodes join, one after the other");
+  app.add_option(
+         "--warm-up", command.warm_up,
+         "Rounds from the last node's beginning to join until lookups begin; log2 of --nodes if it is "
+         "left out")
+      ->group("World");
+  add("--session-rounds", run.session_rounds, "Mean time that a node stays up; 0: for ever");
+  add("--availability", run.availability, "Share of the time that a node is up where nodes come and go");
+  add("--graceful", run.graceful, "Share of departures with a goodbye");
+  add("--lookups-per-round", run.lookups_per_round, "By random members, for random published keys");
+  add("--keys", run.keys, "Published by random nodes");
+  add("--value-bytes", run.value_bytes, "Size of what lies under each key");
+  add("--agent-warm-rounds", run.agent_warm_rounds, "Mean time that a live node's agent is warm; 0: always");
+  add("--agent-cold-rounds", run.agent_cold_rounds, "Mean time that it is cold");
+  add("--loss", run.overlay.loss, "Chance that a message is lost");
+  add("--round-ms", command.round_ms, "Length of a round");
+  add("--rpc-timeout-ms", command.rpc_timeout_ms, "How long a request waits for its reply");
+  app.add_flag("--static", run.static_tables, "Perfect tables from the start instead of joining")
+      ->group("World");
+}
+
+void add_protocols(CLI::App& app, OverlayCommand& command) {
+  sim::OverlayOptions& overlay = command.comparison.run.overlay;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    app.add_option(name, value, help)->capture_default_str()->group("Protocols (periods in rounds)");
+  };
+  add("--replication", overlay.replication, "Nodes that hold a value");
+  add("--republish", overlay.republish, "T_rep: publishers publish again; values live three times as long");
+  add("--repair", overlay.repair, "Holders look whether others have become responsible");
+  add("--maintenance-scale", overlay.maintenance_scale, "The maintenance periods below times this");
+  add("--messages-per-round", command.comparison.messages_per_round,
+      "Find that scale, for each overlay by pilot runs, such that maintenance costs so many messages a node "
+      "and round; 0: do not");
+  add("--successors", overlay.chord.successors, "Chord: length of the successor list");
+  add("--stabilize", overlay.chord.stabilize, "Chord: T_s");
+  add("--fix-finger", overlay.chord.fix_finger, "Chord: T_f, one finger");
+  add("--check-predecessor", overlay.chord.check_predecessor, "Chord: ping the predecessor");
+  add("--digit-bits", overlay.pastry.digit_bits, "Pastry: b");
+  add("--leaf-set", overlay.pastry.leaf_set, "Pastry: L, both sides");
+  add("--neighbourhood", overlay.pastry.neighbourhood, "Pastry: M, nodes near by delay; 0: none are kept");
+  add("--probe-leaves", overlay.pastry.probe_leaves, "Pastry: T_s, both adjacent leaves and one more");
+  add("--fetch-row", overlay.pastry.fetch_row, "Pastry: T_r, a row from a node in it");
+  add("--k", overlay.kademlia.k, "Kademlia: size of a bucket and of an answer");
+  add("--alpha", overlay.kademlia.alpha, "Kademlia: requests of a lookup at a time");
+  add("--refresh", overlay.kademlia.refresh, "Kademlia: T_b, buckets untouched for so long are looked up");
+  add("--ping", overlay.kademlia.ping, "Kademlia: between pings of a full bucket's oldest contact");
+  const char* group = "Protocols (periods in rounds)";
+  app.add_flag("--recursive", overlay.recursive, "Chord and Pastry: lookups are passed on, not iterated")
+      ->group(group);
+  app.add_flag("!--no-cache", overlay.kademlia.cache, "Kademlia: lookups leave no copies behind")
+      ->group(group);
+  app.add_flag("--open-interval", command.open_interval, "Chord: fingers in (n, k) instead of (n, k]")
+      ->group(group);
+}
+
+}  // namespace
+
+CLI::App* add_overlay(CLI::App& app, OverlayCommand& command) {
+  auto* sub = app.add_subcommand(
+      "overlay",
+      "Simulate overlays for discovery without a centre (Chord, Pastry, Kademlia) in virtual time: what a "
+      "lookup costs, how well it succeeds under churn, and what upkeep takes");
+  sub->add_option("--kind", command.kinds, "chord, pastry or kademlia; may be repeated")->take_all();
+  sub->add_option("--jobs", command.jobs, "Runs at a time; the result does not depend on it")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  add_world(*sub, command);
+  add_protocols(*sub, command);
+  sub->footer(kExamples);
+  return sub;
+}
+
+Result<void> run_overlay_command(const OverlayCommand& command, std::FILE* out) {
+  sim::ComparisonOptions options = command.comparison;
+  for (const std::string& name : command.kinds) {
+    FEDGE_TRY(kind, sim::overlay_kind(name));
+    options.kinds.push_back(kind);
+  }
+  if (command.warm_up >= 0) options.run.warm_up = static_cast<std::size_t>(command.warm_up);
+  if (!(command.round_ms >= 1 && command.round_ms <= 1e6)) return invalid("--round-ms must be 1 to 1000000");
+  if (!(command.rpc_timeout_ms >= 1 && command.rpc_timeout_ms <= 1e5))
+    return invalid("--rpc-timeout-ms must be 1 to 100000");
+  options.run.overlay.round = seconds(command.round_ms * 1e-3);
+  options.run.overlay.rpc_timeout = seconds(command.rpc_timeout_ms * 1e-3);
+  if (command.open_interval) options.run.overlay.chord.interval = sim::FingerInterval::kOpen;
+  FEDGE_TRY_VOID(sim::check_comparison(options));
+  ThreadPool threads(command.jobs);
+  const auto columns = sim::compare_overlays(options, threads);
+  if (command.json)
+    print_json(options, columns, out);
+  else
+    print_table(command, options, columns, out);
+  return {};
+}
+
+}  // namespace fedge::apps

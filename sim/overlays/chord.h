@@ -1,0 +1,79 @@
+// Chord's tables: a ring of successors and predecessors, and fingers that halve the distance. Rules of the
+// room's routing.h: pure, one thread, owned by a node. State: about log2 N fingers, `successors` successors,
+// and as many predecessors as there are replicas. Source: Stoica, Morris, Karger, Kaashoek, Balakrishnan,
+// "Chord", SIGCOMM 2001, sections 4 and 5 (join, stabilize, notify, fix_fingers, check_predecessor, successor
+// lists). Ours: notify carries the sender's own predecessors, so that a holder sees who is responsible on
+// both of its sides, as repair needs; and where a predecessor is gone, the one before takes its place until
+// somebody notifies. And news travels at once, not a round later: who learns of a nearer successor stabilizes
+// with it right away, and who gets a nearer predecessor tells the former one. Without that, nodes that join
+// between the same two in one round form branches that merge by one node a round. Who has been without a
+// predecessor for some rounds stands beside the ring, and looks for its place again.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/overlays/routing.h"
+
+namespace fedge::sim {
+
+class Chord final : public Routing {
+ public:
+  Chord(const Contact& self, const OverlayOptions& options);
+
+  void clear() override;
+  void join(const Contact& bootstrap, Host& host) override;
+  void tick(Host& host) override;
+  Found route(Id key, std::vector<Contact>& out) const override;
+  void responsible(Id key, std::size_t count, std::vector<Contact>& out) const override;
+  void answer(const Message& request, Message& reply, Host& host) override;
+  void replied(const Message& reply, std::uint32_t tag, Host& host) override;
+  void told(const Message& message, Host& host) override;
+  void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) override;
+  void heard(const Contact& /*contact*/, bool /*ping*/, Host& /*host*/) override {}
+  void silent(const Contact& contact, Host& host) override;
+  void neighbours(std::vector<Contact>& out) const override;
+  std::size_t contacts() const override;
+  std::unique_ptr<Search> make_search() const override;
+  void prefetch(Id from, Id key) const override;
+  void fill(std::span<const Contact> everybody, Rng& rng) override;
+
+  // Nearest first, none beyond this node.
+  const std::vector<Contact>& successors() const { return successors_; }
+  const std::vector<Contact>& predecessors() const { return predecessors_; }
+  // Distinct ones, by distance.
+  std::vector<Contact> fingers() const;
+
+ private:
+  // The successor of self + 2^slot, kept under the power of two that its own distance falls into: the entries
+  // that the paper's table repeats are stored once.
+  struct Finger {
+    unsigned slot = 0;
+    Contact contact;
+  };
+  enum Tag : std::uint32_t { kStabilize, kPing, kJoin, kPlace, kFinger };
+
+  Id distance(const Contact& contact) const { return clockwise(self_.id, contact.id); }
+  void stabilize(Host& host, Purpose purpose);
+  void notify(Host& host, Purpose purpose);
+  void notified(const Message& message, Host& host);
+  bool append(const Contact& contact);
+  bool adopt(const Contact& contact);
+  void fix_finger(Host& host);
+  void set_finger(unsigned from, const Contact& contact);
+  void preceding(Id key, std::vector<Contact>& out) const;
+
+  Contact self_;
+  ChordOptions options_;
+  std::size_t replication_;
+  Pace stabilize_pace_;
+  Pace finger_pace_;
+  Pace predecessor_pace_;
+  std::vector<Contact> successors_;
+  std::vector<Contact> predecessors_;
+  std::vector<Finger> fingers_;  // by slot
+  unsigned next_finger_ = 0;
+  unsigned ticks_alone_ = 0;  // since there was a predecessor
+};
+
+}  // namespace fedge::sim

@@ -1,0 +1,69 @@
+// Kademlia's tables: k-buckets by XOR distance, the longest silent contact first, each with a small cache of
+// replacements. Rules of the room's routing.h: pure, one thread, owned by a node. State: about k log2(N / k)
+// contacts and up to kReplacements more a bucket.
+// Source: Maymounkov and Mazieres, "Kademlia", IPTPS 2002, sections 2.2 to 2.5 and 4.1. Ours, where the paper
+// leaves it open: a full bucket's oldest contact is pinged at most once in `ping` rounds, and not because of
+// a ping, which would make others ping in turn for ever; a newcomer tells its k closest that it has come.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/overlays/routing.h"
+
+namespace fedge::sim {
+
+class Kademlia final : public Routing {
+ public:
+  static constexpr std::size_t kReplacements = 8;
+
+  Kademlia(const Contact& self, const OverlayOptions& options);
+
+  void clear() override;
+  void join(const Contact& bootstrap, Host& host) override;
+  void tick(Host& host) override;
+  Found route(Id key, std::vector<Contact>& out) const override;
+  void responsible(Id key, std::size_t count, std::vector<Contact>& out) const override;
+  void answer(const Message& /*request*/, Message& /*reply*/, Host& /*host*/) override {}
+  void replied(const Message& reply, std::uint32_t tag, Host& host) override;
+  void told(const Message& /*message*/, Host& /*host*/) override {}  // an arrival: heard() does all
+  void looked_for(Id target) override;
+  void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) override;
+  void heard(const Contact& contact, bool ping, Host& host) override;
+  void silent(const Contact& contact, Host& host) override;
+  void neighbours(std::vector<Contact>& out) const override;
+  std::size_t contacts() const override;
+  std::unique_ptr<Search> make_search() const override;
+  void prefetch(Id from, Id key) const override;
+  void fill(std::span<const Contact> everybody, Rng& rng) override;
+
+  // The longest silent first.
+  const std::vector<Contact>& bucket(unsigned index) const { return buckets_[index].live; }
+  // Appends the `count` closest to the target that are in the buckets, in no particular order.
+  void closest(Id target, std::size_t count, std::vector<Contact>& out) const;
+
+ private:
+  struct Bucket {
+    std::vector<Contact> live;
+    std::vector<Contact> replacements;  // the latest heard last
+    double touched = 0;                 // tick of the last lookup in it
+    double ping_from = 0;               // tick from which the oldest may be pinged again
+    bool pinging = false;
+  };
+  enum Tag : std::uint32_t { kJoin, kRefresh, kJoinRefresh, kPing = kJoinRefresh + kIdBits };
+
+  unsigned index_of(Id id) const { return magnitude(xor_distance(self_.id, id)); }
+  Id random_in(unsigned index, Host& host) const;
+  void refresh_from(unsigned index, Host& host);
+
+  Contact self_;
+  KademliaOptions options_;
+  double refresh_ticks_;
+  double ping_ticks_;
+  double ticks_ = 0;
+  std::vector<Bucket> buckets_;
+  std::uint64_t filled_ = 0;  // a bit for each bucket that is not empty
+};
+
+}  // namespace fedge::sim

@@ -1,0 +1,34 @@
+// Latency: how long a message is on its way. Nodes are in the cloud (10 %), at the edge (40 %) or devices (50
+// %); the one-way delay is the base of the two tiers times a log-normal factor of median 1 and sigma 0.3. The
+// factor is one of 4096 quantiles, drawn evenly: a draw costs 32 random bits and a look-up, and no delay is
+// longer than three times its base. A node's tier is a function of seed and address. One thread: a network's
+// own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/time.h"
+#include "sim/overlays/id.h"
+
+namespace fedge::sim {
+
+enum class Tier : std::uint8_t { kCloud, kEdge, kDevice };
+
+class Latency {
+ public:
+  Latency(std::size_t nodes, const Rng& rng);
+
+  Tier tier(Address node) const { return tiers_[node]; }
+  // Without chance.
+  Duration base(Address a, Address b) const;
+  Duration draw(Address a, Address b);
+
+ private:
+  std::vector<Tier> tiers_;
+  std::vector<double> factors_;
+  Rng rng_;
+};
+
+}  // namespace fedge::sim

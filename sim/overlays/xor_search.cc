@@ -1,0 +1,155 @@
+// By XOR distance: candidates sorted by distance, alpha questions at a time, until the `width` closest of
+// those that live have answered. A node that is asked stays in the list, so that nobody is asked twice.
+#include <algorithm>
+
+#include "sim/overlays/search.h"
+
+namespace fedge::sim {
+namespace {
+
+enum class State : std::uint8_t { kNew, kAsked, kAnswered, kSilent };
+
+// 16 bytes: two dozen of these are looked through for every contact of every answer. The id is distance XOR
+// target.
+struct Candidate {
+  Id distance = 0;
+  Address address = kNobody;
+  std::uint16_t depth = 0;  // of the chain of answers that led to it
+  State state = State::kNew;
+};
+static_assert(sizeof(Candidate) == 16);
+
+class XorSearch final : public Search {
+ public:
+  XorSearch(std::size_t alpha, std::size_t width) : alpha_(alpha), width_(width) {}
+
+  void start(const SearchStart& start, Found /*found*/, std::span<const Contact> contacts) override {
+    start_ = start;
+    list_.clear();
+    in_flight_ = asked_ = 0;
+    done_ = false;
+    outcome_ = {};
+    // The searcher is as good a place for a value as any, and need not be asked.
+    list_.push_back({xor_distance(start.self.id, start.target), start.self.address, 0, State::kAnswered});
+    for (const Contact& contact : contacts) insert(contact, 1);
+    end_if_answered();
+  }
+
+  std::optional<Contact> next() override {
+    if (done_ || in_flight_ >= alpha_ || asked_ >= kMaxAsked) return std::nullopt;
+    std::size_t live = 0;
+    for (Candidate& candidate : list_) {
+      if (candidate.state == State::kSilent) continue;
+      if (live++ == width_) break;
+      if (candidate.state != State::kNew) continue;
+      candidate.state = State::kAsked;
+      ++in_flight_;
+      ++asked_;
+      ++outcome_.messages;
+      return contact_of(candidate);
+    }
+    return std::nullopt;
+  }
+
+  void answered(const Message& reply) override {
+    Candidate* candidate = find(reply.from);
+    if (done_ || candidate == nullptr || candidate->state != State::kAsked) return;
+    candidate->state = State::kAnswered;
+    --in_flight_;
+    ++outcome_.messages;
+    const std::uint16_t depth = candidate->depth;
+    const Contact from = contact_of(*candidate);
+    for (std::size_t i = 0; i < reply.routed; ++i)
+      insert(reply.contacts[i], static_cast<std::uint16_t>(depth + 1));
+    if (!reply.values.empty()) {
+      outcome_.values = reply.values;
+      outcome_.holder = from;
+      outcome_.hops = depth;
+      finish(from.address);
+      return;
+    }
+    end_if_answered();
+  }
+
+  void silent(const Contact& who) override {
+    Candidate* candidate = find(who);
+    if (done_ || candidate == nullptr || candidate->state != State::kAsked) return;
+    candidate->state = State::kSilent;
+    --in_flight_;
+    ++outcome_.timeouts;
+    end_if_answered();
+  }
+
+  bool done() const override { return done_; }
+
+ private:
+  static bool nearer(const Candidate& a, const Candidate& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.address < b.address;
+  }
+
+  Contact contact_of(const Candidate& candidate) const {
+    return {candidate.distance ^ start_.target, candidate.address};
+  }
+
+  Candidate* find(const Contact& contact) {
+    const Candidate sought{xor_distance(contact.id, start_.target), contact.address};
+    const auto at = std::lower_bound(list_.begin(), list_.end(), sought, nearer);
+    return at != list_.end() && !nearer(sought, *at) ? &*at : nullptr;
+  }
+
+  void insert(const Contact& contact, std::uint16_t depth) {
+    const Candidate fresh{xor_distance(contact.id, start_.target), contact.address, depth};
+    // Beyond twice the width nobody is ever asked but after as many time-outs.
+    const std::size_t bound = 2 * width_;
+    if (list_.size() >= bound && !nearer(fresh, list_.back())) return;
+    const auto at = std::lower_bound(list_.begin(), list_.end(), fresh, nearer);
+    if (at != list_.end() && !nearer(fresh, *at)) return;
+    if (contact.address == start_.self.address) return;
+    list_.insert(at, fresh);
+    if (list_.size() > bound && list_.back().state != State::kAsked) list_.pop_back();
+  }
+
+  void end_if_answered() {
+    std::size_t live = 0;
+    for (const Candidate& candidate : list_) {
+      if (candidate.state == State::kSilent) continue;
+      if (live++ == width_) break;
+      if (candidate.state == State::kAsked) return;
+      if (candidate.state == State::kNew && asked_ < kMaxAsked) return;
+    }
+    finish(kNobody);
+  }
+
+  // The closest that live, as far as is known; the holder of a value counts as one that has answered.
+  void finish(Address holder) {
+    done_ = true;
+    std::uint16_t depth = 0;
+    for (const Candidate& candidate : list_) {
+      const bool heard = candidate.state == State::kAnswered;
+      if (candidate.state == State::kSilent || (holder == kNobody && !heard)) continue;
+      if (outcome_.nodes.size() < width_) {
+        outcome_.nodes.push_back(contact_of(candidate));
+        depth = std::max(depth, candidate.depth);
+      }
+      const bool other = candidate.address != holder && candidate.depth > 0;
+      if (heard && other && !outcome_.lacking.known()) outcome_.lacking = contact_of(candidate);
+    }
+    if (holder == kNobody) outcome_.hops = depth;
+  }
+
+  std::size_t alpha_;
+  std::size_t width_;
+  SearchStart start_;
+  std::vector<Candidate> list_;
+  std::size_t in_flight_ = 0;
+  std::size_t asked_ = 0;
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Search> make_xor_search(std::size_t alpha, std::size_t width) {
+  return std::make_unique<XorSearch>(alpha, width);
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,41 @@
+// `fedge-sim overlay` as a user starts it.
+#include <doctest/doctest.h>
+
+#include "tests/integration/run_program.h"
+
+using fedge::test::Outcome;
+using fedge::test::run;
+
+TEST_CASE("overlay: the example of the help prints a table of three columns in 120 columns") {
+  CHECK(run("fedge-sim overlay --help").output.find("--nodes 256 --rounds 60 --seeds 2") !=
+        std::string::npos);
+  const Outcome outcome = run("fedge-sim overlay --nodes 64 --rounds 20 --seeds 2");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.output.find("chord                  pastry                kademlia") != std::string::npos);
+  CHECK(outcome.output.find("success, %") != std::string::npos);
+  std::size_t columns = 0;
+  for (const char c : outcome.output) {
+    columns = c == '\n' ? 0 : columns + ((static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1U : 0U);
+    REQUIRE(columns <= 120);
+  }
+}
+
+TEST_CASE("overlay: JSON carries every figure with its interval, and the runs' hashes") {
+  const Outcome outcome =
+      run("fedge-sim overlay --kind pastry --nodes 32 --rounds 12 --seeds 2 --static --format json");
+  CHECK(outcome.code == 0);
+  for (const char* part :
+       {"{\"nodes\":32,\"rounds\":12,\"seeds\":2,", "\"kind\":\"pastry\"",
+        "\"half_width\":", "\"success_percent\":{\"mean\":100", "\"useful_percent\":{\"mean\":null",
+        "\"events_per_second\":", "\"trace_hashes\":[\""})
+    CHECK(outcome.output.find(part) != std::string::npos);
+}
+
+TEST_CASE("overlay: a bad value gets one sentence that names the option and what would be right") {
+  const Outcome alpha = run("fedge-sim overlay --alpha 0");
+  CHECK(alpha.code == 1);
+  CHECK(alpha.output == "fedge-sim: --alpha must be at least 1 and at most --k\n");
+  const Outcome kind = run("fedge-sim overlay --kind can");
+  CHECK(kind.output == "fedge-sim: --kind must be chord, pastry or kademlia; \"can\" is none of them\n");
+  CHECK(run("fedge-sim overlay --nodes many").code == 2);
+}
