@@ -39,23 +39,30 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
+  FEDGE_TRY_VOID(check_directory(spec_, state_.config()));
   FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
   availability_ = std::move(availability);
   hooks_ = &hooks;
   state_.know_labels([this](ClientId client) { return task_.label_counts(client, at(client).data_share); });
   const server::RunConfig& config = state_.config();
+  enter_directory();
   if (config.status.every > Duration::zero()) {
+    const bool in_directory = config.status.via == protocol::StatusSpec::Via::kDirectory;
     nodes_.emplace(
-        server::NodeRecords::Options{
-            .run = config.id, .clients = clients_.size(), .every = config.status.every},
+        server::NodeRecords::Options{.run = config.id,
+                                     .clients = clients_.size(),
+                                     .every = config.status.every,
+                                     .directory = in_directory ? &directory_->of_coordinator() : nullptr},
         [this](ClientId client, const NodeRecord& record) {
           step_server(server::RunEngine::Described{client, record});
         });
   }
   begun_ = std::chrono::steady_clock::now();
   start_clients();
-  while (!queue_.empty() && !finished_ && !failure_) {
+  while (!finished_ && !failure_) {
     if (hooks.interrupted && hooks.interrupted()) return {};
+    let_directory_run();
+    if (queue_.empty() || finished_ || failure_) break;
     auto entry = queue_.pop();
     now_ = entry.at;
     ++events_;
@@ -100,6 +107,7 @@ void Simulation::dispatch(Scheduled& event) {
                  [&](const Arrive& arrive) {
                    if (!current(arrive.session)) return;
                    const auto& config = state_.config();
+                   follow(id);
                    server_sends(
                        id, protocol::RunDescription{config.id, config.name, config.seed, config.task_text,
                                                     task_.model().layout()->hash()});

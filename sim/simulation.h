@@ -17,12 +17,14 @@
 #include "client/client_engine.h"
 #include "core/parallel.h"
 #include "core/result.h"
+#include "server/directory/announcer.h"
 #include "server/directory/node_records.h"
 #include "server/engine/make_engine.h"
 #include "server/run_state.h"
 #include "sim/adversary.h"
 #include "sim/availability/availability.h"
 #include "sim/devices.h"
+#include "sim/directory/virtual_directory.h"
 #include "sim/event_queue.h"
 #include "sim/spec.h"
 #include "sim/training_pool.h"
@@ -105,6 +107,13 @@ class Simulation {
   // What a client has to fetch of a model, which is then on its way.
   Bytes missing(ClientId id, const protocol::Manifest& model, const Coverage& needed);
   void change(ClientId id);
+  // With a directory.
+  void enter_directory();
+  // Lets it run as far as nothing else happens before.
+  void let_directory_run();
+  void find_coordinator(ClientId id);
+  void follow(ClientId id);
+  void publish_in_directory(ClientId id, RunId run, const NodeRecord& record);
   // Why the run cannot be hoped to go on, or nothing.
   std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
@@ -116,6 +125,7 @@ class Simulation {
 
   void perform(ClientId id, const client::ClientEngine::Effect& effect);
   void connect(ClientId id);
+  void connect_to_coordinator(ClientId id);
   void prepare(ClientId id, RunId run);
   void fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
   void train(ClientId id, const client::ClientEngine::Train& train);
@@ -155,6 +165,9 @@ class Simulation {
   std::unique_ptr<server::RunEngine> engine_;
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
+  std::unique_ptr<VirtualDirectory> directory_;  // null: devices know where the coordinator is
+  std::optional<server::Announcer> announcer_;
+  std::size_t searching_ = 0;                 // devices that look for the coordinator now
   std::optional<server::NodeRecords> nodes_;  // in a run whose clients publish records
   Adversary adversary_;
   std::unique_ptr<Availability> availability_;

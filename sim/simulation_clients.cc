@@ -48,6 +48,12 @@ void Simulation::connect(ClientId id) {
                          client.session});
     return;
   }
+  if (directory_) return find_coordinator(id);
+  connect_to_coordinator(id);
+}
+
+void Simulation::connect_to_coordinator(ClientId id) {
+  VirtualClient& client = at(id);
   // TCP, TLS 1.3 and Hello/Welcome: two and a half round trips before the coordinator knows the client.
   client.online = true;
   ++client.session;
@@ -99,6 +105,7 @@ void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publi
                                                                 root_.fork("label noise", id.value()))},
                             state_.config().status, {});
   record.sequence = static_cast<std::uint64_t>(now_.time_since_epoch().count());
+  if (nodes_->in_directory()) return publish_in_directory(id, publish.run, record);
   auto value = dht::encode_node_record(record);
   if (!value) return fail(value.error());
   protocol::PublishRecord message{publish.run, publish.round, record.sequence, std::move(*value)};

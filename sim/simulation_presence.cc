@@ -16,7 +16,9 @@ void Simulation::start_clients() {
     VirtualClient& client = at(id);
     client.phase = availability_->first(id);
     if (client.phase.until) schedule(*client.phase.until, id, Change{});
-    if (client.phase.up) step_client(id, client::ClientEngine::Start{});
+    if (!client.phase.up) continue;
+    if (directory_) directory_->device_up(id);
+    step_client(id, client::ClientEngine::Start{});
   }
 }
 
@@ -28,6 +30,7 @@ void Simulation::change(ClientId id) {
   client.phase = availability_->next(id, client.phase);
   if (client.phase.until) schedule(*client.phase.until, id, Change{});
   if (client.phase.up == was_up) return;
+  if (directory_) client.phase.up ? directory_->device_up(id) : directory_->device_down(id);
   if (client.phase.up) return step_client(id, client::ClientEngine::Start{});
   if (client.online) cut(id, "the device went down");
   if (const auto* task = client.engine.task(state_.config().id))

@@ -38,6 +38,9 @@ SimulationSpec read_section(config::Reader& section) {
   config::Reader availability = section.section("availability");
   spec.availability = read_availability(availability);
   section.adopt(availability);
+  config::Reader directory = section.section("directory");
+  spec.directory = read_directory(directory);
+  section.adopt(directory);
   config::Reader attack = section.section("attack");
   spec.attack = read_attack(attack);
   section.adopt(attack);
@@ -68,6 +71,15 @@ Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& c
     return invalid(attack +
                    "what honest clients will have trained; training.partial_work leaves that to their speed");
   return {};
+}
+
+Result<void> check_directory(const SimulationSpec& spec, const server::RunConfig& config) {
+  const bool wanted =
+      config.status.every > Duration::zero() && config.status.via == protocol::StatusSpec::Via::kDirectory;
+  if (!wanted || spec.directory.kind != DirectorySpec::Kind::kNone) return {};
+  return invalid(
+      "status.via is \"directory\", and the simulation has none; set simulation.directory.kind to memory, "
+      "chord, pastry or kademlia");
 }
 
 Result<void> check_availability(const SimulationSpec& spec, const server::RunConfig& config) {

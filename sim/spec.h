@@ -9,6 +9,7 @@
 #include "server/run_config.h"
 #include "sim/attacks.h"
 #include "sim/availability/spec.h"
+#include "sim/directory/spec.h"
 
 namespace fedge::sim {
 
@@ -28,6 +29,7 @@ struct SimulationSpec {
   double dropout_probability = 0.0;
   Duration dropout_offline{};  // how long the client stays away
   AvailabilitySpec availability;
+  DirectorySpec directory;
   AttackSpec attack;
 };
 
@@ -37,6 +39,8 @@ Result<SimulationSpec> read_simulation(const config::Document& document);
 Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& config);
 // Whether a run can begin although some devices are always away.
 Result<void> check_availability(const SimulationSpec& spec, const server::RunConfig& config);
+// Whether what the run wants of a directory is there.
+Result<void> check_directory(const SimulationSpec& spec, const server::RunConfig& config);
 // The keys of [simulation], for the generated reference.
 std::vector<config::KeyDoc> describe_simulation();
 

@@ -202,7 +202,7 @@ inline void invalid_is_refused(Harness& world) {
                        watchers_are_told)                                                                 \
   FEDGE_DIRECTORY_CASE(what ": the largest record arrives whole", Harness, largest_passes)                \
   FEDGE_DIRECTORY_CASE(what                                                                               \
-                       ": forged, malformed, oversized and misplaced records are ignored and "            \
+                       ": forged, malformed, oversized and misplaced records are "                        \
                        "ignored and counted",                                                             \
                        Harness, false_ones_are_ignored)                                                   \
   FEDGE_DIRECTORY_CASE(what ": what is no valid record is not published", Harness, invalid_is_refused)

@@ -54,4 +54,65 @@ TEST_CASE("records: they cost the uplink what they weigh, in every period of vir
   CHECK(often_bytes > seldom_bytes);
 }
 
+namespace {
+
+Settings through(const char* kind) {
+  return {"sampling.labels=sets", "status.via=directory", "status.every_seconds=1",
+          "simulation.directory.kind=" + std::string(kind)};
+}
+
+}  // namespace
+
+TEST_CASE("records: through a directory within the process they say what they say over links, to the bit") {
+  const Outcome links = simulate(kAwPsp + Settings{"sampling.labels=sets", "status.every_seconds=1"});
+  CHECK(simulate(kAwPsp + through("memory")).hashes() == links.hashes());
+  // That devices look for the coordinator changes nothing of the run either.
+  const Settings found = {"sampling.labels=sets", "status.every_seconds=1",
+                          "simulation.directory.kind=memory"};
+  CHECK(simulate(kAwPsp + found).hashes() == links.hashes());
+}
+
+TEST_CASE(
+    "records: through each simulated overlay devices find the coordinator and their labels reach the "
+    "sampler, "
+    "the same way each time, whatever the threads") {
+  const Settings slow = {"simulation.device.samples_per_second=5", "run.rounds=8"};
+  const Outcome none = simulate(kAwPsp + slow);
+  // A run's number, after which its records' keys are made, hangs on the run file, and that names the data.
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  const auto run_at = [&](const char* kind, std::size_t threads) {
+    return SimulatedRun(data.path(), kAwPsp + slow + through(kind), {.threads = threads}).run();
+  };
+  const Outcome table = run_at("memory", 1);
+  for (const char* kind : {"chord", "pastry", "kademlia"}) {
+    CAPTURE(kind);
+    const Outcome run = run_at(kind, 1);
+    CHECK(run.hashes() != none.hashes());
+    CHECK(run_at(kind, 3).hashes() == run.hashes());
+    // A look-up takes time.
+    CHECK(run.rounds.front().virtual_seconds > table.rounds.front().virtual_seconds);
+  }
+}
+
+TEST_CASE("records: over an overlay a run with devices that come and go, and messages that are lost, ends") {
+  const Settings rough = {"simulation.availability.kind=gilbert_elliott",
+                          "simulation.availability.slot_seconds=2",
+                          "simulation.directory.loss=0.05",
+                          "simulation.device.samples_per_second=5",
+                          "run.wait_for_clients=3",
+                          "run.rounds=20"};
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  const auto run_at = [&](const char* kind) {
+    return SimulatedRun(data.path(), kAwPsp + rough + through(kind)).run();
+  };
+  for (const char* kind : {"chord", "pastry", "kademlia"}) {
+    CAPTURE(kind);
+    const Outcome run = run_at(kind);
+    CHECK(run.rounds.size() == 20);
+    CHECK(run_at(kind).hashes() == run.hashes());
+  }
+}
+
 }  // namespace fedge::sim

@@ -62,3 +62,27 @@ TEST_CASE("simulation spec: availability is read, and keys of another kind are r
     CHECK(refused.error().message == message);
   }
 }
+
+TEST_CASE("simulation spec: a directory is read, what needs an overlay says so, and a run that needs one") {
+  const auto read = [](const std::string& keys) {
+    const auto document = config::parse_toml("[simulation.directory]\n" + keys, "r.toml");
+    REQUIRE(document);
+    return sim::read_simulation(*document);
+  };
+  const auto spec = read("kind = \"pastry\"\nloss = 0.1\nreplication = 5\n");
+  REQUIRE(spec);
+  CHECK(spec->directory.kind == sim::DirectorySpec::Kind::kOverlay);
+  CHECK(spec->directory.overlay.kind == sim::OverlayKind::kPastry);
+  CHECK(spec->directory.overlay.loss == 0.1);
+  CHECK(spec->directory.overlay.replication == 5);
+  const auto refused = read("kind = \"memory\"\nloss = 0.1\n");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "r.toml:3: simulation.directory.loss: has no effect without an overlay: simulation.directory.kind");
+  server::RunConfig config;
+  config.status = {.every = seconds(10), .via = protocol::StatusSpec::Via::kDirectory};
+  const auto none = sim::check_directory({}, config);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().message.find("set simulation.directory.kind") != std::string::npos);
+  CHECK(sim::check_directory(*spec, config));
+}

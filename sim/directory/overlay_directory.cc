@@ -1,0 +1,63 @@
+#include "sim/directory/overlay_directory.h"
+
+#include <cstring>
+#include <utility>
+
+namespace fedge::sim {
+namespace {
+
+Id id_of(const dht::Key& key) {
+  Id id = 0;
+  for (std::size_t i = 0; i < sizeof id; ++i) id = id << 8 | key[i];
+  return id;
+}
+
+std::uint64_t slot_of(const PublicKey& signer) {
+  std::uint64_t slot = 0;
+  for (std::size_t i = 0; i < sizeof slot; ++i) slot = slot << 8 | signer.bytes[i];
+  return slot;
+}
+
+}  // namespace
+
+StorePolicy keep_right_records(std::function<Time()> now) {
+  return [now = std::move(now)](const Value* present, const Value& offered) {
+    if (!offered.bytes || !later_wins(present, offered)) return false;
+    const auto claim = dht::read_claim(*offered.bytes);
+    if (!claim || id_of(claim->key) != offered.key || slot_of(claim->signer) != offered.slot ||
+        claim->sequence != offered.sequence)
+      return false;
+    return std::holds_alternative<dht::Record>(dht::open_record(claim->key, *offered.bytes, now()));
+  };
+}
+
+OverlayDirectory::OverlayDirectory(OverlayNetwork& network, Address node, const dht::RemoteOptions& limits)
+    : RemoteDirectory(limits), network_(network), node_(node) {
+  advance(network.now());
+}
+
+void OverlayDirectory::put(const dht::Record& record, Done done) {
+  const Publication publication{.key = id_of(record.key),
+                                .slot = slot_of(record.signer),
+                                .sequence = record.sequence,
+                                .bytes = std::make_shared<const std::vector<std::byte>>(record.bytes),
+                                .expires = record.expires};
+  network_.publish(node_, publication, [done = std::move(done)](const PublishResult& result) {
+    // Holders that have it already, or a later one, refuse it.
+    if (result.holders > 0 || result.refused > 0) return done({});
+    done(Error{ErrorCode::kUnavailable, "no other node of the directory could be reached"});
+  });
+}
+
+void OverlayDirectory::get(const dht::Key& key, Got got) {
+  network_.lookup(node_, id_of(key), [got = std::move(got)](const LookupResult& result) {
+    Values values;
+    for (const Value& value : result.values)
+      if (value.bytes) values.push_back(*value.bytes);
+    const bool nobody = !result.ok && (result.aborted || !result.owner.known());
+    if (nobody) return got(Error{ErrorCode::kUnavailable, "no other node of the directory answers"});
+    got(values);
+  });
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,27 @@
+#include "sim/directory/spec.h"
+
+namespace fedge::sim {
+
+DirectorySpec read_directory(config::Reader& section) {
+  DirectorySpec spec;
+  const std::size_t kind = section.choice(
+      "kind", {"none", "memory", "chord", "pastry", "kademlia"}, 0,
+      "The directory in which devices look for the coordinator before they connect, and, with status.via = "
+      "\"directory\", publish their records. memory: one table, at once; the others: a simulated overlay of "
+      "all devices and the coordinator, with the delays of docs/experiments/overlays.md.");
+  if (kind == 1) spec.kind = DirectorySpec::Kind::kMemory;
+  if (kind >= 2) {
+    spec.kind = DirectorySpec::Kind::kOverlay;
+    spec.overlay.kind = static_cast<OverlayKind>(kind - 2);
+  }
+  spec.overlay.loss =
+      section.number("loss", 0.0, {0.0, 0.9}, "Chance that a message of the overlay is lost.");
+  spec.overlay.replication = static_cast<std::size_t>(
+      section.integer("replication", 3, {1, 20}, "Nodes that keep each record in the overlay."));
+  for (const char* key : {"loss", "replication"})
+    if (section.has(key) && spec.kind != DirectorySpec::Kind::kOverlay)
+      section.fail(key, "has no effect without an overlay: simulation.directory.kind");
+  return spec;
+}
+
+}  // namespace fedge::sim

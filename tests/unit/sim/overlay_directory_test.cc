@@ -1,0 +1,94 @@
+// The directory's contract on each of the simulated overlays.
+#include "sim/directory/overlay_directory.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <memory>
+
+#include "tests/support/directory_suite.h"
+
+namespace fedge::sim {
+namespace {
+
+template <OverlayKind kKind>
+class OverlayHarness final : public dht::suite::Harness {
+ public:
+  OverlayHarness() : network_(options(), kNodes + 1, Rng(7), policy()) {
+    std::vector<Address> everybody;
+    for (Address node = 0; node <= kNodes; ++node) everybody.push_back(node);
+    network_.start_static(everybody);
+    for (std::size_t place = 0; place < kPlaces; ++place)
+      directories_.at(place) = std::make_unique<OverlayDirectory>(network_, static_cast<Address>(10 * place));
+    run_to(Time(seconds(1000)));
+  }
+
+  dht::Directory& at(std::size_t place) override { return *directories_.at(place); }
+  Time now() const override { return network_.now(); }
+  void pass(Duration duration) override { run_to(now() + duration); }
+  bool wait(const std::function<bool()>& condition) override {
+    const Time until = now() + seconds(15);
+    while (!condition()) {
+      if (now() > until) return false;
+      run_to(now() + std::chrono::milliseconds(20));
+    }
+    return true;
+  }
+  void plant(const dht::Record& claimed, std::vector<std::byte> bytes) override {
+    Id key = 0;
+    for (std::size_t i = 0; i < sizeof key; ++i) key = key << 8 | claimed.key[i];
+    bool done = false;
+    network_.publish(kHostile,
+                     {.key = key,
+                      .slot = ++planted_,
+                      .sequence = claimed.sequence,
+                      .bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes)),
+                      .expires = now() + seconds(60)},
+                     [&](const PublishResult&) { done = true; });
+    REQUIRE(wait([&] { return done; }));
+  }
+  std::uint64_t refused() override {
+    std::uint64_t count = refused_;
+    for (const auto& directory : directories_) count += directory->ignored().total();
+    return count;
+  }
+
+ private:
+  static constexpr Address kNodes = 40;
+  static constexpr Address kHostile = kNodes;
+
+  static OverlayOptions options() {
+    OverlayOptions options;
+    options.kind = kKind;
+    return options;
+  }
+  StorePolicy policy() {
+    return [this, right = keep_right_records([this] { return network_.now(); })](const Value* present,
+                                                                                 const Value& offered) {
+      const bool keeps = right(present, offered);
+      if (!keeps) ++refused_;
+      return keeps;
+    };
+  }
+  void run_to(Time time) {
+    network_.run_until(time);
+    for (const auto& directory : directories_) directory->advance(time);
+  }
+
+  std::uint64_t refused_ = 0;
+  std::uint64_t planted_ = 0;
+  OverlayNetwork network_;
+  std::array<std::unique_ptr<OverlayDirectory>, kPlaces> directories_;
+};
+
+using ChordHarness = OverlayHarness<OverlayKind::kChord>;
+using PastryHarness = OverlayHarness<OverlayKind::kPastry>;
+using KademliaHarness = OverlayHarness<OverlayKind::kKademlia>;
+
+}  // namespace
+
+FEDGE_DIRECTORY_SUITE("chord directory", ChordHarness)
+FEDGE_DIRECTORY_SUITE("pastry directory", PastryHarness)
+FEDGE_DIRECTORY_SUITE("kademlia directory", KademliaHarness)
+
+}  // namespace fedge::sim
