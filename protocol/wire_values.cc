@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "protocol/wire_lengths.h"
 #include "protocol/limits.h"
+#include "protocol/wire_lengths.h"
 
 namespace fedge::protocol {
 namespace {

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "tests/fuzz/replay.h"
 #include "tests/fuzz/targets/payload_targets.h"
 #include "tests/fuzz/targets/protocol_targets.h"
-#include "tests/fuzz/replay.h"
 
 using namespace fedge;
 using fuzz::replay;

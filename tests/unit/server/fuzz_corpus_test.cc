@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
+#include "tests/fuzz/replay.h"
 #include "tests/fuzz/targets/file_targets.h"
 #include "tests/fuzz/targets/hello_targets.h"
 #include "tests/fuzz/targets/http_targets.h"
 #include "tests/fuzz/targets/name_targets.h"
-#include "tests/fuzz/replay.h"
 
 using namespace fedge;
 using fuzz::replay;

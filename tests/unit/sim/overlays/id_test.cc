@@ -8,7 +8,7 @@ using namespace fedge;
 using namespace fedge::sim;
 
 // Invariant 11.
-TEST_CASE("overlay ids: intervals wrap, (a, a) is the ring without a and (a, a] all of it") {
+TEST_CASE("overlay ids: intervals wrap, open from a to a it is the ring without a, closed all of it") {
   constexpr Id kTop = ~Id{0};
   CHECK(in_open(5, 3, 8));
   CHECK(!in_open(3, 3, 8));

@@ -105,7 +105,9 @@ TEST_CASE("overlay: 4096 nodes with perfect tables find owners, sampled") {
 }
 
 // Invariant 2.
-TEST_CASE("chord: on an equally spaced ring a node's id at distance d takes popcount(d) hops with (n, k]") {
+TEST_CASE(
+    "chord: on an equally spaced ring a node's id at distance d takes popcount(d) hops, the key's own finger "
+    "included") {
   constexpr unsigned kBits = 7;
   const EqualRing ring(kBits, FingerInterval::kClosed);
   double sum = 0;
