@@ -97,11 +97,16 @@ Result<Record> make_record(const SecretKey& signer, const RecordTerms& terms, Co
   to_wire(content, made);
   const std::string text = made.SerializeAsString();
   const auto bytes = serialize(text, sign(signer, signed_text(text)));
-  // Read as others will: nobody publishes what nobody takes.
-  auto opened = open_record(key, bytes, Time(expires) - milliseconds(1));
-  if (const auto* refusal = std::get_if<Refusal>(&opened))
+  // Nobody publishes what nobody takes.
+  if (bytes.size() > kMaxSignedRecord)
+    return invalid("directory record: " + std::to_string(bytes.size()) + " bytes; at most " +
+                   std::to_string(kMaxSignedRecord) + " are allowed");
+  Opened read = read_fields(made);
+  if (const auto* refusal = std::get_if<Refusal>(&read))
     return invalid("directory record: " + refusal->reason);
-  return std::get<Record>(std::move(opened));
+  auto record = std::get<Record>(std::move(read));
+  record.bytes = bytes;
+  return record;
 }
 
 std::optional<Claim> read_claim(std::span<const std::byte> bytes) {

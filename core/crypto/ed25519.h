@@ -43,7 +43,7 @@ class SecretKey {
   PublicKey public_;
 };
 
-// RFC 8032, section 5.1.6. 12 us; verifying takes 35 us (one core of 2024).
+// RFC 8032, section 5.1.6.
 Signature sign(const SecretKey& key, std::span<const std::byte> message);
 // No more than one signature of a key for a message is taken: what is not canonical is refused, and so are
 // keys of small order.
