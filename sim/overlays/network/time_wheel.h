@@ -1,7 +1,9 @@
 // TimeWheel: what happens next, like sim/event_queue.h and in the same order (by time, then by order of
-// scheduling), for tens of millions of events most of which lie within a second: buckets of about a
-// millisecond, of which only the open one is sorted, and a heap for what is farther off. One may look ahead
-// in the open bucket, to fetch memory before it is needed. One thread; push is O(1), pop O(log of a bucket).
+// scheduling), for tens of millions of events most of which lie within a second: buckets of about four
+// milliseconds, of which only the open one is sorted, and a heap for what is farther off. Buckets are lists
+// of chunks that lie in one pool, the last freed used first, so that the memory of the events that wait goes
+// round and not that of all buckets. One may look ahead in the open bucket, to fetch memory before it is
+// needed. One thread; push is O(1), pop O(log of a bucket).
 // Source: Brown, "Calendar queues", CACM 31(10), 1988, with buckets of a fixed width.
 #pragma once
 
@@ -46,8 +48,17 @@ class TimeWheel {
   }
 
  private:
-  static constexpr int kShift = 20;  // 2^20 ns a bucket
-  static constexpr std::int64_t kBuckets = 2048;
+  static constexpr int kShift = 22;  // 2^22 ns a bucket
+  static constexpr std::int64_t kBuckets = 512;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  static constexpr std::size_t kChunk = 16;  // entries
+
+  struct Chunk {
+    std::array<Entry, kChunk> entries;
+    std::uint32_t used = 0;
+    std::uint32_t next = kNone;
+  };
 
   static bool earlier(const Entry& a, const Entry& b) {
     return a.at != b.at ? a.at < b.at : a.order < b.order;
@@ -61,7 +72,10 @@ class TimeWheel {
       const auto from = open_.begin() + static_cast<std::ptrdiff_t>(position_);
       open_.insert(std::upper_bound(from, open_.end(), entry, earlier), std::move(entry));
     } else if (bucket < current_ + kBuckets) {
-      buckets_[static_cast<std::size_t>(bucket % kBuckets)].push_back(std::move(entry));
+      std::uint32_t& first = buckets_[static_cast<std::size_t>(bucket % kBuckets)];
+      if (first == kNone || chunks_[first].used == kChunk) first = take_chunk(first);
+      Chunk& chunk = chunks_[first];
+      chunk.entries[chunk.used++] = std::move(entry);
       ++in_buckets_;
     } else {
       far_.push_back(std::move(entry));
@@ -74,9 +88,15 @@ class TimeWheel {
       open_.clear();
       position_ = 0;
       current_ = in_buckets_ == 0 ? std::max(current_ + 1, bucket_of(far_.front().at)) : current_ + 1;
-      std::vector<Entry>& bucket = buckets_[static_cast<std::size_t>(current_ % kBuckets)];
-      in_buckets_ -= bucket.size();
-      open_.swap(bucket);
+      std::uint32_t& first = buckets_[static_cast<std::size_t>(current_ % kBuckets)];
+      while (first != kNone) {
+        Chunk& chunk = chunks_[first];
+        for (std::uint32_t i = 0; i < chunk.used; ++i) open_.push_back(std::move(chunk.entries[i]));
+        chunk.used = 0;
+        const std::uint32_t freed = std::exchange(first, chunk.next);
+        chunk.next = std::exchange(free_, freed);
+      }
+      in_buckets_ -= open_.size();
       std::sort(open_.begin(), open_.end(), earlier);
       while (!far_.empty() && bucket_of(far_.front().at) < current_ + kBuckets) {
         std::pop_heap(far_.begin(), far_.end(), later);
@@ -87,7 +107,22 @@ class TimeWheel {
     }
   }
 
-  std::array<std::vector<Entry>, kBuckets> buckets_;
+  // An empty one, before `next`.
+  std::uint32_t take_chunk(std::uint32_t next) {
+    std::uint32_t taken = free_;
+    if (taken == kNone) {
+      taken = static_cast<std::uint32_t>(chunks_.size());
+      chunks_.emplace_back();
+    } else {
+      free_ = chunks_[taken].next;
+    }
+    chunks_[taken].next = next;
+    return taken;
+  }
+
+  std::vector<std::uint32_t> buckets_ = std::vector<std::uint32_t>(kBuckets, kNone);  // their first chunks
+  std::vector<Chunk> chunks_;
+  std::uint32_t free_ = kNone;
   std::vector<Entry> open_;  // sorted from position_ on
   std::vector<Entry> far_;   // a heap
   std::size_t position_ = 0;
