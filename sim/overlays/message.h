@@ -52,7 +52,7 @@ struct Value {
   std::size_t size() const { return bytes ? bytes->size() : 0; }
 };
 
-struct Message {
+struct MessageHead {
   Contact from;
   Contact to;
   Contact origin;  // kRoute: who gets the answer
@@ -72,6 +72,9 @@ struct Message {
   bool given_up = false;     // of a request: the deadline is known to be missed
   bool accepted = false;     // reply to kStore
   bool newcomer = false;     // its sender is no member yet, and has forgotten all that it knew as one
+};
+
+struct Message : MessageHead {
   std::vector<Contact> contacts;
   std::vector<Value> values;
 
@@ -87,13 +90,9 @@ struct Message {
   }
   // As new, but for the memory of its lists.
   void clear() {
-    std::vector<Contact> kept_contacts = std::move(contacts);
-    std::vector<Value> kept_values = std::move(values);
-    kept_contacts.clear();
-    kept_values.clear();
-    *this = Message{};
-    contacts = std::move(kept_contacts);
-    values = std::move(kept_values);
+    static_cast<MessageHead&>(*this) = {};
+    contacts.clear();
+    values.clear();
   }
 };
 

@@ -5,6 +5,8 @@
 // own.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,10 +24,16 @@ class Latency {
 
   Tier tier(Address node) const { return tiers_[node]; }
   // Without chance.
-  Duration base(Address a, Address b) const;
+  Duration base(Address a, Address b) const { return bases_[pair(tiers_[a], tiers_[b])]; }
   Duration draw(Address a, Address b);
 
  private:
+  static constexpr std::size_t kTiers = 3;
+  static std::size_t pair(Tier a, Tier b) {
+    return static_cast<std::size_t>(a) * kTiers + static_cast<std::size_t>(b);
+  }
+
+  std::array<Duration, kTiers * kTiers> bases_{};  // by pair of tiers
   std::vector<Tier> tiers_;
   std::vector<double> factors_;
   Rng rng_;
