@@ -5,7 +5,7 @@
 namespace fedge::sim {
 namespace {
 
-auto find(std::vector<Contact>& contacts, Address address) {
+auto find(std::span<Contact> contacts, Address address) {
   return std::find_if(contacts.begin(), contacts.end(),
                       [&](const Contact& contact) { return contact.address == address; });
 }
@@ -17,10 +17,10 @@ Kademlia::Kademlia(const Contact& self, const OverlayOptions& options)
       options_(options.kademlia),
       refresh_ticks_(options.kademlia.refresh * options.maintenance_scale),
       ping_ticks_(options.kademlia.ping * options.maintenance_scale),
-      buckets_(kIdBits) {}
+      contacts_(options_.k + kReplacements) {}
 
 void Kademlia::clear() {
-  for (Bucket& bucket : buckets_) bucket = {};
+  for (Bucket& bucket : buckets_) bucket = {.row = bucket.row};
   filled_ = 0;
   ticks_ = 0;
 }
@@ -54,75 +54,93 @@ Id Kademlia::random_in(unsigned index, Host& host) const {
 }
 
 void Kademlia::looked_for(Id target) {
-  if (target != self_.id) buckets_[index_of(target)].touched = ticks_;
+  if (target != self_.id) bucket_of(index_of(target)).touched = ticks_;
 }
 
 void Kademlia::tick(Host& host) {
   ++ticks_;
   if (filled_ == 0) return host.joined(false);
   for (auto index = static_cast<unsigned>(std::countr_zero(filled_)); index < kIdBits; ++index)
-    if (ticks_ - buckets_[index].touched >= refresh_ticks_)
+    if (ticks_ - bucket_of(index).touched >= refresh_ticks_)
       host.find({.target = random_in(index, host), .tag = kRefresh});
+}
+
+void Kademlia::append_live(Bucket& bucket, const Contact& contact) {
+  const std::size_t width = options_.k + kReplacements;
+  if (bucket.row == 0) {
+    bucket.row = static_cast<std::uint16_t>(contacts_.size() / width);
+    contacts_.resize(contacts_.size() + width);
+  }
+  row_of(bucket)[bucket.live++] = contact;
+}
+
+void Kademlia::forget_replacement(Bucket& bucket, Address address) {
+  const std::span<Contact> all = replacements(bucket);
+  const auto at = find(all, address);
+  if (at == all.end()) return;
+  std::move(at + 1, all.end(), at);
+  --bucket.replacements;
 }
 
 void Kademlia::heard(const Contact& contact, bool ping, Host& host) {
   if (contact.address == self_.address || contact.id == self_.id) return;
   const unsigned index = index_of(contact.id);
-  Bucket& bucket = buckets_[index];
-  const auto at = find(bucket.live, contact.address);
-  if (at != bucket.live.end()) {
-    std::rotate(at, at + 1, bucket.live.end());
+  Bucket& bucket = bucket_of(index);
+  const std::span<Contact> known = live(bucket);
+  const auto at = find(known, contact.address);
+  if (at != known.end()) {
+    std::rotate(at, at + 1, known.end());
     return;
   }
-  const auto spare = find(bucket.replacements, contact.address);
-  if (spare != bucket.replacements.end()) bucket.replacements.erase(spare);
-  if (bucket.live.size() < options_.k) {
-    if (bucket.live.empty()) {
+  forget_replacement(bucket, contact.address);
+  if (bucket.live < options_.k) {
+    if (bucket.live == 0) {
       filled_ |= Id{1} << index;
       // A first refresh at a moment of its own, so that a bucket's lookups do not come all at once.
       bucket.touched = ticks_ - host.rng().uniform() * refresh_ticks_ / 2;
     }
-    bucket.live.push_back(contact);
+    append_live(bucket, contact);
     return;
   }
-  if (bucket.replacements.size() == kReplacements) bucket.replacements.erase(bucket.replacements.begin());
-  bucket.replacements.push_back(contact);
+  if (bucket.replacements == kReplacements) forget_replacement(bucket, replacements(bucket).front().address);
+  row_of(bucket)[options_.k + bucket.replacements++] = contact;
   if (ping || bucket.pinging || ticks_ < bucket.ping_from) return;
   bucket.pinging = true;
   bucket.ping_from = ticks_ + ping_ticks_;
-  host.request(bucket.live.front(), Kind::kPing, Purpose::kMaintenance, kPing + index);
+  host.request(known.front(), Kind::kPing, Purpose::kMaintenance, kPing + index);
 }
 
 // heard() has moved who answered to the end of its bucket.
 void Kademlia::replied(const Message& /*reply*/, std::uint32_t tag, Host& /*host*/) {
-  if (tag >= kPing) buckets_[tag - kPing].pinging = false;
+  if (tag >= kPing) bucket_of(tag - kPing).pinging = false;
 }
 
 void Kademlia::silent(const Contact& contact, Host& host) {
   if (contact.id == self_.id) return;
   const unsigned index = index_of(contact.id);
-  Bucket& bucket = buckets_[index];
-  const auto spare = find(bucket.replacements, contact.address);
-  if (spare != bucket.replacements.end()) bucket.replacements.erase(spare);
-  const auto at = find(bucket.live, contact.address);
-  if (at == bucket.live.end()) return;
+  Bucket& bucket = bucket_of(index);
+  forget_replacement(bucket, contact.address);
+  const std::span<Contact> known = live(bucket);
+  const auto at = find(known, contact.address);
+  if (at == known.end()) return;
   bucket.pinging = false;  // if it was another that was pinged, one ping more does no harm
-  bucket.live.erase(at);
-  while (!bucket.replacements.empty() && bucket.live.size() < options_.k) {
-    const Contact next = bucket.replacements.back();
-    bucket.replacements.pop_back();
-    if (!host.suspected(next.address)) bucket.live.push_back(next);
+  std::move(at + 1, known.end(), at);
+  --bucket.live;
+  while (bucket.replacements > 0 && bucket.live < options_.k) {
+    const Contact next = replacements(bucket).back();
+    --bucket.replacements;
+    if (!host.suspected(next.address)) append_live(bucket, next);
   }
-  if (bucket.live.empty()) filled_ &= ~(Id{1} << index);
+  if (bucket.live == 0) filled_ &= ~(Id{1} << index);
 }
 
 void Kademlia::closest(Id target, std::size_t count, std::vector<Contact>& out) const {
   const std::size_t goal = out.size() + count;
   // Appends a bucket; of the one that is too much, its closest. True when there are enough.
   const auto add = [&](unsigned index) {
-    const std::vector<Contact>& live = buckets_[index].live;
+    const std::span<const Contact> contacts = bucket(index);
     const auto before = static_cast<std::ptrdiff_t>(out.size());
-    out.insert(out.end(), live.begin(), live.end());
+    out.insert(out.end(), contacts.begin(), contacts.end());
     if (out.size() <= goal) return out.size() == goal;
     std::nth_element(out.begin() + before, out.begin() + static_cast<std::ptrdiff_t>(goal) - 1, out.end(),
                      [&](const Contact& a, const Contact& b) {
@@ -164,7 +182,7 @@ void Kademlia::neighbours(std::vector<Contact>& out) const { closest(self_.id, o
 
 std::size_t Kademlia::contacts() const {
   std::size_t sum = 0;
-  for (const Bucket& bucket : buckets_) sum += bucket.live.size() + bucket.replacements.size();
+  for (const Bucket& bucket : buckets_) sum += std::size_t{bucket.live} + bucket.replacements;
   return sum;
 }
 
@@ -173,8 +191,8 @@ std::unique_ptr<Search> Kademlia::make_search() const { return make_xor_search(o
 void Kademlia::prefetch(Id from, Id key) const {
   for (const Id id : {from, key}) {
     if (id == self_.id) continue;
-    const std::vector<Contact>& live = buckets_[index_of(id)].live;
-    for (std::size_t i = 0; i < live.size(); i += 4) __builtin_prefetch(live.data() + i);
+    const std::span<const Contact> contacts = bucket(index_of(id));
+    for (std::size_t i = 0; i < contacts.size(); i += 4) __builtin_prefetch(contacts.data() + i);
   }
 }
 
@@ -192,9 +210,10 @@ void Kademlia::fill(std::span<const Contact> everybody, Rng& rng) {
     if (size == 0) continue;
     const std::size_t taken = std::min(size, options_.k);
     const std::size_t start = rng.below(size);
+    Bucket& bucket = bucket_of(index);
     for (std::size_t i = 0; i < taken; ++i)
-      buckets_[index].live.push_back(begin[static_cast<std::ptrdiff_t>((start + i * size / taken) % size)]);
-    buckets_[index].touched = -rng.uniform() * refresh_ticks_;
+      append_live(bucket, begin[static_cast<std::ptrdiff_t>((start + i * size / taken) % size)]);
+    bucket.touched = -rng.uniform() * refresh_ticks_;
     filled_ |= Id{1} << index;
   }
 }

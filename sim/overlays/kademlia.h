@@ -6,6 +6,7 @@
 // a ping, which would make others ping in turn for ever; a newcomer tells its k closest that it has come.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -39,19 +40,38 @@ class Kademlia final : public Routing {
   void fill(std::span<const Contact> everybody, Rng& rng) override;
 
   // The longest silent first.
-  const std::vector<Contact>& bucket(unsigned index) const { return buckets_[index].live; }
+  std::span<const Contact> bucket(unsigned index) const { return live(bucket_of(index)); }
   // Appends the `count` closest to the target that are in the buckets, in no particular order.
   void closest(Id target, std::size_t count, std::vector<Contact>& out) const;
 
  private:
+  // Its contacts lie in a row of contacts_: k live ones, and then the replacements, the latest heard last.
+  // Row 0 stays empty: it is that of all buckets that were never used.
   struct Bucket {
-    std::vector<Contact> live;
-    std::vector<Contact> replacements;  // the latest heard last
-    double touched = 0;                 // tick of the last lookup in it
-    double ping_from = 0;               // tick from which the oldest may be pinged again
+    double touched = 0;    // tick of the last lookup in it
+    double ping_from = 0;  // tick from which the oldest may be pinged again
+    std::uint16_t row = 0;
+    std::uint8_t live = 0;
+    std::uint8_t replacements = 0;
     bool pinging = false;
   };
   enum Tag : std::uint32_t { kJoin, kRefresh, kJoinRefresh, kPing = kJoinRefresh + kIdBits };
+
+  // The farthest first: in a network of n nodes only about log2 n of them are ever used.
+  Bucket& bucket_of(unsigned index) { return buckets_[kIdBits - 1 - index]; }
+  const Bucket& bucket_of(unsigned index) const { return buckets_[kIdBits - 1 - index]; }
+  Contact* row_of(const Bucket& bucket) {
+    return contacts_.data() + bucket.row * (options_.k + kReplacements);
+  }
+  std::span<Contact> live(const Bucket& bucket) { return {row_of(bucket), bucket.live}; }
+  std::span<Contact> replacements(const Bucket& bucket) {
+    return {row_of(bucket) + options_.k, bucket.replacements};
+  }
+  std::span<const Contact> live(const Bucket& bucket) const {
+    return const_cast<Kademlia*>(this)->live(bucket);
+  }
+  void append_live(Bucket& bucket, const Contact& contact);
+  void forget_replacement(Bucket& bucket, Address address);
 
   unsigned index_of(Id id) const { return magnitude(xor_distance(self_.id, id)); }
   Id random_in(unsigned index, Host& host) const;
@@ -62,8 +82,9 @@ class Kademlia final : public Routing {
   double refresh_ticks_;
   double ping_ticks_;
   double ticks_ = 0;
-  std::vector<Bucket> buckets_;
   std::uint64_t filled_ = 0;  // a bit for each bucket that is not empty
+  std::vector<Contact> contacts_;
+  std::array<Bucket, kIdBits> buckets_;
 };
 
 }  // namespace fedge::sim

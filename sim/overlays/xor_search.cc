@@ -91,9 +91,22 @@ class XorSearch final : public Search {
     return {candidate.distance ^ start_.target, candidate.address};
   }
 
+  // Where the first is that is not nearer. Halves without branches: which way it goes cannot be predicted,
+  // and this is done for every contact of every answer.
+  std::vector<Candidate>::iterator place_of(const Candidate& sought) {
+    std::size_t first = 0;
+    for (std::size_t size = list_.size(); size > 0;) {
+      const std::size_t half = (size + 1) / 2;
+      first += list_[first + half - 1].distance < sought.distance ? half : 0;
+      size -= half;
+    }
+    while (first < list_.size() && nearer(list_[first], sought)) ++first;  // several of one id
+    return list_.begin() + static_cast<std::ptrdiff_t>(first);
+  }
+
   Candidate* find(const Contact& contact) {
     const Candidate sought{xor_distance(contact.id, start_.target), contact.address};
-    const auto at = std::lower_bound(list_.begin(), list_.end(), sought, nearer);
+    const auto at = place_of(sought);
     return at != list_.end() && !nearer(sought, *at) ? &*at : nullptr;
   }
 
@@ -102,7 +115,7 @@ class XorSearch final : public Search {
     // Beyond twice the width nobody is ever asked but after as many time-outs.
     const std::size_t bound = 2 * width_;
     if (list_.size() >= bound && !nearer(fresh, list_.back())) return;
-    const auto at = std::lower_bound(list_.begin(), list_.end(), fresh, nearer);
+    const auto at = place_of(fresh);
     if (at != list_.end() && !nearer(fresh, *at)) return;
     if (contact.address == start_.self.address) return;
     list_.insert(at, fresh);
