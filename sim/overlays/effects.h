@@ -1,12 +1,15 @@
 // Effects: what a node wants done after a step: messages to be sent, and what has become of its operations.
-// The driver carries them out and clears them. Messages come from a pool and return to it, so that none costs
-// an allocation once a run is warm. One thread: a network's own.
+// The driver carries them out and clears them. Messages and searches come from pools of the network and
+// return to them, so that none costs an allocation once a run is warm, and the memory of the few that are
+// under way stays in the processor's caches. One thread: a network's own.
 #pragma once
 
 #include <deque>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "sim/overlays/message.h"
+#include "sim/overlays/search.h"
 
 namespace fedge::sim {
 
@@ -26,6 +29,22 @@ class MessagePool {
  private:
   std::deque<Message> all_;  // never moves what it holds
   std::vector<Message*> free_;
+};
+
+// Searches that nobody needs at present. All of a network's are alike.
+class SearchPool {
+ public:
+  // Null: there is none.
+  std::unique_ptr<Search> take() {
+    if (idle_.empty()) return nullptr;
+    std::unique_ptr<Search> search = std::move(idle_.back());
+    idle_.pop_back();
+    return search;
+  }
+  void give_back(std::unique_ptr<Search> search) { idle_.push_back(std::move(search)); }
+
+ private:
+  std::vector<std::unique_ptr<Search>> idle_;
 };
 
 // What a lookup or a publication was started as; a node's own count.
@@ -89,6 +108,7 @@ class Effects {
   std::vector<PublishResult> publications;
   bool joined = false;           // it is a member now
   bool wants_bootstrap = false;  // the join failed, or it has lost everybody: join() again
+  SearchPool searches;
 
  private:
   MessagePool* pool_;

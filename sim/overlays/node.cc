@@ -9,7 +9,7 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::size_t kSuspects = 32;
-constexpr std::size_t kFirstPending = 16;
+constexpr std::size_t kFirstPending = 8;
 
 }  // namespace
 

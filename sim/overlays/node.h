@@ -33,6 +33,7 @@ struct Publication {
 
 class OverlayNode final : private Host {
  public:
+  // The options must outlive it.
   OverlayNode(const Contact& self, const OverlayOptions& options, std::unique_ptr<Routing> routing,
               StorePolicy policy, const Rng& rng);
   OverlayNode(const OverlayNode&) = delete;
@@ -68,11 +69,15 @@ class OverlayNode final : private Host {
     for (std::size_t line = 0; line < sizeof(*this); line += 64) __builtin_prefetch(first + line);
     __builtin_prefetch(first + sizeof(*this) - 1);
   }
-  void prefetch_tables(Id from, Id key) const {
-    __builtin_prefetch(pending_.data());
-    __builtin_prefetch(searches_.data());
-    routing_->prefetch(from, key);
+  void prefetch_lists(std::uint32_t rpc) const {
+    __builtin_prefetch(&pending_[rpc & (pending_.size() - 1)]);
+    const char* search = reinterpret_cast<const char*>(searches_.data());
+    __builtin_prefetch(search);
+    __builtin_prefetch(search + 64);
+    const char* routing = reinterpret_cast<const char*>(routing_.get());
+    for (std::size_t line = 0; line < kRoutingBytes; line += 64) __builtin_prefetch(routing + line);
   }
+  void prefetch_tables(Id from, Id key) const { routing_->prefetch(from, key); }
 
   bool member() const { return member_; }
   const Contact& self() const override { return self_; }
@@ -84,6 +89,8 @@ class OverlayNode final : private Host {
   void fill(std::span<const Contact> everybody);
 
  private:
+  static constexpr std::size_t kRoutingBytes = 320;  // of an object with tables, as a hint
+
   enum class Use : std::uint8_t { kSearch, kTables, kStore, kRepair, kCache, kRoute };
   struct Pending {
     Contact to;
@@ -165,7 +172,7 @@ class OverlayNode final : private Host {
   void pushed(const Pending& pending);
 
   Contact self_;
-  OverlayOptions options_;
+  const OverlayOptions& options_;
   std::unique_ptr<Routing> routing_;
   ValueStore store_;
   Rng rng_;

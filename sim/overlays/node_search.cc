@@ -38,6 +38,7 @@ void OverlayNode::start_search(User user, const FindOptions& options) {
   while (index < searches_.size() && searches_[index].busy) ++index;
   if (index == searches_.size()) searches_.emplace_back();
   ActiveSearch& active = searches_[index];
+  if (!active.search) active.search = step_->effects.searches.take();
   if (!active.search) active.search = routing_->make_search();
   active.busy = true;
   ++active.generation;
@@ -118,17 +119,14 @@ bool OverlayNode::try_again(std::size_t index) {
 void OverlayNode::finish(std::size_t index) {
   ActiveSearch& active = searches_[index];
   active.busy = false;  // later replies to it find nobody
-  SearchOutcome& outcome = active.search->outcome();
+  SearchOutcome outcome = std::move(active.search->outcome());
+  step_->effects.searches.give_back(std::move(active.search));
   outcome.messages += active.extra;
   outcome.timeouts += active.extra_timeouts;
-  if (active.user == User::kTables) {
-    // What the tables do next may begin another search in this place.
-    const SearchOutcome moved = std::move(outcome);
-    return routing_->searched(active.options.tag, moved, *this);
-  }
+  // What the tables do next may begin another search in this place.
+  if (active.user == User::kTables) return routing_->searched(active.options.tag, outcome, *this);
   if (active.user == User::kLookup) return complete_lookup(active, outcome);
-  const std::vector<Contact> nodes = std::move(outcome.nodes);
-  store_at(active.options.tag, nodes);
+  store_at(active.options.tag, outcome.nodes);
 }
 
 void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& outcome) {

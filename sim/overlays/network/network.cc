@@ -22,7 +22,7 @@ OverlayNetwork::OverlayNetwork(const OverlayOptions& options, std::size_t nodes,
     Contact self{own.next_u64(), static_cast<Address>(i)};
     while (!taken.insert(self.id).second) self.id = own.next_u64();
     slots_[i].node =
-        std::make_unique<OverlayNode>(self, options, make_routing(self, options, proximity), policy, own);
+        std::make_unique<OverlayNode>(self, options_, make_routing(self, options, proximity), policy, own);
   }
 }
 
@@ -131,16 +131,21 @@ void OverlayNetwork::run_until(Time until) {
 // Thousands of nodes do not fit into the processor's caches, and every event is another node's: what soon
 // will be looked at is asked for from memory beforehand, the pointers some events before what they point to.
 void OverlayNetwork::fetch_ahead() const {
-  if (const auto* entry = queue_.ahead(12)) {
+  if (const auto* entry = queue_.ahead(16)) {
     __builtin_prefetch(&slots_[entry->payload.node]);
     if (entry->payload.message != nullptr) {
       const char* message = reinterpret_cast<const char*>(entry->payload.message);
       for (std::size_t line = 0; line < sizeof(Message); line += 64) __builtin_prefetch(message + line);
     }
   }
-  if (const auto* entry = queue_.ahead(8)) {
+  if (const auto* entry = queue_.ahead(12)) {
     slots_[entry->payload.node].node->prefetch();
     if (entry->payload.message != nullptr) entry->payload.message->prefetch();
+  }
+  if (const auto* entry = queue_.ahead(8)) {
+    const Message* message = entry->payload.message;
+    slots_[entry->payload.node].node->prefetch_lists(message != nullptr ? message->rpc
+                                                                        : entry->payload.number);
   }
   if (const auto* entry = queue_.ahead(4)) {
     const Message* message = entry->payload.message;
