@@ -8,6 +8,8 @@ namespace {
 
 // Candidates in an answer: the best, and others for when it is dead.
 constexpr std::size_t kAlternatives = 3;
+// log2 of thousands of nodes, and a few that are nearer.
+constexpr std::size_t kUsualFingers = 16;
 // Ticks without a predecessor after which a node looks for its place.
 constexpr unsigned kLonely = 3;
 
@@ -28,7 +30,12 @@ Chord::Chord(const Contact& self, const OverlayOptions& options)
       replication_(options.replication),
       stabilize_pace_(options.chord.stabilize * options.maintenance_scale),
       finger_pace_(options.chord.fix_finger * options.maintenance_scale),
-      predecessor_pace_(options.chord.check_predecessor * options.maintenance_scale) {}
+      predecessor_pace_(options.chord.check_predecessor * options.maintenance_scale) {
+  // A node's lists next to each other in memory, as all are looked at together.
+  successors_.reserve(options_.successors + 1);
+  predecessors_.reserve(replication_);
+  fingers_.reserve(kUsualFingers);
+}
 
 void Chord::clear() {
   successors_.clear();
@@ -46,7 +53,7 @@ void Chord::tick(Host& host) {
   if (successors_.empty()) {
     // Every successor is gone: the ring is closed through whoever is known, and stabilizes from there.
     if (!fingers_.empty())
-      successors_.push_back(fingers_.front().contact);
+      successors_.push_back(fingers_.front());
     else if (!predecessors_.empty())
       successors_.push_back(predecessors_.back());
     else
@@ -88,13 +95,13 @@ void Chord::fix_finger(Host& host) {
 
 // `contact` is the successor of self + 2^from: there is nobody in between.
 void Chord::set_finger(unsigned from, const Contact& contact) {
-  const unsigned slot =
-      contact.address == self_.address ? static_cast<unsigned>(kIdBits) : magnitude(distance(contact));
-  std::erase_if(fingers_, [&](const Finger& finger) { return finger.slot >= from && finger.slot <= slot; });
+  const unsigned slot = contact.address == self_.address ? static_cast<unsigned>(kIdBits) : slot_of(contact);
+  std::erase_if(fingers_,
+                [&](const Contact& finger) { return slot_of(finger) >= from && slot_of(finger) <= slot; });
   if (slot < kIdBits) {
     const auto at = std::find_if(fingers_.begin(), fingers_.end(),
-                                 [&](const Finger& finger) { return finger.slot > slot; });
-    fingers_.insert(at, {slot, contact});
+                                 [&](const Contact& finger) { return slot_of(finger) > slot; });
+    fingers_.insert(at, contact);
   }
   next_finger_ = slot >= kIdBits - 1 ? 0 : slot + 1;
 }
@@ -129,8 +136,10 @@ void Chord::preceding(Id key, std::vector<Contact>& out) const {
     out.insert(at, contact);
     if (out.size() > kAlternatives) out.pop_back();
   };
-  for (auto it = fingers_.rbegin(); it != fingers_.rend(); ++it) consider(it->contact);
-  for (const Contact& contact : successors_) consider(contact);
+  for (auto it = fingers_.rbegin(); it != fingers_.rend() && out.size() < kAlternatives; ++it) consider(*it);
+  const bool farther = out.size() < kAlternatives || distance(successors_.back()) > distance(out.back());
+  if (farther)
+    for (const Contact& contact : successors_) consider(contact);
   if (out.empty()) out.push_back(successors_.front());
 }
 
@@ -207,7 +216,8 @@ void Chord::notified(const Message& message, Host& host) {
     return;
   if (!predecessors_.empty() && from.address != predecessors_.front().address)
     host.tell(predecessors_.front(), Kind::kHint, message.purpose).contacts.push_back(from);
-  std::vector<Contact> list{from};
+  std::vector<Contact>& list = host.scratch();
+  list.assign(1, from);
   const auto append = [&](const Contact& contact) {
     if (list.size() >= replication_ || contains(list, contact.address)) return;
     if (contact.address == self_.address || !in_open(contact.id, self_.id, list.back().id)) return;
@@ -215,7 +225,7 @@ void Chord::notified(const Message& message, Host& host) {
   };
   for (const Contact& contact : message.contacts) append(contact);
   for (const Contact& contact : predecessors_) append(contact);
-  predecessors_ = std::move(list);
+  predecessors_.assign(list.begin(), list.end());
 }
 
 void Chord::searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) {
@@ -245,7 +255,7 @@ void Chord::searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host
 void Chord::silent(const Contact& contact, Host& /*host*/) {
   remove(successors_, contact.address);
   remove(predecessors_, contact.address);
-  std::erase_if(fingers_, [&](const Finger& finger) { return finger.contact.address == contact.address; });
+  remove(fingers_, contact.address);
 }
 
 void Chord::neighbours(std::vector<Contact>& out) const {
@@ -254,14 +264,8 @@ void Chord::neighbours(std::vector<Contact>& out) const {
     if (!contains(out, successors_[i].address)) out.push_back(successors_[i]);
 }
 
-std::vector<Contact> Chord::fingers() const {
-  std::vector<Contact> contacts;
-  for (const Finger& finger : fingers_) contacts.push_back(finger.contact);
-  return contacts;
-}
-
 std::size_t Chord::contacts() const {
-  std::vector<Contact> all = fingers();
+  std::vector<Contact> all = fingers_;
   for (const auto* list : {&successors_, &predecessors_})
     for (const Contact& contact : *list)
       if (!contains(all, contact.address)) all.push_back(contact);
@@ -271,9 +275,9 @@ std::size_t Chord::contacts() const {
 std::unique_ptr<Search> Chord::make_search() const { return make_routed_search(); }
 
 void Chord::prefetch(Id /*from*/, Id /*key*/) const {
-  __builtin_prefetch(successors_.data());
+  for (std::size_t i = 0; i < successors_.size(); i += 4) __builtin_prefetch(successors_.data() + i);
   __builtin_prefetch(predecessors_.data());
-  for (std::size_t i = 0; i < fingers_.size(); i += 2) __builtin_prefetch(fingers_.data() + i);
+  for (std::size_t i = 0; i < fingers_.size(); i += 4) __builtin_prefetch(fingers_.data() + i);
 }
 
 void Chord::fill(std::span<const Contact> everybody, Rng& /*rng*/) {

@@ -42,18 +42,13 @@ class Chord final : public Routing {
   const std::vector<Contact>& successors() const { return successors_; }
   const std::vector<Contact>& predecessors() const { return predecessors_; }
   // Distinct ones, by distance.
-  std::vector<Contact> fingers() const;
+  const std::vector<Contact>& fingers() const { return fingers_; }
 
  private:
-  // The successor of self + 2^slot, kept under the power of two that its own distance falls into: the entries
-  // that the paper's table repeats are stored once.
-  struct Finger {
-    unsigned slot = 0;
-    Contact contact;
-  };
   enum Tag : std::uint32_t { kStabilize, kPing, kJoin, kPlace, kFinger };
 
   Id distance(const Contact& contact) const { return clockwise(self_.id, contact.id); }
+  unsigned slot_of(const Contact& finger) const { return magnitude(distance(finger)); }
   void stabilize(Host& host, Purpose purpose);
   void notify(Host& host, Purpose purpose);
   void notified(const Message& message, Host& host);
@@ -71,7 +66,9 @@ class Chord final : public Routing {
   Pace predecessor_pace_;
   std::vector<Contact> successors_;
   std::vector<Contact> predecessors_;
-  std::vector<Finger> fingers_;  // by slot
+  // By distance. A finger's slot is the power of two that its distance falls into: the entries that the
+  // paper's table repeats are stored once.
+  std::vector<Contact> fingers_;
   unsigned next_finger_ = 0;
   unsigned ticks_alone_ = 0;  // since there was a predecessor
 };

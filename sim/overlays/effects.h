@@ -109,6 +109,9 @@ class Effects {
   bool joined = false;           // it is a member now
   bool wants_bootstrap = false;  // the join failed, or it has lost everybody: join() again
   SearchPool searches;
+  // For use within a step; here, as one list for a whole network stays in the processor's caches.
+  std::vector<Contact> scratch;
+  std::vector<Value> scratch_values;
 
  private:
   MessagePool* pool_;

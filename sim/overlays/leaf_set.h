@@ -12,7 +12,10 @@ namespace fedge::sim {
 
 class LeafSet {
  public:
-  LeafSet(const Contact& self, std::size_t size) : self_(self), half_(size / 2) {}
+  LeafSet(const Contact& self, std::size_t size) : self_(self), half_(size / 2) {
+    larger_.reserve(half_ + 1);
+    smaller_.reserve(half_ + 1);
+  }
 
   // It is not there and would come in.
   bool wants(const Contact& contact) const;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kSuspects = 32;
 constexpr std::size_t kFirstPending = 8;
+constexpr std::size_t kFirstSearches = 2;
 
 }  // namespace
 
@@ -18,10 +19,12 @@ OverlayNode::OverlayNode(const Contact& self, const OverlayOptions& options, std
     : self_(self),
       options_(options),
       routing_(std::move(routing)),
-      store_(options.store, std::move(policy)),
+      pending_(kFirstPending),
       rng_(rng),
       repair_pace_(options.repair),
-      pending_(kFirstPending) {}
+      store_(options.store, std::move(policy)) {
+  searches_.reserve(kFirstSearches);
+}
 
 void OverlayNode::restart() {
   routing_->clear();

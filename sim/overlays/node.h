@@ -138,6 +138,7 @@ class OverlayNode final : private Host {
   // Host
   Time now() const override { return step_->now; }
   Rng& rng() override { return rng_; }
+  std::vector<Contact>& scratch() override { return step_->effects.scratch; }
   Message& request(const Contact& to, Kind kind, Purpose purpose, std::uint32_t tag) override;
   Message& tell(const Contact& to, Kind kind, Purpose purpose) override;
   void find(const FindOptions& options) override;
@@ -171,23 +172,22 @@ class OverlayNode final : private Host {
   void push(StoredValue& stored, const std::vector<Contact>& holders, const Contact& to);
   void pushed(const Pending& pending);
 
+  // In the order of how often they are needed: thousands of nodes do not fit into the processor's caches.
   Contact self_;
   const OverlayOptions& options_;
   std::unique_ptr<Routing> routing_;
-  ValueStore store_;
-  Rng rng_;
   NodeStep* step_ = nullptr;  // during a call
-  bool member_ = false;
   std::uint32_t next_rpc_ = 1;
-  Operation next_operation_ = 1;
-  Pace repair_pace_;
+  bool member_ = false;
   std::vector<Pending> pending_;  // at rpc modulo its size, a power of two
   std::vector<ActiveSearch> searches_;
-  std::vector<Publishing> publishings_;
-  std::vector<Standing> standing_;
   std::vector<Suspect> suspects_;
-  std::vector<Contact> scratch_;
-  std::vector<Value> scratch_values_;
+  std::vector<Standing> standing_;
+  std::vector<Publishing> publishings_;
+  Rng rng_;
+  Operation next_operation_ = 1;
+  Pace repair_pace_;
+  ValueStore store_;
 };
 
 }  // namespace fedge::sim

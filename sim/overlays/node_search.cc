@@ -20,9 +20,9 @@ Operation OverlayNode::lookup(Id key, NodeStep& step) {
   if (!member_ || !result.values.empty()) {  // alone, or nobody needs to be asked
     result.ok = !result.values.empty();
     result.holder = self_;
-    scratch_.clear();
-    if (member_) routing_->responsible(key, options_.replication, scratch_);
-    if (!scratch_.empty()) result.owner = scratch_.front();
+    scratch().clear();
+    if (member_) routing_->responsible(key, options_.replication, scratch());
+    if (!scratch().empty()) result.owner = scratch().front();
     step.effects.lookups.push_back(std::move(result));
     return operation;
   }
@@ -48,13 +48,13 @@ void OverlayNode::start_search(User user, const FindOptions& options) {
   active.extra = active.extra_timeouts = 0;
   active.attempts = 1;
   Found found = Found::kCloser;
-  scratch_.clear();
+  scratch().clear();
   routing_->looked_for(options.target);
   if (options.via.known())
-    scratch_.push_back(options.via);
+    scratch().push_back(options.via);
   else
-    found = routing_->route(options.target, scratch_);
-  active.search->start({options.target, self_, options.goal}, found, scratch_);
+    found = routing_->route(options.target, scratch());
+  active.search->start({options.target, self_, options.goal}, found, scratch());
   if (!active.search->done() && start_recursive(index, found)) return;
   advance(index);
 }
@@ -63,9 +63,9 @@ void OverlayNode::start_search(User user, const FindOptions& options) {
 bool OverlayNode::start_recursive(std::size_t index, Found found) {
   ActiveSearch& active = searches_[index];
   const bool possible = options_.recursive && options_.kind != OverlayKind::kKademlia && member_ &&
-                        !active.options.want_tables && !scratch_.empty() && found != Found::kResponsible;
+                        !active.options.want_tables && !scratch().empty() && found != Found::kResponsible;
   if (!possible) return false;
-  const Contact first = scratch_.front().address == self_.address ? scratch_.back() : scratch_.front();
+  const Contact first = scratch().front().address == self_.address ? scratch().back() : scratch().front();
   if (first.address == self_.address) return false;
   Message& message = ask({.to = first,
                           .use = Use::kRoute,
@@ -109,9 +109,9 @@ bool OverlayNode::try_again(std::size_t index) {
   ++active.attempts;
   active.extra += outcome.messages;
   active.extra_timeouts += outcome.timeouts;
-  scratch_.clear();
-  const Found found = routing_->route(active.options.target, scratch_);
-  active.search->start({active.options.target, self_, active.options.goal}, found, scratch_);
+  scratch().clear();
+  const Found found = routing_->route(active.options.target, scratch());
+  active.search->start({active.options.target, self_, active.options.goal}, found, scratch());
   advance(index);
   return true;
 }
@@ -119,14 +119,18 @@ bool OverlayNode::try_again(std::size_t index) {
 void OverlayNode::finish(std::size_t index) {
   ActiveSearch& active = searches_[index];
   active.busy = false;  // later replies to it find nobody
-  SearchOutcome outcome = std::move(active.search->outcome());
-  step_->effects.searches.give_back(std::move(active.search));
+  // What the tables do next may begin another search in this place.
+  std::unique_ptr<Search> search = std::move(active.search);
+  SearchOutcome& outcome = search->outcome();
   outcome.messages += active.extra;
   outcome.timeouts += active.extra_timeouts;
-  // What the tables do next may begin another search in this place.
-  if (active.user == User::kTables) return routing_->searched(active.options.tag, outcome, *this);
-  if (active.user == User::kLookup) return complete_lookup(active, outcome);
-  store_at(active.options.tag, outcome.nodes);
+  if (active.user == User::kTables)
+    routing_->searched(active.options.tag, outcome, *this);
+  else if (active.user == User::kLookup)
+    complete_lookup(active, outcome);
+  else
+    store_at(active.options.tag, outcome.nodes);
+  step_->effects.searches.give_back(std::move(search));
 }
 
 void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& outcome) {
@@ -152,17 +156,17 @@ void OverlayNode::leave_cached(const ActiveSearch& active, const SearchOutcome& 
 }
 
 void OverlayNode::take_route(Message& message) {
-  if (message.want_values) store_.find(message.key, step_->now, scratch_values_);
-  if (!scratch_values_.empty()) return reply_routed(message, Found::kOwners);
-  scratch_.clear();
-  const Found found = routing_->route(message.key, scratch_);
+  if (message.want_values) store_.find(message.key, step_->now, step_->effects.scratch_values);
+  if (!step_->effects.scratch_values.empty()) return reply_routed(message, Found::kOwners);
+  scratch().clear();
+  const Found found = routing_->route(message.key, scratch());
   // The last one answers: the owner; whoever was called the owner by the one before; and if no values are
   // wanted, who knows the owner.
   const bool last = found == Found::kResponsible || message.found == Found::kOwners ||
-                    (found == Found::kOwners && !message.want_values) || scratch_.empty();
+                    (found == Found::kOwners && !message.want_values) || scratch().empty();
   if (last) return reply_routed(message, found);
   if (message.hops >= kMaxRouteHops) return;
-  Message& onward = tell(scratch_.front(), Kind::kRoute, message.purpose);
+  Message& onward = tell(scratch().front(), Kind::kRoute, message.purpose);
   onward.origin = message.origin;
   onward.key = message.key;
   onward.rpc = message.rpc;
@@ -177,10 +181,10 @@ void OverlayNode::reply_routed(const Message& route, Found found) {
   answer.key = route.key;
   answer.found = found;
   answer.hops = route.hops;
-  answer.values.swap(scratch_values_);
-  scratch_values_.clear();
+  answer.values.swap(step_->effects.scratch_values);
+  step_->effects.scratch_values.clear();
   if (answer.values.empty())
-    answer.contacts = scratch_;
+    answer.contacts = scratch();
   else
     routing_->responsible(route.key, options_.replication, answer.contacts);
   answer.routed = static_cast<std::uint16_t>(answer.contacts.size());

@@ -7,7 +7,8 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::size_t kAlternatives = 3;
-constexpr std::uint32_t kTables = 0;  // the only tag: all replies are contacts to be considered
+constexpr std::size_t kUsualEntries = 64;  // four rows, with b = 4
+constexpr std::uint32_t kTables = 0;       // the only tag: all replies are contacts to be considered
 
 bool contains(const std::vector<Contact>& contacts, Address address) {
   return std::any_of(contacts.begin(), contacts.end(),
@@ -23,7 +24,9 @@ Pastry::Pastry(const Contact& self, const OverlayOptions& options, Proximity pro
       proximity_(std::move(proximity)),
       probe_pace_(options.pastry.probe_leaves * options.maintenance_scale),
       row_pace_(options.pastry.fetch_row * options.maintenance_scale),
-      leaves_(self, options.pastry.leaf_set) {}
+      leaves_(self, options.pastry.leaf_set) {
+  table_.reserve(kUsualEntries);
+}
 
 void Pastry::clear() {
   leaves_.clear();

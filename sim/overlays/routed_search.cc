@@ -20,7 +20,7 @@ class RoutedSearch final : public Search {
     stack_.clear();
     asked_.clear();
     waiting_ = done_ = false;
-    outcome_ = {};
+    outcome_.clear();
     take(found, contacts, 0);
     end_if_stuck();
   }

@@ -31,6 +31,8 @@ class Host {
   virtual const Contact& self() const = 0;
   virtual Time now() const = 0;
   virtual Rng& rng() = 0;
+  // A list for use within a call.
+  virtual std::vector<Contact>& scratch() = 0;
   // A request; its reply comes with replied(tag), a time-out with silent(). A second message that wants no
   // reply.
   virtual Message& request(const Contact& to, Kind kind, Purpose purpose, std::uint32_t tag) = 0;

@@ -31,6 +31,14 @@ struct SearchOutcome {
   std::uint32_t hops = 0;
   std::uint32_t messages = 0;
   std::uint32_t timeouts = 0;
+
+  // As new, but for the memory of its lists.
+  void clear() {
+    nodes.clear();
+    values.clear();
+    holder = lacking = {};
+    hops = messages = timeouts = 0;
+  }
 };
 
 struct SearchStart {

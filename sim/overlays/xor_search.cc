@@ -28,7 +28,7 @@ class XorSearch final : public Search {
     list_.clear();
     in_flight_ = asked_ = 0;
     done_ = false;
-    outcome_ = {};
+    outcome_.clear();
     // The searcher is as good a place for a value as any, and need not be asked.
     list_.push_back({xor_distance(start.self.id, start.target), start.self.address, 0, State::kAnswered});
     for (const Contact& contact : contacts) insert(contact, 1);
