@@ -78,6 +78,12 @@ class OverlayNode final : private Host {
     for (std::size_t line = 0; line < kRoutingBytes; line += 64) __builtin_prefetch(routing + line);
   }
   void prefetch_tables(Id from, Id key) const { routing_->prefetch(from, key); }
+  // The search that a reply belongs to; null if to none.
+  const Search* search_of(std::uint32_t rpc) const {
+    const Pending& pending = pending_[rpc & (pending_.size() - 1)];
+    const bool open = pending.rpc == rpc && pending.use == Use::kSearch;
+    return open ? searches_[pending.tag].search.get() : nullptr;
+  }
 
   bool member() const { return member_; }
   const Contact& self() const override { return self_; }

@@ -57,6 +57,10 @@ class RoutedSearch final : public Search {
   }
 
   bool done() const override { return done_; }
+  void prefetch() const override {
+    __builtin_prefetch(stack_.data());
+    __builtin_prefetch(asked_.data());
+  }
 
  private:
   void take(Found found, std::span<const Contact> contacts, std::uint32_t depth) {

@@ -57,6 +57,8 @@ class Search {
   virtual void answered(const Message& reply) = 0;
   virtual void silent(const Contact& who) = 0;
   virtual bool done() const = 0;
+  // An answer is going to come: ask for the memory of the lists.
+  virtual void prefetch() const = 0;
 
   SearchOutcome& outcome() { return outcome_; }
   const SearchOutcome& outcome() const { return outcome_; }

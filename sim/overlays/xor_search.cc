@@ -81,6 +81,9 @@ class XorSearch final : public Search {
   }
 
   bool done() const override { return done_; }
+  void prefetch() const override {
+    for (std::size_t i = 0; i < list_.size(); i += 4) __builtin_prefetch(list_.data() + i);
+  }
 
  private:
   static bool nearer(const Candidate& a, const Candidate& b) {

@@ -8,6 +8,13 @@
 namespace fedge::sim {
 namespace {
 
+constexpr std::size_t kSearchBytes = 256;  // as a hint
+
+void prefetch_object(const void* object, std::size_t bytes) {
+  const char* first = static_cast<const char*>(object);
+  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(first + line);
+}
+
 bool lower_id(const Contact& a, const Contact& b) { return a.id < b.id; }
 
 }  // namespace
@@ -149,7 +156,16 @@ void OverlayNetwork::fetch_ahead() const {
   }
   if (const auto* entry = queue_.ahead(4)) {
     const Message* message = entry->payload.message;
-    if (message != nullptr) slots_[entry->payload.node].node->prefetch_tables(message->from.id, message->key);
+    if (message != nullptr) {
+      const OverlayNode& node = *slots_[entry->payload.node].node;
+      node.prefetch_tables(message->from.id, message->key);
+      if (message->reply) prefetch_object(node.search_of(message->rpc), kSearchBytes);
+    }
+  }
+  if (const auto* entry = queue_.ahead(2)) {
+    const Message* message = entry->payload.message;
+    if (message != nullptr && message->reply)
+      if (const Search* search = slots_[entry->payload.node].node->search_of(message->rpc)) search->prefetch();
   }
 }
 
