@@ -14,10 +14,11 @@ DirectorySpec read_directory(config::Reader& section) {
     spec.kind = DirectorySpec::Kind::kOverlay;
     spec.overlay.kind = static_cast<OverlayKind>(kind - 2);
   }
+  spec.overlay.protections.read_all = true;  // dht/remote_directory.h: from everybody who answers
   spec.overlay.loss =
       section.number("loss", 0.0, {0.0, 0.9}, "Chance that a message of the overlay is lost.");
   spec.overlay.replication = static_cast<std::size_t>(
-      section.integer("replication", 3, {1, 20}, "Nodes that keep each record in the overlay."));
+      section.integer("replication", 3, {1, 8}, "Nodes that keep each record in the overlay."));
   for (const char* key : {"loss", "replication"})
     if (section.has(key) && spec.kind != DirectorySpec::Kind::kOverlay)
       section.fail(key, "has no effect without an overlay: simulation.directory.kind");

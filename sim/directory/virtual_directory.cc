@@ -13,8 +13,9 @@ constexpr Duration kLook = std::chrono::milliseconds(250);
 VirtualDirectory::VirtualDirectory(const DirectorySpec& spec, std::size_t clients, const Rng& root)
     : clients_(clients), rng_(root.fork("directory")), directories_(clients + 1), keys_(clients + 1) {
   if (spec.kind != DirectorySpec::Kind::kOverlay) return;
-  network_ = std::make_unique<OverlayNetwork>(spec.overlay, clients + 1, rng_.fork("overlay"),
-                                              keep_right_records([this] { return network_->now(); }));
+  network_ = std::make_unique<OverlayNetwork>(
+      spec.overlay, clients + 1, rng_.fork("overlay"),
+      NetworkSetup{.policy = keep_right_records([this] { return network_->now(); })});
   network_->start(static_cast<Address>(clients));
 }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace fedge::sim {
 
@@ -23,6 +24,18 @@ struct Contact {
   Address address = kNobody;
   bool known() const { return address != kNobody; }
   bool operator==(const Contact&) const = default;
+};
+
+// What can be known of a node besides what it says: the id that it can prove to have, and the group that its
+// address belongs to.
+struct Identities {
+  std::vector<Id> ids;                // by address
+  std::vector<std::uint32_t> groups;  // by address; empty: each in one of its own
+
+  bool genuine(const Contact& contact) const {
+    return contact.address < ids.size() && ids[contact.address] == contact.id;
+  }
+  std::uint32_t group(Address address) const { return address < groups.size() ? groups[address] : address; }
 };
 
 // The key of whatever has this name: the first 8 bytes of its SHA-256.

@@ -12,9 +12,11 @@ auto find(std::span<Contact> contacts, Address address) {
 
 }  // namespace
 
-Kademlia::Kademlia(const Contact& self, const OverlayOptions& options)
+Kademlia::Kademlia(const Contact& self, const OverlayOptions& options, const Identities& identities)
     : self_(self),
       options_(options.kademlia),
+      protections_(options.protections),
+      identities_(identities),
       refresh_ticks_(options.kademlia.refresh * options.maintenance_scale),
       ping_ticks_(options.kademlia.ping * options.maintenance_scale),
       contacts_(options_.k + kReplacements) {}
@@ -74,6 +76,15 @@ void Kademlia::append_live(Bucket& bucket, const Contact& contact) {
   row_of(bucket)[bucket.live++] = contact;
 }
 
+bool Kademlia::crowded(std::span<const Contact> bucket, const Contact& newcomer) const {
+  if (protections_.per_group == 0) return false;
+  const std::uint32_t group = identities_.group(newcomer.address);
+  const auto same = std::count_if(bucket.begin(), bucket.end(), [&](const Contact& contact) {
+    return identities_.group(contact.address) == group;
+  });
+  return static_cast<std::size_t>(same) >= protections_.per_group;
+}
+
 void Kademlia::forget_replacement(Bucket& bucket, Address address) {
   const std::span<Contact> all = replacements(bucket);
   const auto at = find(all, address);
@@ -93,6 +104,7 @@ void Kademlia::heard(const Contact& contact, bool ping, Host& host) {
     return;
   }
   forget_replacement(bucket, contact.address);
+  if (crowded(known, contact)) return;
   if (bucket.live < options_.k) {
     if (bucket.live == 0) {
       filled_ |= Id{1} << index;
@@ -100,6 +112,11 @@ void Kademlia::heard(const Contact& contact, bool ping, Host& host) {
       bucket.touched = ticks_ - host.rng().uniform() * refresh_ticks_ / 2;
     }
     append_live(bucket, contact);
+    return;
+  }
+  if (!protections_.keep_old) {
+    std::move(known.begin() + 1, known.end(), known.begin());
+    known.back() = contact;
     return;
   }
   if (bucket.replacements == kReplacements) forget_replacement(bucket, replacements(bucket).front().address);
@@ -186,7 +203,12 @@ std::size_t Kademlia::contacts() const {
   return sum;
 }
 
-std::unique_ptr<Search> Kademlia::make_search() const { return make_xor_search(options_.alpha, options_.k); }
+std::unique_ptr<Search> Kademlia::make_search() const {
+  XorSearchOptions options{.alpha = options_.alpha, .width = options_.k, .per_group = protections_.per_group};
+  options.identities = &identities_;
+  if (protections_.paths == 1) return make_xor_search(options);
+  return make_disjoint_search(options, protections_.paths);
+}
 
 void Kademlia::prefetch(Id from, Id key) const {
   for (const Id id : {from, key}) {
@@ -211,8 +233,10 @@ void Kademlia::fill(std::span<const Contact> everybody, Rng& rng) {
     const std::size_t taken = std::min(size, options_.k);
     const std::size_t start = rng.below(size);
     Bucket& bucket = bucket_of(index);
-    for (std::size_t i = 0; i < taken; ++i)
-      append_live(bucket, begin[static_cast<std::ptrdiff_t>((start + i * size / taken) % size)]);
+    for (std::size_t i = 0; i < taken; ++i) {
+      const Contact& contact = begin[static_cast<std::ptrdiff_t>((start + i * size / taken) % size)];
+      if (!crowded(live(bucket), contact)) append_live(bucket, contact);
+    }
     bucket.touched = -rng.uniform() * refresh_ticks_;
     filled_ |= Id{1} << index;
   }

@@ -19,7 +19,8 @@ class Kademlia final : public Routing {
  public:
   static constexpr std::size_t kReplacements = 8;
 
-  Kademlia(const Contact& self, const OverlayOptions& options);
+  // The identities must outlive it.
+  Kademlia(const Contact& self, const OverlayOptions& options, const Identities& identities);
 
   void clear() override;
   void join(const Contact& bootstrap, Host& host) override;
@@ -31,6 +32,9 @@ class Kademlia final : public Routing {
   void told(const Message& /*message*/, Host& /*host*/) override {}  // an arrival: heard() does all
   void looked_for(Id target) override;
   void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) override;
+  bool believable(const Contact& contact) const override {
+    return !protections_.bound_ids || identities_.genuine(contact);
+  }
   void heard(const Contact& contact, bool ping, Host& host) override;
   void silent(const Contact& contact, Host& host) override;
   void neighbours(std::vector<Contact>& out) const override;
@@ -71,6 +75,8 @@ class Kademlia final : public Routing {
     return const_cast<Kademlia*>(this)->live(bucket);
   }
   void append_live(Bucket& bucket, const Contact& contact);
+  // Its group has as many in the bucket as it may.
+  bool crowded(std::span<const Contact> bucket, const Contact& newcomer) const;
   void forget_replacement(Bucket& bucket, Address address);
 
   unsigned index_of(Id id) const { return magnitude(xor_distance(self_.id, id)); }
@@ -79,6 +85,8 @@ class Kademlia final : public Routing {
 
   Contact self_;
   KademliaOptions options_;
+  Protections protections_;
+  const Identities& identities_;
   double refresh_ticks_;
   double ping_ticks_;
   double ticks_ = 0;

@@ -51,15 +51,21 @@ struct Value {
   std::shared_ptr<const std::vector<std::byte>> bytes;
   std::size_t size() const { return bytes ? bytes->size() : 0; }
 };
+// In all but when they end.
+inline bool same(const Value& a, const Value& b) {
+  if (a.key != b.key || a.slot != b.slot || a.sequence != b.sequence) return false;
+  return a.bytes == b.bytes || (a.bytes && b.bytes && *a.bytes == *b.bytes);
+}
 
 struct MessageHead {
   Contact from;
   Contact to;
   Contact origin;  // kRoute: who gets the answer
   Id key = 0;
-  Time deadline{};         // of a request: when its sender gives up
-  std::uint32_t rpc = 0;   // the requester's number of it; 0: one way
-  std::uint16_t hops = 0;  // kRoute: how far it has come; kFind of a join: which contact of the join this is
+  std::uint64_t token = 0;  // that the receiver has given to the sender's address, or gives with `retry`
+  Time deadline{};          // of a request: when its sender gives up
+  std::uint32_t rpc = 0;    // the requester's number of it; 0: one way
+  std::uint16_t hops = 0;   // kRoute: how far it has come; kFind of a join: which contact of the join this is
   std::uint16_t routed =
       0;  // reply to kFind: so many of the contacts are its answer, the others for the tables
   Kind kind = Kind::kPing;
@@ -71,6 +77,7 @@ struct MessageHead {
   bool want_tables = false;  // kFind of a Pastry join: add the row that the newcomer needs
   bool given_up = false;     // of a request: the deadline is known to be missed
   bool accepted = false;     // reply to kStore
+  bool retry = false;        // reply: ask again, with this token
   bool newcomer = false;     // its sender is no member yet, and has forgotten all that it knew as one
 };
 

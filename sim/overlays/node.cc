@@ -9,6 +9,7 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::size_t kSuspects = 32;
+constexpr std::size_t kTokens = 512;
 constexpr std::size_t kFirstPending = 8;
 constexpr std::size_t kFirstSearches = 2;
 
@@ -35,6 +36,8 @@ void OverlayNode::restart() {
   for (Publishing& publishing : publishings_) publishing.busy = false;
   standing_.clear();
   suspects_.clear();
+  tokens_.clear();
+  untokened_.clear();
 }
 
 void OverlayNode::join(const std::optional<Contact>& bootstrap, NodeStep& step) {
@@ -43,6 +46,11 @@ void OverlayNode::join(const std::optional<Contact>& bootstrap, NodeStep& step) 
     routing_->join(*bootstrap, *this);
   else
     joined(true);
+}
+
+void OverlayNode::introduce(std::span<const Contact> others, NodeStep& step) {
+  step_ = &step;
+  for (const Contact& other : others) routing_->heard(other, true, *this);
 }
 
 void OverlayNode::fill(std::span<const Contact> everybody) {
@@ -74,6 +82,7 @@ Message& OverlayNode::request(const Contact& to, Kind kind, Purpose purpose, std
 Message& OverlayNode::tell(const Contact& to, Kind kind, Purpose purpose) {
   Message& message = step_->effects.send(self_, to, kind, purpose);
   message.one_way = true;
+  show_token(message);
   return message;
 }
 
@@ -91,6 +100,7 @@ Message& OverlayNode::ask(Pending pending, Kind kind, Purpose purpose) {
   Message& message = step_->effects.send(self_, pending.to, kind, purpose);
   message.rpc = pending.rpc;
   message.deadline = step_->now + options_.rpc_timeout;
+  show_token(message);
   return message;
 }
 
@@ -130,7 +140,12 @@ void OverlayNode::joined(bool well) {
 
 bool OverlayNode::answer(const Message& request, Message& reply, NodeStep& step) {
   step_ = &step;
-  if (!member_) return false;
+  if (!member_ || !routing_->believable(request.from)) return false;
+  if (options_.protections.tokens && request.token != token_of(request.from.address)) {
+    reply.token = token_of(request.from.address);
+    reply.retry = true;
+    return true;
+  }
   heard(request);
   if (request.kind == Kind::kFind) {
     if (request.want_values) store_.find(request.key, step.now, reply.values);
@@ -157,7 +172,8 @@ void OverlayNode::take(Message& message, NodeStep& step) {
   step_ = &step;
   if (message.one_way) {
     if (message.kind == Kind::kRouted) return take_routed(message);
-    if (!member_) return;
+    const bool proven = !options_.protections.tokens || message.token == token_of(message.from.address);
+    if (!member_ || !proven || !routing_->believable(message.from)) return;
     if (message.kind == Kind::kLeave) return routing_->silent(message.from, *this);
     heard(message);
     if (message.kind == Kind::kRoute) return take_route(message);
@@ -169,15 +185,12 @@ void OverlayNode::take(Message& message, NodeStep& step) {
   }
   Pending* open = pending_of(message.rpc);
   if (open == nullptr) return;
+  if (message.retry && ask_again(message)) return;
   const Pending pending = std::exchange(*open, Pending{});
+  forget_request(message.rpc);
+  if (message.retry || forged(message, pending)) return silent(pending);
   heard(message);
-  if (!suspects_.empty()) {
-    const auto disbelieved = [&](const Contact& contact) { return suspected(contact.address); };
-    const auto routed = message.contacts.begin() + message.routed;
-    message.routed = static_cast<std::uint16_t>(message.routed -
-                                                std::count_if(message.contacts.begin(), routed, disbelieved));
-    std::erase_if(message.contacts, disbelieved);
-  }
+  leave_out_disbelieved(message);
   switch (pending.use) {
     case Use::kSearch: {
       ActiveSearch& active = searches_[pending.tag];
@@ -198,11 +211,27 @@ void OverlayNode::take(Message& message, NodeStep& step) {
   }
 }
 
+void OverlayNode::leave_out_disbelieved(Message& message) const {
+  if (suspects_.empty() && !options_.protections.bound_ids) return;
+  const auto disbelieved = [&](const Contact& contact) {
+    return suspected(contact.address) || !routing_->believable(contact);
+  };
+  const auto routed = message.contacts.begin() + message.routed;
+  message.routed = static_cast<std::uint16_t>(message.routed -
+                                              std::count_if(message.contacts.begin(), routed, disbelieved));
+  std::erase_if(message.contacts, disbelieved);
+}
+
 void OverlayNode::time_out(std::uint32_t rpc, NodeStep& step) {
   step_ = &step;
   Pending* open = pending_of(rpc);
   if (open == nullptr) return;
   const Pending pending = std::exchange(*open, Pending{});
+  forget_request(rpc);
+  silent(pending);
+}
+
+void OverlayNode::silent(const Pending& pending) {
   if (pending.use == Use::kRoute) {  // somebody on the way is gone; nobody knows who: go on step by step
     ActiveSearch& active = searches_[pending.tag];
     if (!active.busy || active.generation != pending.generation) return;
@@ -216,6 +245,46 @@ void OverlayNode::time_out(std::uint32_t rpc, NodeStep& step) {
   if (!active.busy || active.generation != pending.generation) return;
   active.search->silent(pending.to);
   advance(pending.tag);
+}
+
+// Where ids are bound to keys a reply is signed by whoever was asked.
+bool OverlayNode::forged(const Message& message, const Pending& pending) const {
+  return options_.protections.bound_ids && message.kind != Kind::kRouted && message.from != pending.to;
+}
+
+// Stands for a hash under the node's secret; the stream's state does not change by it.
+std::uint64_t OverlayNode::token_of(Address address) const {
+  return rng_.fork("token", address).next_u64() | 1;
+}
+
+void OverlayNode::remember_token(Address address, std::uint64_t token) {
+  std::erase_if(tokens_, [&](const Token& known) { return known.address == address; });
+  if (tokens_.size() == kTokens) tokens_.erase(tokens_.begin());
+  tokens_.push_back({address, token});
+}
+
+void OverlayNode::show_token(Message& message) {
+  if (!options_.protections.tokens) return;
+  for (const Token& known : tokens_)
+    if (known.address == message.to.address) message.token = known.token;
+}
+
+void OverlayNode::forget_request(std::uint32_t rpc) {
+  std::erase_if(untokened_, [&](const Message& request) { return request.rpc == rpc; });
+}
+
+// The request once more, with the token that came with the reply; once.
+bool OverlayNode::ask_again(const Message& reply) {
+  remember_token(reply.from.address, reply.token);
+  const auto request = std::find_if(untokened_.begin(), untokened_.end(),
+                                    [&](const Message& kept) { return kept.rpc == reply.rpc; });
+  if (request == untokened_.end()) return false;
+  Message& again = step_->effects.send(self_, request->to, request->kind, request->purpose);
+  again = *request;
+  again.token = reply.token;
+  again.deadline = step_->now + options_.rpc_timeout;
+  untokened_.erase(request);
+  return true;
 }
 
 }  // namespace fedge::sim

@@ -45,6 +45,8 @@ class OverlayNode final : private Host {
   void join(const std::optional<Contact>& bootstrap, NodeStep& step);
   // Hands over what it holds and says goodbye; then call restart().
   void leave(NodeStep& step);
+  // Others that there are, from a table that was saved, or further bootstraps.
+  void introduce(std::span<const Contact> others, NodeStep& step);
   // A round has passed.
   void tick(NodeStep& step);
 
@@ -60,6 +62,11 @@ class OverlayNode final : private Host {
   bool answer(const Message& request, Message& reply, NodeStep& step);
   // A reply, or a message that wants none. Contacts that are not believed in are taken out of it.
   void take(Message& message, NodeStep& step);
+  // A message of the last step goes out now.
+  void sending(const Message& message) {
+    const bool may_fail = options_.protections.tokens && !message.one_way && message.token == 0;
+    if (may_fail && !message.reply) untokened_.push_back(message);
+  }
   // The request was not answered in time; ignored if it was.
   void time_out(std::uint32_t rpc, NodeStep& step);
 
@@ -84,6 +91,9 @@ class OverlayNode final : private Host {
     const bool open = pending.rpc == rpc && pending.use == Use::kSearch;
     return open ? searches_[pending.tag].search.get() : nullptr;
   }
+
+  // What whoever sends from that address has to show, where tokens are asked for.
+  std::uint64_t token_of(Address address) const;
 
   bool member() const { return member_; }
   const Contact& self() const override { return self_; }
@@ -136,6 +146,10 @@ class OverlayNode final : private Host {
     Operation first = 0;  // not begun yet: it waits for membership
     bool again = false;   // it failed
   };
+  struct Token {
+    Address address = kNobody;
+    std::uint64_t token = 0;
+  };
   struct Suspect {
     Address address = kNobody;
     Time until{};
@@ -154,6 +168,13 @@ class OverlayNode final : private Host {
   Message& ask(Pending pending, Kind kind, Purpose purpose);
   Pending* pending_of(std::uint32_t rpc);
   void heard(const Message& message);
+  void remember_token(Address address, std::uint64_t token);
+  void show_token(Message& message);
+  void forget_request(std::uint32_t rpc);
+  bool ask_again(const Message& reply);
+  bool forged(const Message& message, const Pending& pending) const;
+  void silent(const Pending& pending);
+  void leave_out_disbelieved(Message& message) const;
   void suspect(const Contact& contact);
 
   void start_search(User user, const FindOptions& options);
@@ -194,6 +215,8 @@ class OverlayNode final : private Host {
   Operation next_operation_ = 1;
   Pace repair_pace_;
   ValueStore store_;
+  std::vector<Token> tokens_;       // that others have given to this node
+  std::vector<Message> untokened_;  // requests that went out without one
 };
 
 }  // namespace fedge::sim

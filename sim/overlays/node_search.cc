@@ -17,7 +17,8 @@ Operation OverlayNode::lookup(Id key, NodeStep& step) {
   const Operation operation = next_operation_++;
   LookupResult result{.operation = operation, .key = key};
   if (member_) store_.find(key, step.now, result.values);
-  if (!member_ || !result.values.empty()) {  // alone, or nobody needs to be asked
+  const bool all = options_.protections.read_all;
+  if (!member_ || (!result.values.empty() && !all)) {  // alone, or nobody needs to be asked
     result.ok = !result.values.empty();
     result.holder = self_;
     scratch().clear();
@@ -26,8 +27,10 @@ Operation OverlayNode::lookup(Id key, NodeStep& step) {
     step.effects.lookups.push_back(std::move(result));
     return operation;
   }
-  start_search(User::kLookup,
-               {.target = key, .goal = Goal::kValues, .purpose = Purpose::kLookup, .tag = operation});
+  start_search(User::kLookup, {.target = key,
+                               .goal = all ? Goal::kAllValues : Goal::kValues,
+                               .purpose = Purpose::kLookup,
+                               .tag = operation});
   return operation;
 }
 
@@ -63,7 +66,8 @@ void OverlayNode::start_search(User user, const FindOptions& options) {
 bool OverlayNode::start_recursive(std::size_t index, Found found) {
   ActiveSearch& active = searches_[index];
   const bool possible = options_.recursive && options_.kind != OverlayKind::kKademlia && member_ &&
-                        !active.options.want_tables && !scratch().empty() && found != Found::kResponsible;
+                        !active.options.want_tables && active.options.goal != Goal::kAllValues &&
+                        !scratch().empty() && found != Found::kResponsible;
   if (!possible) return false;
   const Contact first = scratch().front().address == self_.address ? scratch().back() : scratch().front();
   if (first.address == self_.address) return false;
@@ -75,7 +79,7 @@ bool OverlayNode::start_recursive(std::size_t index, Found found) {
   message.one_way = true;
   message.origin = self_;
   message.key = active.options.target;
-  message.want_values = active.options.goal == Goal::kValues;
+  message.want_values = wants_values(active.options.goal);
   message.found = found;
   message.hops = 1;
   step_->effects.timers.push_back({message.rpc, options_.route_timeout});
@@ -92,7 +96,7 @@ void OverlayNode::advance(std::size_t index) {
                             .generation = active.generation},
                            Kind::kFind, active.options.purpose);
     message.key = active.options.target;
-    message.want_values = active.options.goal == Goal::kValues;
+    message.want_values = wants_values(active.options.goal);
     message.want_tables = active.options.want_tables;
     message.newcomer = !member_;
     message.hops = static_cast<std::uint16_t>(active.search->outcome().messages / 2);
@@ -135,6 +139,12 @@ void OverlayNode::finish(std::size_t index) {
 
 void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& outcome) {
   leave_cached(active, outcome);
+  if (active.options.goal == Goal::kAllValues) {  // it may be one of them itself
+    std::vector<Value> own;
+    store_.find(active.options.target, step_->now, own);
+    outcome.add_values(own);
+    if (!own.empty() && !outcome.holder.known()) outcome.holder = self_;
+  }
   LookupResult result{.operation = active.options.tag,
                       .key = active.options.target,
                       .ok = !outcome.values.empty(),

@@ -44,6 +44,24 @@ struct KademliaOptions {
   double ping = 1;      // a full bucket's oldest contact is pinged at most once in so many rounds
 };
 
+// What stands against hostile nodes. The defaults are the papers', which trust everybody; Kademlia has all of
+// them, the others the last two.
+struct Protections {
+  // An id is a hash of its node's public key, which contacts carry: nobody claims another one.
+  bool bound_ids = false;
+  // So many contacts of one group of addresses (such as a /24 network) in a bucket and in a search; 0: any.
+  std::size_t per_group = 0;
+  // A lookup goes along so many paths that share no node (Baumgart and Mies, "S/Kademlia", 2007,
+  // section 4.4).
+  std::size_t paths = 1;
+  bool keep_old = true;  // an old contact that answers stays; otherwise the newcomer takes its place
+  // A lookup asks all that are responsible, instead of ending with the first that has a value.
+  bool read_all = false;
+  // A request is answered, and a message believed, only with the token that its receiver has given to that
+  // address: nobody speaks in another's name, and a stranger's answer is no longer than the request.
+  bool tokens = false;
+};
+
 struct OverlayOptions {
   OverlayKind kind = OverlayKind::kChord;
   Duration round = std::chrono::seconds(1);
@@ -57,6 +75,7 @@ struct OverlayOptions {
   double maintenance_scale = 1;  // every period of the protocols' own maintenance times this
   double loss = 0;               // chance that a message is lost
   StoreLimits store;
+  Protections protections;
   ChordOptions chord;
   PastryOptions pastry;
   KademliaOptions kademlia;

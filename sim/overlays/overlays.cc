@@ -73,14 +73,14 @@ Result<OverlayKind> overlay_kind(const std::string& name) {
 }
 
 std::unique_ptr<Routing> make_routing(const Contact& self, const OverlayOptions& options,
-                                      const Proximity& proximity) {
+                                      const Proximity& proximity, const Identities& identities) {
   switch (options.kind) {
     case OverlayKind::kChord:
       return std::make_unique<Chord>(self, options);
     case OverlayKind::kPastry:
       return std::make_unique<Pastry>(self, options, proximity);
     case OverlayKind::kKademlia:
-      return std::make_unique<Kademlia>(self, options);
+      return std::make_unique<Kademlia>(self, options, identities);
   }
   FEDGE_CHECK(false, "an overlay of no known kind");
 }
@@ -123,6 +123,8 @@ Result<void> check_options(const OverlayOptions& options) {
   if (options.pastry.neighbourhood > 128) return invalid(within("--neighbourhood", "at most 128"));
   if (options.kademlia.k < options.replication || options.kademlia.k > 128)
     return invalid(within("--k", "at least --replication and at most 128"));
+  if (options.protections.paths < 1 || options.protections.paths > options.kademlia.k)
+    return invalid(within("--paths", "at least 1 and at most --k"));
   if (options.kademlia.alpha < 1 || options.kademlia.alpha > options.kademlia.k)
     return invalid(within("--alpha", "at least 1 and at most --k"));
   return {};

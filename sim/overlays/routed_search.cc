@@ -39,15 +39,20 @@ class RoutedSearch final : public Search {
     waiting_ = false;
     ++outcome_.messages;
     const std::span<const Contact> contacts(reply.contacts.data(), reply.routed);
-    if (!reply.values.empty()) {
-      outcome_.values = reply.values;
+    if (reply.values.empty()) {
+      if (!outcome_.holder.known()) take(reply.found, contacts, current_.depth);
+      return end_if_stuck();
+    }
+    outcome_.add_values(reply.values);
+    if (!outcome_.holder.known()) {
       outcome_.holder = current_.contact;
       outcome_.hops = current_.depth;
-      finish(contacts);
-      return;
+      outcome_.nodes.assign(contacts.begin(), contacts.end());
+      done_ = start_.goal != Goal::kAllValues;
+      stack_.clear();  // from here on only the other holders count
+      push(contacts, current_.depth);
     }
-    take(reply.found, contacts, current_.depth);
-    end_if_stuck();
+    if (!done_) end_if_stuck();
   }
 
   void silent(const Contact& /*who*/) override {
@@ -69,7 +74,7 @@ class RoutedSearch final : public Search {
       outcome_.hops = depth + 1;
       return finish(contacts);
     }
-    if (responsible && start_.goal != Goal::kValues) {
+    if (responsible && !wants_values(start_.goal)) {
       outcome_.hops = depth;
       return finish(contacts);
     }
@@ -77,6 +82,10 @@ class RoutedSearch final : public Search {
       outcome_.nodes.assign(contacts.begin(), contacts.end());
       stack_.clear();
     }
+    push(contacts, depth);
+  }
+
+  void push(std::span<const Contact> contacts, std::uint32_t depth) {
     for (auto it = contacts.rbegin(); it != contacts.rend(); ++it)
       if (it->address != start_.self.address && !was_asked(it->address)) stack_.push_back({*it, depth + 1});
   }

@@ -66,6 +66,8 @@ class Routing {
   // The node itself is about to look for this id.
   virtual void looked_for(Id /*target*/) {}
   virtual void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) = 0;
+  // Whether this may be such a contact: the id is one that the node can prove to have.
+  virtual bool believable(const Contact& /*contact*/) const { return true; }
   // A message of any kind came from this node.
   virtual void heard(const Contact& contact, bool ping, Host& host) = 0;
   // It did not answer, or has said that it leaves.
@@ -80,7 +82,8 @@ class Routing {
   virtual void fill(std::span<const Contact> everybody, Rng& rng) = 0;
 };
 
+// The identities must outlive it.
 std::unique_ptr<Routing> make_routing(const Contact& self, const OverlayOptions& options,
-                                      const Proximity& proximity);
+                                      const Proximity& proximity, const Identities& identities);
 
 }  // namespace fedge::sim

@@ -4,6 +4,7 @@
 // thread. Memory is bounded by kMaxAsked nodes asked and, by XOR, twice `width` candidates.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,20 +19,29 @@ namespace fedge::sim {
 inline constexpr std::size_t kMaxAsked = 128;
 
 enum class Goal : std::uint8_t {
-  kNodes,   // who is responsible, as the last node on the way says
-  kOwner,   // the same, and the owner has been asked itself
-  kValues,  // what lies under the key; the first holder ends the search
+  kNodes,      // who is responsible, as the last node on the way says
+  kOwner,      // the same, and the owner has been asked itself
+  kValues,     // what lies under the key; the first holder ends the search
+  kAllValues,  // the same, and all that are responsible are asked
 };
+
+inline bool wants_values(Goal goal) { return goal == Goal::kValues || goal == Goal::kAllValues; }
 
 struct SearchOutcome {
   std::vector<Contact> nodes;  // responsible, the owner first; empty: the search failed
   std::vector<Value> values;
-  Contact holder;   // who gave the values
+  Contact holder;   // who gave the first of the values
   Contact lacking;  // by XOR: the closest that answered and had none
   std::uint32_t hops = 0;
   std::uint32_t messages = 0;
   std::uint32_t timeouts = 0;
 
+  // Adds what one holder has, but for what is there already.
+  void add_values(const std::vector<Value>& more) {
+    for (const Value& value : more)
+      if (std::none_of(values.begin(), values.end(), [&](const Value& had) { return same(had, value); }))
+        values.push_back(value);
+  }
   // As new, but for the memory of its lists.
   void clear() {
     nodes.clear();
@@ -68,7 +78,16 @@ class Search {
 };
 
 std::unique_ptr<Search> make_routed_search();
-// `alpha` requests at a time; over when the `width` closest have answered.
-std::unique_ptr<Search> make_xor_search(std::size_t alpha, std::size_t width);
+
+struct XorSearchOptions {
+  std::size_t alpha = 3;      // requests at a time
+  std::size_t width = 20;     // over when so many of the closest have answered
+  std::size_t per_group = 0;  // candidates of one group; 0: any number
+  const Identities* identities = nullptr;
+};
+std::unique_ptr<Search> make_xor_search(const XorSearchOptions& options);
+// Several of these that share no node: what each has asked the others leave out. The values of all, and the
+// closest of all. `alpha` is for all together, at least one for each.
+std::unique_ptr<Search> make_disjoint_search(const XorSearchOptions& options, std::size_t paths);
 
 }  // namespace fedge::sim

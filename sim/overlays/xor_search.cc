@@ -21,7 +21,11 @@ static_assert(sizeof(Candidate) == 16);
 
 class XorSearch final : public Search {
  public:
-  XorSearch(std::size_t alpha, std::size_t width) : alpha_(alpha), width_(width) {}
+  explicit XorSearch(const XorSearchOptions& options)
+      : alpha_(options.alpha),
+        width_(options.width),
+        per_group_(options.per_group),
+        identities_(options.identities) {}
 
   void start(const SearchStart& start, Found /*found*/, std::span<const Contact> contacts) override {
     start_ = start;
@@ -62,11 +66,12 @@ class XorSearch final : public Search {
     for (std::size_t i = 0; i < reply.routed; ++i)
       insert(reply.contacts[i], static_cast<std::uint16_t>(depth + 1));
     if (!reply.values.empty()) {
-      outcome_.values = reply.values;
-      outcome_.holder = from;
-      outcome_.hops = depth;
-      finish(from.address);
-      return;
+      if (!outcome_.holder.known()) {
+        outcome_.holder = from;
+        outcome_.hops = depth;
+      }
+      outcome_.add_values(reply.values);
+      if (start_.goal != Goal::kAllValues) return finish(from.address);
     }
     end_if_answered();
   }
@@ -121,8 +126,25 @@ class XorSearch final : public Search {
     const auto at = place_of(fresh);
     if (at != list_.end() && !nearer(fresh, *at)) return;
     if (contact.address == start_.self.address) return;
-    list_.insert(at, fresh);
+    if (per_group_ > 0 && !make_room_in_group(fresh)) return;
+    list_.insert(place_of(fresh), fresh);
     if (list_.size() > bound && list_.back().state != State::kAsked) list_.pop_back();
+  }
+
+  // True if its group has fewer candidates than it may, or one that is farther and can be left out.
+  bool make_room_in_group(const Candidate& fresh) {
+    std::size_t present = 0;
+    auto farthest = list_.end();
+    for (auto it = list_.begin(); it != list_.end(); ++it) {
+      const bool counts = it->state != State::kSilent && it->address != start_.self.address;
+      if (!counts || identities_->group(it->address) != identities_->group(fresh.address)) continue;
+      ++present;
+      if (it->state == State::kNew && nearer(fresh, *it)) farthest = it;
+    }
+    if (present < per_group_) return true;
+    if (farthest == list_.end()) return false;
+    list_.erase(farthest);
+    return true;
   }
 
   void end_if_answered() {
@@ -148,13 +170,16 @@ class XorSearch final : public Search {
         depth = std::max(depth, candidate.depth);
       }
       const bool other = candidate.address != holder && candidate.depth > 0;
-      if (heard && other && !outcome_.lacking.known()) outcome_.lacking = contact_of(candidate);
+      if (holder != kNobody && heard && other && !outcome_.lacking.known())
+        outcome_.lacking = contact_of(candidate);
     }
-    if (holder == kNobody) outcome_.hops = depth;
+    if (!outcome_.holder.known()) outcome_.hops = depth;
   }
 
   std::size_t alpha_;
   std::size_t width_;
+  std::size_t per_group_;
+  const Identities* identities_;
   SearchStart start_;
   std::vector<Candidate> list_;
   std::size_t in_flight_ = 0;
@@ -164,8 +189,8 @@ class XorSearch final : public Search {
 
 }  // namespace
 
-std::unique_ptr<Search> make_xor_search(std::size_t alpha, std::size_t width) {
-  return std::make_unique<XorSearch>(alpha, width);
+std::unique_ptr<Search> make_xor_search(const XorSearchOptions& options) {
+  return std::make_unique<XorSearch>(options);
 }
 
 }  // namespace fedge::sim

@@ -20,20 +20,41 @@ bool lower_id(const Contact& a, const Contact& b) { return a.id < b.id; }
 }  // namespace
 
 OverlayNetwork::OverlayNetwork(const OverlayOptions& options, std::size_t nodes, const Rng& rng,
-                               const StorePolicy& policy)
-    : options_(options), rng_(rng.fork("overlay network")), latency_(nodes, rng), slots_(nodes) {
-  std::set<Id> taken;
+                               NetworkSetup setup)
+    : options_(options),
+      identities_(std::move(setup.identities)),
+      rng_(rng.fork("overlay network")),
+      latency_(nodes, rng),
+      slots_(nodes) {
+  std::set<Id> taken(identities_.ids.begin(), identities_.ids.end());
   const Proximity proximity = [this](Address a, Address b) { return latency_.base(a, b); };
   for (std::size_t i = 0; i < nodes; ++i) {
     Rng own = rng.fork("overlay node", i);
-    Contact self{own.next_u64(), static_cast<Address>(i)};
-    while (!taken.insert(self.id).second) self.id = own.next_u64();
-    slots_[i].node =
-        std::make_unique<OverlayNode>(self, options_, make_routing(self, options, proximity), policy, own);
+    if (i == identities_.ids.size()) {
+      Id id = own.next_u64();
+      while (!taken.insert(id).second) id = own.next_u64();
+      identities_.ids.push_back(id);
+    }
+    const Contact self{identities_.ids[i], static_cast<Address>(i)};
+    slots_[i].node = std::make_unique<OverlayNode>(
+        self, options_, make_routing(self, options, proximity, identities_), setup.policy, own);
   }
 }
 
 void OverlayNetwork::set_answer(Address node, Answer answer) { slots_[node].answer = std::move(answer); }
+
+void OverlayNetwork::inject(const Message& made_up) {
+  FEDGE_CHECK(made_up.one_way || (made_up.rpc == 0 && !made_up.reply), "somebody would wait for its reply");
+  Message& message = pool_.take();
+  message = made_up;
+  transmit(message);
+}
+
+void OverlayNetwork::introduce(Address node, std::span<const Contact> others) {
+  NodeStep step{now_, effects_};
+  slots_[node].node->introduce(others, step);
+  carry_out(node);
+}
 
 Contact OverlayNetwork::owner(Id key) const { return global_owner(options_.kind, members_, key); }
 
@@ -165,7 +186,8 @@ void OverlayNetwork::fetch_ahead() const {
   if (const auto* entry = queue_.ahead(2)) {
     const Message* message = entry->payload.message;
     if (message != nullptr && message->reply)
-      if (const Search* search = slots_[entry->payload.node].node->search_of(message->rpc)) search->prefetch();
+      if (const Search* search = slots_[entry->payload.node].node->search_of(message->rpc))
+        search->prefetch();
   }
 }
 
@@ -224,6 +246,7 @@ void OverlayNetwork::deliver(Message& message) {
   }
   ++counters_.messages_received;
   ++slot.load;
+  if (arrival_) arrival_(message);
   if (request) {
     answer(message);
   } else if (!message.given_up) {
@@ -295,7 +318,10 @@ void OverlayNetwork::transmit(Message& message) {
 
 void OverlayNetwork::carry_out(Address address) {
   Slot& slot = slots_[address];
-  for (Message* message : effects_.sent) transmit(*message);
+  for (Message* message : effects_.sent) {
+    slot.node->sending(*message);
+    transmit(*message);
+  }
   for (const Timer& timer : effects_.timers)
     queue_.push(now_ + timer.after, {.node = address, .number = timer.rpc, .what = What::kTimeOut});
   if (effects_.joined) {

@@ -34,6 +34,11 @@ struct NetworkCounters {
   std::uint64_t events = 0;
 };
 
+struct NetworkSetup {
+  StorePolicy policy = later_wins;
+  Identities identities;  // ids that are left out are drawn
+};
+
 class OverlayNetwork {
  public:
   using LookupDone = std::function<void(const LookupResult&)>;
@@ -44,8 +49,7 @@ class OverlayNetwork {
   using Answer = std::function<bool(const Message& request, Message& reply, const Honest& honest)>;
 
   // `nodes` identities, none of which is up. Options must have passed check_options.
-  OverlayNetwork(const OverlayOptions& options, std::size_t nodes, const Rng& rng,
-                 const StorePolicy& policy = later_wins);
+  OverlayNetwork(const OverlayOptions& options, std::size_t nodes, const Rng& rng, NetworkSetup setup = {});
 
   // Joins through the bootstrap, or through a member drawn at random; the first of all needs none. If that
   // fails it tries another one a round later, and so does a member that has lost everybody.
@@ -80,6 +84,13 @@ class OverlayNetwork {
   std::uint64_t trace_hash() const { return trace_; }
   // How this node answers from now on; null: honestly.
   void set_answer(Address node, Answer answer);
+  // Sends what somebody hostile has made up, whoever it says it is from. It must be one way, or a request
+  // with rpc 0, whose reply nobody waits for.
+  void inject(const Message& message);
+  // To be told of every message that arrives.
+  void watch(std::function<void(const Message&)> arrival) { arrival_ = std::move(arrival); }
+  // Tells the node that there are these.
+  void introduce(Address node, std::span<const Contact> others);
 
  private:
   enum class What : std::uint8_t { kDeliver, kTimeOut, kTick, kRejoin };
@@ -111,6 +122,7 @@ class OverlayNetwork {
   void trace(Time at, const NetworkEvent& event);
 
   OverlayOptions options_;
+  Identities identities_;
   Rng rng_;
   Latency latency_;
   MessagePool pool_;
@@ -120,6 +132,7 @@ class OverlayNetwork {
   std::vector<Contact> members_;
   std::map<std::pair<Address, Operation>, LookupDone> lookups_;
   std::map<std::pair<Address, Operation>, PublishDone> publications_;
+  std::function<void(const Message&)> arrival_;
   NetworkCounters counters_;
   Time now_{};
   std::uint64_t trace_ = 0;

@@ -14,7 +14,7 @@ namespace {
 template <OverlayKind kKind>
 class OverlayHarness final : public dht::suite::Harness {
  public:
-  OverlayHarness() : network_(options(), kNodes + 1, Rng(7), policy()) {
+  OverlayHarness() : network_(options(), kNodes + 1, Rng(7), {.policy = policy()}) {
     std::vector<Address> everybody;
     for (Address node = 0; node <= kNodes; ++node) everybody.push_back(node);
     network_.start_static(everybody);

@@ -253,7 +253,7 @@ TEST_CASE(
     const auto from = static_cast<Address>(rng.below(300));
     std::vector<Contact> known;
     network.node(from).routing().route(key, known);
-    const auto search = make_xor_search(1, 1);
+    const auto search = make_xor_search({.alpha = 1, .width = 1});
     search->start({.target = key, .self = network.node(from).self()}, Found::kCloser, known);
     Id least = network.node(from).self().id ^ key;
     std::size_t asked = 0;
