@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "apps/attack_command.h"
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
@@ -31,6 +32,7 @@ Examples:
   fedge-sim report out/fashion                                 write report.html and metrics.csv again
   fedge-sim replay /var/lib/fedge-coordinator                  carry a coordinator's run out again and compare
   fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          Chord, Pastry and Kademlia, side by side
+  fedge-sim attack crowd                                       hostile nodes in a directory without a centre
 )";
 
 volatile sig_atomic_t interrupt_signal = 0;
@@ -46,6 +48,7 @@ struct Options {
   fedge::apps::ReplayCommand replay;
   fedge::apps::PretrainCommand pretrain;
   fedge::apps::OverlayCommand overlay;
+  fedge::apps::AttackCommand attack;
   std::string format = "table";
 };
 
@@ -186,6 +189,12 @@ int overlay(Options& options) {
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
 
+int attack(Options& options) {
+  options.attack.json = options.format == "json";
+  const auto done = fedge::apps::run_attack_command(options.attack, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
 void add_threads(CLI::App& command, Options& options) {
   command.add_option("--threads", options.threads, "Threads; the result does not depend on it")
       ->capture_default_str()
@@ -260,6 +269,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   const auto* replay_command = add_replay(app, options);
   auto* overlay_command = fedge::apps::add_overlay(app, options.overlay);
   add_format(*overlay_command, options);
+  auto* attack_command = fedge::apps::add_attack(app, options.attack);
+  add_format(*attack_command, options);
   auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
   report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
   try {
@@ -271,6 +282,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
     if (*replay_command) return replay(options);
     if (*pretrain_command) return pretrain(options);
     if (*overlay_command) return overlay(options);
+    if (*attack_command) return attack(options);
     return *run_command ? run(options) : report(options);
   });
 }

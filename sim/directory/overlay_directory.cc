@@ -6,12 +6,6 @@
 namespace fedge::sim {
 namespace {
 
-Id id_of(const dht::Key& key) {
-  Id id = 0;
-  for (std::size_t i = 0; i < sizeof id; ++i) id = id << 8 | key[i];
-  return id;
-}
-
 std::uint64_t slot_of(const PublicKey& signer) {
   std::uint64_t slot = 0;
   for (std::size_t i = 0; i < sizeof slot; ++i) slot = slot << 8 | signer.bytes[i];
@@ -19,6 +13,20 @@ std::uint64_t slot_of(const PublicKey& signer) {
 }
 
 }  // namespace
+
+Id id_of(const dht::Key& key) {
+  Id id = 0;
+  for (std::size_t i = 0; i < sizeof id; ++i) id = id << 8 | key[i];
+  return id;
+}
+
+Publication publication_of(const dht::Record& record) {
+  return {.key = id_of(record.key),
+          .slot = slot_of(record.signer),
+          .sequence = record.sequence,
+          .bytes = std::make_shared<const std::vector<std::byte>>(record.bytes),
+          .expires = record.expires};
+}
 
 StorePolicy keep_right_records(std::function<Time()> now) {
   return [now = std::move(now)](const Value* present, const Value& offered) {
@@ -37,12 +45,7 @@ OverlayDirectory::OverlayDirectory(OverlayNetwork& network, Address node, const 
 }
 
 void OverlayDirectory::put(const dht::Record& record, Done done) {
-  const Publication publication{.key = id_of(record.key),
-                                .slot = slot_of(record.signer),
-                                .sequence = record.sequence,
-                                .bytes = std::make_shared<const std::vector<std::byte>>(record.bytes),
-                                .expires = record.expires};
-  network_.publish(node_, publication, [done = std::move(done)](const PublishResult& result) {
+  network_.publish(node_, publication_of(record), [done = std::move(done)](const PublishResult& result) {
     // Holders that have it already, or a later one, refuse it.
     if (result.holders > 0 || result.refused > 0) return done({});
     done(Error{ErrorCode::kUnavailable, "no other node of the directory could be reached"});

@@ -11,6 +11,10 @@
 
 namespace fedge::sim {
 
+// Where a record lies: a record's key, and its signer, as an overlay knows them.
+Id id_of(const dht::Key& key);
+Publication publication_of(const dht::Record& record);
+
 // What an honest node keeps: a record that is right at this time, later than what is there. `now` outlives
 // the policy; it is the network's.
 StorePolicy keep_right_records(std::function<Time()> now);

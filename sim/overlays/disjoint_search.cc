@@ -1,5 +1,6 @@
 // Several searches by XOR distance that share no node, so that a hostile one misleads the path that it is on
-// and no other. What each of them finds is put together.
+// and no other. No group of addresses has more nodes in all of them than it may have in one. What each finds
+// is put together.
 // Source: Baumgart and Mies, "S/Kademlia", ICPADS 2007, section 4.4.
 #include <algorithm>
 
@@ -19,7 +20,9 @@ struct Nearer {
 
 class DisjointSearch final : public Search {
  public:
-  DisjointSearch(XorSearchOptions options, std::size_t paths) : width_(options.width) {
+  DisjointSearch(XorSearchOptions options, std::size_t paths)
+      : width_(options.width), per_group_(options.per_group), identities_(options.identities) {
+    options.spare *= 2 * paths;  // what the others have taken is not there either
     options.alpha = std::max<std::size_t>(1, options.alpha / paths);
     options.width = (options.width + paths - 1) / paths;
     for (std::size_t i = 0; i < paths; ++i) paths_.push_back(make_xor_search(options));
@@ -40,11 +43,11 @@ class DisjointSearch final : public Search {
   std::optional<Contact> next() override {
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       while (const auto contact = paths_[i]->next()) {
-        if (path_of(contact->address) != nullptr) {
-          paths_[i]->silent(*contact);  // another path's
+        if (path_of(contact->address) != nullptr || crowded(*contact)) {
+          paths_[i]->silent(*contact);  // another path's, or one of too many
           continue;
         }
-        asked_.push_back({contact->address, i});
+        asked_.push_back({contact->address, i, true});
         ++outcome_.messages;
         return contact;
       }
@@ -61,6 +64,8 @@ class DisjointSearch final : public Search {
 
   void silent(const Contact& who) override {
     ++outcome_.timeouts;
+    for (Asked& asked : asked_)
+      if (asked.address == who.address) asked.lives = false;
     if (Search* path = path_of(who.address)) path->silent(who);
     end_if_done();
   }
@@ -74,7 +79,16 @@ class DisjointSearch final : public Search {
   struct Asked {
     Address address = kNobody;
     std::size_t path = 0;
+    bool lives = true;  // as far as is known
   };
+
+  bool crowded(const Contact& contact) const {
+    if (per_group_ == 0) return false;
+    const auto same = std::count_if(asked_.begin(), asked_.end(), [&](const Asked& asked) {
+      return asked.lives && identities_->group(asked.address) == identities_->group(contact.address);
+    });
+    return static_cast<std::size_t>(same) >= per_group_;
+  }
 
   Search* path_of(Address address) {
     for (const Asked& asked : asked_)
@@ -108,6 +122,8 @@ class DisjointSearch final : public Search {
   }
 
   std::size_t width_;
+  std::size_t per_group_;
+  const Identities* identities_;
   SearchStart start_;
   std::vector<std::unique_ptr<Search>> paths_;
   std::vector<Asked> asked_;

@@ -188,7 +188,8 @@ void OverlayNode::take(Message& message, NodeStep& step) {
   if (message.retry && ask_again(message)) return;
   const Pending pending = std::exchange(*open, Pending{});
   forget_request(message.rpc);
-  if (message.retry || forged(message, pending)) return silent(pending);
+  // Somebody else is there than who was asked for.
+  if (message.retry || message.from != pending.to) return silent(pending);
   heard(message);
   leave_out_disbelieved(message);
   switch (pending.use) {
@@ -245,11 +246,6 @@ void OverlayNode::silent(const Pending& pending) {
   if (!active.busy || active.generation != pending.generation) return;
   active.search->silent(pending.to);
   advance(pending.tag);
-}
-
-// Where ids are bound to keys a reply is signed by whoever was asked.
-bool OverlayNode::forged(const Message& message, const Pending& pending) const {
-  return options_.protections.bound_ids && message.kind != Kind::kRouted && message.from != pending.to;
 }
 
 // Stands for a hash under the node's secret; the stream's state does not change by it.

@@ -172,7 +172,6 @@ class OverlayNode final : private Host {
   void show_token(Message& message);
   void forget_request(std::uint32_t rpc);
   bool ask_again(const Message& reply);
-  bool forged(const Message& message, const Pending& pending) const;
   void silent(const Pending& pending);
   void leave_out_disbelieved(Message& message) const;
   void suspect(const Contact& contact);

@@ -1,7 +1,7 @@
 // Search: one iterative lookup at the node that makes it, as a pure state machine: it says whom to ask next
 // and is told what they answered. Two kinds: along a route, one node at a time (Chord, Pastry), and by XOR
 // distance, several at once (Kademlia; Maymounkov and Mazieres 2002, section 2.3). Owned by a node; one
-// thread. Memory is bounded by kMaxAsked nodes asked and, by XOR, twice `width` candidates.
+// thread. Memory is bounded by kMaxAsked nodes asked and, by XOR, `spare` times `width` candidates.
 #pragma once
 
 #include <algorithm>
@@ -82,6 +82,7 @@ std::unique_ptr<Search> make_routed_search();
 struct XorSearchOptions {
   std::size_t alpha = 3;      // requests at a time
   std::size_t width = 20;     // over when so many of the closest have answered
+  std::size_t spare = 2;      // so many times the width are kept: for those that turn out not to be there
   std::size_t per_group = 0;  // candidates of one group; 0: any number
   const Identities* identities = nullptr;
 };

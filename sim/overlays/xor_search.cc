@@ -24,6 +24,7 @@ class XorSearch final : public Search {
   explicit XorSearch(const XorSearchOptions& options)
       : alpha_(options.alpha),
         width_(options.width),
+        bound_(options.spare * options.width),
         per_group_(options.per_group),
         identities_(options.identities) {}
 
@@ -120,15 +121,13 @@ class XorSearch final : public Search {
 
   void insert(const Contact& contact, std::uint16_t depth) {
     const Candidate fresh{xor_distance(contact.id, start_.target), contact.address, depth};
-    // Beyond twice the width nobody is ever asked but after as many time-outs.
-    const std::size_t bound = 2 * width_;
-    if (list_.size() >= bound && !nearer(fresh, list_.back())) return;
+    if (list_.size() >= bound_ && !nearer(fresh, list_.back())) return;
     const auto at = place_of(fresh);
     if (at != list_.end() && !nearer(fresh, *at)) return;
     if (contact.address == start_.self.address) return;
     if (per_group_ > 0 && !make_room_in_group(fresh)) return;
     list_.insert(place_of(fresh), fresh);
-    if (list_.size() > bound && list_.back().state != State::kAsked) list_.pop_back();
+    if (list_.size() > bound_ && list_.back().state != State::kAsked) list_.pop_back();
   }
 
   // True if its group has fewer candidates than it may, or one that is farther and can be left out.
@@ -178,6 +177,7 @@ class XorSearch final : public Search {
 
   std::size_t alpha_;
   std::size_t width_;
+  std::size_t bound_;
   std::size_t per_group_;
   const Identities* identities_;
   SearchStart start_;

@@ -47,6 +47,7 @@ void OverlayNetwork::inject(const Message& made_up) {
   FEDGE_CHECK(made_up.one_way || (made_up.rpc == 0 && !made_up.reply), "somebody would wait for its reply");
   Message& message = pool_.take();
   message = made_up;
+  message.deadline = now_ + options_.rpc_timeout;
   transmit(message);
 }
 

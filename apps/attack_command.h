@@ -1,0 +1,37 @@
+// `fedge-sim attack`: hostile nodes in a directory on Kademlia, with and without what stands against them.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "sim/hostile/attack.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fedge::apps {
+
+struct AttackCommand {
+  std::string attack = "crowd";
+  std::vector<std::string> protections = {"none", "opendht", "all"};
+  sim::AttackOptions options;
+  std::size_t seeds = 5;
+  std::size_t jobs = 1;
+  bool json = false;
+};
+
+// Adds the sub-command, which fills in `command`.
+CLI::App* add_attack(CLI::App& app, AttackCommand& command);
+
+// Table: a row a figure, a column a set of protections, mean and half of the 95 % interval over the seeds.
+// JSON: one object,
+//   {"attack":"crowd","nodes":1000,"hostile":0.2,"seeds":5,"protections":[{"protect":"none",
+//    "figures":{"success_percent":{"mean":0,"half_width":0},...}}]}
+// where what was not measured is null. Errors name the option that is at fault.
+Result<void> run_attack_command(const AttackCommand& command, std::FILE* out);
+
+}  // namespace fedge::apps

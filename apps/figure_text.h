@@ -1,0 +1,20 @@
+// Figures with their intervals, in tables of text and in JSON. Pure but for print_row.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "sim/overlays/experiment/statistics.h"
+
+namespace fedge::apps {
+
+std::string number(double value, const char* format);  // as printf has it
+std::string with_decimals(double value, int decimals);
+// "12.34 ± 0.05"; "-" where nothing was measured.
+std::string shown(const sim::Interval& interval, int decimals);
+std::string json_number(double value);  // null where nothing was measured
+// A label and cells, in columns.
+void print_row(std::FILE* out, const std::string& label, const std::vector<std::string>& cells);
+
+}  // namespace fedge::apps

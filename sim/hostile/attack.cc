@@ -1,0 +1,112 @@
+#include "sim/hostile/attack.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "core/check.h"
+
+namespace fedge::sim {
+namespace {
+
+struct NamedAttack {
+  Attack attack;
+  const char* name;
+};
+constexpr NamedAttack kAttacks[] = {{Attack::kCrowd, "crowd"},
+                                    {Attack::kEclipse, "eclipse"},
+                                    {Attack::kPoison, "poison"},
+                                    {Attack::kReflect, "reflect"}};
+
+constexpr std::size_t kPaths = 3;
+constexpr std::size_t kBootstraps = 3;
+
+struct Word {
+  const char* name;
+  void (*add)(Defence& defence);
+};
+constexpr Word kWords[] = {
+    {"ids", [](Defence& defence) { defence.overlay.bound_ids = true; }},
+    {"groups", [](Defence& defence) { defence.overlay.per_group = 1; }},
+    {"paths", [](Defence& defence) { defence.overlay.paths = kPaths; }},
+    {"stable", [](Defence& defence) { defence.overlay.keep_old = true; }},
+    {"all-holders", [](Defence& defence) { defence.overlay.read_all = true; }},
+    {"tokens", [](Defence& defence) { defence.overlay.tokens = true; }},
+    {"signatures", [](Defence& defence) { defence.signatures = true; }},
+    {"bootstraps", [](Defence& defence) { defence.bootstraps = kBootstraps; }},
+    {"saved", [](Defence& defence) { defence.saved_table = true; }},
+};
+constexpr const char* kNotInOpenDht[] = {"ids", "groups", "paths"};
+
+// False: there is no such word.
+bool add(Defence& defence, const std::string& text) {
+  bool known = text == "none";
+  for (const Word& word : kWords) {
+    const bool in_opendht =
+        std::none_of(std::begin(kNotInOpenDht), std::end(kNotInOpenDht),
+                     [&](const char* other) { return std::string_view(word.name) == other; });
+    if (text != word.name && text != "all" && !(text == "opendht" && in_opendht)) continue;
+    word.add(defence);
+    known = true;
+  }
+  return known;
+}
+
+std::string within(const char* option, const char* what) { return std::string(option) + " must be " + what; }
+
+}  // namespace
+
+const char* to_string(Attack attack) {
+  for (const NamedAttack& named : kAttacks)
+    if (named.attack == attack) return named.name;
+  FEDGE_CHECK(false, "an attack of no known kind");
+}
+
+Result<Attack> attack_of(const std::string& name) {
+  for (const NamedAttack& named : kAttacks)
+    if (name == named.name) return named.attack;
+  return invalid("there is no attack \"" + name + "\": it must be crowd, eclipse, poison or reflect");
+}
+
+Result<Defence> defence_of(const std::string& text) {
+  Defence defence;
+  defence.overlay.keep_old = false;  // the papers have it, "none" does not
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!add(defence, word))
+      return invalid(
+          "--protect knows no \"" + word +
+          "\": ids, groups, paths, stable, all-holders, tokens, signatures, bootstraps or saved; none, "
+          "all, or opendht; joined by commas");
+    begin = end + 1;
+  }
+  return defence;
+}
+
+Result<void> check_attack(const AttackOptions& options) {
+  if (options.nodes < 100 || options.nodes > 100'000) return invalid(within("--nodes", "100 to 100000"));
+  if (!(options.hostile >= 0 && options.hostile <= 0.9)) return invalid(within("--hostile", "0 to 0.9"));
+  if (options.groups < 1 || options.groups > 100'000) return invalid(within("--groups", "1 to 100000"));
+  if (options.ground_bits > 40) return invalid(within("--ground-bits", "0 to 40"));
+  if (options.replication < 1 || options.replication > 20) return invalid(within("--replication", "1 to 20"));
+  if (options.rounds < 10 || options.rounds > 10'000) return invalid(within("--rounds", "10 to 10000"));
+  return {};
+}
+
+const std::vector<AttackFigure>& attack_figures() {
+  static const std::vector<AttackFigure> figures = {
+      {"success_percent", "success, %", &AttackResult::success, 100, 1},
+      {"stale_percent", "an earlier record believed, %", &AttackResult::stale, 100, 1},
+      {"forged_percent", "a forged record believed, %", &AttackResult::forged, 100, 1},
+      {"kept_percent", "victims with somebody honest near every key, %", &AttackResult::kept, 100, 1},
+      {"honest_contacts_percent", "honest contacts of victims, %", &AttackResult::honest_contacts, 100, 1},
+      {"amplification", "bytes at the victim for each sent", &AttackResult::amplification, 1, 2},
+      {"rubbish_kb", "rubbish an honest node keeps, KB", &AttackResult::rubbish, 1e-3, 1},
+      {"latency_ms", "latency of successes, mean, ms", &AttackResult::latency_ms, 1, 0},
+      {"messages", "messages a look-up", &AttackResult::messages, 1, 1},
+      {"traffic_kb", "KB an honest node sends a round", &AttackResult::traffic, 1e-3, 2}};
+  return figures;
+}
+
+}  // namespace fedge::sim

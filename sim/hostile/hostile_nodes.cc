@@ -1,0 +1,137 @@
+#include "sim/hostile/hostile_nodes.h"
+
+#include <algorithm>
+
+namespace fedge::sim {
+namespace {
+
+constexpr unsigned kFloodedBuckets = 16;  // the victim's farthest: all that a network of thousands fills
+
+}  // namespace
+
+HostileNodes::HostileNodes(const AttackOptions& options, OverlayNetwork& network, Address first)
+    : options_(options), network_(network), first_(first), rng_(Rng(options.seed).fork("hostile nodes")) {
+  for (Address address = first; address < network.size(); ++address)
+    all_.push_back(network.node(address).self());
+}
+
+void HostileNodes::turn(Id key) {
+  key_ = key;
+  for (const Contact& node : all_)
+    network_.set_answer(node.address, [this](const Message& request, Message& reply, const auto& honest) {
+      return answer(request, reply, honest);
+    });
+}
+
+// Where ids are bound to keys, a node's own is all that it can claim.
+Id HostileNodes::claimed(const Contact& self, Id wanted, Id distance) const {
+  return options_.defence.overlay.bound_ids ? self.id : wanted ^ distance;
+}
+
+bool HostileNodes::answer(const Message& request, Message& reply, const OverlayNetwork::Honest& honest) {
+  if (options_.attack == Attack::kReflect) return honest(request, reply);
+  for (const Value& value : request.values) first_seen_.try_emplace({value.key, value.slot}, value);
+  if (options_.attack == Attack::kPoison) {  // holders like others, but for what they give out
+    const bool answered = honest(request, reply);
+    return lie_about_values(request, reply) || answered;
+  }
+  reply.from = request.to;  // whatever id it was asked by
+  reply.accepted = true;
+  if (request.kind == Kind::kFind) name_accomplices(request, reply);
+  return true;
+}
+
+// One half of them forge what comes after the latest, the others have never heard of anything but the first.
+bool HostileNodes::lie_about_values(const Message& request, Message& reply) {
+  if (!request.want_values || request.key != key_) return false;
+  const auto seen = first_seen_.lower_bound({key_, 0});
+  if (seen == first_seen_.end() || seen->first.first != key_) return false;
+  Value lie = seen->second;
+  if (request.to.address % 2 == 0) {
+    std::vector<std::byte> bytes = *lie.bytes;
+    bytes[bytes.size() / 2] ^= std::byte{1};
+    lie.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    lie.sequence += 1'000'000;
+  }
+  lie.expires = network_.now() + std::chrono::hours{1};
+  reply.retry = false;
+  reply.values = {lie};
+  reply.found = Found::kOwners;
+  return true;
+}
+
+void HostileNodes::name_accomplices(const Message& request, Message& reply) {
+  const std::size_t count = std::min(options_.nodes, std::size_t{20});
+  reply.found = Found::kCloser;
+  if (options_.defence.overlay.bound_ids) {
+    reply.contacts = all_;
+    const auto nearer = [&](const Contact& a, const Contact& b) {
+      return xor_distance(a.id, request.key) < xor_distance(b.id, request.key);
+    };
+    if (reply.contacts.size() > count) {
+      std::nth_element(reply.contacts.begin(), reply.contacts.begin() + static_cast<std::ptrdiff_t>(count),
+                       reply.contacts.end(), nearer);
+      reply.contacts.resize(count);
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {  // nobody is nearer than they say that they are
+      const Contact& accomplice = all_[rng_.below(all_.size())];
+      reply.contacts.push_back(
+          {claimed(accomplice, request.key, 1 + rng_.below(1 << 20)), accomplice.address});
+    }
+  }
+  reply.routed = static_cast<std::uint16_t>(reply.contacts.size());
+}
+
+void HostileNodes::flood(const Contact& victim) {
+  for (const Contact& node : all_) {
+    const unsigned bucket =
+        static_cast<unsigned>(kIdBits) - 1 - static_cast<unsigned>(rng_.below(kFloodedBuckets));
+    const Id top = Id{1} << bucket;
+    Message ping;
+    ping.from = {claimed(node, victim.id, top | (rng_.next_u64() & (top - 1))), node.address};
+    ping.to = victim;
+    ping.kind = Kind::kPing;
+    ping.purpose = Purpose::kMaintenance;
+    ping.token =
+        network_.node(victim.address).token_of(node.address);  // its own address: it has asked before
+    network_.inject(ping);
+  }
+}
+
+void HostileNodes::leave_rubbish(std::size_t bytes) {
+  const auto rubbish = std::make_shared<const std::vector<std::byte>>(bytes, std::byte{0x5A});
+  for (const Contact& node : all_) {
+    const auto to = static_cast<Address>(rng_.below(first_));
+    Message store;
+    store.from = node;
+    store.to = network_.node(to).self();
+    store.kind = Kind::kStore;
+    store.purpose = Purpose::kPublish;
+    store.token = network_.node(to).token_of(node.address);
+    store.values.push_back({.key = rng_.next_u64(),
+                            .slot = rng_.next_u64(),
+                            .sequence = 1,
+                            .expires = network_.now() + std::chrono::hours{1},
+                            .bytes = rubbish});
+    network_.inject(store);
+  }
+}
+
+std::size_t HostileNodes::reflect(const Contact& victim, const std::vector<Contact>& holders) {
+  std::size_t sent = 0;
+  for (std::size_t i = 0; i < all_.size() && !holders.empty(); ++i) {
+    Message request;
+    request.from = victim;
+    request.to = holders[rng_.below(holders.size())];
+    request.kind = Kind::kFind;
+    request.purpose = Purpose::kLookup;
+    request.key = key_;
+    request.want_values = true;
+    sent += request.bytes();
+    network_.inject(request);
+  }
+  return sent;
+}
+
+}  // namespace fedge::sim
