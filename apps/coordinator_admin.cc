@@ -13,8 +13,12 @@ CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
            .version = version(),
            .clients = [this] { return coordinator_ ? coordinator_->activity().clients : 0; },
            .tasks = [this] { return coordinator_ ? coordinator_->activity().tasks : 0; },
-           .runs =
-               [this] { return coordinator_ ? coordinator_->runs() : std::vector<server::RunRecord>(); }}) {}
+           .runs = [this] { return coordinator_ ? coordinator_->runs() : std::vector<server::RunRecord>(); },
+           .directory = [this]() -> std::optional<server::DirectoryFigures> {
+             const dht::NetworkDirectory* directory = coordinator_ ? coordinator_->directory() : nullptr;
+             if (directory == nullptr) return std::nullopt;
+             return server::DirectoryFigures{directory->status(), directory->ignored()};
+           }}) {}
 
 void CoordinatorAdmin::log(const Event& event) {
   log_event(event);

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <chrono>
 #include <map>
+#include <optional>
 
 #include "core/platform/files.h"
 #include "protocol/join_token.h"
@@ -102,18 +103,39 @@ bool failed(const Processes::Ended& ended) {
   return !WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0;
 }
 
-// The line that the coordinator writes once it listens; kUnavailable if it ends before that.
-Result<protocol::Address> read_address(int fd) {
+// The line that a program writes once it listens; kUnavailable if it ends before that.
+Result<protocol::Address> read_address(const std::string& name, int fd) {
   std::string line;
   char byte = 0;
   for (;;) {
     const ssize_t got = ::read(fd, &byte, 1);
     if (got < 0 && errno == EINTR) return Error{ErrorCode::kUnavailable, "interrupted"};
-    if (got <= 0) return Error{ErrorCode::kUnavailable, "the coordinator did not start"};
+    if (got <= 0) return Error{ErrorCode::kUnavailable, name + " did not start"};
     if (byte == '\n') return protocol::parse_address(line);
     line += byte;
   }
 }
+
+// Starts a program that has --ready-fd, and waits until it listens.
+Result<protocol::Address> start_listening(Processes& processes, const std::string& name,
+                                          std::vector<std::string> arguments) {
+  int ready[2];
+  if (::pipe2(ready, O_CLOEXEC) != 0) return system_error("cannot make a pipe for", name, errno);
+  const int inherited = ::fcntl(ready[1], F_DUPFD, 3);  // without close-on-exec: the program's end
+  ::close(ready[1]);
+  arguments.insert(arguments.end(), {"--ready-fd", std::to_string(inherited)});
+  const auto started = processes.start(name, arguments);
+  ::close(inherited);
+  const auto address = started ? read_address(name, ready[0]) : Result<protocol::Address>(started.error());
+  ::close(ready[0]);
+  return address;
+}
+
+// What clients need to know to find the coordinator: its address, or a node of the directory.
+struct WayIn {
+  protocol::Address coordinator;
+  std::optional<protocol::Address> node;
+};
 
 // Reads back as the same number.
 std::string exact_text(double value) {
@@ -121,15 +143,16 @@ std::string exact_text(double value) {
   return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
 
-Result<void> start_clients(const ConcreteOptions& options, const protocol::Address& address,
-                           Processes& processes) {
+Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Processes& processes) {
   const auto data = options.scratch / "coordinator";
   FEDGE_TRY(key, server::open_coordinator_key(data));
   server::Enrolment enrolment(data);
   for (const double capability : options.capabilities) {
     FEDGE_TRY(created, enrolment.create_token(server::calendar_now(), kTokenLifetime));
+    std::vector<protocol::Address> addresses;
+    if (!way.node) addresses.push_back(way.coordinator);
     const std::string token = protocol::encode_join_token(
-        {.addresses = {address}, .coordinator = key.public_key(), .secret = created.secret});
+        {.addresses = addresses, .coordinator = key.public_key(), .secret = created.secret});
     const std::string number = std::to_string(created.client->value());
     // Not on the command line, which every user of this machine may read.
     const auto token_file = options.scratch / ("client-" + number + ".token");
@@ -147,19 +170,22 @@ Result<void> start_clients(const ConcreteOptions& options, const protocol::Addre
                                        token_file.string()};
     if (!options.data_directory.empty())
       arguments.insert(arguments.end(), {"--data-directory", options.data_directory});
+    if (way.node)
+      arguments.insert(arguments.end(),
+                       {"--bootstrap", protocol::to_string(*way.node), "--directory-listen", "127.0.0.1:0"});
     FEDGE_TRY_VOID(processes.start("client " + number, arguments));
   }
   return {};
 }
 
-}  // namespace
+Result<protocol::Address> start_node(const ConcreteOptions& options, Processes& processes) {
+  return start_listening(processes, "the directory's node",
+                         {(options.programs / "fedge").string(), "dht", "node", "--listen", "127.0.0.1:0"});
+}
 
-Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
-  Processes processes;
-  int ready[2];
-  if (::pipe2(ready, O_CLOEXEC) != 0) return system_error("cannot make a pipe for", options.run_file, errno);
-  const int inherited = ::fcntl(ready[1], F_DUPFD, 3);  // without close-on-exec: the coordinator's end
-  ::close(ready[1]);
+Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
+                                            const std::optional<protocol::Address>& node,
+                                            Processes& processes) {
   std::vector<std::string> arguments{(options.programs / "fedge-coordinator").string(),
                                      "--data-dir",
                                      (options.scratch / "coordinator").string(),
@@ -171,18 +197,31 @@ Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
                                      options.out.string(),
                                      "--threads",
                                      std::to_string(options.threads),
-                                     "--ready-fd",
-                                     std::to_string(inherited),
                                      "--log-level",
                                      options.log_level};
   for (const std::string& assignment : options.assignments)
     arguments.insert(arguments.end(), {"--set", assignment});
-  const auto started = processes.start("the coordinator", arguments);
-  ::close(inherited);
-  const auto address = started ? read_address(ready[0]) : Result<protocol::Address>(started.error());
-  ::close(ready[0]);
-  if (!address) return address.error();
-  FEDGE_TRY_VOID(start_clients(options, *address, processes));
+  if (node) {
+    const auto file = options.scratch / "coordinator.toml";
+    FEDGE_TRY_VOID(write_file_atomic(file, "[directory]\nlisten = \"127.0.0.1:0\"\nbootstrap = [\"" +
+                                               protocol::to_string(*node) + "\"]\n"));
+    arguments.insert(arguments.end(), {"--config", file.string()});
+  }
+  return start_listening(processes, "the coordinator", arguments);
+}
+
+}  // namespace
+
+Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
+  Processes processes;
+  WayIn way;
+  if (options.in_directory) {
+    FEDGE_TRY(node, start_node(options, processes));
+    way.node = node;
+  }
+  FEDGE_TRY(coordinator, start_coordinator(options, way.node, processes));
+  way.coordinator = coordinator;
+  FEDGE_TRY_VOID(start_clients(options, way, processes));
   for (;;) {
     const auto ended = processes.wait();
     if (options.interrupted && options.interrupted()) return Error{ErrorCode::kUnavailable, "interrupted"};

@@ -14,14 +14,17 @@
 namespace fedge::sim {
 
 struct ConcreteOptions {
-  std::filesystem::path programs;  // directory with fedge-coordinator and fedge-client
+  std::filesystem::path programs;  // directory with fedge-coordinator, fedge-client and fedge
   std::filesystem::path run_file;
   std::vector<std::string> assignments;  // --set
   std::filesystem::path out;             // the coordinator writes its results here
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
   std::vector<double> capabilities;      // a client for each: what it says it can train
   std::string data_directory;            // all clients' --data-directory; empty: none
-  std::size_t threads = 1;               // of the coordinator
+  // Coordinator and clients take part in a directory, of which one node more is the first, and clients find
+  // the coordinator there alone.
+  bool in_directory = false;
+  std::size_t threads = 1;  // of the coordinator
   std::string log_level = "warning";
   std::function<bool()> interrupted;  // may be empty
 };

@@ -63,10 +63,34 @@ constexpr MetricFamily kMaxFiles{"process_max_fds", kGauge, "Maximum number of o
 constexpr MetricFamily kStarted{"process_start_time_seconds", kGauge,
                                 "Start time of the process since unix epoch in seconds."};
 
-constexpr std::array kFamilies = {kBuild,   kRuns,      kRounds,    kRound,    kDuration, kAccuracy,
-                                  kLoss,    kTrainLoss, kConnected, kEnrolled, kTasks,    kAccepted,
-                                  kRefused, kBytesUp,   kBytesDown, kEvents,   kResident, kVirtual,
-                                  kCpu,     kOpenFiles, kMaxFiles,  kStarted};
+constexpr std::array kFamilies = {kBuild,
+                                  kRuns,
+                                  kRounds,
+                                  kRound,
+                                  kDuration,
+                                  kAccuracy,
+                                  kLoss,
+                                  kTrainLoss,
+                                  kConnected,
+                                  kEnrolled,
+                                  kTasks,
+                                  kAccepted,
+                                  kRefused,
+                                  kBytesUp,
+                                  kBytesDown,
+                                  kDirectoryNodes,
+                                  kDirectoryRecords,
+                                  kDirectoryBytes,
+                                  kDirectoryMessages,
+                                  kDirectoryRefused,
+                                  kDirectoryIgnored,
+                                  kEvents,
+                                  kResident,
+                                  kVirtual,
+                                  kCpu,
+                                  kOpenFiles,
+                                  kMaxFiles,
+                                  kStarted};
 
 const std::string* text_field(const Event& event, const std::string& key) {
   for (const auto& [name, value] : event.fields)
@@ -186,6 +210,8 @@ std::string CoordinatorMetrics::text() {
   page.add(kBuild, sources_.version, 1);
   add_rounds(page);
   add_clients(page);
+  if (sources_.directory)
+    if (const auto figures = sources_.directory()) add_directory(page, *figures);
   page.add(kEvents, events_);
   add_process(page);
   return page.text();

@@ -15,6 +15,7 @@
 
 #include "core/event.h"
 #include "core/result.h"
+#include "server/admin/directory_figures.h"
 #include "server/admin/exposition.h"
 #include "server/enrolment.h"
 #include "server/report/metrics.h"
@@ -33,6 +34,8 @@ class CoordinatorMetrics {
     std::function<std::size_t()> clients;          // connected now; with the next, null if nobody can say
     std::function<std::size_t()> tasks;            // in clients' hands now
     std::function<std::vector<RunRecord>()> runs;  // those that are not over; may be null, too
+    std::function<std::optional<DirectoryFigures>()> directory =
+        {};  // nothing if it takes no part in one; or null
   };
   explicit CoordinatorMetrics(Sources sources);
 

@@ -8,7 +8,9 @@ DirectorySpec read_directory(config::Reader& section) {
       "kind", {"none", "memory", "chord", "pastry", "kademlia"}, 0,
       "The directory in which devices look for the coordinator before they connect, and, with status.via = "
       "\"directory\", publish their records. memory: one table, at once; the others: a simulated overlay of "
-      "all devices and the coordinator, with the delays of docs/experiments/overlays.md.");
+      "all devices and the coordinator, with the delays of docs/experiments/overlays.md. With --mode "
+      "concrete, "
+      "whichever is named: a real one on loopback.");
   if (kind == 1) spec.kind = DirectorySpec::Kind::kMemory;
   if (kind >= 2) {
     spec.kind = DirectorySpec::Kind::kOverlay;

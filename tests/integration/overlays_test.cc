@@ -39,3 +39,32 @@ TEST_CASE("overlay: a bad value gets one sentence that names the option and what
   CHECK(kind.output == "fedge-sim: --kind must be chord, pastry or kademlia; \"can\" is none of them\n");
   CHECK(run("fedge-sim overlay --nodes many").code == 2);
 }
+
+TEST_CASE("attack: a table of three columns in 120 columns, and JSON with every figure") {
+  CHECK(run("fedge-sim attack --help").output.find("fedge-sim attack crowd --jobs 2") != std::string::npos);
+  const std::string small = "fedge-sim attack poison --nodes 100 --rounds 12 --seeds 2";
+  const Outcome outcome = run(small);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.output.find("none                 opendht                     all") != std::string::npos);
+  std::size_t columns = 0;
+  for (const char c : outcome.output) {
+    columns = c == '\n' ? 0 : columns + ((static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1U : 0U);
+    REQUIRE(columns <= 120);
+  }
+  const Outcome json = run(small + " --jobs 2 --protect signatures --format json");
+  CHECK(json.code == 0);
+  for (const char* part :
+       {"{\"attack\":\"poison\",\"nodes\":100,\"hostile\":0.2", "{\"protect\":\"signatures\"",
+        "\"success_percent\":{\"mean\":", "\"kept_percent\":{\"mean\":null"})
+    CHECK(json.output.find(part) != std::string::npos);
+}
+
+TEST_CASE("attack: a bad value gets one sentence that names it and what would be right") {
+  const Outcome attack = run("fedge-sim attack flood");
+  CHECK(attack.code == 1);
+  CHECK(attack.output ==
+        "fedge-sim: there is no attack \"flood\": it must be crowd, eclipse, poison or reflect\n");
+  CHECK(run("fedge-sim attack --protect ids,hope").output.find("--protect knows no \"hope\"") !=
+        std::string::npos);
+  CHECK(run("fedge-sim attack --hostile 1").output == "fedge-sim: --hostile must be 0 to 0.9\n");
+}

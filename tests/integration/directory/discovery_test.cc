@@ -114,7 +114,41 @@ std::map<std::uint32_t, int> records_heard(const std::filesystem::path& director
   return heard;
 }
 
+// The hash of each round's model.
+std::vector<std::string> model_hashes(const std::filesystem::path& results) {
+  std::vector<std::string> hashes;
+  std::ifstream lines(results / "metrics.jsonl");
+  for (std::string line; std::getline(lines, line);)
+    hashes.push_back(nlohmann::json::parse(line).at("model_hash"));
+  return hashes;
+}
+
 }  // namespace
+
+TEST_CASE(
+    "discovery: a run whose devices find the coordinator and are known through a directory alone has the "
+    "same "
+    "models simulated and in real processes") {
+  const test::TemporaryDirectory data;
+  const test::TemporaryDirectory place;
+  test::write_tiny_dataset(data);
+  const auto simulate = [&](const std::string& mode, const std::string& directory) {
+    const auto out = place.path() / (mode + directory);
+    const Outcome outcome =
+        run("fedge-sim run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --mode " + mode + " --out " +
+            out.string() + " --set data.directory=" + data.path().string() +
+            " --set 'model.hidden=[4]' --set 'data.partition={kind=\"iid\",clients=4}' --set run.rounds=2 "
+            "--set status.via=directory --set status.every_seconds=5 --set sampling.kind=aw_psp "
+            "--set sampling.clients_per_round=2 --set simulation.directory.kind=" +
+            directory);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    return model_hashes(out);
+  };
+  const auto expected = simulate("abstract", "memory");
+  CHECK(expected.size() == 2);
+  CHECK(simulate("abstract", "kademlia") == expected);
+  CHECK(simulate("concrete", "kademlia") == expected);
+}
 
 TEST_CASE(
     "discovery: twenty clients with a node's address and a run's name find the coordinator, tell it of "

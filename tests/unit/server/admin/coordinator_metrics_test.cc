@@ -29,7 +29,9 @@ struct Watched {
                                     std::vector<RunRecord> runs(3);
                                     runs[0].status = runs[1].status = RunStatus::kRunning;
                                     return runs;
-                                  }}};
+                                  },
+                              .directory = [this] { return part; }}};
+  std::optional<DirectoryFigures> part = DirectoryFigures{};
   Scrape scrape() {
     Scrape scrape = parse_exposition(metrics.text());
     CAPTURE(scrape.problems.size());
@@ -165,6 +167,21 @@ TEST_CASE("coordinator metrics: the process is as the system shows it") {
   CHECK(*scrape.value("process_cpu_seconds_total") > 0);
   CHECK(*scrape.value("process_max_fds") >= before);
   CHECK(*scrape.value("process_start_time_seconds") > 1.7e9);
+}
+
+TEST_CASE("coordinator metrics: the part in the directory, where there is one") {
+  Watched watched;
+  watched.part->status.good_nodes = 12;
+  watched.part->status.stored_bytes = 3400;
+  watched.part->ignored[dht::Flaw::kRolledBack] = 5;
+  const Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_directory_nodes", {{"state", "good"}}) == 12);
+  CHECK(scrape.value("fedge_directory_nodes", {{"state", "dubious"}}) == 0);
+  CHECK(scrape.value("fedge_directory_stored_bytes") == 3400);
+  CHECK(scrape.value("fedge_directory_ignored_records_total", {{"flaw", "rolled back"}}) == 5);
+  CHECK(scrape.value("fedge_directory_ignored_records_total", {{"flaw", "forged"}}) == 0);
+  watched.part.reset();
+  CHECK_FALSE(watched.scrape().value("fedge_directory_stored_bytes"));
 }
 
 TEST_CASE("coordinator metrics: every family of the table is on the page, and the page has no other") {
