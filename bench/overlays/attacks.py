@@ -65,11 +65,12 @@ class Bench:
         names = ["none", "opendht", "opendht,ids", "all"]
         print("### By the share of hostile nodes\n\n| | " + " | ".join(f"{share:.0%}" for share in SHARES) + " |")
         print("| --- |" + " --- |" * len(SHARES))
-        for attack, key in (("crowd", "success_percent"), ("eclipse", "success_percent"), ("eclipse", "kept_percent")):
+        for attack, keys in (("crowd", ["success_percent"]), ("eclipse", ["success_percent", "kept_percent"])):
             columns = [self.run(attack, names, "--hostile", str(share)) for share in SHARES]
-            for i, name in enumerate(names):
-                print(f"| {attack}: {LABELS[key]}; {name.replace(',', ', ')} | " +
-                      " | ".join(cell(column[i][key], key) for column in columns) + " |")
+            for key in keys:
+                for i, name in enumerate(names):
+                    print(f"| {attack}: {LABELS[key]}; {name.replace(',', ', ')} | " +
+                          " | ".join(cell(column[i][key], key) for column in columns) + " |")
         print(flush=True)
 
     def ground(self):
