@@ -3,7 +3,7 @@
 // milliseconds, of which only the open one is sorted, and a heap for what is farther off. Buckets are lists
 // of chunks that lie in one pool, the last freed used first, so that the memory of the events that wait goes
 // round and not that of all buckets. One may look ahead in the open bucket, to fetch memory before it is
-// needed. One thread; push is O(1), pop O(log of a bucket).
+// needed. One thread; push and pop are O(1) as long as times are spread over a bucket.
 // Source: Brown, "Calendar queues", CACM 31(10), 1988, with buckets of a fixed width.
 #pragma once
 
@@ -51,6 +51,8 @@ class TimeWheel {
   static constexpr int kShift = 22;  // 2^22 ns a bucket
   static constexpr std::int64_t kBuckets = 512;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr int kPartShift = 14;  // 2^14 ns a part of a bucket
+  static constexpr std::size_t kParts = std::size_t{1} << (kShift - kPartShift);
 
   static constexpr std::size_t kChunk = 16;  // entries
 
@@ -65,6 +67,9 @@ class TimeWheel {
   }
   static bool later(const Entry& a, const Entry& b) { return earlier(b, a); }
   static std::int64_t bucket_of(Time at) { return at.time_since_epoch().count() >> kShift; }
+  static std::size_t part_of(Time at) {
+    return static_cast<std::size_t>(at.time_since_epoch().count() >> kPartShift) % kParts;
+  }
 
   void place(Entry entry) {
     const std::int64_t bucket = bucket_of(entry.at);
@@ -88,16 +93,8 @@ class TimeWheel {
       open_.clear();
       position_ = 0;
       current_ = in_buckets_ == 0 ? std::max(current_ + 1, bucket_of(far_.front().at)) : current_ + 1;
-      std::uint32_t& first = buckets_[static_cast<std::size_t>(current_ % kBuckets)];
-      while (first != kNone) {
-        Chunk& chunk = chunks_[first];
-        for (std::uint32_t i = 0; i < chunk.used; ++i) open_.push_back(std::move(chunk.entries[i]));
-        chunk.used = 0;
-        const std::uint32_t freed = std::exchange(first, chunk.next);
-        chunk.next = std::exchange(free_, freed);
-      }
+      spread(std::exchange(buckets_[static_cast<std::size_t>(current_ % kBuckets)], kNone));
       in_buckets_ -= open_.size();
-      std::sort(open_.begin(), open_.end(), earlier);
       while (!far_.empty() && bucket_of(far_.front().at) < current_ + kBuckets) {
         std::pop_heap(far_.begin(), far_.end(), later);
         Entry entry = std::move(far_.back());
@@ -105,6 +102,32 @@ class TimeWheel {
         place(std::move(entry));
       }
     }
+  }
+
+  // Moves a bucket's entries into open_, sorted: first by parts of its time, in which few are left to be
+  // compared.
+  void spread(std::uint32_t first) {
+    std::array<std::uint32_t, kParts + 1> begins{};
+    for_each_in(first, [&](const Entry& entry) { ++begins[part_of(entry.at) + 1]; });
+    for (std::size_t part = 1; part <= kParts; ++part) begins[part] += begins[part - 1];
+    open_.resize(begins[kParts]);
+    for_each_in(first, [&](Entry& entry) { open_[begins[part_of(entry.at)]++] = std::move(entry); });
+    for (std::size_t part = 0, begin = 0; part < kParts; begin = begins[part++]) {  // they are ends by now
+      const auto at = open_.begin() + static_cast<std::ptrdiff_t>(begin);
+      if (begins[part] - begin > 1) std::sort(at, open_.begin() + begins[part], earlier);
+    }
+    while (first != kNone) {
+      Chunk& chunk = chunks_[first];
+      chunk.used = 0;
+      const std::uint32_t freed = std::exchange(first, chunk.next);
+      chunk.next = std::exchange(free_, freed);
+    }
+  }
+
+  template <class Visit>
+  void for_each_in(std::uint32_t chunk, Visit visit) {
+    for (; chunk != kNone; chunk = chunks_[chunk].next)
+      for (std::uint32_t i = 0; i < chunks_[chunk].used; ++i) visit(chunks_[chunk].entries[i]);
   }
 
   // An empty one, before `next`.
