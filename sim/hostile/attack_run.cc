@@ -118,6 +118,7 @@ class AttackRun {
         secret_, {.sequence = version_, .expires = network_.now() + std::chrono::hours{2}}, announcement);
     FEDGE_CHECK(record, "a record of the simulation's own is right");
     const Publication publication = publication_of(*record);
+    slot_ = publication.slot;
     versions_.push_back(*publication.bytes);
     network_.publish(0, publication);
   }
@@ -130,16 +131,9 @@ class AttackRun {
     if (options_.attack != Attack::kReflect) return;
     std::vector<Contact> holders;
     for (Address node = 2; node < honest_; ++node)
-      if (network_.node(node).store().get(publication_key(), slot()) != nullptr)
+      if (network_.node(node).store().get(id_of(key_), slot_) != nullptr)
         holders.push_back(network_.node(node).self());
     sent_to_reflect_ += static_cast<double>(hostile_.reflect(network_.node(1).self(), holders));
-  }
-
-  Id publication_key() const { return id_of(key_); }
-  std::uint64_t slot() const {
-    std::uint64_t slot = 0;
-    for (std::size_t i = 0; i < sizeof slot; ++i) slot = slot << 8 | secret_.public_key().bytes[i];
-    return slot;
   }
 
   // With nothing but what the defence lets it keep. The attacker sees to it that the first bootstrap is one
@@ -258,6 +252,7 @@ class AttackRun {
   OverlayNetwork network_;
   HostileNodes hostile_;
   std::vector<Address> victims_;
+  std::uint64_t slot_ = 0;  // of the coordinator's records
   std::uint64_t version_ = 0;
   std::vector<Time> published_at_;
   std::vector<std::vector<std::byte>> versions_;

@@ -126,9 +126,8 @@ std::vector<std::string> model_hashes(const std::filesystem::path& results) {
 }  // namespace
 
 TEST_CASE(
-    "discovery: a run whose devices find the coordinator and are known through a directory alone has the "
-    "same "
-    "models simulated and in real processes") {
+    "discovery: a run whose devices are found through a directory alone has the same models simulated and "
+    "in real processes") {
   const test::TemporaryDirectory data;
   const test::TemporaryDirectory place;
   test::write_tiny_dataset(data);
