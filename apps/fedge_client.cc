@@ -106,8 +106,9 @@ fedge::Result<fedge::client::Joined> become_member(const Options& options) {
   FEDGE_TRY(node, node_of(options));
   order.directory = std::move(node);
   if (!options.coordinator.empty()) {
-    FEDGE_TRY(pin, fedge::parse_public_key(options.coordinator));
-    order.coordinator = pin;
+    const auto pin = fedge::parse_public_key(options.coordinator);
+    if (!pin) return pin.error().with_prefix("--coordinator: ");
+    order.coordinator = *pin;
   }
   boost::asio::io_context io;
   return fedge::client::join(io, order);
@@ -145,6 +146,24 @@ fedge::Result<MaybeTrainer> trainer_of(const Options& options) {
                        .silence = fedge::seconds(options.trainer_timeout_seconds)});
 }
 
+// Joins, unless it has before, and with whom it was told to.
+fedge::Result<void> be_member(const Options& options) {
+  const auto membership = fedge::client::read_membership(options.state_directory);
+  if (!membership) {
+    const bool may_join = options.has_token() || !options.run_name.empty() || !options.coordinator.empty();
+    if (!may_join) return {};
+    if (const auto joined = become_member(options); !joined) return joined.error();
+    return {};
+  }
+  if (options.coordinator.empty()) return {};
+  const auto pin = fedge::parse_public_key(options.coordinator);
+  if (!pin) return pin.error().with_prefix("--coordinator: ");
+  if (membership->coordinator_key == *pin) return {};
+  return fedge::Error{fedge::ErrorCode::kRefused,
+                      "--coordinator: " + options.state_directory + " belongs to another one, " +
+                          to_hex(membership->coordinator_key) + "; use another state directory"};
+}
+
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
   std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads is no reason to end
@@ -157,10 +176,8 @@ int run(const Options& options) {
   if (!node) return fedge::apps::report_failure(kProgram, node.error());
   const auto withheld = fedge::protocol::read_status_fields(options.withheld);
   if (!withheld) return fedge::apps::report_failure(kProgram, withheld.error().with_prefix("--withhold: "));
-  const bool may_join = options.has_token() || !options.run_name.empty();
-  if (may_join && !fedge::client::read_membership(options.state_directory))
-    if (const auto joined = become_member(options); !joined)
-      return fedge::apps::report_failure(kProgram, joined.error());
+  if (const auto ready = be_member(options); !ready)
+    return fedge::apps::report_failure(kProgram, ready.error());
   boost::asio::io_context io;
   auto daemon = fedge::client::Daemon::create(io, {.state_directory = options.state_directory,
                                                    .software = fedge::apps::software(kProgram),
@@ -208,8 +225,9 @@ void add_trainer_options(CLI::App& run, Options& options) {
 void add_directory_options(CLI::App& command, Options& options) {
   command
       .add_option("--bootstrap", options.bootstrap,
-                  "A node of the directory: the coordinator is looked up there; several may be given")
-      ->type_name("HOST:PORT");
+                  "A node of the directory: the coordinator is looked up there; may be repeated")
+      ->type_name("HOST:PORT")
+      ->allow_extra_args(false);  // what follows it may be the token
   command
       .add_option("--directory-listen", options.directory_listen,
                   "Where this client's own node of the directory listens (UDP)")
@@ -217,8 +235,9 @@ void add_directory_options(CLI::App& command, Options& options) {
       ->capture_default_str();
   command.add_option("--run", options.run_name,
                      "Without a token: join the coordinator that announces a run of this name");
-  command.add_option("--coordinator", options.coordinator,
-                     "Without a token: trust only the coordinator with this key (hexadecimal)");
+  command.add_option(
+      "--coordinator", options.coordinator,
+      "The coordinator's key (hexadecimal): no other is trusted; without a token it is looked up by it");
 }
 
 fedge::apps::HealthOptions health(const Options& options) {
@@ -270,14 +289,16 @@ int main(int argc, char** argv) {
       ->add_option("--data-directory", options.data_directories,
                    "Where data sets lie on this device, NAME=DIR for one of them [where their packages put "
                    "them]; the data set \"text\" needs it")
-      ->type_name("[NAME=]DIR");
+      ->type_name("[NAME=]DIR")
+      ->allow_extra_args(false);
   run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
   run_command
       ->add_option(
           "--withhold", options.withheld,
           "What is not said of this device in its records, whoever asks: latency, freshness, utility, "
           "availability, labels")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_trainer_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);
   auto* key_command = app.add_subcommand("key", "Print this device's public key, made if there is none");

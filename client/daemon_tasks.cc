@@ -16,19 +16,18 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   part.name = description.name;
   // Known here before it is started, so that it can be told to leave.
   if (options_.trainer) part.trainer = std::make_shared<ExternalTrainer>(trainer_of(description.name));
-  boost::asio::post(
-      worker_, [weak = weak_from_this(), description, client = membership_.client, trainer = part.trainer] {
-        const auto self = weak.lock();
-        if (!self) return;
-        auto built = prepare_run(description, {.client = client,
-                                               .state_directory = self->options_.state_directory,
-                                               .trainer = trainer,
-                                               .data_directories = self->options_.data_directories,
-                                               .in_directory = self->directory_ != nullptr});
-        boost::asio::post(self->io_, [self, run = description.run, built = std::move(built)] {
-          self->prepared(run, built);
-        });
-      });
+  boost::asio::post(worker_, [weak = weak_from_this(), description, client = membership_.client,
+                              trainer = part.trainer, in_directory = directory_ != nullptr] {
+    const auto self = weak.lock();
+    if (!self) return;
+    auto built = prepare_run(description, {.client = client,
+                                           .state_directory = self->options_.state_directory,
+                                           .trainer = trainer,
+                                           .data_directories = self->options_.data_directories,
+                                           .in_directory = in_directory});
+    boost::asio::post(
+        self->io_, [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
+  });
 }
 
 // What a program does is told on the worker's thread, and passed on to the one that all else is told on.

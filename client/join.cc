@@ -77,8 +77,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
       self->try_next();
     };
     const SearchTerms terms{io_, *directory_, kSearchPatience};
-    search_ = order_.token ? find_coordinator(terms, coordinator_.key, found)
-                           : find_run(terms, {order_.run_name, order_.coordinator}, found);
+    const auto known = order_.token ? std::optional(order_.token->coordinator) : order_.coordinator;
+    search_ = known ? find_coordinator(terms, *known, found) : find_run(terms, order_.run_name, found);
   }
 
   boost::asio::io_context& io_;
@@ -100,13 +100,16 @@ Result<void> check(const JoinOrder& order) {
                  order.state_directory.string() +
                      " already belongs to a coordinator; use another state directory, or remove "
                      "membership.json there to leave it"};
+  if (order.token && order.coordinator && order.token->coordinator != *order.coordinator)
+    return Error{ErrorCode::kRefused, "--coordinator: the join token is another coordinator's, " +
+                                          to_hex(order.token->coordinator)};
   if (order.token && !order.token->addresses.empty()) return {};
   if (!order.directory)
     return invalid(
         "nothing says where the coordinator is: give a join token with an address, or --bootstrap "
         "HOST:PORT to look in the directory");
-  if (!order.token && order.run_name.empty())
-    return invalid("without a join token, say which run's coordinator is meant: --run NAME");
+  if (!order.token && !order.coordinator && order.run_name.empty())
+    return invalid("without a join token, say which coordinator is meant: --run NAME, or --coordinator KEY");
   return {};
 }
 

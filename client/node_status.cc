@@ -34,7 +34,9 @@ NodeRecord describe_node(const ClientEngine::Publish& publish, Figures figures,
                          const protocol::StatusSpec& spec, const std::set<protocol::StatusField>& withheld) {
   using Field = protocol::StatusField;
   const auto is_told = [&](Field field) { return spec.publish.contains(field) && !withheld.contains(field); };
-  NodeRecord record{.round = publish.round.value()};
+  NodeRecord record;
+  // In the directory it is nobody's business; the sequence orders records there.
+  if (spec.via == protocol::StatusSpec::Via::kLink) record.round = publish.round.value();
   if (is_told(Field::kLatency)) record.latency_ms = figures.latency_ms;
   if (is_told(Field::kFreshness) && publish.freshness) record.freshness = to_seconds(*publish.freshness);
   if (is_told(Field::kUtility)) record.utility = figures.utility;

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace fedge::protocol {
+namespace {
+
+constexpr Duration kLeastInDirectory = std::chrono::seconds{1};
+constexpr Duration kMostInDirectory = std::chrono::hours{8};
+
+}  // namespace
 
 Result<std::set<StatusField>> read_status_fields(const std::vector<std::string>& names) {
   const std::vector<std::string> known = status_fields();
@@ -50,6 +56,11 @@ StatusSpec read_status(config::Reader& root) {
                                 "dp_histogram: the counts carry Laplace noise of scale 1 / epsilon.");
   if (section.has("epsilon") && spec.labels != LabelReport::kDpHistogram)
     section.fail("epsilon", "has no effect without labels = \"dp_histogram\"");
+  if (spec.via == StatusSpec::Via::kDirectory && spec.every != Duration{} &&
+      (spec.every < kLeastInDirectory || spec.every > kMostInDirectory))
+    section.fail("every_seconds",
+                 "must be 1 to 28800 with via = \"directory\": records are kept for minutes, "
+                 "and last three periods, a day at most");
   root.adopt(section);
   return spec;
 }

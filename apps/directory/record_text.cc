@@ -67,7 +67,6 @@ ordered_json json_of(const dht::Record& record) {
                         },
                         [&](const dht::NodeStatus& said) {
                           json["run_id"] = text_of(said.run);
-                          json["round"] = said.record.round;
                           put(json, "latency_ms", said.record.latency_ms);
                           put(json, "packet_loss", said.record.packet_loss);
                           put(json, "freshness_seconds", said.record.freshness);

@@ -68,16 +68,29 @@ std::vector<FoundCoordinator> coordinators_of(const Records& records) {
   return found;
 }
 
-Result<FoundCoordinator> choose(const RunSought& sought, const Result<Records>& records) {
-  if (!records) return records.error();
-  std::vector<FoundCoordinator> found = coordinators_of(*records);
-  if (sought.pin) std::erase_if(found, [&](const FoundCoordinator& one) { return one.key != *sought.pin; });
+// Of the records that were ignored since `before`; a wrong clock takes every record for one that has ended,
+// or would last too long.
+std::string ignored_since(const dht::FlawCounts& before, const dht::FlawCounts& now) {
+  std::string text;
+  for (std::size_t i = 0; i < dht::kFlaws; ++i) {
+    const auto flaw = static_cast<dht::Flaw>(i);
+    if (now[flaw] == before[flaw]) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(now[flaw] - before[flaw]) + " " + to_string(flaw);
+  }
+  if (text.empty()) return text;
+  const bool time = now[dht::Flaw::kExpired] + now[dht::Flaw::kFarFetched] >
+                    before[dht::Flaw::kExpired] + before[dht::Flaw::kFarFetched];
+  return "; records there were ignored: " + text + (time ? "; is this device's clock right?" : "");
+}
+
+Result<FoundCoordinator> choose(const std::string& run_name, const Records& records,
+                                const std::string& ignored) {
+  const std::vector<FoundCoordinator> found = coordinators_of(records);
   if (found.empty())
-    return Error{ErrorCode::kNotFound, std::string(sought.pin ? "that coordinator" : "no coordinator") +
-                                           (sought.pin ? " does not announce" : " announces") + " a run '" +
-                                           sought.name + "' in the directory"};
+    return Error{ErrorCode::kNotFound,
+                 "no coordinator announces a run '" + run_name + "' in the directory" + ignored};
   if (found.size() == 1) return found.front();
-  std::string message = "several coordinators announce a run '" + sought.name +
+  std::string message = "several coordinators announce a run '" + run_name +
                         "' in the directory; say which is yours with --coordinator KEY:";
   for (const FoundCoordinator& one : found)
     message += " " + to_hex(one.key) + " at " + protocol::to_string(one.addresses.front());
@@ -87,21 +100,25 @@ Result<FoundCoordinator> choose(const RunSought& sought, const Result<Records>& 
 }  // namespace
 
 dht::Subscription find_coordinator(const SearchTerms& terms, const PublicKey& key, CoordinatorFound done) {
-  const auto report = [done = std::move(done)](const Result<Records>& records) {
+  const auto report = [&directory = terms.directory, before = terms.directory.ignored(),
+                       done = std::move(done)](const Result<Records>& records) {
     if (!records) return done(records.error());
     const auto found = coordinators_of(*records);
     if (found.empty())
-      return done(Error{ErrorCode::kNotFound, "the coordinator is not announced in the directory"});
+      return done(Error{ErrorCode::kNotFound, "the coordinator is not announced in the directory" +
+                                                  ignored_since(before, directory.ignored())});
     done(found.front());
   };
   return std::make_shared<Asking>(terms, dht::coordinator_key(key), report)->start();
 }
 
-dht::Subscription find_run(const SearchTerms& terms, const RunSought& sought, CoordinatorFound done) {
-  const auto report = [sought, done = std::move(done)](const Result<Records>& records) {
-    done(choose(sought, records));
+dht::Subscription find_run(const SearchTerms& terms, const std::string& run_name, CoordinatorFound done) {
+  const auto report = [&directory = terms.directory, before = terms.directory.ignored(), run_name,
+                       done = std::move(done)](const Result<Records>& records) {
+    if (!records) return done(records.error());
+    done(choose(run_name, *records, ignored_since(before, directory.ignored())));
   };
-  return std::make_shared<Asking>(terms, dht::run_key(sought.name), report)->start();
+  return std::make_shared<Asking>(terms, dht::run_key(run_name), report)->start();
 }
 
 }  // namespace fedge::client

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,18 +32,14 @@ struct SearchTerms {
 
 using CoordinatorFound = std::function<void(const Result<FoundCoordinator>&)>;
 
-// kNotFound: it is not announced; kUnavailable: nobody could be asked.
+// kNotFound: it is not announced, and what was ignored meanwhile; kUnavailable: nobody could be asked.
 [[nodiscard]] dht::Subscription find_coordinator(const SearchTerms& terms, const PublicKey& key,
                                                  CoordinatorFound done);
 
-// The coordinator that announces the run of this name. Anybody may announce any name: where several do, only
-// a pin tells the right one. kNotFound, kUnavailable as above; kRefused: several announce it, which are
+// The coordinator that announces the run of this name. Anybody may announce any name: who knows the
+// coordinator's key asks for that. kNotFound, kUnavailable as above; kRefused: several announce it, which are
 // named.
-struct RunSought {
-  std::string name;
-  std::optional<PublicKey> pin;
-};
-[[nodiscard]] dht::Subscription find_run(const SearchTerms& terms, const RunSought& sought,
+[[nodiscard]] dht::Subscription find_run(const SearchTerms& terms, const std::string& run_name,
                                          CoordinatorFound done);
 
 }  // namespace fedge::client

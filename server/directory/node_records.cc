@@ -38,10 +38,10 @@ Result<void> NodeRecords::received(ClientId client, const protocol::PublishRecor
 Result<void> NodeRecords::follow(ClientId client, const PublicKey& key) {
   if (!in_directory()) return {};
   FEDGE_TRY_VOID(check(client));
-  Followed& followed = followed_[client];
-  const bool known = followed.key == key && followed.key != PublicKey{};
-  if (known) return {};
-  followed.key = key;
+  const auto former = followed_.find(client);
+  if (former != followed_.end() && former->second.key == key) return {};
+  if (former != followed_.end())
+    followed_.erase(former);  // another key's records are not the client's any more
   FEDGE_TRY(subscription,
             options_.directory->watch(
                 {{dht::node_key(key, options_.run)}, options_.every}, [this, client](const auto& change) {
@@ -49,7 +49,7 @@ Result<void> NodeRecords::follow(ClientId client, const PublicKey& key) {
                   const auto* status = std::get_if<dht::NodeStatus>(&change.record->content);
                   if (status != nullptr) on_record_(client, status->record);
                 }));
-  followed.subscription = std::move(subscription);
+  followed_.emplace(client, Followed{key, std::move(subscription)});
   return {};
 }
 

@@ -193,7 +193,7 @@ TEST_CASE(
     "discovery: what a device withholds is not in its records, and a run's own words say who leads it") {
   const Site site;
   CoordinatorProcess coordinator(
-      site.leading(2, {"run.rounds=400", "sampling.kind=\"aw_psp\"", "sampling.clients_per_round=2",
+      site.leading(2, {"run.rounds=100000", "sampling.kind=\"aw_psp\"", "sampling.clients_per_round=2",
                        "status.every_seconds=1", "status.via=\"directory\"", "sampling.labels=\"sets\"",
                        "status.publish=[\"latency\",\"freshness\",\"utility\",\"availability\"]"}));
   for (int i = 0; i < 2; ++i) site.enrol(i);
@@ -216,20 +216,19 @@ TEST_CASE(
   REQUIRE(model.size() == 1);
   // It moves on each round: what lies there when it is asked for has a holder, the coordinator.
   CHECK(model[0]["model_bytes"].get<int>() > 100);
-  const auto record_of = [&](int client) {
+  const auto record_of = [&](int client, const char* awaited) {
     const std::string node =
         run("fedge-client --state-dir " + site.state(client).string() + " key").output.substr(0, 64);
     nlohmann::json records;
-    for (int attempt = 0; attempt < 50 && (records.empty() || records[0]["round"] == 0); ++attempt)
+    for (int attempt = 0; attempt < 50 && (records.empty() || !records[0].contains(awaited)); ++attempt)
       records = get("node " + node + " " + id);
     REQUIRE(records.size() == 1);
     return records[0];
   };
-  const auto told = record_of(0), withheld = record_of(1);
+  const auto told = record_of(0, "utility"), withheld = record_of(1, "sequence");
   for (const char* name : {"latency_ms", "freshness_seconds", "utility", "availability", "labels"}) {
-    CAPTURE(name);
-    CHECK(told.contains(name));
-    CHECK_FALSE(withheld.contains(name));
+    CHECK_MESSAGE(told.contains(name), name << " in " << told.dump());
+    CHECK_MESSAGE(!withheld.contains(name), name << " in " << withheld.dump());
   }
 }
 
@@ -272,9 +271,24 @@ TEST_CASE("discovery: of two coordinators that announce one name neither is take
   for (const auto& one : announced) {
     const std::string key = one["signer"];
     if (key == other.output.substr(0, 64)) continue;
-    const Outcome joined = run(join + " --coordinator " + key);
+    const std::string wrong = " --coordinator " + other.output.substr(0, 64);
+    const std::string token =
+        "fedge-client --state-dir " + site.state(0).string() + " join --bootstrap " + site.bootstrap + " " +
+        run("fedge token create --no-address --data-dir " + site.directory.string()).output;
+    const Outcome contradicted = run(token.substr(0, token.find_last_not_of('\n') + 1) + wrong);
+    CHECK(contradicted.code == 1);
+    CHECK_MESSAGE(contains(contradicted.output, "the join token is another coordinator's"),
+                  contradicted.output);
+    // The key alone is enough.
+    const Outcome joined = run("fedge-client --state-dir " + site.state(0).string() + " join --coordinator " +
+                               key + " --bootstrap " + site.bootstrap);
     CHECK_MESSAGE(joined.code == 0, joined.output);
     CHECK(contains(joined.output, "joined " + coordinator.address()));
+    const Outcome changed = run("fedge-client --state-dir " + site.state(0).string() + " run --bootstrap " +
+                                site.bootstrap + wrong);
+    CHECK(changed.code == 1);
+    CHECK_MESSAGE(contains(changed.output, "--coordinator: "), changed.output);
+    CHECK(contains(changed.output, "belongs to another one, " + key));
   }
 }
 

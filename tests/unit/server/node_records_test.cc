@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,57 @@ TEST_CASE("node records: bytes that are no record, and clients that are none of 
   }
   REQUIRE(nodes.received(ClientId(0), message({}), Time(seconds(1))));
   REQUIRE(nodes.received(ClientId(1), message({}), Time(seconds(1))));
+  CHECK(told == 2);
+}
+
+// Refuses every other watch.
+class Reluctant final : public dht::Directory {
+ public:
+  void publish(const dht::Record& record, Done done) override { table_.publish(record, std::move(done)); }
+  void lookup(const dht::Key& key, Found found) override { table_.lookup(key, std::move(found)); }
+  Result<dht::Subscription> watch(Watch watch, OnChange on_change) override {
+    if (++asked_ % 2 == 1) return Error{ErrorCode::kResource, "too many keys"};
+    return table_.watch(std::move(watch), std::move(on_change));
+  }
+  void advance(Time now) override { table_.advance(now); }
+  dht::FlawCounts ignored() const override { return table_.ignored(); }
+
+ private:
+  dht::MemoryDirectory table_;
+  int asked_ = 0;
+};
+
+SecretKey key_of_node(std::uint8_t number) {
+  std::array<std::uint8_t, 32> seed{};
+  seed[0] = number;
+  return SecretKey::from_seed(seed);
+}
+
+TEST_CASE("node records: a client that could not be followed is followed when it is asked for again") {
+  Reluctant directory;
+  directory.advance(Time(seconds(1)));
+  int told = 0;
+  NodeRecords nodes({.run = RunId(1), .clients = 1, .every = seconds(10), .directory = &directory},
+                    [&](ClientId, const NodeRecord&) { ++told; });
+  const auto publish = [&](const SecretKey& key, std::uint64_t sequence) {
+    const auto record = dht::make_record(key, {sequence, Time(seconds(100))},
+                                         dht::NodeStatus{RunId(1), NodeRecord{.sequence = sequence}});
+    REQUIRE(record);
+    directory.publish(*record, [](const Result<void>& kept) { CHECK(kept); });
+  };
+  const SecretKey first = key_of_node(1), second = key_of_node(2);
+  CHECK(nodes.follow(ClientId(0), first.public_key()).error().code == ErrorCode::kResource);
+  publish(first, 1);
+  CHECK(told == 0);
+  REQUIRE(nodes.follow(ClientId(0), first.public_key()));
+  CHECK(told == 1);
+  REQUIRE(nodes.follow(ClientId(0), first.public_key()));
+  // With another key the former's records are not the client's any more, even if the new cannot be followed.
+  CHECK_FALSE(nodes.follow(ClientId(0), second.public_key()));
+  publish(first, 2);
+  CHECK(told == 1);
+  publish(second, 3);
+  REQUIRE(nodes.follow(ClientId(0), second.public_key()));
   CHECK(told == 2);
 }
 

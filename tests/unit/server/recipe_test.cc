@@ -125,6 +125,13 @@ TEST_CASE("recipe: clients publish the labels that the sampler goes by, and no r
       "is \"sets\"");
   CHECK(refusal("[sampling]\nkind = \"aw_psp\"\n[status]\nevery_seconds = 0\n") == "accepted");
   CHECK(refusal("[status]\nevery_seconds = 5\nlabels = \"sets\"\n") == "accepted");
+  // In the directory records are neither so short-lived that nodes keep hundreds of one client's nor so
+  // long-lived that nobody takes them.
+  for (const char* seconds : {"0.5", "28801"})
+    CHECK(refusal("[status]\nvia = \"directory\"\nevery_seconds = " + std::string(seconds) + "\n")
+              .find("every_seconds: must be 1 to 28800") != std::string::npos);
+  CHECK(refusal("[status]\nvia = \"directory\"\nevery_seconds = 28800\n") == "accepted");
+  CHECK(refusal("[status]\nvia = \"link\"\nevery_seconds = 0.5\n") == "accepted");
 }
 
 TEST_CASE("recipe: a sampler that goes by who is there is refused where a barrier keeps clients waiting") {
