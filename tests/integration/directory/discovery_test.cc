@@ -308,7 +308,11 @@ TEST_CASE("discovery: where nothing is, each command says what it looked for and
   fails("fedge dht get run x --bootstrap nowhere", "--bootstrap: 'nowhere' is not an address");
   fails("fedge dht put --key-file none --address 127.0.0.1:1" + here, "--key-file: there is no none");
   fails(client + " join", "nothing says where the coordinator is");
-  fails(client + " join" + here, "say which run's coordinator is meant: --run NAME");
+  fails(client + " join" + here, "say which coordinator is meant: --run NAME, or --coordinator KEY");
+  fails(client + " join --coordinator abc" + here, "--coordinator: ");
+  // What follows an option that may be repeated is not the option's.
+  fails("fedge dht get" + here + " run nowhere", "nothing lies under");
+  fails(client + " join" + here + " no-token-at-all", "join token");
   fails(client + " join --run nowhere" + here, "no coordinator announces a run 'nowhere' in the directory");
   fails(client + " run --withhold size", "--withhold: 'size' is none of latency");
   const Outcome doctor = run("fedge dht doctor --bootstrap 127.0.0.1:9" + here);
