@@ -467,9 +467,9 @@ new '  if (record.sequence + 1 < last.sequence) return Flaw::kRolledBack;'
 caught_by unit_dht 'never an earlier one again'
 
 mutant any-coordinator 'A1: a client that was told whom to trust takes whoever announces the run'
-file client/discovery/discovery.cc
-old '  if (sought.pin) std::erase_if'
-new '  if (sought.pin && found.size() > 2) std::erase_if'
+file client/join.cc
+old ' : order_.coordinator;'
+new ' : std::optional<PublicKey>();'
 caught_by integration_discovery 'of two coordinators that announce'
 
 mutant first-coordinator 'A1: of two coordinators that announce a run a client takes the first'
