@@ -482,7 +482,7 @@ mutant labels-told 'A4: a device tells its labels though it was told to keep the
 file client/node_status.cc
 old '  if (!withheld.contains(Field::kLabels)) record'
 new '  if (!withheld.contains(Field::kLabels) || figures.labels.size() > 0) record'
-caught_by unit_client 'withh'
+caught_by unit_client 'but for what is withheld'
 caught_by integration_discovery 'what a device withholds'
 
 mutant keeps-anything 'A6: a node of the directory keeps whatever it is given'

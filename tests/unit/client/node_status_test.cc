@@ -79,4 +79,34 @@ TEST_CASE("labels: a noisy histogram is the counts with Laplace noise of scale 1
   CHECK(std::abs(below_median / (10 * kDraws) - 0.5) < 0.018);
 }
 
+TEST_CASE(
+    "A4: a device's record says what the run asks for but for what is withheld, and in the directory no "
+    "round") {
+  using Field = protocol::StatusField;
+  const ClientEngine::Publish publish{
+      .run = RunId(1), .round = RoundNumber(7), .freshness = seconds(3), .availability = 0.5};
+  const Figures figures{.latency_ms = 12, .utility = 4, .labels = {1, 0}};
+  protocol::StatusSpec spec;
+  spec.publish = {Field::kLatency, Field::kFreshness, Field::kUtility, Field::kAvailability};
+  spec.via = protocol::StatusSpec::Via::kDirectory;
+  const NodeRecord all = describe_node(publish, figures, spec, {});
+  CHECK(all ==
+        NodeRecord{.latency_ms = 12, .freshness = 3, .utility = 4, .availability = 0.5, .labels = {1, 0}});
+  const std::set<Field> every{Field::kLatency, Field::kFreshness, Field::kUtility, Field::kAvailability,
+                              Field::kLabels};
+  CHECK(describe_node(publish, figures, spec, every) == NodeRecord{});
+  for (const Field withheld : every) {
+    const NodeRecord record = describe_node(publish, figures, spec, {withheld});
+    CHECK(record.latency_ms.has_value() == (withheld != Field::kLatency));
+    CHECK(record.freshness.has_value() == (withheld != Field::kFreshness));
+    CHECK(record.utility.has_value() == (withheld != Field::kUtility));
+    CHECK(record.availability.has_value() == (withheld != Field::kAvailability));
+    CHECK(record.labels.empty() == (withheld == Field::kLabels));
+  }
+  spec.publish = {Field::kLatency};
+  spec.via = protocol::StatusSpec::Via::kLink;
+  CHECK(describe_node(publish, figures, spec, {}) ==
+        NodeRecord{.round = 7, .latency_ms = 12, .labels = {1, 0}});
+}
+
 }  // namespace fedge::client
