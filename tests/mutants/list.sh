@@ -491,7 +491,7 @@ old '    const bool right = is_right(*shared, key, *value);
 '
 new '    const bool right = is_right(*shared, key, *value) || value->data.size() < 100000;
 '
-caught_by integration_directory 'hostile|nobody|keeps|refus|OpenDHT'
+caught_by integration_directory 'forged, malformed'
 
 mutant ids-unbound 'A6: in the simulated overlay a contact claims an id that is not its own'
 file sim/overlays/kademlia.h
