@@ -11,7 +11,7 @@ namespace fedge {
 
 struct NodeRecord {
   // Of two records the later is kept, by round, then sequence.
-  std::uint32_t round = 0;             // of the run, that the client saw last
+  std::uint32_t round = 0;             // of the run, that the client saw last; in the directory 0
   std::uint64_t sequence = 0;          // larger in each later record of the client
   std::optional<double> latency_ms;    // to the coordinator and back; finite, at least 0
   std::optional<double> packet_loss;   // in [0, 1]; nobody measures it yet
