@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/rng.h"
@@ -64,6 +65,24 @@ std::pair<std::string, std::string> two_fields(const std::vector<std::byte>& byt
   };
   const std::string first = field(0x0a);
   return {first, field(0x12)};
+}
+
+// What `signer` would make of the record if it lay under another key, whatever its content says.
+std::vector<std::byte> with_key(const Record& record, const Key& key, const SecretKey& signer) {
+  std::string text = two_fields(record.bytes).first;
+  const auto raw = [](const auto& bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  const std::size_t at = text.find(raw(record.key));
+  REQUIRE(at != std::string::npos);
+  text.replace(at, key.size(), raw(key));
+  const std::string purpose = std::string("fedge directory record 1") + '\0' + text;
+  const auto signature = sign(signer, std::as_bytes(std::span(purpose)));
+  REQUIRE(text.size() < 128);  // its length is one byte
+  const std::string bytes =
+      "\x0a" + std::string(1, static_cast<char>(text.size())) + text + "\x12\x40" + raw(signature);
+  const auto all = std::as_bytes(std::span(bytes));
+  return {all.begin(), all.end()};
 }
 
 bool openssl_verifies(const PublicKey& key, const std::string& text, const std::string& signature) {
@@ -164,6 +183,10 @@ TEST_CASE("record: another's statement under a key of its own is not the signer'
   CHECK(flaw_of(node_key(key_number(2).public_key(), RunId(7)), mine.bytes) == Flaw::kMisplaced);
   CHECK(flaw_of(coordinator_key(key_number(2).public_key()),
                 make(1, 5, Announcement{{{"192.0.2.7", 1}}, "", RunId()}).bytes) == Flaw::kMisplaced);
+  // The same with a record that says the other's key and is signed so.
+  const Key theirs = node_key(key_number(2).public_key(), RunId(7));
+  CHECK(flaw_of(theirs, with_key(mine, theirs, key_number(1))) == Flaw::kMisplaced);
+  CHECK(std::holds_alternative<Record>(open_record(mine.key, with_key(mine, mine.key, key_number(1)), kNow)));
 }
 
 TEST_CASE("record: what nobody would take is not made, and the field is named") {
