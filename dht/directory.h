@@ -79,7 +79,9 @@ class Directory {
   virtual ~Directory() = default;
   // Calls `done` once, possibly before publish() returns. kInvalid: no valid record; the message says why.
   // kStale: there is a later one of this signer, or another one with its number, or it has expired.
-  // kResource: there is no room. kUnavailable: no node could be reached that would keep it.
+  // kResource: there is no room. kUnavailable: no node could be reached. Success
+  // is not to say that it lies anywhere: nodes in others' hands may drop what they acknowledge, and do so
+  // where this machine's clock is wrong by more than the record lasts.
   virtual void publish(const Record& record, Done done) = 0;
   // Calls `found` once with the records under the key, one a signer, by signer; possibly before lookup()
   // returns. kUnavailable: nobody could be asked, which is not to say that there is none.
@@ -91,7 +93,8 @@ class Directory {
   // Calls `on_change` for every change under these keys from now on, and for what is there already, possibly
   // before watch() returns. kResource: too many keys are watched.
   virtual Result<Subscription> watch(Watch watch, OnChange on_change) = 0;
-  // It is `now`, which never goes back: forgets what has expired.
+  // It is `now`: forgets what is not in_time(). A calendar that was ahead may be put right: what it took for
+  // expired then counts again when it is found or published again, and what is periodic goes on as before.
   virtual void advance(Time now) = 0;
   // Of what others have given it.
   virtual FlawCounts ignored() const = 0;

@@ -142,7 +142,9 @@ Result<Subscription> MemoryDirectory::watch(Watch watch, OnChange on_change) {
 }
 
 void MemoryDirectory::advance(Time now) {
-  now_ = std::max(now_, now);
+  const bool back = now < now_;
+  now_ = now;
+  if (back) put_back();
   while (!ends_.empty() && ends_.front().when <= now_) {
     std::pop_heap(ends_.begin(), ends_.end(), later);
     const End end = ends_.back();
@@ -151,12 +153,32 @@ void MemoryDirectory::advance(Time now) {
     if (signers == records_.end()) continue;
     const auto known = signers->second.find(end.signer);
     if (known == signers->second.end() || known->second.expires != end.when) continue;  // published again
-    bytes_ -= known->second.bytes.size();
-    --count_;
-    signers->second.erase(known);
-    if (signers->second.empty()) records_.erase(signers);
-    tell({end.key, end.signer, nullptr});
+    this->end(end.key, end.signer);
   }
+}
+
+// What a clock that was ahead let in would stay until its end, and keep out what follows.
+void MemoryDirectory::put_back() {
+  std::vector<End> gone;
+  for (const End& end : ends_)
+    if (!in_time(end.when, now_) && end.when > now_) gone.push_back(end);
+  std::sort(gone.begin(), gone.end(), [](const End& a, const End& b) { return later(b, a); });
+  for (const End& each : gone) {
+    const auto signers = records_.find(each.key);
+    if (signers == records_.end()) continue;
+    const auto known = signers->second.find(each.signer);
+    if (known != signers->second.end() && known->second.expires == each.when) end(each.key, each.signer);
+  }
+}
+
+void MemoryDirectory::end(const Key& key, const PublicKey& signer) {
+  const auto signers = records_.find(key);
+  const auto known = signers->second.find(signer);
+  bytes_ -= known->second.bytes.size();
+  --count_;
+  signers->second.erase(known);
+  if (signers->second.empty()) records_.erase(signers);
+  tell({key, signer, nullptr});
 }
 
 }  // namespace fedge::dht

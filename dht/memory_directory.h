@@ -47,6 +47,8 @@ class MemoryDirectory final : public Directory {
   Result<void> check_room(const Record& record, const Record* known, const BySigner& others) const;
   Error ignore(const Refusal& refusal);
   void add_end(const End& end);
+  void put_back();
+  void end(const Key& key, const PublicKey& signer);
   void tell(const Change& change);
 
   MemoryDirectoryOptions options_;

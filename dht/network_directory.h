@@ -1,9 +1,10 @@
 // NetworkDirectory: the directory in the hands of all its nodes: a Kademlia DHT over UDP (OpenDHT, in a
 // network of Fedge's own). Every participant is a node: it keeps a part of the records for others, for at
-// most ten minutes after they were last put. What a node keeps for others it checks as it would check it for
-// itself, so that records which are forged, expired or rolled back do not spread through honest nodes.
-// OpenDHT runs two threads of its own; the directory's own calls and callbacks are all on the owner's thread.
-// Cost: 1 to 3 ms of latency on loopback, 0.5 to 2 MB of memory a node (bench/dht).
+// most ten minutes after they were last put. Of records a node keeps for others what it would take for
+// itself, so that those which are forged or expired do not spread through honest nodes. Values of other types
+// than Fedge's OpenDHT keeps as well, up to 64 KiB each and 64 MiB; readers leave them out. OpenDHT runs
+// two threads of its own; the directory's own calls and callbacks are all on the owner's thread. Cost: 1 to 3
+// ms of latency on loopback, 0.5 to 2 MB of memory a node (bench/dht).
 #pragma once
 
 #include <cstdint>

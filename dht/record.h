@@ -118,6 +118,12 @@ enum class Flaw {
 inline constexpr std::size_t kFlaws = 8;
 const char* to_string(Flaw flaw);  // "rolled back"
 
+// Whether a record that ends then is within its time now. What lasts longer than kMaxRecordLifetime is not:
+// it was made or seen by a clock that was ahead, and is forgotten like one that has ended.
+constexpr bool in_time(Time expires, Time now) {
+  return expires > now && expires - now <= kMaxRecordLifetime;
+}
+
 struct Refusal {
   Flaw flaw = Flaw::kMalformed;
   std::string reason;

@@ -41,17 +41,18 @@ std::optional<Flaw> RecordGuard::compare(const Record& record, Time now) {
     if (has_room(now)) last_.emplace(std::pair(record.key, record.signer), current);
     return std::nullopt;
   }
-  const Last& last = known->second;
+  Last& last = known->second;
+  if (!in_time(last.expires, now)) last = current;
   if (record.sequence < last.sequence) return Flaw::kRolledBack;
   if (record.sequence == last.sequence && current.bytes != last.bytes) return Flaw::kConflicting;
-  known->second = current;
+  last = current;
   return std::nullopt;
 }
 
 bool RecordGuard::has_room(Time now) {
   if (last_.size() < max_remembered_) return true;
-  if (now < next_end_) return false;
-  std::erase_if(last_, [now](const auto& item) { return item.second.expires <= now; });
+  if (in_time(next_end_, now)) return false;
+  std::erase_if(last_, [now](const auto& item) { return !in_time(item.second.expires, now); });
   next_end_ = Time::max();
   for (const auto& [place, last] : last_) next_end_ = std::min(next_end_, last.expires);
   return last_.size() < max_remembered_;

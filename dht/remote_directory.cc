@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace fedge::dht {
 
@@ -97,9 +98,18 @@ void RemoteDirectory::looked(const Key& key, const Result<Values>& values) {
   due_.emplace(known->second.next, key);
 }
 
+// Looks are as far apart as ever, whatever the calendar says.
+void RemoteDirectory::put_back(Duration by) {
+  for (auto& [key, watched] : keys_) watched.next -= by;
+  decltype(due_) due;
+  for (const auto& [next, key] : due_) due.emplace(next - by, key);
+  due_ = std::move(due);
+}
+
 void RemoteDirectory::advance(Time now) {
-  now_ = std::max(now_, now);
-  std::erase_if(published_, [this](const auto& item) { return item.second.expires <= now_; });
+  const Time before = std::exchange(now_, now);
+  if (now < before) put_back(before - now);
+  std::erase_if(published_, [this](const auto& item) { return !in_time(item.second.expires, now_); });
   watched_.advance(now_);
   look_around();
 }

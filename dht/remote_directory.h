@@ -53,6 +53,7 @@ class RemoteDirectory : public Directory {
 
   void unwatch(const Watch& watch);
   void look_around();
+  void put_back(Duration by);
   void looked(const Key& key, const Result<Values>& values);
 
   RemoteOptions options_;

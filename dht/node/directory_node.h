@@ -42,8 +42,9 @@ class DirectoryNode {
   std::shared_ptr<Timer> timer_;
 };
 
-// Numbers for records, each larger than those before, also than those of a process before this one:
-// microseconds since 1970, or one more than the last.
+// Numbers for records, each larger than those before: microseconds since 1970, or one more than the last.
+// They are larger than those of a process before this one as well, unless the calendar has been put back
+// meanwhile: then what that one published counts until it ends, or until in_time() forgets it.
 class SequenceNumbers {
  public:
   std::uint64_t next(Time calendar);

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -25,8 +26,10 @@ namespace odht = ::dht;
 constexpr odht::ValueType::Id kFirstType = 0xfed0;
 constexpr std::array<std::chrono::minutes, 4> kKept = {std::chrono::minutes{1}, std::chrono::minutes{2},
                                                        std::chrono::minutes{5}, std::chrono::minutes{10}};
-// Of one answer; beyond that a key is being flooded.
-constexpr std::size_t kMaxValues = 4 * kMaxSignersPerKey;
+// Of one look: signers whose records are right, those of the smallest keys, and values that are not, to be
+// counted by their flaws.
+constexpr std::size_t kMaxSigners = 4 * kMaxSignersPerKey;
+constexpr std::size_t kMaxWrong = 64;
 
 using RawValue = std::shared_ptr<odht::Value>;
 
@@ -67,6 +70,10 @@ struct Shared {
 
 // Whether an honest node keeps this under the key.
 bool is_right(const Shared& shared, const odht::InfoHash& place, const odht::Value& value) {
+  // Nothing may hang on to a record, or take its place, beside its bytes.
+  if (!is_record(value) || !value.user_type.empty() || value.owner || value.isEncrypted() ||
+      value.recipient || !value.signature.empty())
+    return false;
   const auto bytes = std::as_bytes(std::span(value.data));
   const auto claim = read_claim(bytes);
   if (!claim || hash_of(claim->key) != place || place_of(claim->signer, claim->sequence) != value.id)
@@ -192,25 +199,41 @@ void OpenDhtDirectory::put(const Record& record, Done done) {
 void OpenDhtDirectory::get(const Key& key, Got got) {
   struct Answer {
     std::mutex mutex;
-    Values values;
+    std::map<PublicKey, std::pair<std::uint64_t, std::vector<std::byte>>> right;  // the latest of each signer
+    Values wrong;
   };
   const auto answer = std::make_shared<Answer>();
-  const auto take = [answer](const std::vector<RawValue>& values) {
+  const odht::InfoHash place = hash_of(key);
+  // Whatever is found, the search goes on: somebody else may have the record that is right.
+  const auto take = [shared = shared_, place, answer](const std::vector<RawValue>& values) {
     const std::lock_guard lock(answer->mutex);
     for (const RawValue& value : values) {
-      if (answer->values.size() == kMaxValues) return false;
-      if (is_record(*value)) answer->values.push_back(bytes_of(*value));
+      if (!is_right(*shared, place, *value)) {
+        if (answer->wrong.size() < kMaxWrong && value->data.size() <= 2 * kMaxSignedRecord)
+          answer->wrong.push_back(bytes_of(*value));
+        continue;
+      }
+      auto bytes = bytes_of(*value);
+      const auto claim = read_claim(bytes);
+      auto& [sequence, latest] = answer->right[claim->signer];
+      if (latest.empty() || sequence < claim->sequence) {
+        sequence = claim->sequence;
+        latest = std::move(bytes);
+      }
+      if (answer->right.size() > kMaxSigners) answer->right.erase(std::prev(answer->right.end()));
     }
     return true;
   };
   const auto finish = [this, answer, got = std::move(got)](bool answered) {
     hand_over([answer, got, answered](OpenDhtDirectory&) {
       const std::lock_guard lock(answer->mutex);
-      if (answered || !answer->values.empty()) return got(answer->values);
+      Values values = answer->wrong;
+      for (const auto& [signer, latest] : answer->right) values.push_back(latest.second);
+      if (answered || !values.empty()) return got(values);
       got(Error{ErrorCode::kUnavailable, "no other node of the directory answers"});
     });
   };
-  runner_.get(hash_of(key), take, finish);
+  runner_.get(place, take, finish, is_record);
 }
 
 void OpenDhtDirectory::advance(Time now) {

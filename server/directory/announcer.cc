@@ -12,7 +12,7 @@ Announcer::Announcer(Options options) : options_(std::move(options)) {
 void Announcer::refresh() {
   const Time now = options_.now();
   for (auto& [key, said] : said_)
-    if (now >= said.next) publish(said);
+    if (now >= said.next || said.next - now > kEvery) publish(said);  // the calendar may have been put back
 }
 
 void Announcer::set_runs(const std::vector<Run>& runs) {

@@ -278,6 +278,27 @@ TEST_CASE("record guard: its memory is bounded, keeps who is in it, and has room
   CHECK_FALSE(taken(node(2, 4), later));
 }
 
+TEST_CASE("record guard: what has ended, or could not last so long by a clock put right, is forgotten") {
+  RecordGuard guard(1);
+  const auto taken = [&](const Record& record, Time now) {
+    return !guard.latest(record.key, {record.bytes}, now).empty();
+  };
+  CHECK(taken(node(1, 5, 1010), kNow));
+  CHECK_FALSE(taken(node(1, 4, 1060), Time(seconds(1009))));
+  CHECK(taken(node(1, 4, 1060), Time(seconds(1010))));
+  CHECK_FALSE(taken(node(1, 3, 1060), Time(seconds(1010))));
+  const double ahead = 1e9;
+  CHECK(taken(node(1, 90, ahead + 60), Time(seconds(ahead))));
+  CHECK_FALSE(taken(node(1, 6, ahead + 60), Time(seconds(ahead))));
+  CHECK(taken(node(1, 6, 1060), kNow));
+  CHECK_FALSE(taken(node(1, 5, 1060), kNow));
+  // A full memory of what was seen ahead has room again.
+  CHECK(taken(node(1, 90, ahead + 60), Time(seconds(ahead))));
+  CHECK(taken(node(2, 90, ahead + 60), Time(seconds(ahead))));
+  CHECK(taken(node(2, 9, 1060), kNow));
+  CHECK_FALSE(taken(node(2, 8, 1060), kNow));
+}
+
 TEST_CASE("record: hostile bytes are refused, whatever they are") {
   Rng rng(3);
   const std::vector<Content> contents = one_of_each();
