@@ -13,6 +13,7 @@ void Announcer::refresh() {
   const Time now = options_.now();
   for (auto& [key, said] : said_)
     if (now >= said.next || said.next - now > kEvery) publish(said);  // the calendar may have been put back
+  for (auto& [track, model] : models_) say_latest(model);
 }
 
 void Announcer::set_runs(const std::vector<Run>& runs) {
@@ -23,30 +24,45 @@ void Announcer::set_runs(const std::vector<Run>& runs) {
   for (const Run& old : runs_) {
     if (!is_left_out(old)) continue;
     std::erase_if(said_, [&](const auto& item) { return item.second.run == old.id; });
-    std::erase_if(holders_, [&](const auto& item) { return item.first.first == old.id; });
+    std::erase_if(models_, [&](const auto& item) { return item.first.first == old.id; });
   }
+  forget_former_models();
   for (const Run& run : runs)
     say(dht::Announcement{.addresses = options_.addresses, .run_name = run.name, .run = run.id}, run.id);
   runs_ = runs;
 }
 
 void Announcer::set_model(RunId run, TrackId track, std::pair<RoundNumber, const protocol::Manifest&> model) {
-  const protocol::ObjectId object = model.second.id();
-  say(dht::ModelPointer{.run = run,
-                        .track = track,
-                        .round = model.first,
-                        .manifest = object,
-                        .size = Bytes(model.second.payload_size)},
-      run);
-  dht::PeerList holders{.object = object, .peers = {}};
+  Model& kept = models_[{run, track}];
+  kept.latest = {.run = run,
+                 .track = track,
+                 .round = model.first,
+                 .manifest = model.second.id(),
+                 .size = Bytes(model.second.payload_size)};
+  say_latest(kept);
+}
+
+void Announcer::say_latest(Model& model) {
+  if (model.said == model.latest) return;
+  const Time now = options_.now();
+  if (model.said && now >= model.when && now - model.when < kModelEvery) return;
+  model = {model.latest, model.latest, now};
+  forget_former_models();
+  say(model.latest, model.latest.run);
+  dht::PeerList holders{.object = model.latest.manifest, .peers = {}};
   for (const protocol::Address& address : options_.addresses)
     holders.peers.push_back({address, options_.key.public_key()});
-  // Nobody is asked for the former model any more.
-  const dht::Key key = dht::peers_key(object);
-  const auto former = holders_.find({run, track});
-  if (former != holders_.end() && former->second != key) said_.erase(former->second);
-  holders_[{run, track}] = key;
-  say(holders, run);
+  say(holders, RunId());  // whoever's model it is
+}
+
+// Who has them is asked for no more.
+void Announcer::forget_former_models() {
+  std::erase_if(said_, [this](const auto& item) {
+    const auto* holders = std::get_if<dht::PeerList>(&item.second.content);
+    return holders != nullptr && std::none_of(models_.begin(), models_.end(), [&](const auto& model) {
+             return model.second.said && model.second.said->manifest == holders->object;
+           });
+  });
 }
 
 void Announcer::say(const dht::Content& content, RunId run) {

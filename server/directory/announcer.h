@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@ class Announcer {
  public:
   static constexpr Duration kEvery = seconds(120);
   static constexpr Duration kLifetime = seconds(300);
+  // A model is said at most this often: rounds may be faster than any reader looks.
+  static constexpr Duration kModelEvery = seconds(5);
 
   struct Options {
     dht::Directory& directory;
@@ -40,11 +43,12 @@ class Announcer {
 
   explicit Announcer(Options options);
 
-  // Says where it is; and again what is due.
+  // Says where it is; and what is due, or due again. To be called every few seconds.
   void refresh();
   // The runs that clients may ask for; those left out are no longer announced.
   void set_runs(const std::vector<Run>& runs);
-  // Where the model of a track is now: here.
+  // Where the model of a track is now: here. Said at once, or once the former one has been out for
+  // kModelEvery.
   void set_model(RunId run, TrackId track, std::pair<RoundNumber, const protocol::Manifest&> model);
 
  private:
@@ -54,15 +58,23 @@ class Announcer {
     Time next{};
   };
 
+  struct Model {
+    dht::ModelPointer latest;
+    std::optional<dht::ModelPointer> said;
+    Time when{};  // it was said
+  };
+
   void say(const dht::Content& content, RunId run);
+  void say_latest(Model& model);
+  void forget_former_models();
   void publish(Said& said);
 
   Options options_;
   dht::SequenceNumbers sequences_;
   std::vector<Run> runs_;
   std::map<dht::Key, Said> said_;
-  std::map<std::pair<RunId, TrackId>, dht::Key> holders_;  // of each track's model
-  std::string trouble_;                                    // that was reported last
+  std::map<std::pair<RunId, TrackId>, Model> models_;
+  std::string trouble_;  // that was reported last
 };
 
 }  // namespace fedge::server

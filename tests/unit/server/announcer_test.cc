@@ -41,7 +41,28 @@ struct World {
                      [&](const Result<std::vector<dht::Record>>& found) { records = *found; });
     return records;
   }
+  // What the coordinator says under this key: of one kind.
+  template <class Kind>
+  std::optional<Kind> at(const dht::Key& key) {
+    std::optional<Kind> found;
+    directory.lookup(key, [&](const Result<std::vector<dht::Record>>& records) {
+      if (!records->empty()) found = std::get<Kind>(records->at(0).content);
+    });
+    return found;
+  }
+  RoundNumber announced_round(RunId run) {
+    const auto pointer = at<dht::ModelPointer>(dht::model_key(coordinator().public_key(), run, TrackId{}));
+    return pointer ? pointer->round : RoundNumber{};
+  }
+  bool has_holders(const protocol::Manifest& model) {
+    return at<dht::PeerList>(dht::peers_key(model.id())).has_value();
+  }
 };
+
+protocol::Manifest model_number(std::uint8_t number) {
+  const std::array<std::byte, 4> payload{std::byte{number}};
+  return protocol::make_manifest({}, {}, payload, 4096);
+}
 
 }  // namespace
 
@@ -70,6 +91,53 @@ TEST_CASE("N6 row 15: announcer: a calendar that is put back makes it announce a
     REQUIRE(world.said().size() == 1);
     CHECK(world.said()[0].expires == world.now + seconds(300));
   }
+  CHECK(world.events.empty());
+}
+
+TEST_CASE("announcer: models of fast rounds are said every five seconds, and the last one without fail") {
+  World world;
+  Announcer announcer(world.options());
+  const Time first = world.now;
+  std::vector<protocol::Manifest> models;
+  for (std::uint32_t round = 1; round <= 4; ++round) {
+    models.push_back(model_number(static_cast<std::uint8_t>(round)));
+    world.set(first + seconds(round));
+    announcer.set_model(RunId(1), TrackId{}, {RoundNumber(round), models.back()});
+    CHECK(world.announced_round(RunId(1)) == RoundNumber(1));
+  }
+  CHECK_FALSE(world.has_holders(models[3]));
+  world.set(first + seconds(6));
+  announcer.refresh();
+  CHECK(world.announced_round(RunId(1)) == RoundNumber(4));
+  CHECK(world.has_holders(models[3]));
+  CHECK_FALSE(world.has_holders(models[2]));
+  world.set(first - seconds(1'000));  // nothing waits for a calendar that was put back
+  announcer.set_model(RunId(1), TrackId{}, {RoundNumber(5), models[0]});
+  CHECK(world.announced_round(RunId(1)) == RoundNumber(5));
+  CHECK(world.events.empty());
+}
+
+TEST_CASE("announcer: who has a model is said as long as it is some run's, and no longer") {
+  World world;
+  Announcer announcer(world.options());
+  const protocol::Manifest model = model_number(1);
+  announcer.set_runs({{RunId(1), "one"}, {RunId(2), "two"}});
+  announcer.set_model(RunId(1), TrackId{}, {RoundNumber(1), model});
+  announcer.set_model(RunId(2), TrackId{}, {RoundNumber(1), model});
+  const auto six_minutes_later = [&] {  // what is no longer said has expired by then
+    for (int i = 0; i < 3; ++i) {
+      world.set(world.now + seconds(120));
+      announcer.refresh();
+    }
+  };
+  announcer.set_runs({{RunId(2), "two"}});
+  six_minutes_later();
+  CHECK(world.announced_round(RunId(1)) == RoundNumber{});
+  CHECK(world.announced_round(RunId(2)) == RoundNumber(1));
+  CHECK(world.has_holders(model));
+  announcer.set_runs({});
+  six_minutes_later();
+  CHECK_FALSE(world.has_holders(model));
   CHECK(world.events.empty());
 }
 
