@@ -491,7 +491,19 @@ old '    const bool right = is_right(*shared, key, *value);
 '
 new '    const bool right = is_right(*shared, key, *value) || value->data.size() < 100000;
 '
-caught_by integration_directory 'forged, malformed'
+caught_by integration_directory 'nodes keep none'
+
+mutant hangs-on 'A6: a node keeps a record that something hangs on to'
+file dht/opendht/directory.cc
+old '!value.user_type.empty() || '
+new ''
+caught_by integration_directory 'hangs on to a record'
+
+mutant fast-models 'N6: a model is published for every round, however fast'
+file server/directory/announcer.cc
+old '  if (model.said && now >= model.when && now - model.when < kModelEvery) return;'
+new ''
+caught_by unit_server 'models of fast rounds'
 
 mutant ids-unbound 'A6: in the simulated overlay a contact claims an id that is not its own'
 file sim/overlays/kademlia.h

@@ -29,7 +29,7 @@ class Harness {
   // A hostile node lays these bytes under the key, and gives them to whoever asks.
   virtual void plant(const Record& claimed, std::vector<std::byte> bytes) = 0;
   // Records that were not taken, by whoever.
-  virtual std::uint64_t refused() = 0;
+  virtual FlawCounts refused() = 0;
 };
 
 inline SecretKey key_number(std::uint8_t number) {
@@ -157,7 +157,7 @@ inline void false_ones_are_ignored(Harness& world) {
   const Record mine = announcement(world, 1, 8), theirs = announcement(world, 2, 1);
   CHECK_FALSE(publish(world, 0, mine));
   CHECK(comes_to_be(world, mine.key, {mine}));
-  const std::uint64_t before = world.refused();
+  const FlawCounts before = world.refused();
   std::vector<std::byte> forged = theirs.bytes;
   forged.back() ^= std::byte{1};  // of the signature
   world.plant(theirs, forged);
@@ -165,10 +165,13 @@ inline void false_ones_are_ignored(Harness& world) {
   world.plant(theirs, std::vector<std::byte>(kMaxSignedRecord + 1, std::byte{7}));
   world.plant(theirs, status(world, 2, 1).bytes);  // right, but signed for another place
   CHECK(comes_to_be(world, mine.key, {mine}));
-  CHECK(world.wait([&] {
-    lookup(world, 1, mine.key);
-    return world.refused() >= before + 4;
-  }));
+  for (const Flaw flaw : {Flaw::kForged, Flaw::kMalformed, Flaw::kOversized, Flaw::kMisplaced}) {
+    CAPTURE(std::string(to_string(flaw)));
+    CHECK(world.wait([&] {
+      lookup(world, 1, mine.key);
+      return world.refused()[flaw] > before[flaw];
+    }));
+  }
 }
 
 inline void invalid_is_refused(Harness& world) {

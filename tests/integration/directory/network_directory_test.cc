@@ -54,23 +54,53 @@ class NetworkHarness final : public suite::Harness {
     return true;
   }
   void plant(const Record& claimed, std::vector<std::byte> bytes) override {
-    auto value = std::make_shared<::dht::Value>();
+    const auto value = std::make_shared<::dht::Value>();
     value->id = 1000 + planted_++;
     value->type = 0xfed1;
     value->data.resize(bytes.size());
     std::memcpy(value->data.data(), bytes.data(), bytes.size());
+    plant(claimed.key, value);
+  }
+  void plant(const Key& key, const std::shared_ptr<::dht::Value>& value) {
     std::atomic<bool> done{false};
-    hostile_.put(::dht::InfoHash(claimed.key.data(), ::dht::InfoHash::size()), value,
-                 [&](bool) { done = true; });
+    hostile_.put(hash_of(key), value, [&](bool) { done = true; });
     REQUIRE(wait([&] { return done.load(); }));
   }
-  std::uint64_t refused() override {
-    std::uint64_t count = 0;
-    for (const auto& node : nodes_) count += node->ignored().total();
-    return count;
+  // As the hostile node sees it.
+  std::shared_ptr<::dht::Value> value_of(const Record& record) {
+    std::shared_ptr<::dht::Value> found;
+    std::atomic<bool> done{false};
+    hostile_.get(
+        hash_of(record.key),
+        [&](const std::vector<std::shared_ptr<::dht::Value>>& values) {
+          found = values.at(0);
+          return false;
+        },
+        [&](bool) { done = true; });
+    REQUIRE(wait([&] { return done.load(); }));
+    REQUIRE(found);
+    return found;
+  }
+  FlawCounts refused() override {
+    FlawCounts sum;
+    for (const auto& node : nodes_)
+      for (std::size_t flaw = 0; flaw < kFlaws; ++flaw)
+        sum.counts.at(flaw) += node->ignored().counts.at(flaw);
+    return sum;
+  }
+  std::uint64_t refused_stores() const {
+    std::uint64_t sum = 0;
+    for (const auto& node : nodes_) sum += node->status().refused_stores;
+    return sum;
+  }
+  std::uint64_t stored_records() const {
+    std::uint64_t most = 0;
+    for (const auto& node : nodes_) most = std::max<std::uint64_t>(most, node->status().stored_records);
+    return most;
   }
 
  private:
+  static ::dht::InfoHash hash_of(const Key& key) { return {key.data(), ::dht::InfoHash::size()}; }
   void start_hostile() {
     ::dht::DhtRunner::Config config;
     config.dht_config.node_config.network = kNetwork;
@@ -91,7 +121,51 @@ class NetworkHarness final : public suite::Harness {
   std::uint64_t planted_ = 0;
 };
 
+std::vector<std::byte> forged(const Record& record) {
+  std::vector<std::byte> bytes = record.bytes;
+  bytes.back() ^= std::byte{1};  // of the signature
+  return bytes;
+}
+
 }  // namespace
+
+TEST_CASE("A6: network directory: nodes keep none of a hostile node's values that are no records") {
+  NetworkHarness world;
+  const Record mine = suite::announcement(world, 1, 8);
+  CHECK_FALSE(suite::publish(world, 0, mine));
+  CHECK(suite::comes_to_be(world, mine.key, {mine}));
+  world.plant(mine, forged(mine));
+  CHECK(world.wait([&] { return world.refused_stores() >= 1; }));
+  CHECK(world.stored_records() == 1);
+}
+
+TEST_CASE(
+    "A6: network directory: what a hostile node hangs on to a record neither replaces nor keeps it out") {
+  std::shared_ptr<::dht::Value> value;
+  std::optional<Record> mine;
+  {
+    NetworkHarness world;
+    mine = suite::announcement(world, 1, 8);
+    CHECK_FALSE(suite::publish(world, 0, *mine));
+    CHECK(suite::comes_to_be(world, mine->key, {*mine}));
+    value = world.value_of(*mine);
+  }
+  NetworkHarness world;  // other nodes, that do not have it yet
+  value->user_type = "text/plain";
+  world.plant(mine->key, value);
+  CHECK(world.wait([&] { return world.refused_stores() >= 1; }));
+  CHECK(world.stored_records() == 0);
+  CHECK_FALSE(suite::publish(world, 0, *mine));
+  CHECK(suite::comes_to_be(world, mine->key, {*mine}));
+}
+
+TEST_CASE("A6: network directory: a record is found among many small values that are none") {
+  NetworkHarness world;
+  const Record mine = suite::announcement(world, 1, 8);
+  CHECK_FALSE(suite::publish(world, 0, mine));
+  for (int i = 0; i < 800; ++i) world.plant(mine, {std::byte{7}});
+  CHECK(suite::comes_to_be(world, mine.key, {mine}));
+}
 
 FEDGE_DIRECTORY_SUITE("network directory", NetworkHarness)
 

@@ -28,7 +28,7 @@ class MemoryHarness final : public suite::Harness {
     record.bytes = std::move(bytes);
     directory_.publish(record, [](const Result<void>& kept) { CHECK_FALSE(kept); });
   }
-  std::uint64_t refused() override { return directory_.ignored().total(); }
+  FlawCounts refused() override { return directory_.ignored(); }
 
  private:
   MemoryDirectory directory_;

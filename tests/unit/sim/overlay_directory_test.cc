@@ -37,6 +37,8 @@ class OverlayHarness final : public dht::suite::Harness {
   void plant(const dht::Record& claimed, std::vector<std::byte> bytes) override {
     Id key = 0;
     for (std::size_t i = 0; i < sizeof key; ++i) key = key << 8 | claimed.key[i];
+    planted_under_ = claimed.key;
+    const bool oversized = bytes.size() > dht::kMaxSignedRecord;
     bool done = false;
     network_.publish(kHostile,
                      {.key = key,
@@ -44,14 +46,14 @@ class OverlayHarness final : public dht::suite::Harness {
                       .sequence = claimed.sequence,
                       .bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes)),
                       .expires = now() + seconds(60)},
-                     [&](const PublishResult&) { done = true; });
+                     [&](const PublishResult& result) {
+                       done = true;
+                       // A store looks at the size before it asks what the policy says.
+                       if (oversized && result.refused > 0) ++refused_[dht::Flaw::kOversized];
+                     });
     REQUIRE(wait([&] { return done; }));
   }
-  std::uint64_t refused() override {
-    std::uint64_t count = refused_;
-    for (const auto& directory : directories_) count += directory->ignored().total();
-    return count;
-  }
+  dht::FlawCounts refused() override { return refused_; }
 
  private:
   static constexpr Address kNodes = 40;
@@ -66,16 +68,22 @@ class OverlayHarness final : public dht::suite::Harness {
     return [this, right = keep_right_records([this] { return network_.now(); })](const Value* present,
                                                                                  const Value& offered) {
       const bool keeps = right(present, offered);
-      if (!keeps) ++refused_;
+      if (!keeps) count(*offered.bytes);
       return keeps;
     };
+  }
+  // By nodes that did not keep it.
+  void count(std::span<const std::byte> planted) {
+    const dht::Opened opened = dht::open_record(planted_under_, planted, network_.now());
+    if (const auto* refusal = std::get_if<dht::Refusal>(&opened)) ++refused_[refusal->flaw];
   }
   void run_to(Time time) {
     network_.run_until(time);
     for (const auto& directory : directories_) directory->advance(time);
   }
 
-  std::uint64_t refused_ = 0;
+  dht::FlawCounts refused_;
+  dht::Key planted_under_{};
   std::uint64_t planted_ = 0;
   OverlayNetwork network_;
   std::array<std::unique_ptr<OverlayDirectory>, kPlaces> directories_;
