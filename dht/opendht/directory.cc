@@ -26,6 +26,8 @@ namespace odht = ::dht;
 constexpr odht::ValueType::Id kFirstType = 0xfed0;
 constexpr std::array<std::chrono::minutes, 4> kKept = {std::chrono::minutes{1}, std::chrono::minutes{2},
                                                        std::chrono::minutes{5}, std::chrono::minutes{10}};
+// That a node keeps for others, in all. Beyond, OpenDHT drops values of the address that has the most there.
+constexpr std::size_t kMaxStored = std::size_t{16} << 20;
 // Of one look: signers whose records are right, those of the smallest keys, and values that are not, to be
 // counted by their flaws.
 constexpr std::size_t kMaxSigners = 4 * kMaxSignersPerKey;
@@ -158,6 +160,7 @@ Result<void> OpenDhtDirectory::start() {
     return Error{ErrorCode::kUnavailable,
                  "the directory cannot listen at UDP " + protocol::to_string(at) + ": " + error.what()};
   }
+  runner_.setStorageLimit(kMaxStored);
   for (std::size_t i = 0; i < kKept.size(); ++i) runner_.registerType(record_type(shared_, i));
   for (const KnownNode& node : read_node_file(options_.known_nodes)) {
     const auto where = protocol::parse_address(node.address);

@@ -54,12 +54,16 @@ class NetworkHarness final : public suite::Harness {
     return true;
   }
   void plant(const Record& claimed, std::vector<std::byte> bytes) override {
-    const auto value = std::make_shared<::dht::Value>();
-    value->id = 1000 + planted_++;
-    value->type = 0xfed1;
-    value->data.resize(bytes.size());
+    const auto value = some_value(0xfed1, bytes.size());
     std::memcpy(value->data.data(), bytes.data(), bytes.size());
     plant(claimed.key, value);
+  }
+  std::shared_ptr<::dht::Value> some_value(::dht::ValueType::Id type, std::size_t size) {
+    const auto value = std::make_shared<::dht::Value>();
+    value->id = 1000 + planted_++;
+    value->type = type;
+    value->data.resize(size);
+    return value;
   }
   void plant(const Key& key, const std::shared_ptr<::dht::Value>& value) {
     std::atomic<bool> done{false};
@@ -92,6 +96,11 @@ class NetworkHarness final : public suite::Harness {
     std::uint64_t sum = 0;
     for (const auto& node : nodes_) sum += node->status().refused_stores;
     return sum;
+  }
+  std::uint64_t stored_bytes() const {
+    std::uint64_t most = 0;
+    for (const auto& node : nodes_) most = std::max<std::uint64_t>(most, node->status().stored_bytes);
+    return most;
   }
   std::uint64_t stored_records() const {
     std::uint64_t most = 0;
@@ -164,6 +173,16 @@ TEST_CASE("A6: network directory: a record is found among many small values that
   const Record mine = suite::announcement(world, 1, 8);
   CHECK_FALSE(suite::publish(world, 0, mine));
   for (int i = 0; i < 800; ++i) world.plant(mine, {std::byte{7}});
+  CHECK(suite::comes_to_be(world, mine.key, {mine}));
+}
+
+TEST_CASE("A6: network directory: what others lay down in a node is bounded, and costs no record its place") {
+  NetworkHarness world;
+  const Record mine = suite::announcement(world, 1, 8);
+  CHECK_FALSE(suite::publish(world, 0, mine));
+  for (int i = 0; i < 320; ++i) world.plant(mine.key, world.some_value(0x1234, 60'000));
+  CHECK(world.stored_bytes() > 8'000'000);  // values of types that are not Fedge's are kept
+  CHECK(world.stored_bytes() <= 16 << 20);
   CHECK(suite::comes_to_be(world, mine.key, {mine}));
 }
 
