@@ -2,7 +2,7 @@
 // network of Fedge's own). Every participant is a node: it keeps a part of the records for others, for at
 // most ten minutes after they were last put. Of records a node keeps for others what it would take for
 // itself, so that those which are forged or expired do not spread through honest nodes. Values of other types
-// than Fedge's OpenDHT keeps as well, up to 64 KiB each and 64 MiB; readers leave them out. OpenDHT runs
+// than Fedge's OpenDHT keeps as well, up to 64 KiB each and 16 MiB; readers leave them out. OpenDHT runs
 // two threads of its own; the directory's own calls and callbacks are all on the owner's thread. Cost: 1 to 3
 // ms of latency on loopback, 0.5 to 2 MB of memory a node (bench/dht).
 #pragma once
@@ -25,12 +25,16 @@ inline constexpr std::uint32_t kNetwork = 0x66656467;
 struct NetworkOptions {
   protocol::Address listen;  // an IP address; UDP port 0 picks a free one
   std::vector<protocol::Address>
-      bootstrap;                      // asked until one of them answers; without any it is the first node
+      bootstrap;  // names or IP addresses, asked until one of them answers; without any it is the first node
   std::filesystem::path known_nodes;  // kept there when it ends, asked again next time; empty: nowhere
   bool fixed = false;                 // has an address of its own, and stays
   RemoteOptions limits;
   std::function<Time()> now;                        // the calendar; called on other threads
   std::function<void(std::function<void()>)> post;  // runs it on the owner's thread; called on other threads
+  // Calls `found` on the owner's thread with the IP addresses of a host that is one or has a name; none if it
+  // has none.
+  using Resolved = std::function<void(const std::vector<protocol::Address>&)>;
+  std::function<void(const protocol::Address&, Resolved found)> resolve;
 };
 
 struct NetworkStatus {

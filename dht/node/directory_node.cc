@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/udp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -17,8 +18,9 @@ constexpr std::chrono::milliseconds kTick{250};
 }  // namespace
 
 struct DirectoryNode::Timer {
-  explicit Timer(boost::asio::io_context& io) : timer(io) {}
+  explicit Timer(boost::asio::io_context& io) : timer(io), resolver(io) {}
   boost::asio::steady_timer timer;
+  boost::asio::ip::udp::resolver resolver;
   NetworkDirectory* directory = nullptr;  // null once it is gone
 };
 
@@ -31,6 +33,7 @@ DirectoryNode::DirectoryNode(std::unique_ptr<NetworkDirectory> directory, std::s
 DirectoryNode::~DirectoryNode() {
   timer_->directory = nullptr;
   timer_->timer.cancel();
+  timer_->resolver.cancel();
 }
 
 Result<std::unique_ptr<DirectoryNode>> DirectoryNode::open(boost::asio::io_context& io,
@@ -42,8 +45,20 @@ Result<std::unique_ptr<DirectoryNode>> DirectoryNode::open(boost::asio::io_conte
                          .limits = settings.limits};
   options.now = calendar_time;
   options.post = [&io](std::function<void()> what) { boost::asio::post(io, std::move(what)); };
+  const auto timer = std::make_shared<Timer>(io);
+  options.resolve = [timer](const protocol::Address& place, NetworkOptions::Resolved found) {
+    timer->resolver.async_resolve(
+        place.host, std::to_string(place.port),
+        [found = std::move(found)](const auto& error, const auto& results) {
+          std::vector<protocol::Address> addresses;
+          if (!error)
+            for (const auto& result : results)
+              addresses.push_back({result.endpoint().address().to_string(), result.endpoint().port()});
+          found(addresses);
+        });
+  };
   FEDGE_TRY(directory, open_network_directory(options));
-  return std::unique_ptr<DirectoryNode>(new DirectoryNode(std::move(directory), std::make_shared<Timer>(io)));
+  return std::unique_ptr<DirectoryNode>(new DirectoryNode(std::move(directory), timer));
 }
 
 void DirectoryNode::tick(const std::shared_ptr<Timer>& timer) {

@@ -9,9 +9,11 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "dht/network_directory.h"
+#include "dht/opendht/entrance.h"
 #include "dht/opendht/node_file.h"
 #include "protocol/codecs/little_endian.h"
 
@@ -62,6 +64,19 @@ odht::ValueType::Id type_of(Duration lasts) {
 std::vector<std::byte> bytes_of(const odht::Value& value) {
   const auto raw = std::as_bytes(std::span(value.data));
   return {raw.begin(), raw.end()};
+}
+
+// Nothing unless the host is an IP address.
+std::optional<odht::SockAddr> parse_ip(const protocol::Address& place) {
+  odht::SockAddr address;
+  address.setFamily(place.host.find(':') == std::string::npos ? AF_INET : AF_INET6);
+  address.setPort(place.port);
+  try {
+    address.setAddress(place.host.c_str());
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  return address;
 }
 
 struct Shared {
@@ -117,6 +132,7 @@ class OpenDhtDirectory final : public NetworkDirectory {
 
   void put(const Record& record, Done done) override;
   void get(const Key& key, Got got) override;
+  void knock();
   // On the owner's thread, if this is still there then.
   void hand_over(std::function<void(OpenDhtDirectory&)> what) const;
 
@@ -124,6 +140,8 @@ class OpenDhtDirectory final : public NetworkDirectory {
   sa_family_t family_ = AF_INET;
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<OpenDhtDirectory*> self_ = std::make_shared<OpenDhtDirectory*>(this);
+  Entrance entrance_;
+  std::vector<protocol::Address> places_;  // to enter at
   std::map<std::pair<Key, PublicKey>, Put> puts_;
   mutable std::mutex count_;  // the runner's counters begin anew when they are read
   mutable NetworkStatus counted_;
@@ -141,19 +159,13 @@ OpenDhtDirectory::~OpenDhtDirectory() {
 
 Result<void> OpenDhtDirectory::start() {
   const protocol::Address& at = options_.listen;
-  family_ = at.host.find(':') == std::string::npos ? AF_INET : AF_INET6;
-  odht::SockAddr address;
-  address.setFamily(family_);
-  address.setPort(at.port);
-  try {
-    address.setAddress(at.host.c_str());
-  } catch (const std::exception&) {
-    return invalid("the directory listens at an IP address, not at '" + at.host + "'");
-  }
+  const auto address = parse_ip(at);
+  if (!address) return invalid("the directory listens at an IP address, not at '" + at.host + "'");
+  family_ = address->getFamily();
   odht::DhtRunner::Config config;
   config.dht_config.node_config.network = kNetwork;
   config.dht_config.node_config.public_stable = options_.fixed;
-  (family_ == AF_INET ? config.bind4 : config.bind6) = address;
+  (family_ == AF_INET ? config.bind4 : config.bind6) = *address;
   try {
     runner_.run(config, {});
   } catch (const std::exception& error) {
@@ -162,15 +174,20 @@ Result<void> OpenDhtDirectory::start() {
   }
   runner_.setStorageLimit(kMaxStored);
   for (std::size_t i = 0; i < kKept.size(); ++i) runner_.registerType(record_type(shared_, i));
-  for (const KnownNode& node : read_node_file(options_.known_nodes)) {
-    const auto where = protocol::parse_address(node.address);
-    if (!where) continue;
-    for (const auto& found : odht::SockAddr::resolve(where->host, std::to_string(where->port)))
-      runner_.bootstrap(odht::InfoHash(node.id), found);
-  }
-  for (const protocol::Address& first : options_.bootstrap)
-    runner_.bootstrap(first.host, std::to_string(first.port));
+  places_ = options_.bootstrap;
+  for (const KnownNode& node : read_node_file(options_.known_nodes))
+    if (const auto where = protocol::parse_address(node.address)) places_.push_back(*where);
   return {};
+}
+
+void OpenDhtDirectory::knock() {
+  for (const protocol::Address& place : places_)
+    options_.resolve(place, [self = self_](const std::vector<protocol::Address>& found) {
+      std::vector<odht::SockAddr> addresses;
+      for (const protocol::Address& address : found)
+        if (auto parsed = parse_ip(address)) addresses.push_back(std::move(*parsed));
+      if (*self != nullptr && !addresses.empty()) (*self)->runner_.bootstrap(std::move(addresses));
+    });
 }
 
 void OpenDhtDirectory::hand_over(std::function<void(OpenDhtDirectory&)> what) const {
@@ -241,6 +258,7 @@ void OpenDhtDirectory::get(const Key& key, Got got) {
 
 void OpenDhtDirectory::advance(Time now) {
   NetworkDirectory::advance(now);
+  if (entrance_.is_time(now, [this] { return runner_.getNodesStats(family_).good_nodes == 0; })) knock();
   for (auto put = puts_.begin(); put != puts_.end();) {
     if (put->second.expires > now) {
       ++put;

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "dht/node/directory_node.h"
+#include "dht/opendht/entrance.h"
 #include "tests/support/directory_suite.h"
 
 namespace fedge::dht {
@@ -24,6 +26,9 @@ class NetworkHarness final : public suite::Harness {
       if (i > 0) options.bootstrap = {{"127.0.0.1", nodes_[0]->port()}};
       options.now = [this] { return now(); };
       options.post = [this](std::function<void()> what) { boost::asio::post(io_, std::move(what)); };
+      options.resolve = [](const protocol::Address& place, const NetworkOptions::Resolved& found) {
+        found({place});
+      };
       auto node = open_network_directory(options);
       REQUIRE(node);
       nodes_.push_back(std::move(*node));
@@ -184,6 +189,47 @@ TEST_CASE("A6: network directory: what others lay down in a node is bounded, and
   CHECK(world.stored_bytes() > 8'000'000);  // values of types that are not Fedge's are kept
   CHECK(world.stored_bytes() <= 16 << 20);
   CHECK(suite::comes_to_be(world, mine.key, {mine}));
+}
+
+TEST_CASE(
+    "network directory: who finds nobody knocks again, ever more rarely, and soon once somebody was there") {
+  Entrance entrance;
+  const Time start(seconds(1'000'000));
+  bool alone = true;
+  const auto knocks_at = [&](double second) {
+    return entrance.is_time(start + seconds(second), [&] { return alone; });
+  };
+  const std::vector<double> tries = {0, 1, 3, 7, 15, 31, 63, 123, 183};
+  for (std::size_t i = 0; i < tries.size(); ++i) {
+    CAPTURE(tries[i]);
+    if (i > 0) CHECK_FALSE(knocks_at(tries[i] - 0.25));
+    CHECK(knocks_at(tries[i]));
+  }
+  alone = false;
+  CHECK_FALSE(knocks_at(243));
+  alone = true;
+  CHECK(knocks_at(244));
+  CHECK(knocks_at(-900'000));  // a calendar that was put back
+}
+
+TEST_CASE("network directory: a node enters by name, also when its bootstrap node starts after it") {
+  boost::asio::io_context io;
+  const auto open = [&](std::uint16_t port, const std::vector<protocol::Address>& bootstrap) {
+    auto node = DirectoryNode::open(io, {.listen = {"127.0.0.1", port}, .bootstrap = bootstrap});
+    REQUIRE(node);
+    return std::move(*node);
+  };
+  const auto run = [&](double lasts, const std::function<bool()>& done) {
+    const auto until = std::chrono::steady_clock::now() + seconds(lasts);
+    while (!done() && std::chrono::steady_clock::now() < until) io.run_for(std::chrono::milliseconds(20));
+    return done();
+  };
+  const std::uint16_t port = open(0, {})->directory().port();  // that nobody listens at any more
+  const auto node = open(0, {{"no.such.name.invalid", 7433}, {"localhost", port}});
+  const auto has_entered = [&] { return node->directory().status().good_nodes > 0; };
+  CHECK_FALSE(run(2, has_entered));
+  const auto first = open(port, {});
+  CHECK(run(60, has_entered));
 }
 
 FEDGE_DIRECTORY_SUITE("network directory", NetworkHarness)
