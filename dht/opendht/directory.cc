@@ -35,6 +35,10 @@ constexpr std::size_t kMaxStored = std::size_t{16} << 20;
 constexpr std::size_t kMaxSigners = 4 * kMaxSignersPerKey;
 constexpr std::size_t kMaxWrong = 64;
 
+// A record that is published before any node has been reached waits for one so long.
+constexpr Duration kPatience = seconds(5);
+constexpr std::size_t kMaxWaiting = 64;
+
 using RawValue = std::shared_ptr<odht::Value>;
 
 odht::InfoHash hash_of(const Key& key) { return {key.data(), odht::InfoHash::size()}; }
@@ -130,8 +134,17 @@ class OpenDhtDirectory final : public NetworkDirectory {
     Time expires{};
   };
 
+  struct Waiting {
+    Record record;
+    Done done;
+    Time until{};
+  };
+
   void put(const Record& record, Done done) override;
+  void put_now(const Record& record, Done done);
+  void put_what_waits(Time now);
   void get(const Key& key, Got got) override;
+  bool is_alone() const { return runner_.getNodesStats(family_).good_nodes == 0; }
   void knock();
   // On the owner's thread, if this is still there then.
   void hand_over(std::function<void(OpenDhtDirectory&)> what) const;
@@ -142,6 +155,7 @@ class OpenDhtDirectory final : public NetworkDirectory {
   std::shared_ptr<OpenDhtDirectory*> self_ = std::make_shared<OpenDhtDirectory*>(this);
   Entrance entrance_;
   std::vector<protocol::Address> places_;  // to enter at
+  std::vector<Waiting> waiting_;
   std::map<std::pair<Key, PublicKey>, Put> puts_;
   mutable std::mutex count_;  // the runner's counters begin anew when they are read
   mutable NetworkStatus counted_;
@@ -197,6 +211,19 @@ void OpenDhtDirectory::hand_over(std::function<void(OpenDhtDirectory&)> what) co
 }
 
 void OpenDhtDirectory::put(const Record& record, Done done) {
+  if (places_.empty() || !is_alone() || waiting_.size() == kMaxWaiting)
+    return put_now(record, std::move(done));
+  waiting_.push_back({record, std::move(done), now() + kPatience});
+}
+
+void OpenDhtDirectory::put_what_waits(Time now) {
+  if (waiting_.empty()) return;
+  const Duration left = waiting_.front().until - now;
+  if (left > Duration(0) && left <= kPatience && is_alone()) return;
+  for (Waiting& item : std::exchange(waiting_, {})) put_now(item.record, std::move(item.done));
+}
+
+void OpenDhtDirectory::put_now(const Record& record, Done done) {
   auto value = std::make_shared<odht::Value>();
   value->id = place_of(record.signer, record.sequence);
   value->type = type_of(record.expires - now());
@@ -258,7 +285,8 @@ void OpenDhtDirectory::get(const Key& key, Got got) {
 
 void OpenDhtDirectory::advance(Time now) {
   NetworkDirectory::advance(now);
-  if (entrance_.is_time(now, [this] { return runner_.getNodesStats(family_).good_nodes == 0; })) knock();
+  if (entrance_.is_time(now, [this] { return is_alone(); })) knock();
+  put_what_waits(now);
   for (auto put = puts_.begin(); put != puts_.end();) {
     if (put->second.expires > now) {
       ++put;

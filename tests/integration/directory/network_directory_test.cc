@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/platform/calendar.h"
 #include "dht/node/directory_node.h"
 #include "dht/opendht/entrance.h"
 #include "tests/support/directory_suite.h"
@@ -212,24 +213,52 @@ TEST_CASE(
   CHECK(knocks_at(-900'000));  // a calendar that was put back
 }
 
-TEST_CASE("network directory: a node enters by name, also when its bootstrap node starts after it") {
+// Nodes as the daemons have them.
+struct Nodes {
   boost::asio::io_context io;
-  const auto open = [&](std::uint16_t port, const std::vector<protocol::Address>& bootstrap) {
+
+  std::unique_ptr<DirectoryNode> open(std::uint16_t port, const std::vector<protocol::Address>& bootstrap) {
     auto node = DirectoryNode::open(io, {.listen = {"127.0.0.1", port}, .bootstrap = bootstrap});
     REQUIRE(node);
     return std::move(*node);
-  };
-  const auto run = [&](double lasts, const std::function<bool()>& done) {
+  }
+  bool run(double lasts, const std::function<bool()>& done) {
     const auto until = std::chrono::steady_clock::now() + seconds(lasts);
     while (!done() && std::chrono::steady_clock::now() < until) io.run_for(std::chrono::milliseconds(20));
     return done();
-  };
-  const std::uint16_t port = open(0, {})->directory().port();  // that nobody listens at any more
-  const auto node = open(0, {{"no.such.name.invalid", 7433}, {"localhost", port}});
+  }
+};
+
+TEST_CASE("network directory: a node enters by name, also when its bootstrap node starts after it") {
+  Nodes nodes;
+  const std::uint16_t port = nodes.open(0, {})->directory().port();  // that nobody listens at any more
+  const auto node = nodes.open(0, {{"no.such.name.invalid", 7433}, {"localhost", port}});
   const auto has_entered = [&] { return node->directory().status().good_nodes > 0; };
-  CHECK_FALSE(run(2, has_entered));
-  const auto first = open(port, {});
-  CHECK(run(60, has_entered));
+  CHECK_FALSE(nodes.run(2, has_entered));
+  const auto first = nodes.open(port, {});
+  CHECK(nodes.run(60, has_entered));
+}
+
+TEST_CASE(
+    "network directory: what is published while a node enters is published, and refused where it cannot "
+    "enter") {
+  Nodes nodes;
+  const auto first = nodes.open(0, {});
+  const auto publish_at_once = [&](std::uint16_t port) {
+    const auto node = nodes.open(0, {{"127.0.0.1", port}});
+    const auto record = make_record(suite::key_number(1), {1, calendar_time() + seconds(60)},
+                                    NodeStatus{RunId(7), {.round = 2, .labels = {}}});
+    REQUIRE(record);
+    std::optional<Result<void>> kept;
+    node->directory().publish(*record, [&](const Result<void>& result) { kept = result; });
+    CHECK_FALSE(kept);
+    REQUIRE(nodes.run(60, [&] { return kept.has_value(); }));
+    return *kept;
+  };
+  CHECK(publish_at_once(first->directory().port()));
+  const auto refused = publish_at_once(9);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnavailable);
 }
 
 FEDGE_DIRECTORY_SUITE("network directory", NetworkHarness)
