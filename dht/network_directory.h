@@ -31,8 +31,8 @@ struct NetworkOptions {
   RemoteOptions limits;
   std::function<Time()> now;                        // the calendar; called on other threads
   std::function<void(std::function<void()>)> post;  // runs it on the owner's thread; called on other threads
-  // Calls `found` on the owner's thread with the IP addresses of a host that is one or has a name; none if it
-  // has none.
+  // For bootstrap nodes that are given by name: calls `found` once, on the owner's thread, with their IP
+  // addresses; none if it has none.
   using Resolved = std::function<void(const std::vector<protocol::Address>&)>;
   std::function<void(const protocol::Address&, Resolved found)> resolve;
 };

@@ -146,6 +146,7 @@ class OpenDhtDirectory final : public NetworkDirectory {
   void get(const Key& key, Got got) override;
   bool is_alone() const { return runner_.getNodesStats(family_).good_nodes == 0; }
   void knock();
+  void knock_at(const std::vector<protocol::Address>& places);
   // On the owner's thread, if this is still there then.
   void hand_over(std::function<void(OpenDhtDirectory&)> what) const;
 
@@ -155,6 +156,7 @@ class OpenDhtDirectory final : public NetworkDirectory {
   std::shared_ptr<OpenDhtDirectory*> self_ = std::make_shared<OpenDhtDirectory*>(this);
   Entrance entrance_;
   std::vector<protocol::Address> places_;  // to enter at
+  std::size_t resolving_ = 0;              // names among them
   std::vector<Waiting> waiting_;
   std::map<std::pair<Key, PublicKey>, Put> puts_;
   mutable std::mutex count_;  // the runner's counters begin anew when they are read
@@ -195,13 +197,25 @@ Result<void> OpenDhtDirectory::start() {
 }
 
 void OpenDhtDirectory::knock() {
-  for (const protocol::Address& place : places_)
+  knock_at(places_);
+  if (resolving_ > 0) return;  // a name server takes its time
+  for (const protocol::Address& place : places_) {
+    if (parse_ip(place)) continue;
+    ++resolving_;
     options_.resolve(place, [self = self_](const std::vector<protocol::Address>& found) {
-      std::vector<odht::SockAddr> addresses;
-      for (const protocol::Address& address : found)
-        if (auto parsed = parse_ip(address)) addresses.push_back(std::move(*parsed));
-      if (*self != nullptr && !addresses.empty()) (*self)->runner_.bootstrap(std::move(addresses));
+      if (*self == nullptr) return;
+      --(*self)->resolving_;
+      (*self)->knock_at(found);
     });
+  }
+}
+
+// At those that are IP addresses.
+void OpenDhtDirectory::knock_at(const std::vector<protocol::Address>& places) {
+  std::vector<odht::SockAddr> addresses;
+  for (const protocol::Address& place : places)
+    if (auto parsed = parse_ip(place)) addresses.push_back(std::move(*parsed));
+  if (!addresses.empty()) runner_.bootstrap(std::move(addresses));
 }
 
 void OpenDhtDirectory::hand_over(std::function<void(OpenDhtDirectory&)> what) const {

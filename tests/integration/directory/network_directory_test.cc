@@ -27,9 +27,6 @@ class NetworkHarness final : public suite::Harness {
       if (i > 0) options.bootstrap = {{"127.0.0.1", nodes_[0]->port()}};
       options.now = [this] { return now(); };
       options.post = [this](std::function<void()> what) { boost::asio::post(io_, std::move(what)); };
-      options.resolve = [](const protocol::Address& place, const NetworkOptions::Resolved& found) {
-        found({place});
-      };
       auto node = open_network_directory(options);
       REQUIRE(node);
       nodes_.push_back(std::move(*node));
@@ -237,6 +234,35 @@ TEST_CASE("network directory: a node enters by name, also when its bootstrap nod
   CHECK_FALSE(nodes.run(2, has_entered));
   const auto first = nodes.open(port, {});
   CHECK(nodes.run(60, has_entered));
+}
+
+TEST_CASE("network directory: a name server that hangs is asked once, and keeps nobody from an address") {
+  Nodes nodes;
+  const auto first = nodes.open(0, {});
+  std::vector<NetworkOptions::Resolved> asked;
+  Time calendar = calendar_time();
+  const protocol::Address there{"127.0.0.1", first->directory().port()}, nowhere{"127.0.0.1", 9};
+  for (const protocol::Address& address : {there, nowhere}) {
+    asked.clear();
+    NetworkOptions options{.listen = {"127.0.0.1", 0}, .bootstrap = {{"hangs.example", 7433}, address}};
+    options.now = calendar_time;
+    options.post = [&](std::function<void()> what) { boost::asio::post(nodes.io, std::move(what)); };
+    options.resolve = [&](const protocol::Address& place, NetworkOptions::Resolved found) {
+      CHECK(place.host == "hangs.example");
+      asked.push_back(std::move(found));
+    };
+    const auto node = open_network_directory(options);
+    REQUIRE(node);
+    CHECK(asked.size() == 1);
+    if (address == there) CHECK(nodes.run(30, [&] { return (*node)->status().good_nodes > 0; }));
+    if (address == there) continue;
+    for (int i = 0; i < 5; ++i) (*node)->advance(calendar += seconds(100));
+    CHECK(asked.size() == 1);
+    asked[0]({});
+    (*node)->advance(calendar += seconds(100));
+    CHECK(asked.size() == 2);
+  }
+  asked[0]({});  // too late: the directory is gone
 }
 
 TEST_CASE(
