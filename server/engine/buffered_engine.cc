@@ -51,12 +51,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
   member.capability = arrived.capability;
   if (const auto task = tasks_.find(arrived.client); task != tasks_.end() && task->second.away) {
     task->second.away = false;
-    effects.push_back(Assign{.client = arrived.client,
-                             .task = name_of(task->second),
-                             .coverage = task->second.coverage,
-                             .time_left = task->second.deadline - context.now,
-                             .last_round = member.last_round,
-                             .again = true});
+    returned_.insert(arrived.client);
   }
   assign(context, effects);
 }
@@ -111,6 +106,7 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
   }
   // While the model is being moved there is none to hand out.
   if (phase_ != Phase::kRunning || all_moves_made() || committed_ != moves_) return;
+  hand_out_again(context, effects);
   if (tasks_.size() >= rules_.clients_per_round) return;
   const std::vector<aggregation::Candidate> candidates = idle(context);
   const std::size_t free = rules_.clients_per_round - tasks_.size();
@@ -135,6 +131,19 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
     effects.push_back(Assign{client, name_of(task), task.coverage, rules_.deadline, member.last_round});
     tasks_[client] = std::move(task);
     ++assigned_;
+  }
+}
+
+void BufferedEngine::hand_out_again(const StepContext& context, std::vector<Effect>& effects) {
+  for (const ClientId client : std::exchange(returned_, {})) {
+    const auto task = tasks_.find(client);
+    if (task == tasks_.end() || task->second.fetching) continue;
+    effects.push_back(Assign{.client = client,
+                             .task = name_of(task->second),
+                             .coverage = task->second.coverage,
+                             .time_left = task->second.deadline - context.now,
+                             .last_round = members_.at(client).last_round,
+                             .again = true});
   }
 }
 
@@ -175,6 +184,7 @@ void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, s
   deciders_.sampler->remember({.client = task->first, .round = round()});
   ++members_.at(task->first).steps;
   ++ended_;
+  returned_.erase(task->first);
   tasks_.erase(task);
 }
 
@@ -327,6 +337,7 @@ void BufferedEngine::on(const Restarted&, const StepContext& context, std::vecto
   effects.push_back(Event{Severity::kInfo, "run.resumed", {}}.with("round", std::int64_t{round().value()}));
   for (auto& [client, member] : members_) member.present = false;
   present_ = 0;
+  returned_.clear();
   for (auto& [client, task] : tasks_) {
     task.away = true;
     task.fetching = false;

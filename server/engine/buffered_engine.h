@@ -72,6 +72,9 @@ class BufferedEngine final : public RunEngine {
 
   // Hands out work until enough clients train or nobody is free.
   void assign(const StepContext& context, std::vector<Effect>& effects);
+  // To those who have come back for a task from before a restart: with the model as it is now, the same for
+  // whoever follows the journal.
+  void hand_out_again(const StepContext& context, std::vector<Effect>& effects);
   // Who could be given a task.
   std::vector<aggregation::Candidate> idle(const StepContext& context) const;
   // A client that comes, or comes back, begins with those who are furthest behind: nobody waits until it has
@@ -100,6 +103,7 @@ class BufferedEngine final : public RunEngine {
   std::size_t present_ = 0;             // so many are there
   std::set<ClientId> resting_;          // and these have a rest
   Tasks tasks_;
+  std::set<ClientId> returned_;        // they have come back for their task and not been handed it yet
   std::uint64_t assigned_ = 0;         // tasks so far
   std::uint64_t ended_ = 0;            // tasks that are no more
   std::uint32_t moves_ = 0;            // of the model, asked for

@@ -163,6 +163,15 @@ new '  if (task == nullptr) {
     effects.push_back(Discard{stored'
 caught_by unit_server 'N4, round: '
 
+mutant hands-out-while-moving 'in an asynchronous run it is chance which model a client that comes back begins with'
+file server/engine/buffered_engine.cc
+old '    returned_.insert(arrived.client);
+  }'
+new '    returned_.insert(arrived.client);
+    hand_out_again(context, effects);
+  }'
+caught_by unit_server 'buffered: whoever comes back'
+
 mutant skip-duplicate-check-buffered 'N4: in an asynchronous run another update may take the place of one that is on its way'
 file server/engine/buffered_engine.cc
 old '  if (task->second.fetching)

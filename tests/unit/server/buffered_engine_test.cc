@@ -84,6 +84,28 @@ TEST_CASE("buffered: the model moves with the buffer's last update, and nobody g
   CHECK(h.all<RunEngine::Assign>().size() == 1);  // client 0 has had its second task all the time
 }
 
+TEST_CASE("buffered: whoever comes back for its task while the model moves gets it with the moved one") {
+  Harness h = buffered();
+  h.arrive({0, 1, 2});
+  delivered(h, 0, 1);
+  h.feed(RunEngine::Restarted{});
+  delivered(h, 1, 1);
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  h.arrive({0, 2});
+  CHECK(h.all<RunEngine::Assign>().empty());
+  h.now = Time(seconds(59));
+  h.feed(Expired{});  // nobody else is expected back, but these are there
+  CHECK_FALSE(h.event("client.lost"));
+  commit(h, 1);
+  const auto work = h.all<RunEngine::Assign>();
+  REQUIRE(work.size() == 2);
+  CHECK(work[0].client == ClientId(0));
+  CHECK(work[0].task.round == RoundNumber(2));
+  CHECK(work[1].client == ClientId(2));
+  CHECK(work[1].task.round == RoundNumber(1));
+  CHECK((work[0].again && work[1].again));
+}
+
 TEST_CASE("buffered: an update counts 1 / sqrt(1 + s) after the model has moved s times, and s is reported") {
   Harness h = buffered();
   h.arrive({0, 1, 2});
