@@ -1,0 +1,52 @@
+#include "swarm/chunk_set.h"
+
+namespace fedge::swarm {
+
+ChunkSet ChunkSet::full(std::size_t size) {
+  ChunkSet set(size);
+  for (std::uint64_t& word : set.words_) word = ~std::uint64_t{0};
+  if (size % 64 != 0) set.words_.back() = (std::uint64_t{1} << (size % 64)) - 1;
+  set.count_ = size;
+  return set;
+}
+
+bool ChunkSet::add(std::size_t chunk) {
+  FEDGE_CHECK(chunk < size_, "a chunk of the set");
+  if (has(chunk)) return false;
+  words_[chunk / 64] |= std::uint64_t{1} << (chunk % 64);
+  ++count_;
+  return true;
+}
+
+bool ChunkSet::remove(std::size_t chunk) {
+  if (!has(chunk)) return false;
+  words_[chunk / 64] &= ~(std::uint64_t{1} << (chunk % 64));
+  --count_;
+  return true;
+}
+
+void ChunkSet::add_all(const ChunkSet& other) {
+  FEDGE_CHECK(other.size_ == size_, "sets of the same chunks");
+  count_ = 0;
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    words_[i] |= other.words_[i];
+    count_ += static_cast<std::size_t>(std::popcount(words_[i]));
+  }
+}
+
+std::size_t ChunkSet::count_common(const ChunkSet& other) const {
+  FEDGE_CHECK(other.size_ == size_, "sets of the same chunks");
+  std::size_t common = 0;
+  for (std::size_t i = 0; i < words_.size(); ++i)
+    common += static_cast<std::size_t>(std::popcount(words_[i] & other.words_[i]));
+  return common;
+}
+
+bool ChunkSet::lacks_any_of(const ChunkSet& other) const {
+  FEDGE_CHECK(other.size_ == size_, "sets of the same chunks");
+  for (std::size_t i = 0; i < words_.size(); ++i)
+    if ((other.words_[i] & ~words_[i]) != 0) return true;
+  return false;
+}
+
+}  // namespace fedge::swarm
