@@ -8,7 +8,10 @@
 #include "core/node.h"
 #include "core/text.h"
 #include "proto/fedge.pb.h"
+#include "protocol/detail/field_reader.h"
+#include "protocol/detail/swarm_messages.h"
 #include "protocol/detail/wire_values.h"
+#include "protocol/session/endpoint.h"
 
 namespace fedge::protocol {
 namespace {
@@ -31,6 +34,7 @@ v1::Hello message_to_wire(const Hello& message) {
   for (const std::string& feature : message.features) wire.add_features(feature);
   wire.set_software(clean_text(message.software, kMaxSoftwareText));
   wire.set_token(message.token);
+  wire.set_listens(message.listens);
   return wire;
 }
 
@@ -76,6 +80,7 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   if (message.data_share < 1) wire.set_data_share(message.data_share);
   for (const TrackId track : message.live_tracks) wire.add_live_tracks(track.value());
   wire.set_again(message.again);
+  wire.set_swarm(message.swarm);
   return wire;
 }
 
@@ -149,58 +154,21 @@ v1::RunEnded message_to_wire(const RunEnded& message) {
 
 // ---- protobuf to values ----
 
-// Reads the fields of one message after the other and keeps the first error.
-class Reader {
- public:
-  std::string text(const std::string& value, const char* field, std::size_t max_bytes = kMaxText,
-                   LineEnds line_ends = LineEnds::kRefused) {
-    keep(check_text(value, max_bytes, field, line_ends));
-    return value;
-  }
-  template <class Repeated>
-  std::vector<std::string> features(const Repeated& values) {
-    if (static_cast<std::size_t>(values.size()) > kMaxFeatures) {
-      keep(invalid("features has " + std::to_string(values.size()) + " entries; at most " +
-                   std::to_string(kMaxFeatures) + " are allowed"));
-      return {};
-    }
-    std::vector<std::string> result;
-    for (const std::string& value : values) result.push_back(text(value, "features", kMaxFeatureText));
-    return result;
-  }
-  template <class T>
-  T take(Result<T> result, const char* field) {
-    if (result) return std::move(result).value();
-    keep(result.error().with_prefix(std::string(field) + ": "));
-    return T{};
-  }
-  void require(bool condition, const char* what) {
-    if (!condition) keep(invalid(what));
-  }
-  template <class T>
-  Result<Message> finish(T message) {
-    if (error_) return *error_;
-    return Message(std::move(message));
-  }
-
- private:
-  void keep(const Result<void>& result) {
-    if (!result && !error_) error_ = result.error();
-  }
-  std::optional<Error> error_;
-};
+using protocol::message_from_wire;  // besides those here
 
 Result<Message> message_from_wire(const v1::Hello& wire) {
-  Reader reader;
+  FieldReader reader;
+  if (!wire.listens().empty()) reader.take(parse_listens(wire.listens()), "listens");
   reader.require(wire.min_version() >= 1 && wire.min_version() <= wire.max_version(),
                  "min_version and max_version are not a range of versions");
   return reader.finish(Hello{wire.min_version(), wire.max_version(), reader.features(wire.features()),
                              reader.text(wire.software(), "software", kMaxSoftwareText),
-                             reader.text(wire.token(), "token")});
+                             reader.text(wire.token(), "token"),
+                             reader.text(wire.listens(), "listens", kMaxAddressText)});
 }
 
 Result<Message> message_from_wire(const v1::Welcome& wire) {
-  Reader reader;
+  FieldReader reader;
   const std::chrono::milliseconds spread(wire.spread_ms());
   reader.require(spread <= kMaxRetryAfter, "spread_ms is above 600000");
   reader.require(
@@ -216,14 +184,14 @@ Result<Message> message_from_wire(const v1::Welcome& wire) {
 }
 
 Result<Message> message_from_wire(const v1::Goodbye& wire) {
-  Reader reader;
+  FieldReader reader;
   const std::chrono::milliseconds wait(wire.retry_after_ms());
   reader.require(wait <= kMaxRetryAfter, "retry_after_ms is above 600000");
   return reader.finish(Goodbye{from_wire(wire.code()), reader.text(wire.reason(), "reason"), wait});
 }
 
 Result<Message> message_from_wire(const v1::RunDescription& wire) {
-  Reader reader;
+  FieldReader reader;
   reader.require(!wire.name().empty(), "name is empty");
   return reader.finish(RunDescription{RunId(wire.run()), reader.text(wire.name(), "name"), wire.seed(),
                                       reader.text(wire.task(), "task", kMaxTaskText, LineEnds::kAllowed),
@@ -232,7 +200,7 @@ Result<Message> message_from_wire(const v1::RunDescription& wire) {
 
 Result<Message> message_from_wire(const v1::TrainRequest& wire) {
   constexpr auto kMax = std::chrono::duration_cast<Duration>(kMaxTimeLeft);
-  Reader reader;
+  FieldReader reader;
   reader.require(wire.time_left_ns() <= static_cast<std::uint64_t>(kMax.count()),
                  "time_left_ns is above 366 days");
   TrainRequest message{.run = RunId(wire.run()),
@@ -251,6 +219,7 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                  "live_tracks are not at most 16384 in ascending order");
   for (const std::uint32_t track : live) message.live_tracks.emplace_back(track);
   message.again = wire.again();
+  message.swarm = wire.swarm();
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
@@ -260,7 +229,7 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
 }
 
 Result<Message> message_from_wire(const v1::RunAnswer& wire) {
-  Reader reader;
+  FieldReader reader;
   reader.require(!wire.ready() || (wire.samples() >= 1 && wire.samples() <= kMaxSamples),
                  "samples is not between 1 and 2^40");
   reader.require(wire.capability() >= 0 && wire.capability() <= 1, "capability is not between 0 and 1");
@@ -270,7 +239,7 @@ Result<Message> message_from_wire(const v1::RunAnswer& wire) {
 }
 
 Result<Message> message_from_wire(const v1::PublishRecord& wire) {
-  Reader reader;
+  FieldReader reader;
   reader.require(!wire.value().empty() && wire.value().size() <= kMaxRecordBytes,
                  "value is not 1 to 4096 bytes");
   const auto b = std::as_bytes(std::span(wire.value()));
@@ -279,7 +248,7 @@ Result<Message> message_from_wire(const v1::PublishRecord& wire) {
 }
 
 Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
-  Reader reader;
+  FieldReader reader;
   reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
   reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
   reader.require(is_size(wire.norm()), "norm is no finite number from 0 on");
@@ -298,26 +267,26 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {
-  Reader reader;
+  FieldReader reader;
   return reader.finish(TaskFailed{RunId(wire.run()), RoundNumber(wire.round()), from_wire(wire.code()),
                                   reader.text(wire.reason(), "reason"), TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::UpdateVerdict& wire) {
-  Reader reader;
+  FieldReader reader;
   return reader.finish(UpdateVerdict{RunId(wire.run()), RoundNumber(wire.round()), wire.accepted(),
                                      from_wire(wire.code()), reader.text(wire.reason(), "reason"),
                                      TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::CancelTask& wire) {
-  Reader reader;
+  FieldReader reader;
   return reader.finish(CancelTask{RunId(wire.run()), RoundNumber(wire.round()),
                                   reader.text(wire.reason(), "reason"), TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::RunEnded& wire) {
-  Reader reader;
+  FieldReader reader;
   return reader.finish(RunEnded{RunId(wire.run()), reader.text(wire.reason(), "reason")});
 }
 
@@ -345,7 +314,12 @@ MessageType type_of(const Message& message) {
                                [](const CancelTask&) { return MessageType::kCancelTask; },
                                [](const RunEnded&) { return MessageType::kRunEnded; },
                                [](const RunAnswer&) { return MessageType::kRunAnswer; },
-                               [](const PublishRecord&) { return MessageType::kPublishRecord; }},
+                               [](const PublishRecord&) { return MessageType::kPublishRecord; },
+                               [](const SwarmMembers&) { return MessageType::kSwarmMembers; },
+                               [](const ChunksHeld&) { return MessageType::kChunksHeld; },
+                               [](const ChunksAdded&) { return MessageType::kChunksAdded; },
+                               [](const SwarmState&) { return MessageType::kSwarmState; },
+                               [](const ChunkCancelled&) { return MessageType::kChunkCancelled; }},
                     message);
 }
 
@@ -390,6 +364,16 @@ Result<Message> decode(MessageType type, std::span<const std::byte> header) {
       return parse<v1::RunAnswer>(type, header);
     case MessageType::kPublishRecord:
       return parse<v1::PublishRecord>(type, header);
+    case MessageType::kSwarmMembers:
+      return parse<v1::SwarmMembers>(type, header);
+    case MessageType::kChunksHeld:
+      return parse<v1::ChunksHeld>(type, header);
+    case MessageType::kChunksAdded:
+      return parse<v1::ChunksAdded>(type, header);
+    case MessageType::kSwarmState:
+      return parse<v1::SwarmState>(type, header);
+    case MessageType::kChunkCancelled:
+      return parse<v1::ChunkCancelled>(type, header);
     default:
       return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
                                                 " is not a control message of this version"};

@@ -66,6 +66,16 @@ const char* name_of(MessageType type) {
       return "run_answer";
     case MessageType::kPublishRecord:
       return "publish_record";
+    case MessageType::kSwarmMembers:
+      return "swarm_members";
+    case MessageType::kChunksHeld:
+      return "chunks_held";
+    case MessageType::kChunksAdded:
+      return "chunks_added";
+    case MessageType::kSwarmState:
+      return "swarm_state";
+    case MessageType::kChunkCancelled:
+      return "chunk_cancelled";
   }
   return "unknown";
 }

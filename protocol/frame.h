@@ -31,6 +31,11 @@ enum class MessageType : std::uint16_t {
   kRunEnded = 38,
   kRunAnswer = 39,
   kPublishRecord = 40,
+  kSwarmMembers = 41,
+  kChunksHeld = 48,
+  kChunksAdded = 49,
+  kSwarmState = 50,
+  kChunkCancelled = 51,
 };
 
 // "train_request", or "unknown" for a number that is none of the above.

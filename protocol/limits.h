@@ -35,6 +35,8 @@ inline constexpr std::size_t kMaxRunsInProgress = 256;  // that a Welcome lists
 inline constexpr std::size_t kMaxLiveTracks = 16'384;   // that a TrainRequest lists
 inline constexpr std::size_t kMaxFeatures = 16;
 inline constexpr std::size_t kMaxFeatureText = 64;
+inline constexpr std::size_t kMaxSwarmMembers = 1'024;   // that one message names
+inline constexpr std::size_t kMaxAddressText = 261;      // a DNS name of 255 bytes, a colon, a port
 inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;
 inline constexpr std::chrono::hours kMaxTimeLeft{366 * 24};

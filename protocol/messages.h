@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/crypto/ed25519.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -25,6 +26,8 @@ struct Hello {
   std::vector<std::string> features;
   std::string software;  // "fedge-client 0.1.0"
   std::string token;     // join secret; empty once enrolled
+  // Where other clients may connect: "host:port", or ":port" of the host that the coordinator sees. Empty: nowhere.
+  std::string listens = {};
 };
 
 // The accepting side's answer: who the peer is to it, and which version both speak from now on.
@@ -86,6 +89,8 @@ struct TrainRequest {
   std::vector<TrackId> live_tracks = {};
   // Asked for before, perhaps with another model: who has the task in hand goes on with it.
   bool again = false;
+  // The model is not fetched from the sender alone: its chunks are exchanged with the members of its swarm.
+  bool swarm = false;
 
   TaskId task() const { return {round, track}; }
 };
@@ -153,8 +158,48 @@ struct PublishRecord {
   std::vector<std::byte> value;  // 1 to kMaxRecordBytes; dht/node_record.h
 };
 
+// One who exchanges an object's chunks with the receiver of this.
+struct SwarmMember {
+  ClientId client;
+  PublicKey key{};
+  std::string address;  // "host:port"; empty: it accepts no links
+  bool operator==(const SwarmMember&) const = default;
+};
+
+// Whom the receiver exchanges this object's chunks with, besides the sender: these as well, those no more.
+struct SwarmMembers {
+  ObjectId object{};
+  std::vector<SwarmMember> join;  // at most kMaxSwarmMembers, likewise
+  std::vector<ClientId> leave;
+};
+
+// Between peers: all that the sender has of the object, if the receiver exchanges it too.
+struct ChunksHeld {
+  ObjectId object{};
+  std::vector<std::byte> bits;  // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks of them
+};
+
+// And what it has got since.
+struct ChunksAdded {
+  ObjectId object{};
+  std::vector<std::uint32_t> chunks;  // 1 to kMaxOutstandingChunks
+};
+
+// How the sender stands to the receiver, on this link.
+struct SwarmState {
+  bool choking = true;      // it answers no request of the receiver's
+  bool interested = false;  // the receiver has chunks that it wants
+};
+
+// The receiver need not send this chunk any more: it answers with a refusal, unless it is on its way.
+struct ChunkCancelled {
+  ObjectId object{};
+  std::uint32_t chunk = 0;
+};
+
 using Message = std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
-                             UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord>;
+                             UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers, ChunksHeld, ChunksAdded,
+                             SwarmState, ChunkCancelled>;
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

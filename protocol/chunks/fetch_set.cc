@@ -8,7 +8,7 @@
 namespace fedge::protocol {
 
 FetchSet::Fetches::iterator FetchSet::find(const ObjectId& id) {
-  return std::find_if(fetches_.begin(), fetches_.end(), [&](const ChunkReceiver& f) { return f.id() == id; });
+  return std::find_if(fetches_.begin(), fetches_.end(), [&](const Fetch& f) { return f.id() == id; });
 }
 
 Result<bool> FetchSet::add(const Manifest& manifest, std::shared_ptr<ChunkSink> sink) {
@@ -17,14 +17,40 @@ Result<bool> FetchSet::add(const Manifest& manifest, std::shared_ptr<ChunkSink> 
   if (known != fetches_.end()) {
     if (!known->abandoned()) return invalid("object " + short_hex(known->id()) + " is being fetched already");
     known->resume(std::move(sink));
+    known->picked = false;
     if (!known->complete()) return false;
     known->abandon();
     return true;
   }
-  ChunkReceiver receiver(manifest, std::move(sink));
-  if (receiver.complete()) return true;
-  fetches_.push_back(std::move(receiver));
+  Fetch fetch(manifest, std::move(sink), false);
+  if (fetch.complete()) return true;
+  fetches_.push_back(std::move(fetch));
   return false;
+}
+
+Result<void> FetchSet::exchange(const Manifest& manifest, std::shared_ptr<ChunkSink> sink) {
+  FEDGE_TRY_VOID(validate(manifest));
+  const auto known = find(manifest.id());
+  if (known == fetches_.end()) {
+    fetches_.emplace_back(manifest, std::move(sink), true);
+    return {};
+  }
+  if (!known->abandoned()) return invalid("object " + short_hex(known->id()) + " is being fetched already");
+  known->resume(std::move(sink));
+  known->picked = true;
+  return {};
+}
+
+std::optional<ChunkRequest> FetchSet::pick(const ObjectId& id, std::size_t chunk) {
+  const auto fetch = find(id);
+  FEDGE_CHECK(fetch != fetches_.end() && fetch->picked && !fetch->abandoned(), "an object that is exchanged");
+  const std::size_t length = fetch->manifest().chunk_length(chunk);
+  const bool fits = outstanding_.chunks == 0 || (outstanding_.bytes + length <= window_.bytes &&
+                                                 outstanding_.chunks < window_.chunks);
+  if (!fits || fetch->expects(chunk)) return std::nullopt;
+  outstanding_.bytes += length;
+  ++outstanding_.chunks;
+  return fetch->pick(chunk);
 }
 
 void FetchSet::cancel(const ObjectId& id) {
@@ -42,7 +68,8 @@ std::optional<ChunkRequest> FetchSet::next_request() {
   for (std::size_t tried = 0; tried < fetches_.size(); ++tried) {
     // The first in line goes to the end: the others have their turn before it asks again.
     fetches_.splice(fetches_.end(), fetches_, fetches_.begin());
-    ChunkReceiver& fetch = fetches_.back();
+    Fetch& fetch = fetches_.back();
+    if (fetch.picked) continue;
     const ChunkAmount before = fetch.outstanding();
     const ChunkAmount credit{batch, window_.chunks - outstanding_.chunks};
     const std::size_t first_length = fetch.manifest().chunk_size;
@@ -92,7 +119,9 @@ std::optional<FetchSet::Finished> FetchSet::after(Fetches::iterator fetch, const
   outstanding_.bytes -= before.bytes - fetch->outstanding().bytes;
   outstanding_.chunks -= before.chunks - fetch->outstanding().chunks;
   std::optional<Finished> finished;
-  if (!fetch->abandoned() && (!outcome || fetch->complete())) {
+  if (!fetch->abandoned() && fetch->picked) {
+    finished = Finished{fetch->id(), std::move(outcome), true};
+  } else if (!fetch->abandoned() && (!outcome || fetch->complete())) {
     finished = Finished{fetch->id(), std::move(outcome)};
     fetch->abandon();
   }

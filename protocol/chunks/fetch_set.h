@@ -1,5 +1,6 @@
 // FetchSet: all fetches of one link, without a socket. Shares the link's credit between them in turn,
-// so that a large object does not hold up a small one. Not thread-safe.
+// so that a large object does not hold up a small one. An object may be exchanged instead: then chunks are
+// asked for one by one, as a swarm picks them, within the same credit. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +18,12 @@ class FetchSet {
  public:
   explicit FetchSet(ChunkAmount window = {kFetchWindow, kMaxOutstandingChunks}) : window_(window) {}
 
-  // What became of a fetch after a chunk or a refusal; the fetch is gone from the set.
+  // What became of a fetch after a chunk or a refusal; the fetch is gone from the set. Or of chunks that were
+  // picked: after each.
   struct Finished {
     ObjectId object{};
     Result<void> outcome;
+    bool picked = false;
   };
 
   // kInvalid if this object is being fetched already or the manifest is not valid. True if the sink
@@ -28,6 +31,12 @@ class FetchSet {
   Result<bool> add(const Manifest& manifest, std::shared_ptr<ChunkSink> sink);
   // Forgets a fetch; the chunks under way still count until they have arrived.
   void cancel(const ObjectId& id);
+  // From now on chunks of this object may be picked, until cancel(). `sink` gets them; what it has is not looked
+  // at. kInvalid as add().
+  Result<void> exchange(const Manifest& manifest, std::shared_ptr<ChunkSink> sink);
+  // The request for this chunk of an object that is exchanged; nothing if there is no credit for it, or it is
+  // under way already.
+  std::optional<ChunkRequest> pick(const ObjectId& id, std::size_t chunk);
 
   // The next request to send; call until there is none.
   std::optional<ChunkRequest> next_request();
@@ -41,7 +50,12 @@ class FetchSet {
   const ChunkAmount& outstanding() const { return outstanding_; }
 
  private:
-  using Fetches = std::list<ChunkReceiver>;
+  struct Fetch : ChunkReceiver {
+    Fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink, bool pick_alone)
+        : ChunkReceiver(manifest, std::move(sink)), picked(pick_alone) {}
+    bool picked;
+  };
+  using Fetches = std::list<Fetch>;
   Fetches::iterator find(const ObjectId& id);
   std::optional<Finished> after(Fetches::iterator fetch, const ChunkAmount& before, Result<void> outcome);
 

@@ -41,6 +41,14 @@ std::optional<ChunkRequest> ChunkReceiver::next_request(ChunkAmount credit, bool
   return request;
 }
 
+ChunkRequest ChunkReceiver::pick(std::size_t index) {
+  FEDGE_CHECK(index < states_.size() && states_[index] != State::kRequested, "a chunk that is not under way");
+  if (std::exchange(states_[index], State::kRequested) == State::kHere) ++missing_;
+  outstanding_.bytes += manifest_.chunk_length(index);
+  ++outstanding_.chunks;
+  return {.object = id_, .first = static_cast<std::uint32_t>(index), .count = 1};
+}
+
 void ChunkReceiver::settle(std::size_t index, State state) {
   outstanding_.bytes -= manifest_.chunk_length(index);
   --outstanding_.chunks;

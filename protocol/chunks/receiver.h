@@ -1,6 +1,6 @@
 // ChunkReceiver: the state of one fetch, without a socket. It says which chunks to ask for next, knows
 // which are under way, and verifies each that arrives before the sink sees it. Chunks are asked for in
-// ascending order. One byte of memory a chunk.
+// ascending order, or as they are picked. One byte of memory a chunk.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +39,8 @@ class ChunkReceiver {
   // The next consecutive missing chunks that fit `credit`, now under way; nothing if none fits or
   // none is missing. `alone` lets a single chunk exceed the credit: nothing else is under way.
   std::optional<ChunkRequest> next_request(ChunkAmount credit, bool alone);
+  // Asks for this chunk, which is not under way.
+  ChunkRequest pick(std::size_t index);
   // A chunk that is expected. kCorrupt or the sink's error if it is no good; once abandoned, it is
   // only counted.
   Result<void> receive(std::size_t index, std::span<const std::byte> bytes);

@@ -18,17 +18,52 @@ std::size_t ChunkSender::Object::length(std::uint64_t first, std::uint64_t count
 }
 
 void ChunkSender::serve(const Manifest& manifest, std::shared_ptr<ChunkSource> source) {
+  offer(manifest, std::move(source), false);
+}
+
+void ChunkSender::exchange(const Manifest& manifest, std::shared_ptr<ChunkSource> source) {
+  offer(manifest, std::move(source), true);
+}
+
+void ChunkSender::offer(const Manifest& manifest, std::shared_ptr<ChunkSource> source, bool exchanged) {
   auto& object = objects_[manifest.id()];
   if (!object) object = std::make_shared<Object>();
-  *object = {manifest.payload_size, manifest.chunk_size, static_cast<std::uint32_t>(manifest.chunk_count()),
-             std::move(source)};
+  object->payload_size = manifest.payload_size;
+  object->chunk_size = manifest.chunk_size;
+  object->chunk_count = static_cast<std::uint32_t>(manifest.chunk_count());
+  object->source = std::move(source);
+  object->exchanged = exchanged;
 }
 
 void ChunkSender::stop_serving(const ObjectId& id) {
   const auto known = objects_.find(id);
   if (known == objects_.end()) return;
-  known->second->source.reset();
+  const std::shared_ptr<Object> object = known->second;
   objects_.erase(known);
+  object->source.reset();
+  // What waits is answered in its turn: with a refusal.
+  for (const std::uint32_t chunk : std::exchange(object->waiting, {}))
+    queue_.push_back({{id, chunk, 1}, object});
+}
+
+bool ChunkSender::is_exchanged(const ObjectId& id) const {
+  const auto known = objects_.find(id);
+  return known != objects_.end() && known->second->exchanged;
+}
+
+bool ChunkSender::release(const Chunk& chunk) {
+  const auto known = objects_.find(chunk.object);
+  if (known == objects_.end() || known->second->waiting.erase(chunk.index) == 0) return false;
+  queue_.push_back({{chunk.object, chunk.index, 1}, known->second});
+  return true;
+}
+
+bool ChunkSender::withhold(const Chunk& chunk) {
+  const auto known = objects_.find(chunk.object);
+  if (known == objects_.end() || known->second->waiting.erase(chunk.index) == 0) return false;
+  pending_.bytes -= known->second->length(chunk.index, 1);
+  --pending_.chunks;
+  return true;
 }
 
 Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& request) {
@@ -47,9 +82,12 @@ Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& req
     return Error{ErrorCode::kResource, "chunk_request exceeds the credit of " +
                                            std::to_string(window_.bytes) + " bytes and " +
                                            std::to_string(window_.chunks) + " chunks"};
+  for (std::uint32_t i = 0; object->exchanged && i < request.count; ++i)
+    if (!object->waiting.insert(request.first + i).second)
+      return invalid("chunk_request asks for chunk " + std::to_string(request.first + i) + ", which it waits for");
   pending_.bytes += bytes;
   pending_.chunks += request.count;
-  queue_.push_back({request, object});
+  if (!object->exchanged) queue_.push_back({request, object});
   return std::optional<ChunkRefused>();
 }
 

@@ -17,6 +17,14 @@ bool is_host(std::string_view host, bool bracketed) {
 
 }  // namespace
 
+Result<Address> parse_listens(const std::string& text) {
+  const bool any_host = text.starts_with(':');
+  FEDGE_TRY(address, parse_address(any_host ? "host" + text : text));
+  if (address.port == 0) return invalid("'" + text + "' names port 0, which nobody can connect to");
+  if (any_host) address.host.clear();
+  return address;
+}
+
 Result<Address> parse_address(const std::string& text) {
   const Error wrong =
       invalid("'" + text.substr(0, 300) +

@@ -27,6 +27,8 @@ struct Address {
 };
 Result<Address> parse_address(const std::string& text);  // "host:port", "[::1]:7000"
 std::string to_string(const Address& address);
+// Hello's `listens`: likewise, or ":port" of a host that is not said. No port 0.
+Result<Address> parse_listens(const std::string& text);
 // Whose connections count together: an IPv4 address, or the /64 that an IPv6 host can choose from freely.
 // For numeric addresses; anything else is its own.
 std::string household(const std::string& host);

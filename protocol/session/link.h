@@ -15,6 +15,7 @@
 #include "core/crypto/ed25519.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "protocol/chunks/chunk_messages.h"
 #include "protocol/chunks/chunk_store.h"
 #include "protocol/messages.h"
 
@@ -30,6 +31,15 @@ struct LinkCallbacks {
   // A peer's Goodbye comes here too; what on_closed then gets is its code and reason.
   std::function<void(const Message&)> on_message;
   std::function<void(const Error&)> on_closed;
+};
+
+// What comes of an object's chunks that are exchanged one by one, as a swarm decides.
+struct ExchangeCallbacks {
+  // The peer waits for these: each is to be answered with send_chunk() or refuse_chunk().
+  std::function<void(const ChunkRequest&)> on_requested;
+  // One that was asked for is in the sink; kCorrupt: it has the wrong bytes; other errors are the sink's.
+  std::function<void(const Chunk&, const Result<void>&)> on_chunk;
+  std::function<void(const ChunkRefused&)> on_refused;
 };
 
 class Link {
@@ -55,6 +65,17 @@ class Link {
                      std::function<void(Result<void>)> done) = 0;
   // Ends a fetch without calling done.
   virtual void cancel_fetch(const ObjectId& id) = 0;
+
+  // Chunks of this object go both ways, one by one, until end_exchange(). kInvalid if it is being fetched.
+  virtual Result<void> exchange(const Manifest& manifest, std::shared_ptr<ChunkSource> source,
+                                std::shared_ptr<ChunkSink> sink, ExchangeCallbacks callbacks) = 0;
+  // What the peer waits for is refused; what is under way still comes, and nobody hears of it.
+  virtual void end_exchange(const ObjectId& id) = 0;
+  // Asks for a chunk. False if there is no credit for it now, or it has been asked for already.
+  virtual bool ask(const Chunk& chunk) = 0;
+  // Answers on_requested. False if the peer does not wait for this chunk.
+  virtual bool send_chunk(const Chunk& chunk) = 0;
+  virtual bool refuse_chunk(const Chunk& chunk, const Error& error) = 0;
 
   virtual Traffic traffic() const = 0;
   // Sends what is queued, then closes. Fetches fail, no more messages are handed over, and on_closed

@@ -83,6 +83,50 @@ void LinkImpl::cancel_fetch(const ObjectId& id) {
   fetches_.cancel(id);
 }
 
+Result<void> LinkImpl::exchange(const Manifest& manifest, std::shared_ptr<ChunkSource> source,
+                                std::shared_ptr<ChunkSink> sink, ExchangeCallbacks callbacks) {
+  if (phase_ != Phase::kOpen) return Error{ErrorCode::kUnavailable, "the connection is closed"};
+  FEDGE_CHECK(authorised_, "nothing is exchanged with a peer that is not authorised");
+  FEDGE_TRY_VOID(fetches_.exchange(manifest, std::move(sink)));
+  sender_.exchange(manifest, std::move(source));
+  exchanges_[manifest.id()] = std::make_shared<ExchangeCallbacks>(std::move(callbacks));
+  return {};
+}
+
+void LinkImpl::end_exchange(const ObjectId& id) {
+  if (exchanges_.erase(id) == 0) return;
+  fetches_.cancel(id);
+  sender_.stop_serving(id);
+  flush_soon();
+}
+
+bool LinkImpl::ask(const Chunk& chunk) {
+  if (!exchanges_.contains(chunk.object)) return false;
+  const auto request = fetches_.pick(chunk.object, chunk.index);
+  if (!request) return false;
+  queue(encode_frame(*request));
+  flush_soon();
+  return true;
+}
+
+bool LinkImpl::send_chunk(const Chunk& chunk) {
+  if (!sender_.release(chunk)) return false;
+  flush_soon();
+  return true;
+}
+
+bool LinkImpl::refuse_chunk(const Chunk& chunk, const Error& error) {
+  if (!sender_.withhold(chunk)) return false;
+  queue(encode_frame(ChunkRefused{chunk.object, chunk.index, 1, error}));
+  flush_soon();
+  return true;
+}
+
+std::shared_ptr<ExchangeCallbacks> LinkImpl::exchange_of(const ObjectId& id) const {
+  const auto known = exchanges_.find(id);
+  return known == exchanges_.end() ? nullptr : known->second;
+}
+
 void LinkImpl::end_fetch(const ObjectId& id, const Result<void>& outcome) {
   const auto node = fetch_done_.extract(id);
   if (!node.empty()) (*node.mapped())(outcome);
@@ -105,6 +149,7 @@ void LinkImpl::begin_closing(const Error& error) {
   outcome_ = error;
   sender_ = ChunkSender();
   fetches_ = FetchSet();
+  exchanges_.clear();
   end_fetches();
   deadline_.expires_after(timeouts_.close);
   deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& aborted) {
@@ -135,6 +180,7 @@ void LinkImpl::finish(const Error& error) {
   ticket_.reset();
   sender_ = ChunkSender();
   fetches_ = FetchSet();
+  exchanges_.clear();
   ticker_.cancel();
   deadline_.cancel();
   boost::system::error_code ignored;

@@ -137,13 +137,19 @@ void LinkImpl::take_chunk() {
   const auto finished = fetches_.receive(incoming_, reader_.payload());
   // Asked for before `done` is called, so that the peer is at work meanwhile.
   ask_for_chunks();
-  if (finished) end_fetch(finished->object, finished->outcome);
+  if (!finished) return;
+  if (!finished->picked) return end_fetch(finished->object, finished->outcome);
+  if (const auto exchange = exchange_of(finished->object)) exchange->on_chunk(incoming_, finished->outcome);
 }
 
 Result<void> LinkImpl::take_chunk_request() {
   FEDGE_TRY(request, decode_chunk_request(reader_.header()));
   FEDGE_TRY(refused, sender_.request(request));
-  if (refused) queue(encode_frame(*refused));
+  if (refused) {
+    queue(encode_frame(*refused));
+  } else if (sender_.is_exchanged(request.object)) {
+    if (const auto exchange = exchange_of(request.object)) exchange->on_requested(request);
+  }
   return {};
 }
 
@@ -151,7 +157,9 @@ Result<void> LinkImpl::take_chunk_refused() {
   FEDGE_TRY(refused, decode_chunk_refused(reader_.header()));
   FEDGE_TRY(finished, fetches_.refuse(refused));
   ask_for_chunks();
-  if (finished) end_fetch(finished->object, finished->outcome);
+  if (finished && !finished->picked) end_fetch(finished->object, finished->outcome);
+  if (finished && finished->picked)
+    if (const auto exchange = exchange_of(refused.object)) exchange->on_refused(refused);
   return {};
 }
 

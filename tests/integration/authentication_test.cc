@@ -67,6 +67,11 @@ std::vector<Row> table() {
       {MessageType::kRunEnded, "", unexpected("run_ended")},
       {MessageType::kRunAnswer, "", kOpen},
       {MessageType::kPublishRecord, "", kOpen},
+      {MessageType::kSwarmMembers, "", unexpected("swarm_members")},
+      {MessageType::kChunksHeld, "", kOpen},  // of an object that is not exchanged: not heeded
+      {MessageType::kChunksAdded, "", kOpen},
+      {MessageType::kSwarmState, "", kOpen},
+      {MessageType::kChunkCancelled, "", kOpen},
   };
   for (Row& row : rows) row.frame = frame_of(row.type);
   return rows;

@@ -40,11 +40,18 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   void fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink,
              std::function<void(Result<void>)> done) override;
   void cancel_fetch(const ObjectId& id) override;
+  Result<void> exchange(const Manifest& manifest, std::shared_ptr<ChunkSource> source,
+                        std::shared_ptr<ChunkSink> sink, ExchangeCallbacks callbacks) override;
+  void end_exchange(const ObjectId& id) override;
+  bool ask(const Chunk& chunk) override;
+  bool send_chunk(const Chunk& chunk) override;
+  bool refuse_chunk(const Chunk& chunk, const Error& error) override;
   Traffic traffic() const override { return traffic_; }
   void close(const std::string& reason) override;
 
  private:
   using FetchDone = std::shared_ptr<std::function<void(Result<void>)>>;
+  using Exchanges = std::map<ObjectId, std::shared_ptr<ExchangeCallbacks>>;
   enum class Phase {
     kOpen,
     kFlushing,   // writes what is queued, heeds nothing that comes
@@ -65,7 +72,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   Result<void> take_chunk_refused();
 
   // Output
-  bool has_output() const { return !writer_.idle() || sender_.pending().chunks > 0; }
+  bool has_output() const { return !writer_.idle() || sender_.ready(); }
   void queue(const std::string& frame);
   void ask_for_chunks();
   void wait_writable();
@@ -79,6 +86,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   bool too_slow();  // what is coming in, at this tick
   void arm_ticker();
   void end_fetch(const ObjectId& id, const Result<void>& outcome);
+  std::shared_ptr<ExchangeCallbacks> exchange_of(const ObjectId& id) const;  // null if it is not exchanged
   void fail(const Error& error);  // tells the peer, then closes
   void begin_closing(const Error& error);
   void end_fetches();
@@ -108,6 +116,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   ChunkSender sender_;
   Chunk incoming_;
   std::map<ObjectId, FetchDone> fetch_done_;
+  Exchanges exchanges_;
   Traffic traffic_;
 
   bool waiting_readable_ = false;

@@ -49,6 +49,15 @@ class ScriptedLink final : public protocol::Link {
     touched = true;
   }
   void cancel_fetch(const protocol::ObjectId&) override { touched = true; }
+  Result<void> exchange(const protocol::Manifest&, std::shared_ptr<protocol::ChunkSource>,
+                        std::shared_ptr<protocol::ChunkSink>, protocol::ExchangeCallbacks) override {
+    touched = true;
+    return {};
+  }
+  void end_exchange(const protocol::ObjectId&) override { touched = true; }
+  bool ask(const protocol::Chunk&) override { return touched = true; }
+  bool send_chunk(const protocol::Chunk&) override { return touched = true; }
+  bool refuse_chunk(const protocol::Chunk&, const Error&) override { return touched = true; }
   protocol::Traffic traffic() const override { return {}; }
   void close(const std::string&) override { closed = true; }
 

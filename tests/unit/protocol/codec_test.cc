@@ -17,7 +17,7 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 
 bool same(const Hello& a, const Hello& b) {
   return a.min_version == b.min_version && a.max_version == b.max_version && a.features == b.features &&
-         a.software == b.software && a.token == b.token;
+         a.software == b.software && a.token == b.token && a.listens == b.listens;
 }
 bool same(const Welcome& a, const Welcome& b) {
   return a.version == b.version && a.features == b.features && a.software == b.software &&
@@ -33,7 +33,7 @@ bool same(const TrainRequest& a, const TrainRequest& b) {
   return a.run == b.run && a.round == b.round && a.model == b.model && a.coverage == b.coverage &&
          a.time_left == b.time_left && a.last_round == b.last_round && a.control == b.control &&
          a.track == b.track && a.data_share == b.data_share && a.live_tracks == b.live_tracks &&
-         a.again == b.again;
+         a.again == b.again && a.swarm == b.swarm;
 }
 bool same(const UpdateOffer& a, const UpdateOffer& b) {
   return a.run == b.run && a.round == b.round && a.update == b.update && a.samples == b.samples &&
@@ -58,6 +58,17 @@ bool same(const PublishRecord& a, const PublishRecord& b) {
   return a.run == b.run && a.round == b.round && a.sequence == b.sequence && a.value == b.value;
 }
 bool same(const RunEnded& a, const RunEnded& b) { return a.run == b.run && a.reason == b.reason; }
+bool same(const SwarmMembers& a, const SwarmMembers& b) {
+  return a.object == b.object && a.join == b.join && a.leave == b.leave;
+}
+bool same(const ChunksHeld& a, const ChunksHeld& b) { return a.object == b.object && a.bits == b.bits; }
+bool same(const ChunksAdded& a, const ChunksAdded& b) { return a.object == b.object && a.chunks == b.chunks; }
+bool same(const SwarmState& a, const SwarmState& b) {
+  return a.choking == b.choking && a.interested == b.interested;
+}
+bool same(const ChunkCancelled& a, const ChunkCancelled& b) {
+  return a.object == b.object && a.chunk == b.chunk;
+}
 
 bool same(const Message& a, const Message& b) {
   return a.index() == b.index() &&

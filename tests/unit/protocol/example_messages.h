@@ -69,6 +69,21 @@ inline std::vector<Message> example_messages() {
       RunAnswer{RunId(5), false, SampleCount(0), ErrorCode::kNotFound, "no data set here"},
       PublishRecord{RunId(5), RoundNumber(3), 17, {std::byte{1}, std::byte{0}, std::byte{0xff}}},
       UpdateOffer{RunId(5), RoundNumber(3), example_compressed_manifest(), SampleCount(60), 12, 0.125},
+      Hello{.software = "test 1", .listens = ":7010"},
+      TrainRequest{.run = RunId(5),
+                   .round = RoundNumber(3),
+                   .model = example_manifest(),
+                   .coverage = example_manifest().coverage,
+                   .last_round = RoundNumber(0),
+                   .again = true,
+                   .swarm = true},
+      SwarmMembers{Digest{1, 2},
+                   {{ClientId(3), PublicKey{{9, 8}}, "192.0.2.7:7010"}, {ClientId(4), PublicKey{{7}}, ""}},
+                   {ClientId(1), ClientId(2)}},
+      ChunksHeld{Digest{1, 2}, {std::byte{0x81}, std::byte{0x01}}},
+      ChunksAdded{Digest{1, 2}, {7, 3}},
+      SwarmState{false, true},
+      ChunkCancelled{Digest{1, 2}, 9},
   };
 }
 
