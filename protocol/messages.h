@@ -26,7 +26,8 @@ struct Hello {
   std::vector<std::string> features;
   std::string software;  // "fedge-client 0.1.0"
   std::string token;     // join secret; empty once enrolled
-  // Where other clients may connect: "host:port", or ":port" of the host that the coordinator sees. Empty: nowhere.
+  // Where other clients may connect: "host:port", or ":port" of the host that the coordinator sees. Empty:
+  // nowhere.
   std::string listens = {};
 };
 
@@ -198,8 +199,8 @@ struct ChunkCancelled {
 };
 
 using Message = std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
-                             UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers, ChunksHeld, ChunksAdded,
-                             SwarmState, ChunkCancelled>;
+                             UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers,
+                             ChunksHeld, ChunksAdded, SwarmState, ChunkCancelled>;
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

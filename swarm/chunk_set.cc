@@ -42,6 +42,23 @@ std::size_t ChunkSet::count_common(const ChunkSet& other) const {
   return common;
 }
 
+std::vector<std::byte> ChunkSet::bytes() const {
+  std::vector<std::byte> result((size_ + 7) / 8);
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = static_cast<std::byte>(words_[i / 8] >> (i % 8 * 8));
+  return result;
+}
+
+std::optional<ChunkSet> ChunkSet::from_bytes(std::span<const std::byte> bytes, std::size_t size) {
+  ChunkSet set(size);
+  if (bytes.size() != (size + 7) / 8) return std::nullopt;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    set.words_[i / 8] |= std::to_integer<std::uint64_t>(bytes[i]) << (i % 8 * 8);
+  if (size % 64 != 0 && (set.words_.back() >> (size % 64)) != 0) return std::nullopt;
+  for (const std::uint64_t word : set.words_) set.count_ += static_cast<std::size_t>(std::popcount(word));
+  return set;
+}
+
 bool ChunkSet::lacks_any_of(const ChunkSet& other) const {
   FEDGE_CHECK(other.size_ == size_, "sets of the same chunks");
   for (std::size_t i = 0; i < words_.size(); ++i)

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,6 +50,18 @@ class ChunkSet {
     FEDGE_CHECK(without.size_ == size_, "sets of the same chunks");
     for (std::size_t i = 0; i < words_.size(); ++i) for_each_bit(i, words_[i] & ~without.words_[i], take);
   }
+
+  // And for those that both, of the same size, have.
+  template <class Take>
+  void for_each_common(const ChunkSet& other, Take&& take) const {
+    FEDGE_CHECK(other.size_ == size_, "sets of the same chunks");
+    for (std::size_t i = 0; i < words_.size(); ++i) for_each_bit(i, words_[i] & other.words_[i], take);
+  }
+
+  // As ChunksHeld carries them: chunk i is bit i % 8 of byte i / 8.
+  std::vector<std::byte> bytes() const;
+  // Nothing if these are not the bytes of a set of this size.
+  static std::optional<ChunkSet> from_bytes(std::span<const std::byte> bytes, std::size_t size);
 
   bool operator==(const ChunkSet&) const = default;
 

@@ -45,8 +45,8 @@ std::optional<ChunkRequest> FetchSet::pick(const ObjectId& id, std::size_t chunk
   const auto fetch = find(id);
   FEDGE_CHECK(fetch != fetches_.end() && fetch->picked && !fetch->abandoned(), "an object that is exchanged");
   const std::size_t length = fetch->manifest().chunk_length(chunk);
-  const bool fits = outstanding_.chunks == 0 || (outstanding_.bytes + length <= window_.bytes &&
-                                                 outstanding_.chunks < window_.chunks);
+  const bool fits = outstanding_.chunks == 0 ||
+                    (outstanding_.bytes + length <= window_.bytes && outstanding_.chunks < window_.chunks);
   if (!fits || fetch->expects(chunk)) return std::nullopt;
   outstanding_.bytes += length;
   ++outstanding_.chunks;

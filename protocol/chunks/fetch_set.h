@@ -31,8 +31,8 @@ class FetchSet {
   Result<bool> add(const Manifest& manifest, std::shared_ptr<ChunkSink> sink);
   // Forgets a fetch; the chunks under way still count until they have arrived.
   void cancel(const ObjectId& id);
-  // From now on chunks of this object may be picked, until cancel(). `sink` gets them; what it has is not looked
-  // at. kInvalid as add().
+  // From now on chunks of this object may be picked, until cancel(). `sink` gets them; what it has is not
+  // looked at. kInvalid as add().
   Result<void> exchange(const Manifest& manifest, std::shared_ptr<ChunkSink> sink);
   // The request for this chunk of an object that is exchanged; nothing if there is no credit for it, or it is
   // under way already.

@@ -84,7 +84,8 @@ Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& req
                                            std::to_string(window_.chunks) + " chunks"};
   for (std::uint32_t i = 0; object->exchanged && i < request.count; ++i)
     if (!object->waiting.insert(request.first + i).second)
-      return invalid("chunk_request asks for chunk " + std::to_string(request.first + i) + ", which it waits for");
+      return invalid("chunk_request asks for chunk " + std::to_string(request.first + i) +
+                     ", which it waits for");
   pending_.bytes += bytes;
   pending_.chunks += request.count;
   if (!object->exchanged) queue_.push_back({request, object});

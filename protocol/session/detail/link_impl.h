@@ -87,7 +87,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   void arm_ticker();
   void end_fetch(const ObjectId& id, const Result<void>& outcome);
   std::shared_ptr<ExchangeCallbacks> exchange_of(const ObjectId& id) const;  // null if it is not exchanged
-  void fail(const Error& error);  // tells the peer, then closes
+  void fail(const Error& error);                                             // tells the peer, then closes
   void begin_closing(const Error& error);
   void end_fetches();
   void linger();

@@ -46,6 +46,19 @@ TEST_CASE("chunk set: a full one has each chunk, and no bit beyond the last") {
   }
 }
 
+TEST_CASE("chunk set: its bytes give it back, and nothing else does") {
+  ChunkSet set(70);
+  for (const std::size_t chunk : {0UL, 9UL, 63UL, 64UL, 69UL}) set.add(chunk);
+  auto bytes = set.bytes();
+  REQUIRE(bytes.size() == 9);
+  CHECK(bytes[1] == std::byte{2});
+  CHECK(ChunkSet::from_bytes(bytes, 70) == set);
+  CHECK_FALSE(ChunkSet::from_bytes(bytes, 73));
+  CHECK_FALSE(ChunkSet::from_bytes(bytes, 69));  // a bit beyond the last chunk
+  bytes[8] |= std::byte{0x80};
+  CHECK_FALSE(ChunkSet::from_bytes(bytes, 70));
+}
+
 TEST_CASE("chunk set: union, intersection and difference are those of sets") {
   Rng rng(4);
   const std::size_t size = 150;

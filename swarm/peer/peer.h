@@ -1,0 +1,227 @@
+// Peer: one member of swarms as a pure state machine (core/node.h), the same for clients, for the coordinator
+// that seeds a model, and in virtual time. Objects are opened and closed by its owner, who also says who is a
+// member; links come and go. It asks for the rarest chunk first, answers those neighbours that it does not
+// choke, at its upload limit, asks a second neighbour at the end, and drops those who send wrong bytes. A
+// seeder shows each chunk to one neighbour at first, so that it sends little more than one copy.
+// After Cohen, "Incentives build robustness in BitTorrent" (2003), sections 2.3 and 3; the seeder after
+// BitTorrent's super-seeding (BEP 16). Chunks are verified and stored by the shell before Arrived.
+// Cost: a step is O(chunks / 64) for each request it makes, O(neighbours) a second.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/event.h"
+#include "core/ids.h"
+#include "core/node.h"
+#include "protocol/chunks/chunk_messages.h"
+#include "protocol/messages.h"
+#include "swarm/peer/peer_rules.h"
+#include "swarm/peer/torrent.h"
+#include "swarm/peer/upload_pace.h"
+
+namespace fedge::swarm {
+
+class Peer {
+ public:
+  // --- inputs ---
+  // Exchange this object from now on. `held` is what is in the store, `wanted` what must come.
+  struct Open {
+    protocol::Manifest manifest;
+    ChunkSet held;
+    ChunkSet wanted;
+    std::optional<Seeding> seeding;
+  };
+  struct Close {
+    protocol::ObjectId object{};
+  };
+  // Whom an open object is exchanged with, once there is a link.
+  struct Admit {
+    protocol::ObjectId object{};
+    ClientId peer;
+  };
+  struct Dismiss {
+    protocol::ObjectId object{};
+    ClientId peer;
+  };
+  // A link to this peer is there, both have greeted; it is gone.
+  struct Linked {
+    ClientId peer;
+  };
+  struct Unlinked {
+    ClientId peer;
+  };
+  struct Received {
+    ClientId peer;
+    protocol::Message message;
+  };
+  struct Requested {
+    ClientId peer;
+    protocol::ChunkRequest request;
+  };
+  // A chunk that was asked for is in the store, or has the wrong bytes.
+  struct Arrived {
+    ClientId peer;
+    protocol::Chunk chunk;
+    bool good = true;
+  };
+  struct Refused {
+    ClientId peer;
+    protocol::ChunkRefused refused;
+  };
+  // A chunk has been written to its link.
+  struct Sent {
+    ClientId peer;
+    protocol::Chunk chunk;
+  };
+  using Input = std::variant<Expired, Open, Close, Admit, Dismiss, Linked, Unlinked, Received, Requested,
+                             Arrived, Refused, Sent>;
+
+  // --- effects ---
+  // From now on the link carries chunks of this object; or no more.
+  struct Exchange {
+    ClientId peer;
+    protocol::ObjectId object{};
+  };
+  struct EndExchange {
+    ClientId peer;
+    protocol::ObjectId object{};
+  };
+  struct Send {
+    ClientId peer;
+    protocol::Message message;
+  };
+  struct Ask {
+    ClientId peer;
+    protocol::Chunk chunk;
+  };
+  struct SendChunk {
+    ClientId peer;
+    protocol::Chunk chunk;
+  };
+  struct RefuseChunk {
+    ClientId peer;
+    protocol::Chunk chunk;
+    Error error;
+  };
+  // It breaks the rules: close its link, and let it in no more.
+  struct Drop {
+    ClientId peer;
+    std::string reason;
+  };
+  // Every wanted chunk is in the store.
+  struct Completed {
+    protocol::ObjectId object{};
+  };
+  using Effect =
+      std::variant<Exchange, EndExchange, Send, Ask, SendChunk, RefuseChunk, Drop, Completed, Event>;
+
+  explicit Peer(const PeerRules& rules) : rules_(rules), pace_(rules.upload_limit) {}
+
+  void step(const Input& input, const StepContext& context, std::vector<Effect>& effects);
+  std::optional<Time> next_deadline() const;
+
+  // Of chunks, counted as they are handed to a link and as they come.
+  struct Figures {
+    std::uint64_t sent = 0;  // bytes, likewise
+    std::uint64_t received = 0;
+    std::uint64_t twice = 0;  // of them: what was there already
+    std::uint64_t bad = 0;    // chunks with wrong bytes
+  };
+  const Figures& figures() const { return figures_; }
+  // Null if it is not open.
+  const Torrent* torrent(const protocol::ObjectId& object) const;
+
+ private:
+  struct Neighbour {
+    bool choked = true;        // by it
+    bool interested = false;   // it is, in what is here
+    bool choking = true;       // it
+    bool interesting = false;  // it has been told so
+    std::size_t unsent = 0;    // bytes handed to its link and not written
+    // Chunks in this second and in the last one.
+    std::size_t arrivals = 0;
+    std::size_t arrivals_before = 0;
+    std::uint64_t sent = 0;      // bytes since the last choice of slots
+    std::uint64_t received = 0;  // likewise
+    Time heard{};                // when it last sent a chunk, or was asked while nothing was under way
+    std::size_t asked_bytes = 0;
+    std::size_t asked = 0;  // chunks
+    std::size_t bad = 0;
+    std::size_t strikes = 0;
+    bool dropped = false;
+  };
+  using Neighbours = std::map<ClientId, Neighbour>;
+  struct Step;  // context and effects of the step in hand
+
+  void on(const Expired&, Step&);
+  void on(const Open&, Step&);
+  void on(const Close&, Step&);
+  void on(const Admit&, Step&);
+  void on(const Dismiss&, Step&);
+  void on(const Linked&, Step&);
+  void on(const Unlinked&, Step&);
+  void on(const Received&, Step&);
+  void on(const Requested&, Step&);
+  void on(const Arrived&, Step&);
+  void on(const Refused&, Step&);
+  void on(const Sent&, Step&);
+  void on_message(ClientId peer, const protocol::ChunksHeld& message, Step&);
+  void on_message(ClientId peer, const protocol::ChunksAdded& message, Step&);
+  void on_message(ClientId peer, const protocol::SwarmState& message, Step&);
+  void on_message(ClientId peer, const protocol::ChunkCancelled& message, Step&);
+
+  // Shares
+  Torrent* find(const protocol::ObjectId& object);
+  Share* find_share(const protocol::ObjectId& object, ClientId peer);
+  void begin_share(Torrent& torrent, ClientId peer, Step&);
+  void end_share(Torrent& torrent, ClientId peer, Step&);
+  void tell_held(Torrent& torrent, ClientId peer, Step&);
+  void got_news(Torrent& torrent, Share& share, std::uint32_t chunk, Step&);
+  void strike(ClientId peer, const std::string& reason, Step&);
+  void drop(ClientId peer, const std::string& reason, Step&);
+
+  // Download (peer_download.cc)
+  void ask_all(Step&);
+  void ask(ClientId peer, Neighbour& neighbour, Step&);
+  std::optional<std::uint32_t> pick(const Torrent& torrent, const Share& share) const;
+  // At the end: one that somebody else has been asked for, too long ago.
+  std::optional<std::uint32_t> pick_again(const Torrent& torrent, ClientId peer, const Share& share,
+                                          Time now) const;
+  void unask(Torrent& torrent, ClientId peer, std::uint32_t chunk);
+  void take(Torrent& torrent, std::uint32_t chunk, Step&);
+  void show_interest(ClientId peer, Neighbour& neighbour, Step&);
+  bool wants_from(ClientId peer) const;
+  void announce(Step&);
+
+  // Upload (peer_upload.cc)
+  void serve(Step&);
+  bool serve_one(ClientId peer, Neighbour& neighbour, Step&);
+  void refuse(ClientId peer, const protocol::Chunk& chunk, const Error& error, Step&);
+  void choose_slots(Step&);
+  void fill_slots(Step&);
+  void set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step&);
+  void offer_all(Step&);
+  void offer(Torrent& torrent, ClientId peer, Share& share, Step&);
+  std::optional<std::uint32_t> pick_offer(const Torrent& torrent, const Share& share) const;
+  void withdraw(Torrent& torrent, Share& share, std::uint32_t chunk);
+
+  PeerRules rules_;
+  UploadPace pace_;
+  std::map<protocol::ObjectId, Torrent> torrents_;
+  Neighbours neighbours_;         // that are linked
+  std::optional<ClientId> turn_;  // whom a chunk was last sent to
+  std::optional<ClientId> optimistic_;
+  Time next_tick_{};
+  Time next_choice_{};
+  Time next_optimist_{};
+  std::optional<Time> announce_at_;
+  std::uint64_t choices_ = 0;
+  Figures figures_;
+};
+
+}  // namespace fedge::swarm

@@ -1,0 +1,194 @@
+// What a peer asks for, and what comes.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "swarm/peer/step.h"
+
+namespace fedge::swarm {
+
+void Peer::on(const Arrived& arrived, Step& step) {
+  Torrent* torrent = find(arrived.chunk.object);
+  Share* share = find_share(arrived.chunk.object, arrived.peer);
+  if (share == nullptr) return;
+  const std::uint32_t chunk = arrived.chunk.index;
+  Neighbour& neighbour = neighbours_.at(arrived.peer);
+  const std::size_t length = torrent->length(chunk);
+  if (share->cancelled.erase(chunk) > 0) {
+    neighbour.asked_bytes -= length;
+    --neighbour.asked;
+  } else if (share->asked.contains(chunk)) {
+    unask(*torrent, arrived.peer, chunk);
+  }
+  neighbour.heard = step.now();
+  if (!arrived.good) {
+    ++figures_.bad;
+    if (share->has.remove(chunk)) --torrent->copies[chunk];
+    if (++neighbour.bad >= rules_.bad_chunks)
+      return drop(arrived.peer, "it has sent " + std::to_string(neighbour.bad) + " chunks with wrong bytes",
+                  step);
+    return ask_all(step);
+  }
+  ++neighbour.arrivals;
+  neighbour.received += length;
+  figures_.received += length;
+  if (torrent->held.has(chunk))
+    figures_.twice += length;
+  else
+    take(*torrent, chunk, step);
+  ask(arrived.peer, neighbour, step);
+}
+
+void Peer::take(Torrent& torrent, std::uint32_t chunk, Step& step) {
+  torrent.held.add(chunk);
+  torrent.missing.remove(chunk);
+  torrent.fresh.push_back(chunk);
+  if (!announce_at_) announce_at_ = step.now() + rules_.announce;
+  if (const auto others = torrent.asked.extract(chunk); !others.empty()) {
+    for (const ClientId peer : others.mapped()) {
+      Share& share = torrent.shares.at(peer);
+      share.asked.erase(chunk);
+      share.cancelled.insert(chunk);
+      step.emit(Send{peer, protocol::ChunkCancelled{torrent.id, chunk}});
+    }
+  }
+  if (!torrent.wanted.has(chunk) || --torrent.lacking > 0) return;
+  announce(step);
+  step.emit(Completed{torrent.id});
+  for (auto& [peer, neighbour] : neighbours_) show_interest(peer, neighbour, step);
+}
+
+void Peer::on(const Refused& refused, Step& step) {
+  Torrent* torrent = find(refused.refused.object);
+  Share* share = find_share(refused.refused.object, refused.peer);
+  if (share == nullptr) return;
+  Neighbour& neighbour = neighbours_.at(refused.peer);
+  bool lied = false;
+  for (std::uint32_t i = 0; i < refused.refused.count; ++i) {
+    const std::uint32_t chunk = refused.refused.first + i;
+    if (share->cancelled.erase(chunk) > 0) {
+      neighbour.asked_bytes -= torrent->length(chunk);
+      --neighbour.asked;
+    } else if (share->asked.contains(chunk)) {
+      unask(*torrent, refused.peer, chunk);
+      const bool withheld = neighbour.choked || refused.refused.error.code == ErrorCode::kResource;
+      if (withheld) continue;
+      lied = true;
+      if (share->has.remove(chunk)) --torrent->copies[chunk];
+    }
+  }
+  if (lied) strike(refused.peer, "it does not send the chunks that it says it has", step);
+  ask_all(step);
+}
+
+void Peer::unask(Torrent& torrent, ClientId peer, std::uint32_t chunk) {
+  Neighbour& neighbour = neighbours_.at(peer);
+  neighbour.asked_bytes -= torrent.length(chunk);
+  --neighbour.asked;
+  torrent.shares.at(peer).asked.erase(chunk);
+  const auto askers = torrent.asked.find(chunk);
+  askers->second.erase(peer);
+  if (!askers->second.empty()) return;
+  torrent.asked.erase(askers);
+  if (torrent.wanted.has(chunk) && !torrent.held.has(chunk)) torrent.missing.add(chunk);
+}
+
+void Peer::ask_all(Step& step) {
+  for (auto& [peer, neighbour] : neighbours_) ask(peer, neighbour, step);
+}
+
+// As many as it sends in one to two seconds are under way: its line does not idle, and what is asked for is
+// not decided long before it comes.
+void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
+  if (neighbour.choked || neighbour.dropped) return;
+  const std::size_t most = std::max(kFewestAsked, neighbour.arrivals + neighbour.arrivals_before);
+  for (auto& [id, torrent] : torrents_) {
+    const auto found = torrent.shares.find(peer);
+    if (torrent.complete() || found == torrent.shares.end()) continue;
+    Share& share = found->second;
+    while (neighbour.asked < std::min(most, protocol::kMaxOutstandingChunks)) {
+      auto chunk = pick(torrent, share);
+      if (!chunk) chunk = pick_again(torrent, peer, share, step.now());
+      if (!chunk) break;
+      const std::size_t length = torrent.length(*chunk);
+      if (neighbour.asked > 0 && neighbour.asked_bytes + length > protocol::kFetchWindow) return;
+      if (neighbour.asked == 0) neighbour.heard = step.now();
+      neighbour.asked_bytes += length;
+      ++neighbour.asked;
+      share.asked.emplace(*chunk, step.now());
+      torrent.asked[*chunk].insert(peer);
+      torrent.missing.remove(*chunk);
+      step.emit(Ask{peer, {id, *chunk}});
+    }
+  }
+}
+
+std::optional<std::uint32_t> Peer::pick(const Torrent& torrent, const Share& share) const {
+  std::optional<std::uint32_t> best;
+  torrent.missing.for_each_common(share.has, [&](std::size_t index) {
+    const auto chunk = static_cast<std::uint32_t>(index);
+    const auto rank = [&](std::uint32_t which) {
+      return std::pair(torrent.copies[which], torrent.order[which]);
+    };
+    // What it has been asked for before is on its way from it, or cancelled.
+    if (share.cancelled.contains(chunk) || share.asked.contains(chunk)) return;
+    if (!best || rank(chunk) < rank(*best)) best = chunk;
+  });
+  return best;
+}
+
+std::optional<std::uint32_t> Peer::pick_again(const Torrent& torrent, ClientId peer, const Share& share,
+                                              Time now) const {
+  std::optional<std::pair<Time, std::uint32_t>> oldest;
+  for (const auto& [chunk, askers] : torrent.asked) {
+    if (askers.size() > 1 || askers.contains(peer) || !share.has.has(chunk) ||
+        share.cancelled.contains(chunk))
+      continue;
+    const ClientId other = *askers.begin();
+    const Time since = torrent.shares.at(other).asked.at(chunk);
+    const bool snubbed = now - neighbours_.at(other).heard >= rules_.snub;
+    if (!snubbed && (!torrent.missing.empty() || now - since < rules_.endgame)) continue;
+    if (const std::pair candidate(since, chunk); !oldest || candidate < *oldest) oldest = candidate;
+  }
+  if (!oldest) return std::nullopt;
+  return oldest->second;
+}
+
+bool Peer::wants_from(ClientId peer) const {
+  return std::ranges::any_of(torrents_, [&](const auto& entry) {
+    const Torrent& torrent = entry.second;
+    const auto share = torrent.shares.find(peer);
+    if (torrent.complete() || share == torrent.shares.end() || !share->second.heard) return false;
+    // It shows what it has one by one.
+    if (peer == kCoordinator) return true;
+    bool wanted = false;
+    torrent.wanted.for_each_without(
+        torrent.held, [&](std::size_t chunk) { wanted = wanted || share->second.has.has(chunk); });
+    return wanted;
+  });
+}
+
+void Peer::show_interest(ClientId peer, Neighbour& neighbour, Step& step) {
+  if (neighbour.dropped) return;
+  const bool interesting = wants_from(peer);
+  if (std::exchange(neighbour.interesting, interesting) == interesting) return;
+  step.emit(Send{peer, protocol::SwarmState{neighbour.choking, interesting}});
+}
+
+// Whoever has everything need not know, but for the coordinator, which counts copies.
+void Peer::announce(Step& step) {
+  announce_at_.reset();
+  for (auto& [id, torrent] : torrents_) {
+    const std::vector<std::uint32_t> fresh = std::exchange(torrent.fresh, {});
+    for (std::size_t from = 0; from < fresh.size(); from += protocol::kMaxOutstandingChunks) {
+      const auto end = std::min(fresh.size(), from + protocol::kMaxOutstandingChunks);
+      const protocol::ChunksAdded news{id,
+                                       {fresh.begin() + static_cast<std::ptrdiff_t>(from),
+                                        fresh.begin() + static_cast<std::ptrdiff_t>(end)}};
+      for (const auto& [peer, share] : torrent.shares)
+        if (share.heard && (peer == kCoordinator || !share.has.complete())) step.emit(Send{peer, news});
+    }
+  }
+}
+
+}  // namespace fedge::swarm

@@ -1,0 +1,196 @@
+// Whom a peer sends to, and when; and what a seeder shows to whom.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "swarm/peer/step.h"
+
+namespace fedge::swarm {
+
+void Peer::on(const Requested& requested, Step& step) {
+  const protocol::ChunkRequest& request = requested.request;
+  Torrent* torrent = find(request.object);
+  Share* share = find_share(request.object, requested.peer);
+  if (share == nullptr) return;  // the link answers what is no longer exchanged
+  for (std::uint32_t i = 0; i < request.count; ++i) {
+    const protocol::Chunk chunk{request.object, request.first + i};
+    if (neighbours_.at(requested.peer).choking) {
+      refuse(requested.peer, chunk, {ErrorCode::kUnavailable, "others are being served now"}, step);
+    } else if (!torrent->held.has(chunk.index) || (torrent->seeding && !share->shown.has(chunk.index))) {
+      refuse(requested.peer, chunk, {ErrorCode::kNotFound, "this chunk has not been offered"}, step);
+      strike(requested.peer, "it asks for chunks that it has not been told of", step);
+      if (neighbours_.at(requested.peer).dropped) return;
+    } else {
+      share->waiting.push_back(chunk.index);
+    }
+  }
+}
+
+void Peer::refuse(ClientId peer, const protocol::Chunk& chunk, const Error& error, Step& step) {
+  step.emit(RefuseChunk{peer, chunk, error});
+}
+
+void Peer::on(const Sent& sent, Step&) {
+  const auto neighbour = neighbours_.find(sent.peer);
+  const Torrent* torrent = find(sent.chunk.object);
+  if (neighbour == neighbours_.end()) return;
+  if (torrent == nullptr) return;
+  neighbour->second.unsent -= std::min(neighbour->second.unsent, torrent->length(sent.chunk.index));
+}
+
+// In turn, so that a neighbour with many requests does not hold up one with few.
+void Peer::serve(Step& step) {
+  bool any = !neighbours_.empty();
+  while (any && pace_.ready(step.now())) {
+    any = false;
+    auto next = turn_ ? neighbours_.upper_bound(*turn_) : neighbours_.begin();
+    for (std::size_t tried = 0; tried < neighbours_.size() && !any; ++tried, ++next) {
+      if (next == neighbours_.end()) next = neighbours_.begin();
+      any = serve_one(next->first, next->second, step);
+      if (any) turn_ = next->first;
+    }
+  }
+}
+
+bool Peer::serve_one(ClientId peer, Neighbour& neighbour, Step& step) {
+  if (neighbour.choking || neighbour.dropped) return false;
+  for (auto& [id, torrent] : torrents_) {
+    const auto share = torrent.shares.find(peer);
+    if (share == torrent.shares.end() || share->second.waiting.empty()) continue;
+    const std::uint32_t chunk = share->second.waiting.front();
+    const std::size_t length = torrent.length(chunk);
+    if (neighbour.unsent > 0 && neighbour.unsent + length > kMaxUnsent) return false;
+    share->second.waiting.pop_front();
+    if (const auto offered = share->second.offers.find(chunk); offered != share->second.offers.end())
+      offered->second = step.now();
+    neighbour.unsent += length;
+    neighbour.sent += length;
+    torrent.sent += length;
+    figures_.sent += length;
+    pace_.spend(length, step.now());
+    step.emit(SendChunk{peer, {id, chunk}});
+    return true;
+  }
+  return false;
+}
+
+void Peer::set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step& step) {
+  if (neighbour.dropped || std::exchange(neighbour.choking, choking) == choking) return;
+  step.emit(Send{peer, protocol::SwarmState{choking, neighbour.interesting}});
+  if (!choking) return;
+  for (auto& [id, torrent] : torrents_) {
+    const auto share = torrent.shares.find(peer);
+    if (share == torrent.shares.end()) continue;
+    for (const std::uint32_t chunk : std::exchange(share->second.waiting, {}))
+      refuse(peer, {id, chunk}, {ErrorCode::kUnavailable, "others are being served now"}, step);
+  }
+}
+
+// Those who have given most, or, where nothing is lacking, those who take fastest; and one more, who may
+// prove better than they.
+void Peer::choose_slots(Step& step) {
+  next_choice_ = step.now() + rules_.rechoke;
+  const bool lacking =
+      std::ranges::any_of(torrents_, [](const auto& entry) { return !entry.second.complete(); });
+  std::vector<std::pair<std::uint64_t, ClientId>> ranked;
+  for (auto& [peer, neighbour] : neighbours_) {
+    const std::uint64_t merit = lacking ? neighbour.received : neighbour.sent;
+    if (neighbour.interested && !neighbour.dropped) ranked.emplace_back(merit, peer);
+    neighbour.sent = 0;
+    neighbour.received = 0;
+  }
+  std::ranges::sort(ranked, [](const auto& a, const auto& b) {
+    return std::pair(b.first, a.second) < std::pair(a.first, b.second);
+  });
+  std::set<ClientId> chosen;
+  for (const auto& [merit, peer] : ranked) {
+    if (chosen.size() + 1 >= rules_.upload_slots) break;
+    chosen.insert(peer);
+  }
+  const auto rest = std::span(ranked).subspan(chosen.size());
+  const bool kept =
+      optimistic_ && std::ranges::any_of(rest, [&](const auto& one) { return one.second == optimistic_; });
+  if (!kept || step.now() >= next_optimist_) {
+    next_optimist_ = step.now() + rules_.optimistic;
+    optimistic_.reset();
+    if (!rest.empty())
+      optimistic_ = rest[step.context.rng.fork("optimistic", ++choices_).below(rest.size())].second;
+  }
+  if (optimistic_) chosen.insert(*optimistic_);
+  for (auto& [peer, neighbour] : neighbours_) set_choking(peer, neighbour, !chosen.contains(peer), step);
+  fill_slots(step);
+}
+
+// Whoever begins to want something need not wait for the next choice where there is room.
+void Peer::fill_slots(Step& step) {
+  std::size_t taken = 0;
+  for (const auto& [peer, neighbour] : neighbours_)
+    if (neighbour.interested && !neighbour.choking && !neighbour.dropped) ++taken;
+  for (auto& [peer, neighbour] : neighbours_) {
+    if (taken >= rules_.upload_slots) return;
+    if (!neighbour.interested || !neighbour.choking || neighbour.dropped) continue;
+    set_choking(peer, neighbour, false, step);
+    ++taken;
+  }
+}
+
+void Peer::offer_all(Step& step) {
+  for (auto& [id, torrent] : torrents_) {
+    if (!torrent.seeding) continue;
+    for (auto& [peer, share] : torrent.shares) {
+      // Somebody who neither asks for it nor says that it has come holds it up.
+      std::vector<std::uint32_t> late;
+      for (const auto& [chunk, since] : share.offers)
+        if (step.now() - since >= rules_.snub &&
+            std::ranges::find(share.waiting, chunk) == share.waiting.end())
+          late.push_back(chunk);
+      for (const std::uint32_t chunk : late) withdraw(torrent, share, chunk);
+      const bool idle = step.now() - share.progressed >= torrent.seeding->starved;
+      share.starved = share.starved || (idle && neighbours_.at(peer).interested && share.offers.empty());
+    }
+    for (auto& [peer, share] : torrent.shares) offer(torrent, peer, share, step);
+  }
+}
+
+void Peer::withdraw(Torrent& torrent, Share& share, std::uint32_t chunk) {
+  share.offers.erase(chunk);
+  const auto offered = torrent.offered.find(chunk);
+  if (--offered->second == 0) torrent.offered.erase(offered);
+}
+
+void Peer::offer(Torrent& torrent, ClientId peer, Share& share, Step& step) {
+  if (!neighbours_.at(peer).interested || !share.heard) return;
+  protocol::ChunksAdded shown{torrent.id, {}};
+  while (share.offers.size() < kOffers) {
+    const auto chunk = pick_offer(torrent, share);
+    if (!chunk) break;
+    share.offers.emplace(*chunk, step.now());
+    share.shown.add(*chunk);
+    ++torrent.offered[*chunk];
+    shown.chunks.push_back(*chunk);
+  }
+  if (!shown.chunks.empty()) step.emit(Send{peer, std::move(shown)});
+}
+
+// The chunk of which there are fewest; one that nobody has and nobody is about to get, or as many as the
+// seeder may send.
+std::optional<std::uint32_t> Peer::pick_offer(const Torrent& torrent, const Share& share) const {
+  std::optional<std::tuple<std::size_t, std::uint32_t, std::uint32_t>> best;
+  torrent.held.for_each_without(share.has, [&](std::size_t index) {
+    const auto chunk = static_cast<std::uint32_t>(index);
+    if (share.offers.contains(chunk)) return;
+    const auto offered = torrent.offered.find(chunk);
+    const std::size_t copies =
+        torrent.copies[chunk] + (offered == torrent.offered.end() ? 0 : offered->second);
+    if (const std::tuple rank(copies, torrent.order[chunk], chunk); !best || rank < *best) best = rank;
+  });
+  if (!best) return std::nullopt;
+  const auto promised = torrent.sent + torrent.offered.size() * std::uint64_t{torrent.chunk_size};
+  const bool affordable =
+      static_cast<double>(promised) < torrent.seeding->copies * static_cast<double>(torrent.size);
+  if (std::get<0>(*best) > 0 && !affordable && !share.starved) return std::nullopt;
+  return std::get<2>(*best);
+}
+
+}  // namespace fedge::swarm
