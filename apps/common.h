@@ -1,6 +1,7 @@
 // What the programs share: version, logging, exit codes, reading a run file.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ void forbid_core_files();
 void protect_process();
 // Overwrites a secret that was given as an argument, so that a list of processes no longer shows it.
 void hide_argument(int argc, char** argv, const std::string& secret);
+
+// Of a limit in Mbit/s, 10^6 bits.
+constexpr std::uint64_t bytes_per_second(double mbit) { return static_cast<std::uint64_t>(mbit * 1e6 / 8); }
 
 // Prints "PROGRAM: MESSAGE" to standard error and returns the exit code for it.
 int report_failure(const std::string& program, const Error& error);

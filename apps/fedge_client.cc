@@ -53,6 +53,9 @@ struct Options {
   std::string run_name;
   std::string coordinator;  // its key
   std::vector<std::string> withheld;
+  std::string peer_listen;  // empty: other clients cannot connect to this one
+  std::string peer_announce;
+  double upload_mbit = 0;
 
   bool has_token() const { return !token.empty() || !token_file.empty(); }
 };
@@ -89,6 +92,23 @@ fedge::Result<MaybeNode> node_of(const Options& options) {
   }
   node.known_nodes = std::filesystem::path(options.state_directory) / "directory-nodes";
   return MaybeNode(std::move(node));
+}
+
+fedge::Result<fedge::client::SwarmOptions> swarm_of(const Options& options) {
+  fedge::client::SwarmOptions swarm{.listen = {},
+                                    .announce = options.peer_announce,
+                                    .upload_limit = fedge::apps::bytes_per_second(options.upload_mbit)};
+  if (!options.peer_listen.empty()) {
+    const auto listen = fedge::protocol::parse_address(options.peer_listen);
+    if (!listen) return listen.error().with_prefix("--peer-listen: ");
+    swarm.listen = *listen;
+  }
+  if (options.peer_announce.empty()) return swarm;
+  if (options.peer_listen.empty())
+    return fedge::invalid("--peer-announce: nobody listens there without --peer-listen");
+  const auto announce = fedge::protocol::parse_listens(options.peer_announce);
+  if (!announce) return announce.error().with_prefix("--peer-announce: ");
+  return swarm;
 }
 
 fedge::Result<fedge::client::Joined> become_member(const Options& options) {
@@ -174,6 +194,8 @@ int run(const Options& options) {
     return fedge::apps::report_failure(kProgram, directories.error().with_prefix("--data-directory: "));
   auto node = node_of(options);
   if (!node) return fedge::apps::report_failure(kProgram, node.error());
+  const auto swarm = swarm_of(options);
+  if (!swarm) return fedge::apps::report_failure(kProgram, swarm.error());
   const auto withheld = fedge::protocol::read_status_fields(options.withheld);
   if (!withheld) return fedge::apps::report_failure(kProgram, withheld.error().with_prefix("--withhold: "));
   if (const auto ready = be_member(options); !ready)
@@ -187,6 +209,7 @@ int run(const Options& options) {
                                                    .data_directories = *directories,
                                                    .withheld = *withheld,
                                                    .directory = std::move(*node),
+                                                   .swarm = *swarm,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -220,6 +243,23 @@ void add_trainer_options(CLI::App& run, Options& options) {
   run.add_option("--trainer-nice", options.trainer_nice, "How far it stands back for other programs")
       ->capture_default_str()
       ->check(CLI::Range(0, 19));
+}
+
+void add_swarm_options(CLI::App& run, Options& options) {
+  run.add_option(
+         "--peer-listen", options.peer_listen,
+         "Where other clients may connect, in runs whose clients exchange models; without it this one "
+         "connects to others alone")
+      ->type_name("IP:PORT");
+  run.add_option(
+         "--peer-announce", options.peer_announce,
+         "Where they are told to connect, if that is not the port of --peer-listen at the address that the "
+         "coordinator sees")
+      ->type_name("[HOST]:PORT");
+  run.add_option("--upload-mbit", options.upload_mbit,
+                 "Mbit/s, 10^6 bits, that are given to other clients; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
 }
 
 void add_directory_options(CLI::App& command, Options& options) {
@@ -300,6 +340,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->allow_extra_args(false);
   add_trainer_options(*run_command, options);
+  add_swarm_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);
   auto* key_command = app.add_subcommand("key", "Print this device's public key, made if there is none");
   auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");

@@ -129,16 +129,18 @@ class Daemon {
       FEDGE_TRY(loaded, load_run(options_));
       config = std::move(loaded);
     }
-    FEDGE_TRY(coordinator, fedge::server::Coordinator::create(io_,
-                                                              {.data_directory = settled_.data_directory,
-                                                               .listen = settled_.listen,
-                                                               .connections = settled_.connections,
-                                                               .joining = settled_.joining,
-                                                               .runs_at_once = settled_.runs_at_once,
-                                                               .threads = settled_.threads,
-                                                               .software = fedge::apps::software(kProgram),
-                                                               .directory = directory()},
-                                                              callbacks()));
+    FEDGE_TRY(coordinator, fedge::server::Coordinator::create(
+                               io_,
+                               {.data_directory = settled_.data_directory,
+                                .listen = settled_.listen,
+                                .connections = settled_.connections,
+                                .joining = settled_.joining,
+                                .runs_at_once = settled_.runs_at_once,
+                                .threads = settled_.threads,
+                                .upload_limit = fedge::apps::bytes_per_second(settled_.swarm_upload_mbit),
+                                .software = fedge::apps::software(kProgram),
+                                .directory = directory()},
+                               callbacks()));
     coordinator_ = std::move(coordinator);
     if (config) {
       FEDGE_TRY(submitted, coordinator_->submit(*config));

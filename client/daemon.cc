@@ -20,6 +20,13 @@ Result<void> Daemon::Impl::prepare() {
   FEDGE_TRY(identity, protocol::make_tls_identity(key_));
   identity_ = std::move(identity);
   addresses_ = membership_.coordinators;
+  FEDGE_TRY(swarm, Swarm::create(io_,
+                                 {.client = membership_.client,
+                                  .identity = identity_,
+                                  .software = options_.software,
+                                  .on_event = [this](const Event& event) { report(event); }},
+                                 options_.swarm));
+  swarm_ = std::move(swarm);
   if (!options_.directory) return {};
   FEDGE_TRY(node, dht::DirectoryNode::open(io_, *options_.directory));
   directory_ = std::move(node);
@@ -161,6 +168,7 @@ void Daemon::Impl::connect_to(const protocol::Address& address) {
                       greet(
                           self->link_,
                           {.software = self->options_.software,
+                           .listens = self->swarm_->listens(),
                            .on_goodbye = [wait](const protocol::Goodbye& word) { *wait = word.retry_after; }},
                           [self, wait, address, asked = self->now()](Result<protocol::Welcome> welcome) {
                             self->round_trip_ = self->now() - asked;
@@ -175,20 +183,24 @@ void Daemon::Impl::connect_to(const protocol::Address& address) {
 }
 
 void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome) {
-  link->set_callbacks(
-      {.on_message = [self = shared_from_this()](
-                         const protocol::Message& message) { self->step(ClientEngine::Received{message}); },
-       .on_closed =
-           [self = shared_from_this()](const Error& error) {
-             self->link_.reset();
-             self->fetching_.reset();
-             for (auto& [run, part] : self->parts_) part.serving.reset();
-             self->disconnected(error);
-           }});
+  link->set_callbacks({.on_message =
+                           [self = shared_from_this()](const protocol::Message& message) {
+                             if (!self->swarm_->received(message))
+                               self->step(ClientEngine::Received{message});
+                           },
+                       .on_closed =
+                           [self = shared_from_this()](const Error& error) {
+                             self->link_.reset();
+                             self->swarm_->use(nullptr);
+                             self->fetching_.reset();
+                             for (auto& [run, part] : self->parts_) part.serving.reset();
+                             self->disconnected(error);
+                           }});
   // Before anything of a run that begins from now on.
   boost::asio::post(worker_, [weak = weak_from_this(), going = welcome.runs] {
     if (const auto self = weak.lock()) forget_other_runs(self->options_.state_directory, going);
   });
+  swarm_->use(link);
   step(ClientEngine::Connected{welcome});
 }
 
@@ -209,6 +221,7 @@ void Daemon::Impl::finish(const std::optional<Error>& error) {
   training_timer_.cancel();
   status_timer_.cancel();
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
+  swarm_->shut_down();
   search_ = {};
   // Not within one of its callbacks.
   boost::asio::post(io_, [self = shared_from_this()] { self->directory_.reset(); });
@@ -223,6 +236,7 @@ void Daemon::Impl::shut_down() {
   status_timer_.cancel();
   search_ = {};
   directory_.reset();
+  swarm_->shut_down();
   task_stop_.request_stop();
   worker_.stop();
   for (auto& [run, part] : parts_)

@@ -10,6 +10,7 @@
 
 #include "client/client_engine.h"
 #include "client/membership.h"
+#include "client/swarm/swarm.h"
 #include "client/trainers/conversation.h"
 #include "core/event.h"
 #include "core/result.h"
@@ -35,6 +36,7 @@ struct DaemonOptions {
   // To find the coordinator when it has moved, and to publish records where runs want that. With a file of
   // known nodes in the state directory.
   std::optional<dht::NodeSettings> directory;
+  SwarmOptions swarm;                     // exchanging models with other clients, in runs that do
   bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;

@@ -54,6 +54,7 @@ void Daemon::Impl::prepared(RunId run, const Result<std::shared_ptr<PreparedRun>
 
 // The run is over.
 void Daemon::Impl::forget(RunId run) {
+  end_exchange(run);
   Part part = std::move(parts_[run]);
   parts_.erase(run);
   if (part.trainer) part.trainer->leave();
@@ -114,13 +115,46 @@ void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFil
     if (all) return self->step(ClientEngine::ModelFetched{run, task});
     self->step(ClientEngine::ModelFailed{run, task, all.error()});
   };
+  const auto here = [self = shared_from_this(), done](const Result<void>& model) {
+    const auto control = self->download_.control;
+    if (!model || !control) return done(model);
+    self->fetch_object(control->manifest(), control, done);
+  };
+  if (engine_.task(fetch.run)->swarm) return exchange_model(fetch.run, here);
   auto wanted = std::make_shared<protocol::SelectedChunks>(download_.model, download_.wanted);
-  fetch_object(download_.model->manifest(), std::move(wanted),
-               [self = shared_from_this(), done](const Result<void>& model) {
-                 const auto control = self->download_.control;
-                 if (!model || !control) return done(model);
-                 self->fetch_object(control->manifest(), control, done);
-               });
+  fetch_object(download_.model->manifest(), std::move(wanted), here);
+}
+
+void Daemon::Impl::exchange_model(RunId run, std::function<void(const Result<void>&)> done) {
+  const auto& model = download_.model;
+  const protocol::Manifest& manifest = model->manifest();
+  end_exchange(run);
+  swarm::ChunkSet wanted(manifest.chunk_count());
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (download_.wanted.empty() || download_.wanted[i]) wanted.add(i);
+  parts_[run].exchanging = manifest.id();
+  exchanging_ = true;
+  // Later than this: what is there already may be all of it.
+  swarm_->open(
+      {.manifest = manifest, .source = model, .sink = model, .wanted = std::move(wanted), .seeding = {}},
+      [weak = weak_from_this(), stop = task_stop_.get_token(),
+       done = std::move(done)](const Result<void>& outcome) {
+        const auto self = weak.lock();
+        if (!self) return;
+        boost::asio::post(self->io_, [self, stop, done, outcome] {
+          if (stop.stop_requested()) return;
+          self->exchanging_ = false;
+          done(outcome);
+        });
+      });
+}
+
+// Others get nothing of it from here any more.
+void Daemon::Impl::end_exchange(RunId run) {
+  const auto object = std::exchange(parts_[run].exchanging, std::nullopt);
+  const bool shared = std::ranges::any_of(
+      parts_, [&](const auto& other) { return object && other.second.exchanging == object; });
+  if (object && !shared) swarm_->close(*object);
 }
 
 // `done` is called once, unless the task is abandoned first.
@@ -191,6 +225,7 @@ void Daemon::Impl::abandon(RunId run) {
     task_stop_.request_stop();
     training_timer_.cancel();
     if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
+    if (std::exchange(exchanging_, false)) end_exchange(run);
     fetching_.reset();
     download_ = {};
   }

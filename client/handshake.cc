@@ -40,7 +40,8 @@ void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting
              }
            },
        .on_closed = [shared](const Error& error) { (*shared)(error); }});
-  link->send(protocol::Hello{.features = {}, .software = greeting.software, .token = greeting.secret});
+  link->send(protocol::Hello{
+      .features = {}, .software = greeting.software, .token = greeting.secret, .listens = greeting.listens});
 }
 
 }  // namespace fedge::client

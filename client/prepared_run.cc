@@ -20,7 +20,7 @@ Result<std::vector<double>> labels_of(const learn::Task& task, ClientId client,
   if (status.labels != protocol::LabelReport::kDpHistogram)
     return published_labels(task, client, status, Rng(0));
   const auto file = directory / "published-labels";
-  std::uint64_t seed = random_seed();
+  std::uint64_t seed = random_u64();
   const auto kept = read_file(file, sizeof seed);
   if (kept && kept->size() == sizeof seed) {
     std::memcpy(&seed, kept->data(), sizeof seed);
@@ -68,14 +68,6 @@ Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescript
 }
 
 }  // namespace
-
-std::uint64_t random_seed() {
-  std::array<std::uint8_t, 8> bytes;
-  fill_random(bytes);
-  std::uint64_t seed = 0;
-  for (const std::uint8_t byte : bytes) seed = (seed << 8) | byte;
-  return seed;
-}
 
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
                                                  const ClientSide& side) {

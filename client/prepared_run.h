@@ -21,9 +21,6 @@
 
 namespace fedge::client {
 
-// Unpredictable on purpose: back-off jitter must differ between clients of one image.
-std::uint64_t random_seed();
-
 // What a run needs, once it is prepared; used on the worker thread only.
 struct PreparedRun {
   std::string name;

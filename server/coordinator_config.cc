@@ -58,6 +58,9 @@ void read_limits(config::Reader& limits, CoordinatorConfig& config) {
   rates.enrolments_per_hour_per_token =
       count(limits, "enrolments_per_hour_per_token", rates.enrolments_per_hour_per_token,
             "Clients that may join with one token, however many uses it has.");
+  config.swarm_upload_mbit = limits.number("swarm_upload_mbit", 0, {0, 1e6},
+                                           "Mbit/s, 10^6 bits, at which models are seeded in runs with "
+                                           "dissemination.kind = \"swarm\"; 0 = no limit.");
 }
 
 std::vector<protocol::Address> read_addresses(config::Reader& reader, const char* key, const char* doc) {

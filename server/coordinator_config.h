@@ -26,6 +26,7 @@ struct CoordinatorConfig {
   std::string log_level;
   protocol::ListenOptions connections;  // its address is `listen`
   JoinRates joining;
+  double swarm_upload_mbit = 0;            // 0: no limit
   std::optional<protocol::Address> admin;  // of the metrics endpoint; none without
   std::optional<DirectoryOptions> directory;
 };

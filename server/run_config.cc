@@ -26,6 +26,25 @@ TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
   return tracks;
 }
 
+DisseminationSpec read_dissemination(config::Reader& root) {
+  DisseminationSpec spec;
+  config::Reader section = root.section("dissemination");
+  spec.swarm = section.choice(
+                   "kind", {"direct", "swarm"}, 0,
+                   "How a model comes to the clients that train it: each fetches it from the coordinator, or "
+                   "they exchange its chunks among themselves.") == 1;
+  spec.copies =
+      section.number("copies", 2, {1, 1e6},
+                     "kind = \"swarm\": copies of a model that the coordinator sends; more only to clients "
+                     "that get nothing from others.");
+  spec.neighbours = static_cast<std::size_t>(section.integer(
+      "neighbours", 20, {1, 200}, "kind = \"swarm\": clients that one begins to exchange with."));
+  for (const char* key : {"copies", "neighbours"})
+    if (!spec.swarm && section.has(key)) section.fail(key, "has no effect without kind = \"swarm\"");
+  root.adopt(section);
+  return spec;
+}
+
 RunConfig read_sections(config::Reader& root) {
   RunConfig run;
   config::Reader section = root.section("run");
@@ -69,6 +88,7 @@ RunConfig read_sections(config::Reader& root) {
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many);
   run.strategy = aggregation::read_strategy(root);
   run.tracks = read_tracks(root, clients);
+  run.dissemination = read_dissemination(root);
   run.compression = protocol::read_compression(root);
   run.status = protocol::read_status(root);
   run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;

@@ -25,6 +25,13 @@ struct TracksSpec {
   std::uint32_t lifting_rounds = 0;
 };
 
+// How a model comes to those who train it.
+struct DisseminationSpec {
+  bool swarm = false;  // they exchange its chunks; otherwise each fetches it from the coordinator
+  double copies = 2;   // of a model, that the coordinator sends then, unless somebody gets none otherwise
+  std::size_t neighbours = 20;  // that a client begins with
+};
+
 struct RunConfig {
   std::string name;
   RunId id;  // first 8 bytes of the canonical text's SHA-256
@@ -40,6 +47,7 @@ struct RunConfig {
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;
   TracksSpec tracks;
+  DisseminationSpec dissemination;
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   bool control_variates = false;  // SCAFFOLD

@@ -17,6 +17,7 @@
 #include "client/handshake.h"
 #include "client/prepared_run.h"
 #include "client/task_files.h"
+#include "core/crypto/random.h"
 #include "core/platform/files.h"
 #include "protocol/session/endpoint.h"
 
@@ -33,7 +34,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         key_(std::move(key)),
         files_(std::move(files)),
         engine_(options_.backoff),
-        rng_(random_seed()),
+        rng_(random_u64()),  // back-off jitter must differ between clients of one image
         timer_(io),
         training_timer_(io),
         status_timer_(io),
@@ -66,6 +67,9 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void forget(RunId run);
   void fetch(const ClientEngine::FetchModel& fetch);
   void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
+  // Likewise, from the members of its swarm.
+  void exchange_model(RunId run, std::function<void(const Result<void>&)> done);
+  void end_exchange(RunId run);
   void fetch_object(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
                     std::function<void(const Result<void>&)> done);
   struct TaskToTrain {
@@ -115,6 +119,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   dht::SequenceNumbers sequences_;
   dht::Subscription search_;  // for the coordinator, before each connection
   std::shared_ptr<protocol::Link> link_;
+  std::shared_ptr<Swarm> swarm_;
   // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.
   struct Part {
     std::string name;                                // empty: not described yet
@@ -122,7 +127,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::shared_ptr<PreparedRun> prepared;           // used by the worker
     std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
     std::optional<protocol::Manifest> serving;
-    std::optional<double> utility;  // of its last training
+    std::optional<protocol::ObjectId> exchanging;  // the model, with other clients
+    std::optional<double> utility;                 // of its last training
   };
   std::map<RunId, Part> parts_;
   Duration round_trip_{};           // of Hello and Welcome
@@ -130,6 +136,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::stop_source task_stop_;      // of that task
   TaskFiles::Download download_;    // on its way, or waiting to be trained from
   std::optional<protocol::Manifest> fetching_;
+  bool exchanging_ = false;  // the model of that task is on its way through its swarm
 };
 
 }  // namespace fedge::client

@@ -2,6 +2,7 @@
 
 #include <sodium.h>
 
+#include <array>
 #include <vector>
 
 #include "core/check.h"
@@ -20,6 +21,14 @@ void need_sodium() {
 void fill_random(std::span<std::uint8_t> out) {
   need_sodium();
   if (!out.empty()) randombytes_buf(out.data(), out.size());
+}
+
+std::uint64_t random_u64() {
+  std::array<std::uint8_t, 8> bytes;
+  fill_random(bytes);
+  std::uint64_t value = 0;
+  for (const std::uint8_t byte : bytes) value = (value << 8) | byte;
+  return value;
 }
 
 std::string random_hex(std::size_t bytes) {

@@ -11,6 +11,7 @@
 namespace fedge {
 
 void fill_random(std::span<std::uint8_t> out);
+std::uint64_t random_u64();
 // `bytes` random bytes as lower-case hexadecimal.
 std::string random_hex(std::size_t bytes);
 // Compares in time that depends on the length alone.

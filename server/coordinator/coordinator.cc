@@ -38,8 +38,9 @@ Result<void> Coordinator::Impl::open_queue() {
 }
 
 Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> identity) {
-  gate_.on_admitted([self = weak_from_this()](ClientId client, std::shared_ptr<protocol::Link> link) {
-    if (const auto alive = self.lock()) alive->admit(client, std::move(link));
+  gate_.on_admitted([self = weak_from_this()](ClientId client, std::shared_ptr<protocol::Link> link,
+                                              const protocol::Hello& hello) {
+    if (const auto alive = self.lock()) alive->admit(client, std::move(link), hello.listens);
   });
   gate_.on_expelled([self = weak_from_this()](ClientId client, const protocol::Link& link) {
     if (const auto alive = self.lock()) alive->departed(client, &link);
@@ -132,7 +133,8 @@ Coordinator::Activity Coordinator::Impl::activity() const {
   return activity;
 }
 
-void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> link) {
+void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> link,
+                              const std::string& listens) {
   if (finished_) return link->close("the coordinator stops");
   if (const auto old = peers_.find(client)) {
     departed(client, old.get());
@@ -153,6 +155,7 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                                                .with("reason", error.message));
                              alive->departed(client, raw);
                            }});
+  seeder_.connected(client, link, listens);
   peers_.add(client, std::move(link));
   for (const auto& [id, host] : hosts_) host->joined(client);
 }
@@ -160,6 +163,7 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
 void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
   if (const auto peer = peers_.find(client); !peer || peer.get() != link) return;  // replaced meanwhile
   peers_.remove(client);
+  seeder_.departed(client);
   // Once as many have left as are still there: seldom enough to cost nothing, often enough that the process
   // shrinks with its clients.
   if (++departures_ >= std::max(kDeparturesToTrim, peers_.links().size())) {
@@ -171,6 +175,7 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
   if (const auto run = run_of(message)) return pass_on(client, *run, message);
+  if (swarm::Peer::understands(message)) return seeder_.received(client, message);
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
   misbehaved(client, std::string(protocol::name_of(message)) + ", which is not a client's to send");
@@ -233,6 +238,7 @@ void Coordinator::Impl::close_doors(const std::string& reason) {
   retry_timer_.cancel();
   announce_timer_.cancel();
   for (const auto& [id, host] : hosts_) host->leave();
+  seeder_.stop();
   if (listener_) listener_->stop();
   gate_.close(reason);
   say_goodbye(reason);

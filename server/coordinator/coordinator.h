@@ -44,9 +44,10 @@ struct CoordinatorOptions {
   protocol::ListenOptions connections = {};  // their limits; the address is `listen`
   JoinRates joining = {};
   ArrivalRules arrivals = {};
-  std::size_t runs_at_once = 1;  // that are led; the others wait
-  std::size_t threads = 1;       // of a run, for evaluation and folding
-  std::string software;          // "fedge-coordinator 0.1.0", told to clients
+  std::size_t runs_at_once = 1;    // that are led; the others wait
+  std::size_t threads = 1;         // of a run, for evaluation and folding
+  std::uint64_t upload_limit = 0;  // bytes of chunks a second that are exchanged in swarms; 0: none
+  std::string software;            // "fedge-coordinator 0.1.0", told to clients
   std::optional<DirectoryOptions> directory = {};
 };
 

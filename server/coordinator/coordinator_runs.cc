@@ -84,7 +84,8 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
           .misbehaved = [this](ClientId client, const std::string& sent) { misbehaved(client, sent); },
           .data_directory = options_.data_directory,
           .directory = directory(),
-          .announcer = announcer_ ? &*announcer_ : nullptr},
+          .announcer = announcer_ ? &*announcer_ : nullptr,
+          .seeder = &seeder_},
       std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));

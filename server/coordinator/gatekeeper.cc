@@ -55,9 +55,7 @@ Gatekeeper::Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, Gatekee
 
 Gatekeeper::~Gatekeeper() = default;
 
-void Gatekeeper::on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted) {
-  admitted_ = std::move(admitted);
-}
+void Gatekeeper::on_admitted(Admitted admitted) { admitted_ = std::move(admitted); }
 void Gatekeeper::on_expelled(std::function<void(ClientId, const protocol::Link&)> expelled) {
   expelled_ = std::move(expelled);
 }
@@ -131,7 +129,7 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
               .with("address", link->peer_address())
               .with("software", hello.software));
   inside_[standing->client] = link;
-  admitted_(standing->client, link);
+  admitted_(standing->client, link, hello);
 }
 
 void Gatekeeper::welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs) {

@@ -47,7 +47,8 @@ class Gatekeeper {
   ~Gatekeeper();
 
   // Called with each client let in; its link's callbacks are the callee's to set.
-  void on_admitted(std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted);
+  using Admitted = std::function<void(ClientId, std::shared_ptr<protocol::Link>, const protocol::Hello&)>;
+  void on_admitted(Admitted admitted);
   // Called with each client that was let in and has been revoked since: it has been told, its link closes,
   // and nothing more of it may count.
   void on_expelled(std::function<void(ClientId, const protocol::Link&)> expelled);
@@ -84,7 +85,7 @@ class Gatekeeper {
   GatekeeperOptions options_;
   JoinLimits limits_;
   ArrivalRate arrivals_;
-  std::function<void(ClientId, std::shared_ptr<protocol::Link>)> admitted_;
+  Admitted admitted_;
   std::function<void(ClientId, const protocol::Link&)> expelled_;
   std::function<void(const Event&)> report_;
   RefusalLog refusals_;

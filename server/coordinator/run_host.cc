@@ -206,6 +206,7 @@ void RunHost::stop_serving(ClientId client, TaskId task) {
   if (served == serving_.end() || served->second.task != task) return;
   if (const auto link = house_.peers.find(client))
     for (const protocol::ObjectId& object : served->second.objects) link->stop_serving(object);
+  if (const auto& exchanged = served->second.exchanged) house_.seeder->release(client, *exchanged);
   serving_.erase(served);
 }
 

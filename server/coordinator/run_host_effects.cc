@@ -48,8 +48,9 @@ void RunHost::assign(const RunEngine::Assign& work) {
   if (const auto served = serving_.find(work.client); served != serving_.end())
     stop_serving(work.client, served->second.task);
   serving_[work.client].task = work.task;
+  const DisseminationSpec& dissemination = config().dissemination;
   for (const auto& object : {model, control}) {
-    if (!object) continue;
+    if (!object || (object == model && dissemination.swarm)) continue;
     link->serve(object->manifest(), std::make_shared<CountedSource>(object, served_));
     serving_[work.client].objects.push_back(object->manifest().id());
   }
@@ -67,7 +68,11 @@ void RunHost::assign(const RunEngine::Assign& work) {
                               .track = work.task.track,
                               .data_share = work.data_share,
                               .live_tracks = state_.tracks_to_remember(),
-                              .again = work.again});
+                              .again = work.again,
+                              .swarm = dissemination.swarm});
+  if (!dissemination.swarm) return;
+  serving_[work.client].exchanged = model->manifest().id();
+  house_.seeder->give(work.client, model, std::make_shared<CountedSource>(model, served_), dissemination);
 }
 
 void RunHost::send(ClientId client, const protocol::Message& message) {

@@ -15,6 +15,13 @@ void Peer::step(const Input& input, const StepContext& context, std::vector<Effe
   serve(step);
 }
 
+bool Peer::understands(const protocol::Message& message) {
+  return std::holds_alternative<protocol::ChunksHeld>(message) ||
+         std::holds_alternative<protocol::ChunksAdded>(message) ||
+         std::holds_alternative<protocol::SwarmState>(message) ||
+         std::holds_alternative<protocol::ChunkCancelled>(message);
+}
+
 std::optional<Time> Peer::next_deadline() const {
   if (torrents_.empty() || neighbours_.empty()) return std::nullopt;
   Time earliest = std::min(next_tick_, announce_at_.value_or(next_tick_));

@@ -120,6 +120,9 @@ class Peer {
   using Effect =
       std::variant<Exchange, EndExchange, Send, Ask, SendChunk, RefuseChunk, Drop, Completed, Event>;
 
+  // Whether a message is one between peers.
+  static bool understands(const protocol::Message& message);
+
   explicit Peer(const PeerRules& rules) : rules_(rules), pace_(rules.upload_limit) {}
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects);
@@ -149,6 +152,7 @@ class Peer {
     std::uint64_t sent = 0;      // bytes since the last choice of slots
     std::uint64_t received = 0;  // likewise
     Time heard{};                // when it last sent a chunk, or was asked while nothing was under way
+    Time wait_until{};           // its link has no credit left for requests
     std::size_t asked_bytes = 0;
     std::size_t asked = 0;  // chunks
     std::size_t bad = 0;

@@ -21,6 +21,7 @@ void Peer::on(const Arrived& arrived, Step& step) {
     unask(*torrent, arrived.peer, chunk);
   }
   neighbour.heard = step.now();
+  neighbour.wait_until = {};
   if (!arrived.good) {
     ++figures_.bad;
     if (share->has.remove(chunk)) --torrent->copies[chunk];
@@ -71,8 +72,9 @@ void Peer::on(const Refused& refused, Step& step) {
       --neighbour.asked;
     } else if (share->asked.contains(chunk)) {
       unask(*torrent, refused.peer, chunk);
-      const bool withheld = neighbour.choked || refused.refused.error.code == ErrorCode::kResource;
-      if (withheld) continue;
+      const bool no_credit = refused.refused.error.code == ErrorCode::kResource;
+      if (no_credit) neighbour.wait_until = step.now() + kTick;
+      if (no_credit || neighbour.choked) continue;
       lied = true;
       if (share->has.remove(chunk)) --torrent->copies[chunk];
     }
@@ -100,7 +102,7 @@ void Peer::ask_all(Step& step) {
 // As many as it sends in one to two seconds are under way: its line does not idle, and what is asked for is
 // not decided long before it comes.
 void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
-  if (neighbour.choked || neighbour.dropped) return;
+  if (neighbour.choked || neighbour.dropped || step.now() < neighbour.wait_until) return;
   const std::size_t most = std::max(kFewestAsked, neighbour.arrivals + neighbour.arrivals_before);
   for (auto& [id, torrent] : torrents_) {
     const auto found = torrent.shares.find(peer);

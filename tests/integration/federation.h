@@ -130,6 +130,7 @@ class Federation {
       auto daemon = client::Daemon::create(io, {.state_directory = state_of(index),
                                                 .software = "test",
                                                 .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
+                                                .swarm = swarm_of ? swarm_of(index) : client::SwarmOptions{},
                                                 .stop_after_run = true});
       if (daemon) daemons[index] = std::move(*daemon);
       return daemon.has_value();
@@ -178,6 +179,7 @@ class Federation {
   std::vector<std::string> events;
   std::optional<Result<std::vector<server::FinalModel>>> final_models;
   PublicKey coordinator_key;
+  std::function<client::SwarmOptions(std::size_t)> swarm_of;  // of the client that is started; may be empty
   std::unique_ptr<server::Coordinator> coordinator;
   std::vector<std::unique_ptr<client::Daemon>> daemons;
 };

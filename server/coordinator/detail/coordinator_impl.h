@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/crypto/random.h"
 #include "core/platform/files.h"
 #include "protocol/session/link.h"
 #include "server/coordinator/coordinator.h"
@@ -37,6 +38,11 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                .arrivals = options_.arrivals,
                .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
                .runs = [this] { return open_runs(); }}),
+        seeder_(io, options_.upload_limit,
+                {.peers = peers_,
+                 .seed = random_u64(),
+                 .on_misbehaved = [this](ClientId client,
+                                         const std::string& reason) { misbehaved(client, reason); }}),
         unfinished_(io.get_executor()),
         retry_timer_(io),
         announce_timer_(io),
@@ -58,7 +64,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
 
  private:
   // ---- clients ----
-  void admit(ClientId client, std::shared_ptr<protocol::Link> link);
+  void admit(ClientId client, std::shared_ptr<protocol::Link> link, const std::string& listens);
   void received(ClientId client, const protocol::Message& message);
   // Sent what it should not have: it is told so and cut off.
   void misbehaved(ClientId client, const std::string& sent);
@@ -103,6 +109,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Peers peers_;
   Gatekeeper gate_;
+  Seeder seeder_;
   // Keeps the io_context running while only other threads have something to do.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
   std::unique_ptr<protocol::Listener> listener_;

@@ -20,6 +20,7 @@
 #include "aggregation/aggregators/aggregator.h"
 #include "server/access/message_allowance.h"
 #include "server/coordinator/detail/journal_writer.h"
+#include "server/coordinator/detail/seeder.h"
 #include "server/coordinator/peers.h"
 #include "server/coordinator/run_parts.h"
 #include "server/coordinator/uploads.h"
@@ -51,6 +52,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
     std::filesystem::path data_directory;
     dht::Directory* directory = nullptr;  // null: the coordinator takes part in none
     Announcer* announcer = nullptr;       // null with it
+    Seeder* seeder = nullptr;
   };
   RunHost(House house, RunParts parts, Callbacks callbacks);
 
@@ -148,6 +150,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   struct Serving {
     TaskId task;
     std::vector<protocol::ObjectId> objects;
+    std::optional<protocol::ObjectId> exchanged;  // the model, in its swarm
   };
   MessageAllowance allowance_;
   std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task

@@ -169,7 +169,7 @@ inline void feed_hello(std::span<const std::byte> bytes) {
     boost::asio::io_context io;
     server::Gatekeeper gate(io, server::Enrolment(book.folder()),
                             {.software = "coordinator", .rates = {}, .now = [] { return Time(); }});
-    gate.on_admitted([&](ClientId client, const std::shared_ptr<protocol::Link>&) {
+    gate.on_admitted([&](ClientId client, const std::shared_ptr<protocol::Link>&, const protocol::Hello&) {
       FEDGE_CHECK(client == ClientId(0), "somebody else's number");
       admitted = true;
     });

@@ -1,0 +1,350 @@
+#include "client/swarm/swarm.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "client/handshake.h"
+#include "core/crypto/random.h"
+#include "protocol/messages.h"
+
+namespace fedge::client {
+namespace {
+
+using protocol::Link;
+using protocol::ObjectId;
+
+constexpr Duration kTick = std::chrono::milliseconds(200);
+constexpr Duration kFirstRetry = std::chrono::milliseconds(400);
+constexpr Duration kLongestRetry = seconds(30);
+// The one with the lower number connects. If it cannot, the other tries after this.
+constexpr Duration kOtherWay = seconds(3);
+// A link that nothing is exchanged over waits so long for the next object.
+constexpr Duration kIdle = seconds(60);
+// Objects that the coordinator has named members of; more are forgotten, the oldest first.
+constexpr std::size_t kMaxNamed = 64;
+
+class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmImpl> {
+ public:
+  SwarmImpl(boost::asio::io_context& io, Self self, const SwarmOptions& options)
+      : io_(io), self_(std::move(self)), options_(options), timer_(io), ticker_(io) {}
+
+  Result<void> start();
+
+  const std::string& listens() const override { return listens_; }
+  void use(std::shared_ptr<Link> link) override;
+  bool received(const protocol::Message& message) override;
+  void open(swarm::Exchange::Object object, std::function<void(const Result<void>&)> done) override;
+  void close(const ObjectId& object) override;
+  const swarm::Peer::Figures& figures() const override { return exchange_->peer().figures(); }
+  void shut_down() override;
+
+ private:
+  // Another client, as the coordinator names it.
+  struct Contact {
+    protocol::SwarmMember member;
+    std::shared_ptr<Link> link;  // once both have greeted
+    bool dialling = false;
+    bool banned = false;
+    Time known_since{};
+    Time next_try{};
+    Duration retry = kFirstRetry;
+    Time busy{};  // when there was last something to exchange
+  };
+  using Contacts = std::map<ClientId, Contact>;
+
+  Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
+  void arm(std::optional<Time> deadline);
+  void tick();
+  void take(const protocol::SwarmMembers& members);
+  bool is_wanted(ClientId client) const;
+  bool may_dial(const Contact& contact) const;
+  void dial(ClientId client, Contact& contact);
+  void dialled(ClientId client, const std::shared_ptr<Link>& link, const Result<protocol::Welcome>& welcome);
+  void accepted(const std::shared_ptr<Link>& link);
+  void greeted(const std::shared_ptr<Link>& link, const protocol::Message& message);
+  void refuse(const std::shared_ptr<Link>& link, ErrorCode code, const std::string& reason);
+  void linked(ClientId client, Contact& contact, std::shared_ptr<Link> link);
+  void dropped(ClientId client, const std::string& reason);
+  void report(const Event& event) const {
+    if (self_.on_event) self_.on_event(event);
+  }
+
+  boost::asio::io_context& io_;
+  Self self_;
+  SwarmOptions options_;
+  std::string listens_;
+  std::unique_ptr<protocol::Listener> listener_;
+  std::shared_ptr<swarm::Exchange> exchange_;
+  Contacts contacts_;
+  std::map<ObjectId, std::set<ClientId>> named_;  // whom each object is exchanged with
+  std::deque<ObjectId> order_;                    // of naming
+  boost::asio::steady_timer timer_;               // the exchange's
+  boost::asio::steady_timer ticker_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  bool ticking_ = false;
+  bool stopped_ = false;
+};
+
+Result<void> SwarmImpl::start() {
+  exchange_ = std::make_shared<swarm::Exchange>(
+      swarm::PeerRules{.upload_limit = options_.upload_limit}, random_u64(),
+      swarm::Exchange::Owner{
+          .now = [this] { return now(); },
+          .arm = [this](std::optional<Time> deadline) { arm(deadline); },
+          .on_dropped = [this](ClientId client, const std::string& reason) { dropped(client, reason); }});
+  if (!options_.listen) return {};
+  protocol::ListenOptions door;
+  door.address = *options_.listen;
+  FEDGE_TRY(listener, protocol::listen(io_, self_.identity, door, [weak = weak_from_this()](auto link) {
+              if (const auto alive = weak.lock()) alive->accepted(link);
+            }));
+  listener_ = std::move(listener);
+  listens_ =
+      options_.announce.empty() ? ":" + std::to_string(listener_->local_address().port) : options_.announce;
+  return {};
+}
+
+void SwarmImpl::shut_down() {
+  if (std::exchange(stopped_, true)) return;
+  timer_.cancel();
+  ticker_.cancel();
+  if (listener_) listener_->stop();
+  for (auto& [client, contact] : contacts_)
+    if (const auto link = std::exchange(contact.link, nullptr)) {
+      link->set_callbacks({});
+      link->close("this client stops");
+    }
+}
+
+void SwarmImpl::arm(std::optional<Time> deadline) {
+  timer_.cancel();
+  if (!deadline || stopped_) return;
+  timer_.expires_at(started_ + deadline->time_since_epoch());
+  timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto alive = weak.lock(); alive && !error && !alive->stopped_) alive->exchange_->expired();
+  });
+}
+
+void SwarmImpl::use(std::shared_ptr<Link> link) {
+  if (stopped_) return;
+  if (link)
+    exchange_->link(swarm::kCoordinator, std::move(link));
+  else
+    exchange_->unlink(swarm::kCoordinator);
+}
+
+bool SwarmImpl::received(const protocol::Message& message) {
+  if (stopped_) return false;
+  if (const auto* members = std::get_if<protocol::SwarmMembers>(&message)) {
+    take(*members);
+    return true;
+  }
+  if (!swarm::Peer::understands(message)) return false;
+  exchange_->received(swarm::kCoordinator, message);
+  return true;
+}
+
+void SwarmImpl::open(swarm::Exchange::Object object, std::function<void(const Result<void>&)> done) {
+  if (stopped_) return;
+  const ObjectId id = object.manifest.id();
+  exchange_->open(std::move(object), std::move(done));
+  exchange_->admit(id, swarm::kCoordinator);
+  if (const auto named = named_.find(id); named != named_.end())
+    for (const ClientId client : named->second) exchange_->admit(id, client);
+  tick();
+}
+
+void SwarmImpl::close(const ObjectId& object) {
+  if (stopped_) return;
+  exchange_->close(object);
+  named_.erase(object);
+  std::erase(order_, object);
+}
+
+void SwarmImpl::take(const protocol::SwarmMembers& members) {
+  auto [named, added] = named_.try_emplace(members.object);
+  if (added) order_.push_back(members.object);
+  for (const ClientId client : members.leave) {
+    named->second.erase(client);
+    exchange_->dismiss(members.object, client);
+  }
+  for (const protocol::SwarmMember& member : members.join) {
+    if (member.client == self_.client || member.client == swarm::kCoordinator) continue;
+    const auto [contact, fresh] = contacts_.try_emplace(member.client);
+    if (fresh) contact->second.known_since = now();
+    if (!fresh && contact->second.member.key != member.key) continue;  // a number has one key for ever
+    contact->second.member = member;
+    contact->second.retry = kFirstRetry;
+    contact->second.next_try = now();
+    named->second.insert(member.client);
+    exchange_->admit(members.object, member.client);
+  }
+  while (order_.size() > kMaxNamed) {
+    const auto oldest =
+        std::ranges::find_if(order_, [&](const ObjectId& id) { return !exchange_->is_open(id); });
+    if (oldest == order_.end()) break;
+    named_.erase(*oldest);
+    order_.erase(oldest);
+  }
+  tick();
+}
+
+bool SwarmImpl::is_wanted(ClientId client) const {
+  return std::ranges::any_of(named_, [&](const auto& named) { return named.second.contains(client); });
+}
+
+bool SwarmImpl::may_dial(const Contact& contact) const {
+  if (contact.banned || contact.dialling || contact.link || contact.member.address.empty()) return false;
+  if (now() < contact.next_try) return false;
+  const bool mine = !listener_ || self_.client < contact.member.client;
+  return mine || now() - contact.known_since >= kOtherWay;
+}
+
+void SwarmImpl::tick() {
+  if (stopped_) return;
+  for (auto next = contacts_.begin(); next != contacts_.end();) {
+    const auto contact = next++;
+    if (is_wanted(contact->first)) {
+      contact->second.busy = now();
+      if (may_dial(contact->second)) dial(contact->first, contact->second);
+    } else if (now() - contact->second.busy >= kIdle && !contact->second.dialling) {
+      if (contact->second.link)
+        contact->second.link->close("nothing is exchanged any more");
+      else if (!contact->second.banned)
+        contacts_.erase(contact);
+    }
+  }
+  if (contacts_.empty() || std::exchange(ticking_, true)) return;
+  ticker_.expires_after(kTick);
+  ticker_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    alive->ticking_ = false;
+    if (!error) alive->tick();
+  });
+}
+
+void SwarmImpl::dial(ClientId client, Contact& contact) {
+  const auto address = protocol::parse_address(contact.member.address);
+  contact.dialling = true;
+  contact.next_try = now() + contact.retry;
+  contact.retry = std::min(2 * contact.retry, kLongestRetry);
+  protocol::connect(io_, self_.identity, *address, contact.member.key,
+                    [self = shared_from_this(), client](Result<std::shared_ptr<Link>> connected) {
+                      if (!connected) return self->dialled(client, nullptr, connected.error());
+                      const std::shared_ptr<Link> link = *connected;
+                      if (self->stopped_) return link->close("this client stops");
+                      greet(link, self->self_.software, "",
+                            [self, client, link](const Result<protocol::Welcome>& welcome) {
+                              self->dialled(client, link, welcome);
+                            });
+                    });
+}
+
+void SwarmImpl::dialled(ClientId client, const std::shared_ptr<Link>& link,
+                        const Result<protocol::Welcome>& welcome) {
+  if (stopped_) {
+    if (link) link->close("this client stops");
+    return;
+  }
+  const auto contact = contacts_.find(client);
+  if (contact != contacts_.end()) contact->second.dialling = false;
+  if (!welcome) {
+    report(Event{Severity::kDebug, "peer.not_reached", {}}
+               .with("client", std::int64_t{client.value()})
+               .with("reason", welcome.error().message));
+    if (link) link->close("no welcome");
+    return;
+  }
+  if (contact == contacts_.end() || contact->second.link || contact->second.banned)
+    return link->close("there is another link already");
+  linked(client, contact->second, link);
+}
+
+void SwarmImpl::accepted(const std::shared_ptr<Link>& link) {
+  const std::weak_ptr<Link> weak = link;
+  // The link keeps itself alive until it is closed, at the latest when no Hello comes.
+  link->set_callbacks({.on_message =
+                           [self = weak_from_this(), weak](const protocol::Message& message) {
+                             const auto alive = self.lock();
+                             const auto from = weak.lock();
+                             if (alive && from) alive->greeted(from, message);
+                           },
+                       .on_closed = {}});
+}
+
+void SwarmImpl::greeted(const std::shared_ptr<Link>& link, const protocol::Message& message) {
+  if (stopped_) return link->close("this client stops");
+  const auto* hello = std::get_if<protocol::Hello>(&message);
+  if (hello == nullptr) return refuse(link, ErrorCode::kInvalid, "a link begins with hello");
+  if (hello->min_version > protocol::kProtocolVersion || hello->max_version < protocol::kProtocolVersion)
+    return refuse(link, ErrorCode::kUnsupported,
+                  "this client speaks protocol version " + std::to_string(protocol::kProtocolVersion));
+  const auto known = std::ranges::find_if(contacts_, [&](const auto& contact) {
+    return contact.second.member.key == link->peer() && is_wanted(contact.first);
+  });
+  if (known == contacts_.end() || known->second.banned)
+    return refuse(link, ErrorCode::kUnavailable, "nothing is exchanged with this key now");
+  // Both may have called each other: the lower number's call counts.
+  if (known->second.link || (known->second.dialling && self_.client < known->first))
+    return refuse(link, ErrorCode::kStale, "there is another link already");
+  link->authorise();
+  link->send(protocol::Welcome{.version = protocol::kProtocolVersion,
+                               .features = {},
+                               .software = self_.software,
+                               .client = known->first});
+  linked(known->first, known->second, link);
+}
+
+void SwarmImpl::refuse(const std::shared_ptr<Link>& link, ErrorCode code, const std::string& reason) {
+  link->send(protocol::Goodbye{code, reason});
+  link->close(reason);
+}
+
+void SwarmImpl::linked(ClientId client, Contact& contact, std::shared_ptr<Link> link) {
+  link->set_callbacks({.on_message =
+                           [self = weak_from_this(), client](const protocol::Message& message) {
+                             if (const auto alive = self.lock(); alive && !alive->stopped_)
+                               alive->exchange_->received(client, message);
+                           },
+                       .on_closed =
+                           [self = weak_from_this(), client, raw = link.get()](const Error&) {
+                             const auto alive = self.lock();
+                             if (!alive || alive->stopped_) return;
+                             const auto left = alive->contacts_.find(client);
+                             if (left == alive->contacts_.end() || left->second.link.get() != raw) return;
+                             left->second.link.reset();
+                             left->second.next_try = alive->now() + kFirstRetry;
+                             alive->exchange_->unlink(client);
+                           }});
+  contact.link = link;
+  contact.retry = kFirstRetry;
+  exchange_->link(client, std::move(link));
+}
+
+void SwarmImpl::dropped(ClientId client, const std::string& reason) {
+  report(Event{Severity::kWarning, "peer.dropped", {}}
+             .with("client", client == swarm::kCoordinator ? std::int64_t{-1} : std::int64_t{client.value()})
+             .with("reason", reason));
+  const auto contact = contacts_.find(client);
+  if (contact == contacts_.end()) return;  // the coordinator: nothing more of this object comes from it
+  contact->second.banned = true;
+  if (contact->second.link) refuse(contact->second.link, ErrorCode::kInvalid, reason);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Swarm>> Swarm::create(boost::asio::io_context& io, Self self,
+                                             const SwarmOptions& options) {
+  const auto swarm = std::make_shared<SwarmImpl>(io, std::move(self), options);
+  FEDGE_TRY_VOID(swarm->start());
+  return std::shared_ptr<Swarm>(swarm);
+}
+
+}  // namespace fedge::client

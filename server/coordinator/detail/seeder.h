@@ -1,0 +1,64 @@
+// Seeder: the coordinator as a member of the swarms of its runs' models: it seeds them over the links of its
+// clients, and tells these whom to exchange them with. On the io_context's thread; owned by the coordinator.
+// Private to coordinator/.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "server/coordinator/peers.h"
+#include "server/run_config.h"
+#include "swarm/exchange.h"
+#include "swarm/tracker.h"
+
+namespace fedge::server {
+
+class Seeder {
+ public:
+  struct Owner {
+    const Peers& peers;
+    std::uint64_t seed;  // of the draws of neighbours, which no result hangs on
+    std::function<void(ClientId, const std::string& reason)> on_misbehaved;
+  };
+  Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner owner);
+
+  // A client is let in; `listens` is what its Hello says. Or it is gone.
+  void connected(ClientId client, const std::shared_ptr<protocol::Link>& link, const std::string& listens);
+  void departed(ClientId client);
+  // Of what passes between peers.
+  void received(ClientId client, const protocol::Message& message) { exchange_->received(client, message); }
+
+  // The client has been asked to exchange this object, read from `source`; until release().
+  void give(ClientId client, const std::shared_ptr<protocol::StoredObject>& object,
+            std::shared_ptr<protocol::ChunkSource> source, const DisseminationSpec& spec);
+  void release(ClientId client, const protocol::ObjectId& object);
+  // Before the links go.
+  void stop();
+
+ private:
+  struct Client {
+    std::shared_ptr<protocol::Link> link;
+    std::string address;  // where others connect to it; empty: nowhere
+  };
+  void tell(const std::vector<swarm::Tracker::Tell>& tells);
+  void arm(std::optional<Time> deadline);
+
+  Owner owner_;
+  std::map<ClientId, Client> clients_;
+  std::map<protocol::ObjectId, std::multiset<ClientId>> users_;  // one for each task of a run
+  swarm::Tracker tracker_;
+  Rng rng_;
+  std::uint64_t joins_ = 0;
+  boost::asio::steady_timer timer_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::shared_ptr<swarm::Exchange> exchange_;
+};
+
+}  // namespace fedge::server

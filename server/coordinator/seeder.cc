@@ -1,0 +1,99 @@
+#include "server/coordinator/detail/seeder.h"
+
+#include <utility>
+
+#include "protocol/session/endpoint.h"
+
+namespace fedge::server {
+namespace {
+
+// What its Hello says, completed by where it connects from.
+std::string address_of(const protocol::Link& link, const std::string& listens) {
+  if (listens.empty()) return {};
+  auto address = protocol::parse_listens(listens);
+  const auto seen = protocol::parse_address(link.peer_address());
+  if (!address || (address->host.empty() && !seen)) return {};
+  if (address->host.empty()) address->host = seen->host;
+  return protocol::to_string(*address);
+}
+
+}  // namespace
+
+Seeder::Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner owner)
+    : owner_(std::move(owner)), rng_(owner_.seed), timer_(io) {
+  exchange_ = std::make_shared<swarm::Exchange>(
+      swarm::PeerRules{.upload_limit = upload_limit}, owner_.seed,
+      swarm::Exchange::Owner{
+          .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
+          .arm = [this](std::optional<Time> deadline) { arm(deadline); },
+          .on_dropped = [this](ClientId client,
+                               const std::string& reason) { owner_.on_misbehaved(client, reason); }});
+}
+
+void Seeder::arm(std::optional<Time> deadline) {
+  timer_.cancel();
+  if (!deadline) return;
+  timer_.expires_at(started_ + deadline->time_since_epoch());
+  timer_.async_wait([weak = std::weak_ptr(exchange_)](const boost::system::error_code& error) {
+    if (const auto alive = weak.lock(); alive && !error) alive->expired();
+  });
+}
+
+void Seeder::connected(ClientId client, const std::shared_ptr<protocol::Link>& link,
+                       const std::string& listens) {
+  clients_[client] = {link, address_of(*link, listens)};
+}
+
+void Seeder::departed(ClientId client) {
+  if (clients_.erase(client) == 0) return;
+  tell(tracker_.leave(client));
+  for (auto next = users_.begin(); next != users_.end();) {
+    const auto users = next++;
+    while (users->second.contains(client)) release(client, protocol::ObjectId(users->first));
+  }
+  exchange_->unlink(client);
+}
+
+void Seeder::give(ClientId client, const std::shared_ptr<protocol::StoredObject>& object,
+                  std::shared_ptr<protocol::ChunkSource> source, const DisseminationSpec& spec) {
+  const auto known = clients_.find(client);
+  const auto link = owner_.peers.find(client);
+  if (known == clients_.end() || !link) return;
+  const protocol::Manifest& manifest = object->manifest();
+  const protocol::ObjectId id = manifest.id();
+  auto& users = users_[id];
+  if (users.empty())
+    exchange_->open({.manifest = manifest,
+                     .source = std::move(source),
+                     .sink = object,
+                     .wanted = swarm::ChunkSet::full(manifest.chunk_count()),
+                     .seeding = swarm::Seeding{.copies = spec.copies}},
+                    [](const Result<void>&) {});
+  users.insert(client);
+  if (!exchange_->is_linked(client)) exchange_->link(client, link);
+  exchange_->admit(id, client);
+  tell(tracker_.join(id, {client, link->peer(), known->second.address}, spec.neighbours,
+                     rng_.fork("join", ++joins_)));
+}
+
+void Seeder::release(ClientId client, const protocol::ObjectId& object) {
+  const auto users = users_.find(object);
+  if (users == users_.end()) return;
+  const auto user = users->second.find(client);
+  if (user == users->second.end()) return;
+  users->second.erase(user);
+  // Until the last one has it: whoever has trained goes on giving it to others.
+  if (!users->second.empty()) return;
+  users_.erase(users);
+  tracker_.forget(object);
+  exchange_->close(object);
+}
+
+void Seeder::tell(const std::vector<swarm::Tracker::Tell>& tells) {
+  for (const auto& [client, message] : tells)
+    if (const auto link = owner_.peers.find(client)) link->send(message);
+}
+
+void Seeder::stop() { timer_.cancel(); }
+
+}  // namespace fedge::server

@@ -1,0 +1,137 @@
+#include "swarm/exchange.h"
+
+#include <utility>
+#include <vector>
+
+namespace fedge::swarm {
+
+// What one link sends of one object: says so when a chunk is written.
+class Exchange::Source final : public protocol::ChunkSource {
+ public:
+  Source(std::weak_ptr<Exchange> exchange, ClientId peer, const protocol::ObjectId& object,
+         std::shared_ptr<protocol::ChunkSource> source)
+      : exchange_(std::move(exchange)), peer_(peer), object_(object), source_(std::move(source)) {}
+  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+    return source_->read_part(chunk, from, out);
+  }
+  void sent(std::size_t chunk, std::size_t frame_size) override {
+    source_->sent(chunk, frame_size);
+    if (const auto exchange = exchange_.lock())
+      exchange->step(Peer::Sent{peer_, {object_, static_cast<std::uint32_t>(chunk)}});
+  }
+
+ private:
+  std::weak_ptr<Exchange> exchange_;
+  ClientId peer_;
+  protocol::ObjectId object_;
+  std::shared_ptr<protocol::ChunkSource> source_;
+};
+
+Exchange::Exchange(const PeerRules& rules, std::uint64_t seed, Owner owner)
+    : peer_(rules), rng_(seed), owner_(std::move(owner)) {}
+
+void Exchange::step(const Peer::Input& input) {
+  std::vector<Peer::Effect> effects;
+  peer_.step(input, {owner_.now(), rng_}, effects);
+  for (const auto& effect : effects) std::visit([&](const auto& specific) { carry_out(specific); }, effect);
+  owner_.arm(peer_.next_deadline());
+}
+
+void Exchange::open(Object object, std::function<void(const Result<void>&)> done) {
+  const protocol::Manifest manifest = object.manifest;
+  close(manifest.id());  // whoever opened it before has had its answer
+  ChunkSet held(manifest.chunk_count());
+  for (std::size_t i = 0; i < held.size(); ++i)
+    if (object.sink->has(i)) held.add(i);
+  const ChunkSet wanted = object.wanted;
+  const std::optional<Seeding> seeding = object.seeding;
+  objects_.insert_or_assign(manifest.id(), Opened{std::move(object), std::move(done)});
+  step(Peer::Open{manifest, held, wanted, seeding});
+}
+
+void Exchange::close(const protocol::ObjectId& object) {
+  if (objects_.erase(object) > 0) step(Peer::Close{object});
+}
+
+void Exchange::link(ClientId peer, std::shared_ptr<protocol::Link> link) {
+  unlink(peer);
+  links_[peer] = std::move(link);
+  step(Peer::Linked{peer});
+}
+
+void Exchange::unlink(ClientId peer) {
+  if (links_.erase(peer) > 0) step(Peer::Unlinked{peer});
+}
+
+void Exchange::arrived(ClientId peer, const protocol::Chunk& chunk, const Result<void>& outcome) {
+  if (!outcome && outcome.error().code != ErrorCode::kCorrupt) {
+    finish(chunk.object, outcome);
+    close(chunk.object);
+    return;
+  }
+  step(Peer::Arrived{peer, chunk, static_cast<bool>(outcome)});
+}
+
+void Exchange::finish(const protocol::ObjectId& object, const Result<void>& outcome) {
+  const auto opened = objects_.find(object);
+  if (opened == objects_.end()) return;
+  if (const auto done = std::exchange(opened->second.done, nullptr)) done(outcome);
+}
+
+void Exchange::carry_out(const Peer::Exchange& effect) {
+  const auto opened = objects_.find(effect.object);
+  const auto link = links_.find(effect.peer);
+  if (opened == objects_.end() || link == links_.end()) return;
+  const Object& object = opened->second.object;
+  const auto with = [self = weak_from_this(), peer = effect.peer](auto&& what) {
+    if (const auto alive = self.lock()) what(*alive, peer);
+  };
+  protocol::ExchangeCallbacks callbacks;
+  callbacks.on_requested = [with](const protocol::ChunkRequest& request) {
+    with([&](Exchange& self, ClientId peer) { self.step(Peer::Requested{peer, request}); });
+  };
+  callbacks.on_chunk = [with](const protocol::Chunk& chunk, const Result<void>& outcome) {
+    with([&](Exchange& self, ClientId peer) { self.arrived(peer, chunk, outcome); });
+  };
+  callbacks.on_refused = [with](const protocol::ChunkRefused& refused) {
+    with([&](Exchange& self, ClientId peer) { self.step(Peer::Refused{peer, refused}); });
+  };
+  // One that fails is about to be closed, or fetches this object already: nothing will come over it.
+  (void)link->second->exchange(
+      object.manifest, std::make_shared<Source>(weak_from_this(), effect.peer, effect.object, object.source),
+      object.sink, std::move(callbacks));
+}
+
+void Exchange::carry_out(const Peer::EndExchange& effect) {
+  if (const auto link = links_.find(effect.peer); link != links_.end())
+    link->second->end_exchange(effect.object);
+}
+
+void Exchange::carry_out(const Peer::Send& effect) {
+  if (const auto link = links_.find(effect.peer); link != links_.end()) link->second->send(effect.message);
+}
+
+void Exchange::carry_out(const Peer::Ask& effect) {
+  const auto link = links_.find(effect.peer);
+  if (link == links_.end() || link->second->ask(effect.chunk)) return;
+  // Other fetches on the link have taken its credit.
+  step(Peer::Refused{
+      effect.peer,
+      {effect.chunk.object, effect.chunk.index, 1, {ErrorCode::kResource, "no credit is left on the link"}}});
+}
+
+void Exchange::carry_out(const Peer::SendChunk& effect) {
+  if (const auto link = links_.find(effect.peer); link != links_.end())
+    link->second->send_chunk(effect.chunk);
+}
+
+void Exchange::carry_out(const Peer::RefuseChunk& effect) {
+  if (const auto link = links_.find(effect.peer); link != links_.end())
+    link->second->refuse_chunk(effect.chunk, effect.error);
+}
+
+void Exchange::carry_out(const Peer::Drop& effect) { owner_.on_dropped(effect.peer, effect.reason); }
+
+void Exchange::carry_out(const Peer::Completed& effect) { finish(effect.object, {}); }
+
+}  // namespace fedge::swarm
