@@ -13,8 +13,9 @@ namespace fedge::client {
 
 struct Greeting {
   std::string software;
-  std::string secret = {};   // of a join token, if any
-  std::string listens = {};  // protocol::Hello
+  std::string whom = "the coordinator";  // for error texts
+  std::string secret = {};               // of a join token, if any
+  std::string listens = {};              // protocol::Hello
   // Called before done if the coordinator says goodbye; may be empty.
   std::function<void(const protocol::Goodbye&)> on_goodbye = {};
 };

@@ -240,7 +240,7 @@ void SwarmImpl::dial(ClientId client, Contact& contact) {
                       if (!connected) return self->dialled(client, nullptr, connected.error());
                       const std::shared_ptr<Link> link = *connected;
                       if (self->stopped_) return link->close("this client stops");
-                      greet(link, self->self_.software, "",
+                      greet(link, {.software = self->self_.software, .whom = "the other client"},
                             [self, client, link](const Result<protocol::Welcome>& welcome) {
                               self->dialled(client, link, welcome);
                             });

@@ -157,7 +157,7 @@ TEST_CASE("A1 row 35: no message but hello does anything for whoever has not bee
       CHECK(peer.count(MessageType::kRunDescription) == 0);
       ++cases;
     }
-  CHECK(cases == 4 * 17 - 1);
+  CHECK(cases == 4 * 22 - 1);
   CHECK_FALSE(door.f.reported("client.arrived"));
   CHECK(door.state() == before);
 }

@@ -55,6 +55,7 @@ wrong_tokens_per_minute = 15
 enrolments_per_hour = 16
 enrolments_per_hour_per_address = 17
 enrolments_per_hour_per_token = 18
+swarm_upload_mbit = 19.5
 [admin]
 listen = "127.0.0.1:9000"
 [directory]
@@ -83,8 +84,9 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->joining.enrolments_per_hour == 16);
   CHECK(config->joining.enrolments_per_hour_per_address == 17);
   CHECK(config->joining.enrolments_per_hour_per_token == 18);
+  CHECK(config->swarm_upload_mbit == 19.5);
   CHECK(config->admin->port == 9000);
-  CHECK(server::describe_coordinator_config().size() == 17);
+  CHECK(server::describe_coordinator_config().size() == 18);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {
