@@ -19,6 +19,7 @@ Duration time_for(double amount, double per_second) {
 
 Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
   capability_ = spec.capabilities[rng.fork("capability", client.value()).below(spec.capabilities.size())];
+  listens_ = rng.fork("listens", client.value()).uniform() < spec.listening;
   Rng draws = rng.fork("device", client.value());
   samples_per_second_ = spec.samples_per_second * std::exp(spec.speed_sigma * draws.normal());
   down_bytes_per_second_ =

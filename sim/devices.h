@@ -26,12 +26,15 @@ class Device {
   Duration task_time(SampleCount samples, const learn::TrainingSpec& spec, Bytes payload) const;
   // Share of a model that it can train.
   double capability() const { return capability_; }
+  // Whether others can connect to it.
+  bool listens() const { return listens_; }
   // Time the bytes occupy this client's link in one direction, without latency.
   Duration download_time(Bytes bytes) const;
   Duration upload_time(Bytes bytes) const;
 
  private:
   double capability_;
+  bool listens_;
   double samples_per_second_;
   double down_bytes_per_second_;
   double up_bytes_per_second_;

@@ -46,6 +46,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   state_.know_labels([this](ClientId client) { return task_.label_counts(client, at(client).data_share); });
   const server::RunConfig& config = state_.config();
   enter_directory();
+  enter_swarm();
   if (config.status.every > Duration::zero()) {
     const bool in_directory = config.status.via == protocol::StatusSpec::Via::kDirectory;
     nodes_.emplace(
@@ -86,10 +87,8 @@ void Simulation::report(const Event& event) {
 }
 
 void Simulation::dispatch(Scheduled& event) {
-  if (!event.client) {
-    step_server(Expired{});
-    return;
-  }
+  if (const auto* happens = std::get_if<InSwarm>(&event.payload)) return happens->what();
+  if (!event.client) return step_server(Expired{});
   const ClientId id = *event.client;
   VirtualClient& client = at(id);
   const auto current = [&](std::uint32_t session) { return client.online && client.session == session; };
@@ -128,8 +127,11 @@ void Simulation::dispatch(Scheduled& event) {
                    if (local || current(input.session)) step_client(id, input.input);
                  },
                  [&](const ServerInput& input) {
-                   if (current(input.session)) step_server(input.input);
+                   if (!current(input.session)) return;
+                   if (swarm_) trained_in_swarm(id, input.input);
+                   step_server(input.input);
                  },
+                 [](const InSwarm&) {},  // dealt with above
              },
              event.payload);
 }
@@ -196,6 +198,8 @@ void Simulation::arm_server_timer() {
 void Simulation::cut(ClientId id, const char* reason) {
   at(id).online = false;
   at(id).down_free = at(id).up_free = now_;  // what was under way is gone
+  at(id).exchanging.reset();
+  if (swarm_) swarm_->gone(id);
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
   step_server(server::RunEngine::ClientLeft{id});
 }

@@ -21,10 +21,11 @@
 #include "server/directory/node_records.h"
 #include "server/engine/make_engine.h"
 #include "server/run_state.h"
-#include "sim/adversary.h"
+#include "sim/attacks/adversary.h"
 #include "sim/availability/availability.h"
 #include "sim/devices.h"
 #include "sim/directory/virtual_directory.h"
+#include "sim/dissemination/virtual_swarm.h"
 #include "sim/event_queue.h"
 #include "sim/spec.h"
 #include "sim/training_pool.h"
@@ -75,9 +76,13 @@ class Simulation {
     server::RunEngine::Input input;
     std::uint32_t session;
   };
-  using Payload = std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ServerInput>;
+  struct InSwarm {
+    swarm::VirtualLinks::Happening what;
+  };
+  using Payload =
+      std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ServerInput, InSwarm>;
   struct Scheduled {
-    std::optional<ClientId> client;  // nobody: the coordinator's own timer
+    std::optional<ClientId> client;  // nobody: the coordinator's own timer, or what happens in a swarm
     Payload payload;
   };
   // A client's surroundings; its decisions are in the engine.
@@ -99,13 +104,14 @@ class Simulation {
     // What it will have once the fetch that is under way has ended; of one that is cut off, nothing.
     std::shared_ptr<const protocol::Manifest> arriving;
     std::vector<bool> arriving_chunks;
+    std::optional<client::ClientEngine::FetchModel> exchanging;  // a model that is not all there yet
     // The models of its task in hand and of one on its way to it.
     std::map<TaskId, GlobalState> models;
   };
 
   void start_clients();
-  // What a client has to fetch of a model, which is then on its way.
-  Bytes missing(ClientId id, const protocol::Manifest& model, const Coverage& needed);
+  // The chunks that a client has to fetch of a model, which is then on its way.
+  std::vector<bool> missing(ClientId id, const protocol::Manifest& model, const Coverage& needed);
   void change(ClientId id);
   // With a directory.
   void enter_directory();
@@ -114,6 +120,13 @@ class Simulation {
   void find_coordinator(ClientId id);
   void follow(ClientId id);
   void publish_in_directory(ClientId id, RunId run, const NodeRecord& record);
+  // Where clients exchange the model.
+  class SwarmNetwork;
+  void enter_swarm();
+  void exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
+  void exchanged(ClientId id);
+  // Whoever is heard to have trained needs its task's model no more.
+  void trained_in_swarm(ClientId id, const server::RunEngine::Input& input);
   // Why the run cannot be hoped to go on, or nothing.
   std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
@@ -167,6 +180,8 @@ class Simulation {
   TrainingPool pool_;
   std::unique_ptr<VirtualDirectory> directory_;  // null: devices know where the coordinator is
   std::optional<server::Announcer> announcer_;
+  std::unique_ptr<swarm::VirtualLinks::Network> swarm_network_;
+  std::unique_ptr<VirtualSwarm> swarm_;       // null: clients fetch models from the coordinator
   std::size_t searching_ = 0;                 // devices that look for the coordinator now
   std::optional<server::NodeRecords> nodes_;  // in a run whose clients publish records
   Adversary adversary_;

@@ -33,6 +33,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                         [&](const Client::Publish& record) { publish(id, record); },
                         [&](const Client::Abandon& abandoned) {
                           pool_.drop(id);
+                          if (swarm_ && std::exchange(at(id).exchanging, std::nullopt)) swarm_->close(id);
                           at(id).models.erase(abandoned.task);
                         },
                         [&](const Client::ForgetRun&) {}, [&](const Client::Finished&) {},
@@ -74,13 +75,16 @@ void Simulation::prepare(ClientId id, RunId run) {
 }
 
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
+  if (swarm_) return exchange_model(id, fetch);
   Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
-  if (task_.frozen()) size = missing(id, fetch.model, task_.needed(at(id).engine.task(fetch.run)->coverage));
+  if (task_.frozen())
+    size = transfer_size(fetch.model,
+                         missing(id, fetch.model, task_.needed(at(id).engine.task(fetch.run)->coverage)));
   schedule(down_arrival(id, size) + latency(id), id,
            ClientInput{client::ClientEngine::ModelFetched{fetch.run, fetch.task}, at(id).session});
 }
 
-Bytes Simulation::missing(ClientId id, const protocol::Manifest& model, const Coverage& needed) {
+std::vector<bool> Simulation::missing(ClientId id, const protocol::Manifest& model, const Coverage& needed) {
   if (!fetched_ || *fetched_ != model) fetched_ = std::make_shared<const protocol::Manifest>(model);
   VirtualClient& client = at(id);
   const std::vector<bool> wanted = protocol::chunks_of(model, needed);
@@ -93,7 +97,7 @@ Bytes Simulation::missing(ClientId id, const protocol::Manifest& model, const Co
   }
   client.arriving = fetched_;
   client.arriving_chunks = std::move(has);
-  return transfer_size(model, travels);
+  return travels;
 }
 
 void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publish) {

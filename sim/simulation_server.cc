@@ -81,7 +81,9 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
                                                      ? std::optional(track.control_object()->manifest())
                                                      : std::nullopt,
                                       .track = work.task.track,
-                                      .data_share = work.data_share});
+                                      .data_share = work.data_share,
+                                      .swarm = swarm_ != nullptr});
+  if (swarm_) swarm_->give(work.client, work.task, manifest);
   Rng draws = root_.fork("dropout", work.task.round.value(), work.client.value())
                   .fork("session", at(work.client).session, work.task.track.value());
   if (draws.uniform() >= spec_.dropout_probability) return;
@@ -95,6 +97,8 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
 
 void Simulation::server_sends(ClientId id, const protocol::Message& message) {
   if (!at(id).online) return;
+  if (const auto* cancel = std::get_if<protocol::CancelTask>(&message); cancel != nullptr && swarm_)
+    swarm_->done(id, cancel->task());
   schedule(down_arrival(id, Bytes(protocol::frame_size(message))), id,
            ClientInput{client::ClientEngine::Received{message}, at(id).session});
 }

@@ -28,6 +28,9 @@ SimulationSpec read_section(config::Reader& section) {
   spec.up_mbps = network.number("up_mbps", 10.0, {1e-6, 1e9}, "Median rate from a client, 10^6 bit/s.");
   spec.bandwidth_sigma =
       network.number("sigma", 0.0, {0.0, 10.0}, "Log-normal spread of both rates over clients.");
+  spec.listening = network.number("listening", 1.0, {0.0, 1.0},
+                                  "Share of devices that accept links from others, where clients exchange "
+                                  "models; the others only connect.");
   section.adopt(network);
   config::Reader dropout = section.section("dropout");
   spec.dropout_probability =

@@ -7,7 +7,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "server/run_config.h"
-#include "sim/attacks.h"
+#include "sim/attacks/attacks.h"
 #include "sim/availability/spec.h"
 #include "sim/directory/spec.h"
 
@@ -25,6 +25,7 @@ struct SimulationSpec {
   double down_mbps = 50.0;  // 10^6 bit/s
   double up_mbps = 10.0;
   double bandwidth_sigma = 0.0;
+  double listening = 1.0;  // share of devices that accept links from others
   // Dropouts: each task is cut off with this probability, at a uniformly drawn moment of its work.
   double dropout_probability = 0.0;
   Duration dropout_offline{};  // how long the client stays away

@@ -46,11 +46,9 @@ void Seeder::connected(ClientId client, const std::shared_ptr<protocol::Link>& l
 
 void Seeder::departed(ClientId client) {
   if (clients_.erase(client) == 0) return;
-  tell(tracker_.leave(client));
-  for (auto next = users_.begin(); next != users_.end();) {
-    const auto users = next++;
-    while (users->second.contains(client)) release(client, protocol::ObjectId(users->first));
-  }
+  const swarm::Tracker::Left left = tracker_.leave(client);
+  tell(left.tells);
+  for (const protocol::ObjectId& object : left.over) exchange_->close(object);
   exchange_->unlink(client);
 }
 
@@ -61,15 +59,13 @@ void Seeder::give(ClientId client, const std::shared_ptr<protocol::StoredObject>
   if (known == clients_.end() || !link) return;
   const protocol::Manifest& manifest = object->manifest();
   const protocol::ObjectId id = manifest.id();
-  auto& users = users_[id];
-  if (users.empty())
+  if (!tracker_.has(id))
     exchange_->open({.manifest = manifest,
                      .source = std::move(source),
                      .sink = object,
                      .wanted = swarm::ChunkSet::full(manifest.chunk_count()),
                      .seeding = swarm::Seeding{.copies = spec.copies}},
                     [](const Result<void>&) {});
-  users.insert(client);
   if (!exchange_->is_linked(client)) exchange_->link(client, link);
   exchange_->admit(id, client);
   tell(tracker_.join(id, {client, link->peer(), known->second.address}, spec.neighbours,
@@ -77,16 +73,7 @@ void Seeder::give(ClientId client, const std::shared_ptr<protocol::StoredObject>
 }
 
 void Seeder::release(ClientId client, const protocol::ObjectId& object) {
-  const auto users = users_.find(object);
-  if (users == users_.end()) return;
-  const auto user = users->second.find(client);
-  if (user == users->second.end()) return;
-  users->second.erase(user);
-  // Until the last one has it: whoever has trained goes on giving it to others.
-  if (!users->second.empty()) return;
-  users_.erase(users);
-  tracker_.forget(object);
-  exchange_->close(object);
+  if (tracker_.done(object, client)) exchange_->close(object);
 }
 
 void Seeder::tell(const std::vector<swarm::Tracker::Tell>& tells) {

@@ -130,6 +130,7 @@ void Peer::begin_share(Torrent& torrent, ClientId peer, Step& step) {
   const std::size_t chunks = torrent.held.size();
   Share& share = torrent.shares[peer];
   share.has = ChunkSet(chunks);
+  share.given = ChunkSet(chunks);
   share.shown = ChunkSet(torrent.seeding ? chunks : 0);
   share.progressed = step.now();
   step.emit(Exchange{peer, torrent.id});
@@ -229,6 +230,7 @@ void Peer::on_message(ClientId peer, const protocol::SwarmState& message, Step& 
 void Peer::on_message(ClientId peer, const protocol::ChunkCancelled& message, Step& step) {
   Share* share = find_share(message.object, peer);
   if (share == nullptr || std::erase(share->waiting, message.chunk) == 0) return;
+  share->given.remove(message.chunk);
   step.emit(RefuseChunk{peer, {message.object, message.chunk}, {ErrorCode::kStale, "cancelled"}});
 }
 

@@ -21,8 +21,13 @@ void Peer::on(const Requested& requested, Step& step) {
       refuse(requested.peer, chunk, {ErrorCode::kNotFound, "this chunk has not been offered"}, step);
       strike(requested.peer, "it asks for chunks that it has not been told of", step);
       if (neighbours_.at(requested.peer).dropped) return;
+    } else if (share->given.has(chunk.index)) {
+      refuse(requested.peer, chunk, {ErrorCode::kInvalid, "this chunk has been sent"}, step);
+      strike(requested.peer, "it asks again for chunks that it has been sent", step);
+      if (neighbours_.at(requested.peer).dropped) return;
     } else {
       share->waiting.push_back(chunk.index);
+      share->given.add(chunk.index);
     }
   }
 }
@@ -82,8 +87,10 @@ void Peer::set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step& 
   for (auto& [id, torrent] : torrents_) {
     const auto share = torrent.shares.find(peer);
     if (share == torrent.shares.end()) continue;
-    for (const std::uint32_t chunk : std::exchange(share->second.waiting, {}))
+    for (const std::uint32_t chunk : std::exchange(share->second.waiting, {})) {
+      share->second.given.remove(chunk);
       refuse(peer, {id, chunk}, {ErrorCode::kUnavailable, "others are being served now"}, step);
+    }
   }
 }
 

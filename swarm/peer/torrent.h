@@ -1,5 +1,5 @@
 // Torrent: what a peer knows of one object that it exchanges, and of each neighbour's part in it. A plain
-// record; Peer keeps it. Memory: 6 bytes a chunk, and for each neighbour an eighth of one.
+// record; Peer keeps it. Memory: 6 bytes a chunk, and for each neighbour three eighths of one.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,7 @@ struct Share {
   std::map<std::uint32_t, Time> asked;   // of it, and since when
   std::set<std::uint32_t> cancelled;     // asked for, and no longer wanted
   std::deque<std::uint32_t> waiting;     // what it asks for, in its order
+  ChunkSet given;                        // of that, all there was: it has been sent or will be
   std::map<std::uint32_t, Time> offers;  // a seeder: what it has been shown and has not got yet
   ChunkSet shown;                        // a seeder: all that it has been shown
   Time progressed{};                     // a seeder: when it last got a chunk, from whomever

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "server/coordinator/peers.h"
@@ -52,7 +51,6 @@ class Seeder {
 
   Owner owner_;
   std::map<ClientId, Client> clients_;
-  std::map<protocol::ObjectId, std::multiset<ClientId>> users_;  // one for each task of a run
   swarm::Tracker tracker_;
   Rng rng_;
   std::uint64_t joins_ = 0;

@@ -1,6 +1,6 @@
 // Hostile clients in whole runs: what each attack does to a plain mean, and what it leaves of a robust rule.
 // Seeds are fixed: who is hostile, and what they hold, decides how much harm they do.
-#include "sim/adversary.h"
+#include "sim/attacks/adversary.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/attacks.h"
+#include "sim/attacks/attacks.h"
 #include "tests/unit/sim/simulated_run.h"
 
 namespace fedge::sim {

@@ -1,17 +1,15 @@
-// Peers in virtual time: links with a latency and no other limit, chunks without bytes. What a link refuses
-// by itself (an object that is not exchanged) it refuses here too.
+// Peers on a network with a latency and no other limit, but for those whose line is slow. Everybody is a
+// member and linked to everybody, unless a test says otherwise.
 #pragma once
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <queue>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "core/check.h"
-#include "swarm/peer/peer.h"
+#include "swarm/virtual/virtual_links.h"
 
 namespace fedge::swarm {
 
@@ -26,156 +24,118 @@ inline protocol::Manifest manifest_of(std::size_t chunks, std::uint32_t chunk_si
   return manifest;
 }
 
-class VirtualSwarm {
+class VirtualSwarm final : public VirtualLinks::Network {
  public:
-  struct Node {
-    explicit Node(const PeerRules& rules, std::uint64_t seed) : peer(rules), rng(seed) {}
-    Peer peer;
-    Rng rng;
-    std::set<ClientId> links;
-    std::set<std::pair<ClientId, protocol::ObjectId>> exchanged;
-    std::map<protocol::ObjectId, Time> completed;
-    std::vector<std::pair<ClientId, std::string>> dropped;
-    std::set<ClientId> gone;  // takes part no more
-    std::uint64_t sent = 0;   // chunks
-    std::optional<Time> alarm;
-    // Changes what it does, for hostile peers: true if it has dealt with the effect.
-    std::function<bool(const Peer::Effect&)> twist;
-  };
+  using Happening = VirtualLinks::Happening;
 
-  Duration latency = std::chrono::milliseconds(5);
-  std::map<ClientId, Node> nodes;
-  Time now{};
+  Duration delay = std::chrono::milliseconds(5);
+  std::map<ClientId, double> line;  // bytes a second that it can send; others have no limit
+  std::map<ClientId, std::map<protocol::ObjectId, double>> completed;  // seconds
+  std::vector<std::pair<ClientId, ClientId>> dropped;                  // by whom, whom
+  std::vector<std::string> reasons;
+  // What a hostile peer does instead: true if it has dealt with the effect.
+  std::map<ClientId, std::function<bool(const Peer::Effect&)>> instead;
+  VirtualLinks links{*this,
+                     {.on_completed =
+                          [this](ClientId peer, const protocol::ObjectId& object) {
+                            FEDGE_CHECK(completed[peer].emplace(object, seconds_now()).second, "once");
+                          },
+                      .on_dropped =
+                          [this](ClientId by, ClientId peer, const std::string& reason) {
+                            dropped.emplace_back(by, peer);
+                            reasons.push_back(reason);
+                          },
+                      .instead =
+                          [this](ClientId peer, const Peer::Effect& effect) {
+                            const auto twist = instead.find(peer);
+                            return twist != instead.end() && twist->second(effect);
+                          }}};
 
-  Node& add(ClientId id, const PeerRules& rules = {}) {
-    return nodes.try_emplace(id, rules, id.value() + 1).first->second;
+  void add(ClientId id, const PeerRules& rules = {}) {
+    links.add(id, rules, Rng(id.value() + 1));
+    members_.insert(id);
   }
-  void link(ClientId a, ClientId b) {
-    nodes.at(a).links.insert(b);
-    nodes.at(b).links.insert(a);
-    feed(a, Peer::Linked{b});
-    feed(b, Peer::Linked{a});
+  void step(ClientId id, const Peer::Input& input) { links.step(id, input); }
+  const Peer& peer(ClientId id) const { return links.peer(id); }
+  void kill(ClientId id) {
+    links.remove(id);
+    members_.erase(id);
+    completed.erase(id);
   }
-  void unlink(ClientId a, ClientId b) {
-    if (nodes.at(a).links.erase(b) == 0) return;
-    nodes.at(b).links.erase(a);
-    for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
-      std::erase_if(nodes.at(one).exchanged, [&](const auto& entry) { return entry.first == other; });
-      feed(one, Peer::Unlinked{other});
+  // One that others lack is with this peer; the coordinator seeds it.
+  void share(const protocol::Manifest& manifest, ClientId source = kCoordinator,
+             const Seeding& seeding = {.copies = 2}) {
+    const std::size_t chunks = manifest.chunk_count();
+    for (const ClientId id : members_) {
+      const bool has = id == source;
+      step(id, Peer::Open{manifest, has ? ChunkSet::full(chunks) : ChunkSet(chunks), ChunkSet::full(chunks),
+                          id == kCoordinator ? std::optional(seeding) : std::nullopt});
+      for (const ClientId other : members_)
+        if (other != id) step(id, Peer::Admit{manifest.id(), other});
     }
   }
-  void kill(ClientId id) {
-    const std::set<ClientId> links = nodes.at(id).links;
-    for (const ClientId other : links) unlink(id, other);
+  void link_all() {
+    for (const ClientId a : members_)
+      for (const ClientId b : members_)
+        if (a < b) links.link(a, b);
   }
-  void at(Time when, std::function<void()> what) { events_.push({when, ++sequence_, std::move(what)}); }
-
-  void feed(ClientId id, const Peer::Input& input) {
-    Node& node = nodes.at(id);
-    std::vector<Peer::Effect> effects;
-    node.peer.step(input, {now, node.rng}, effects);
-    for (const auto& effect : effects)
-      if (!node.twist || !node.twist(effect))
-        std::visit([&](const auto& specific) { carry_out(id, node, specific); }, effect);
-    const auto deadline = node.peer.next_deadline();
-    if (!deadline || (node.alarm && *node.alarm <= *deadline && *node.alarm >= now)) return;
-    node.alarm = std::max(*deadline, now);
-    at(*node.alarm, [this, id, when = *node.alarm] {
-      if (nodes.at(id).alarm == when) nodes.at(id).alarm.reset();
-      feed(id, Expired{});
-    });
-  }
-  // Until `done` or `end`; whether it was done.
-  bool run(const std::function<bool()>& done, Time end) {
+  // Until `done` or so many seconds; whether it was done.
+  bool run(const std::function<bool()>& done, double end = 1e6) {
     while (!done()) {
-      if (events_.empty() || events_.top().when > end) return false;
+      if (events_.empty() || to_seconds(events_.top().when.time_since_epoch()) > end) return false;
       const auto next = events_.top();
       events_.pop();
-      now = next.when;
+      now_ = next.when;
       next.what();
     }
     return true;
   }
-  bool everybody_has(const protocol::ObjectId& object) const {
-    for (const auto& [id, node] : nodes)
-      if (!node.completed.contains(object)) return false;
+  // All but these.
+  bool everybody_has(const protocol::ObjectId& object, const std::set<ClientId>& but = {}) const {
+    for (const ClientId id : members_)
+      if (!but.contains(id) && (!completed.contains(id) || !completed.at(id).contains(object))) return false;
     return true;
   }
-
-  // One that others lack is with a seeder; everybody is a member and linked to everybody, through the
-  // seeder's number too.
-  void share(const protocol::Manifest& manifest, const Seeding& seeding, ClientId seeder = kCoordinator) {
-    const std::size_t chunks = manifest.chunk_count();
-    for (auto& [id, node] : nodes) {
-      const bool seeds = id == seeder;
-      feed(id, Peer::Open{manifest, seeds ? ChunkSet::full(chunks) : ChunkSet(chunks), ChunkSet::full(chunks),
-                          seeds ? std::optional(seeding) : std::nullopt});
-      for (const auto& [other, unused] : nodes)
-        if (other != id) feed(id, Peer::Admit{manifest.id(), other});
-    }
+  // Seconds until the last of them had it.
+  double last(const protocol::ObjectId& object, const std::set<ClientId>& but = {}) const {
+    double latest = 0;
+    for (const ClientId id : members_)
+      if (!but.contains(id)) latest = std::max(latest, completed.at(id).at(object));
+    return latest;
   }
-  void link_all() {
-    for (const auto& [a, one] : nodes)
-      for (const auto& [b, other] : nodes)
-        if (a < b) link(a, b);
+  std::uint64_t received_twice() const {
+    std::uint64_t bytes = 0;
+    for (const ClientId id : members_) bytes += peer(id).figures().twice;
+    return bytes;
+  }
+  double seconds_now() const { return to_seconds(now_.time_since_epoch()); }
+
+  Time now() const override { return now_; }
+  void at(Time when, Happening what) override { events_.push({when, ++sequence_, std::move(what)}); }
+  Duration latency(ClientId, ClientId) const override { return delay; }
+  void chunk(ClientId from, ClientId, std::size_t bytes, Happening sent, Happening arrived) override {
+    Time& free = free_[from];
+    free = std::max(free, now_);
+    if (const auto slow = line.find(from); slow != line.end())
+      free += seconds(static_cast<double>(bytes) / slow->second);
+    at(free, std::move(sent));
+    at(free + delay, std::move(arrived));
   }
 
  private:
   struct Entry {
     Time when;
     std::uint64_t sequence;
-    std::function<void()> what;
+    Happening what;
     bool operator<(const Entry& other) const {
       return std::pair(other.when, other.sequence) < std::pair(when, sequence);
     }
   };
-  void deliver(ClientId from, ClientId to, Peer::Input input) {
-    at(now + latency, [this, from, to, input = std::move(input)] {
-      if (nodes.at(to).links.contains(from)) feed(to, input);
-    });
-  }
-  void carry_out(ClientId id, Node& node, const Peer::Exchange& effect) {
-    require(node.exchanged.insert({effect.peer, effect.object}).second);
-    (void)id;
-  }
-  void carry_out(ClientId, Node& node, const Peer::EndExchange& effect) {
-    require(node.exchanged.erase({effect.peer, effect.object}) == 1);
-  }
-  void carry_out(ClientId id, Node&, const Peer::Send& effect) {
-    deliver(id, effect.peer, Peer::Received{id, effect.message});
-  }
-  void carry_out(ClientId id, Node&, const Peer::Ask& effect) {
-    at(now + latency, [this, id, effect] {
-      Node& other = nodes.at(effect.peer);
-      if (!other.links.contains(id)) return;
-      const protocol::Chunk chunk = effect.chunk;
-      if (other.exchanged.contains({id, chunk.object}))
-        return feed(effect.peer, Peer::Requested{id, {chunk.object, chunk.index, 1}});
-      deliver(
-          effect.peer, id,
-          Peer::Refused{effect.peer, {chunk.object, chunk.index, 1, {ErrorCode::kNotFound, "not served"}}});
-    });
-  }
-  void carry_out(ClientId id, Node& node, const Peer::SendChunk& effect) {
-    ++node.sent;
-    deliver(id, effect.peer, Peer::Arrived{id, effect.chunk});
-    at(now, [this, id, effect] { feed(id, Peer::Sent{effect.peer, effect.chunk}); });
-  }
-  void carry_out(ClientId id, Node&, const Peer::RefuseChunk& effect) {
-    deliver(id, effect.peer, Peer::Refused{id, {effect.chunk.object, effect.chunk.index, 1, effect.error}});
-  }
-  void carry_out(ClientId id, Node& node, const Peer::Drop& effect) {
-    node.dropped.emplace_back(effect.peer, effect.reason);
-    at(now, [this, id, peer = effect.peer] { unlink(id, peer); });
-  }
-  void carry_out(ClientId, Node& node, const Peer::Completed& effect) {
-    require(node.completed.emplace(effect.object, now).second);
-  }
-  void carry_out(ClientId, Node&, const Event&) {}
-  static void require(bool holds) { FEDGE_CHECK(holds, "an effect that cannot be carried out"); }
-
+  std::set<ClientId> members_;
+  std::map<ClientId, Time> free_;
   std::priority_queue<Entry> events_;
   std::uint64_t sequence_ = 0;
+  Time now_{};
 };
 
 }  // namespace fedge::swarm

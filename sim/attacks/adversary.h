@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "sim/attacks.h"
+#include "sim/attacks/attacks.h"
 #include "sim/training_pool.h"
 
 namespace fedge::sim {

@@ -1,4 +1,4 @@
-#include "sim/adversary.h"
+#include "sim/attacks/adversary.h"
 
 #include <algorithm>
 #include <span>

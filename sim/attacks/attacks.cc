@@ -1,4 +1,4 @@
-#include "sim/attacks.h"
+#include "sim/attacks/attacks.h"
 
 #include <algorithm>
 #include <cmath>

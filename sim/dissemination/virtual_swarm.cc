@@ -1,0 +1,143 @@
+#include "sim/dissemination/virtual_swarm.h"
+
+#include <utility>
+#include <vector>
+
+namespace fedge::sim {
+namespace {
+
+using swarm::ChunkSet;
+using swarm::kCoordinator;
+using swarm::Peer;
+
+// TCP, TLS 1.3, Hello and Welcome: one way each, until both may speak.
+constexpr int kTripsToLink = 6;
+
+}  // namespace
+
+VirtualSwarm::VirtualSwarm(Surroundings surroundings, const Rng& rng)
+    : surroundings_(std::move(surroundings)),
+      rng_(rng),
+      links_(surroundings_.network, {.on_completed = [this](ClientId peer, const protocol::ObjectId& object) {
+               if (peer != kCoordinator) surroundings_.on_completed(peer, object);
+             }}) {
+  links_.add(kCoordinator, {}, rng_.fork("coordinator"));
+}
+
+void VirtualSwarm::give(ClientId client, TaskId task, const protocol::Manifest& model) {
+  if (const auto before = tasks_.find(client); before != tasks_.end()) done(client, before->second.first);
+  const protocol::ObjectId object = model.id();
+  tasks_[client] = {task, object};
+  const ChunkSet all = ChunkSet::full(model.chunk_count());
+  if (!tracker_.has(object))
+    links_.step(kCoordinator,
+                Peer::Open{model, all, all, swarm::Seeding{.copies = surroundings_.spec.copies}});
+  if (const auto [known, fresh] = clients_.try_emplace(client); fresh) {
+    known->second.life = ++lives_;
+    links_.add(client, {}, rng_.fork("peer", client.value(), lives_));
+    links_.link(kCoordinator, client);
+  }
+  links_.step(kCoordinator, Peer::Admit{object, client});
+  protocol::SwarmMember self{client, {}, {}};
+  if (surroundings_.listens(client)) self.address = "listens";
+  tell(tracker_.join(object, self, surroundings_.spec.neighbours, rng_.fork("join", ++joins_)));
+}
+
+void VirtualSwarm::done(ClientId client, TaskId task) {
+  const auto known = tasks_.find(client);
+  if (known == tasks_.end() || known->second.first != task) return;
+  const protocol::ObjectId object = known->second.second;
+  tasks_.erase(known);
+  if (tracker_.done(object, client)) end(object);
+}
+
+// Nobody lacks it any more.
+void VirtualSwarm::end(const protocol::ObjectId& object) {
+  links_.step(kCoordinator, Peer::Close{object});
+  for (auto& [id, client] : clients_) {
+    if (client.opened == object) close(id);
+    const std::set<ClientId> others = links_.links(id);
+    client.named.erase(object);
+    for (const ClientId other : others)
+      if (other != kCoordinator && !names(id, other) && !names(other, id)) links_.unlink(id, other);
+  }
+}
+
+void VirtualSwarm::tell(const std::vector<swarm::Tracker::Tell>& tells) {
+  for (const auto& [to, message] : tells) {
+    const auto known = clients_.find(to);
+    if (known == clients_.end()) continue;
+    surroundings_.network.at(
+        surroundings_.network.now() + surroundings_.network.latency(kCoordinator, to),
+        [this, to = to, life = known->second.life, message = message] {
+          const auto alive = clients_.find(to);
+          if (alive != clients_.end() && alive->second.life == life && tracker_.has(message.object))
+            told(to, message);
+        });
+  }
+}
+
+void VirtualSwarm::told(ClientId client, const protocol::SwarmMembers& members) {
+  auto& named = clients_.at(client).named[members.object];
+  for (const ClientId other : members.leave) {
+    named.erase(other);
+    links_.step(client, Peer::Dismiss{members.object, other});
+  }
+  for (const protocol::SwarmMember& member : members.join) {
+    named.insert(member.client);
+    links_.step(client, Peer::Admit{members.object, member.client});
+    dial(client, member.client);
+  }
+}
+
+bool VirtualSwarm::names(ClientId a, ClientId b) const {
+  const auto known = clients_.find(a);
+  if (known == clients_.end()) return false;
+  for (const auto& [object, members] : known->second.named)
+    if (members.contains(b)) return true;
+  return false;
+}
+
+// Whoever is told last sees to the link: before, the other would not let it in.
+void VirtualSwarm::dial(ClientId a, ClientId b) {
+  if (!names(b, a) || (!surroundings_.listens(a) && !surroundings_.listens(b))) return;
+  auto& network = surroundings_.network;
+  network.at(network.now() + kTripsToLink * network.latency(a, b),
+             [this, a, b, lives = std::pair(clients_.at(a).life, clients_.at(b).life)] {
+               const auto one = clients_.find(a);
+               const auto other = clients_.find(b);
+               if (one == clients_.end() || other == clients_.end()) return;
+               if (std::pair(one->second.life, other->second.life) != lives) return;
+               if (names(a, b) && names(b, a)) links_.link(a, b);
+             });
+}
+
+void VirtualSwarm::open(ClientId client, const protocol::Manifest& model, const ChunkSet& held,
+                        const ChunkSet& wanted) {
+  const auto known = clients_.find(client);
+  if (known == clients_.end()) return;  // its link is gone
+  close(client);
+  const protocol::ObjectId object = model.id();
+  known->second.opened = object;
+  links_.step(client, Peer::Open{model, held, wanted, std::nullopt});
+  links_.step(client, Peer::Admit{object, kCoordinator});
+  for (const ClientId other : known->second.named[object]) links_.step(client, Peer::Admit{object, other});
+}
+
+void VirtualSwarm::close(ClientId client) {
+  const auto known = clients_.find(client);
+  if (known == clients_.end()) return;
+  if (const auto opened = std::exchange(known->second.opened, std::nullopt))
+    links_.step(client, Peer::Close{*opened});
+}
+
+void VirtualSwarm::gone(ClientId client) {
+  if (clients_.erase(client) == 0) return;
+  tasks_.erase(client);
+  links_.remove(client);
+  const swarm::Tracker::Left left = tracker_.leave(client);
+  tell(left.tells);
+  for (const protocol::ObjectId& object : left.over) end(object);
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,65 @@
+// VirtualSwarm: models that virtual clients exchange among themselves: the daemons' own Tracker and Peers on
+// the simulation's network. Does in virtual time what the coordinator's Seeder and the clients' Swarm do over
+// sockets: who is told of whom, and which links are made. Clients' links are new for each model; those of
+// daemons live on for a minute. One thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/ids.h"
+#include "core/rng.h"
+#include "server/run_config.h"
+#include "swarm/tracker.h"
+#include "swarm/virtual/virtual_links.h"
+
+namespace fedge::sim {
+
+class VirtualSwarm {
+ public:
+  struct Surroundings {
+    swarm::VirtualLinks::Network& network;
+    const server::DisseminationSpec& spec;
+    // Whether a device accepts links from others.
+    std::function<bool(ClientId)> listens;
+    std::function<void(ClientId, const protocol::ObjectId&)> on_completed;
+  };
+  VirtualSwarm(Surroundings surroundings, const Rng& rng);
+
+  // The coordinator asks the client to train this model; or it has heard that this is over.
+  void give(ClientId client, TaskId task, const protocol::Manifest& model);
+  void done(ClientId client, TaskId task);
+
+  // The client begins to exchange it, in place of any other; or wants it no more.
+  void open(ClientId client, const protocol::Manifest& model, const swarm::ChunkSet& held,
+            const swarm::ChunkSet& wanted);
+  void close(ClientId client);
+  // Its link to the coordinator is gone, and all others with it.
+  void gone(ClientId client);
+
+ private:
+  struct Client {
+    std::uint64_t life = 0;  // counts connections
+    std::map<protocol::ObjectId, std::set<ClientId>> named;
+    std::optional<protocol::ObjectId> opened;
+  };
+  void end(const protocol::ObjectId& object);
+  void tell(const std::vector<swarm::Tracker::Tell>& tells);
+  void told(ClientId client, const protocol::SwarmMembers& members);
+  void dial(ClientId a, ClientId b);
+  bool names(ClientId a, ClientId b) const;
+
+  Surroundings surroundings_;
+  Rng rng_;
+  swarm::Tracker tracker_;
+  swarm::VirtualLinks links_;
+  std::map<ClientId, Client> clients_;  // that have been given something and are connected
+  std::map<ClientId, std::pair<TaskId, protocol::ObjectId>> tasks_;
+  std::uint64_t joins_ = 0;
+  std::uint64_t lives_ = 0;
+};
+
+}  // namespace fedge::sim

@@ -1,0 +1,95 @@
+// Runs whose clients exchange the model among themselves: the network under sim/dissemination/.
+#include <algorithm>
+#include <utility>
+
+#include "sim/simulation.h"
+
+namespace fedge::sim {
+
+// A chunk between two devices takes the line of the first upwards and that of the second downwards, first
+// come, first served, beside whatever else passes there. Messages take no line.
+class Simulation::SwarmNetwork final : public swarm::VirtualLinks::Network {
+ public:
+  using Happening = swarm::VirtualLinks::Happening;
+  explicit SwarmNetwork(Simulation& simulation) : simulation_(simulation) {}
+
+  Time now() const override { return simulation_.now_; }
+  void at(Time when, Happening what) override {
+    simulation_.schedule(when, std::nullopt, InSwarm{std::move(what)});
+  }
+  Duration latency(ClientId from, ClientId to) const override { return to_centre(from) + to_centre(to); }
+  void chunk(ClientId from, ClientId to, std::size_t bytes, Happening sent, Happening arrived) override;
+
+ private:
+  Duration to_centre(ClientId id) const {
+    return id == swarm::kCoordinator ? Duration::zero() : simulation_.latency(id);
+  }
+  Simulation& simulation_;
+};
+
+void Simulation::SwarmNetwork::chunk(ClientId from, ClientId to, std::size_t bytes, Happening sent,
+                                     Happening arrived) {
+  const Bytes size(bytes);
+  if (from == swarm::kCoordinator) {
+    at(now(), std::move(sent));
+    return at(simulation_.down_arrival(to, size), std::move(arrived));
+  }
+  Time& up_free = simulation_.at(from).up_free;
+  const Time begin = std::max(up_free, now());
+  up_free = begin + simulation_.device(from).upload_time(size);
+  const Time last_byte = up_free + latency(from, to);
+  at(up_free, std::move(sent));
+  // It takes the other's line from when its first byte is there.
+  at(begin + latency(from, to), [this, to, size, last_byte, arrived = std::move(arrived)] {
+    Time& down_free = simulation_.at(to).down_free;
+    down_free = std::max(down_free, now()) + simulation_.device(to).download_time(size);
+    at(std::max(down_free, last_byte), arrived);
+  });
+}
+
+void Simulation::enter_swarm() {
+  if (!state_.config().dissemination.swarm) return;
+  swarm_network_ = std::make_unique<SwarmNetwork>(*this);
+  swarm_ = std::make_unique<VirtualSwarm>(
+      VirtualSwarm::Surroundings{
+          .network = *swarm_network_,
+          .spec = state_.config().dissemination,
+          .listens = [this](ClientId id) { return device(id).listens(); },
+          .on_completed = [this](ClientId id, const protocol::ObjectId&) { exchanged(id); }},
+      root_.fork("swarm"));
+}
+
+void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
+  const std::size_t chunks = fetch.model.chunk_count();
+  swarm::ChunkSet held(chunks);
+  swarm::ChunkSet wanted = swarm::ChunkSet::full(chunks);
+  if (task_.frozen()) {
+    const std::vector<bool> travels =
+        missing(id, fetch.model, task_.needed(at(id).engine.task(fetch.run)->coverage));
+    wanted = swarm::ChunkSet(chunks);
+    for (std::size_t i = 0; i < chunks; ++i) {
+      if (travels[i]) wanted.add(i);
+      if (at(id).arriving_chunks[i] && !travels[i]) held.add(i);
+    }
+  }
+  at(id).exchanging = fetch;
+  swarm_->open(id, fetch.model, held, wanted);
+}
+
+// The client has all that it wanted of the model. What else it needs comes from the coordinator.
+void Simulation::exchanged(ClientId id) {
+  const auto fetch = std::exchange(at(id).exchanging, std::nullopt);
+  if (!fetch) return;
+  const Time when = fetch->control ? down_arrival(id, model_size_) + latency(id) : now_;
+  schedule(when, id,
+           ClientInput{client::ClientEngine::ModelFetched{fetch->run, fetch->task}, at(id).session});
+}
+
+void Simulation::trained_in_swarm(ClientId id, const server::RunEngine::Input& input) {
+  if (const auto* offered = std::get_if<server::RunEngine::Offered>(&input))
+    swarm_->done(id, offered->offer.task());
+  else if (const auto* failed = std::get_if<server::RunEngine::Failed>(&input))
+    swarm_->done(id, failed->failure.task());
+}
+
+}  // namespace fedge::sim
