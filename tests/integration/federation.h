@@ -30,7 +30,8 @@ class Federation {
  public:
   // `settings` are --set assignments on top of a softmax run with as many clients as asked for.
   Federation(std::size_t clients, const std::vector<std::string>& settings,
-             const server::ArrivalRules& arrivals = {}, const protocol::ListenOptions& connections = {}) {
+             const server::ArrivalRules& arrivals = {}, const protocol::ListenOptions& connections = {},
+             std::uint64_t swarm_upload_limit = 0) {
     write_tiny_dataset(data);
     const std::string count = std::to_string(clients);
     auto document = config::parse_toml(
@@ -49,6 +50,7 @@ class Federation {
                                                 .listen = {"127.0.0.1", 0},
                                                 .connections = connections,
                                                 .arrivals = arrivals,
+                                                .upload_limit = swarm_upload_limit,
                                                 .software = "test"},
                                                callbacks());
     REQUIRE_MESSAGE(created, created.error().message);
@@ -131,7 +133,10 @@ class Federation {
                                                 .software = "test",
                                                 .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
                                                 .swarm = swarm_of ? swarm_of(index) : client::SwarmOptions{},
-                                                .stop_after_run = true});
+                                                .stop_after_run = true,
+                                                .on_event = [this](const Event& event) {
+                                                  client_events.push_back(to_string(event));
+                                                }});
       if (daemon) daemons[index] = std::move(*daemon);
       return daemon.has_value();
     });
@@ -156,9 +161,10 @@ class Federation {
     REQUIRE(*final_models);
   }
   bool reported(const std::string& text) const { return count(text) > 0; }
-  std::size_t count(const std::string& text) const {
+  std::size_t count(const std::string& text) const { return count(events, text); }
+  static std::size_t count(const std::vector<std::string>& log, const std::string& text) {
     return static_cast<std::size_t>(
-        std::count_if(events.begin(), events.end(),
+        std::count_if(log.begin(), log.end(),
                       [&](const std::string& event) { return event.find(text) != std::string::npos; }));
   }
   std::vector<std::string> hashes() const {
@@ -177,6 +183,7 @@ class Federation {
   std::vector<server::RoundMetrics> rounds;
   std::function<void()> after_round;  // may be empty
   std::vector<std::string> events;
+  std::vector<std::string> client_events;
   std::optional<Result<std::vector<server::FinalModel>>> final_models;
   PublicKey coordinator_key;
   std::function<client::SwarmOptions(std::size_t)> swarm_of;  // of the client that is started; may be empty

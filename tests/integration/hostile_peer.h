@@ -35,7 +35,7 @@ class HostilePeer {
   explicit HostilePeer(Federation& federation) : federation_(federation), key_(SecretKey::generate()) {
     auto made = protocol::make_tls_identity(key_);
     REQUIRE(made);
-    identity_ = *made;
+    identity = *made;
   }
 
   // Redeems this secret and connects as the client it made; `answer` holds the last that came back.
@@ -49,7 +49,7 @@ class HostilePeer {
   void greet(const std::string& secret) {
     answer.reset();
     closed = false;
-    protocol::connect(federation_.io, identity_, federation_.coordinator->address(),
+    protocol::connect(federation_.io, identity, federation_.coordinator->address(),
                       federation_.coordinator_key,
                       [this, secret](Result<std::shared_ptr<protocol::Link>> connected) {
                         REQUIRE(connected);
@@ -68,6 +68,8 @@ class HostilePeer {
                                  link->send(protocol::RunAnswer{run->run, true, SampleCount(4), {}, {}});
                                if (const auto* request = std::get_if<protocol::TrainRequest>(&message))
                                  task = *request;
+                               if (const auto* swarm = std::get_if<protocol::SwarmMembers>(&message))
+                                 members.insert(members.end(), swarm->join.begin(), swarm->join.end());
                                if (const auto* word = std::get_if<protocol::UpdateVerdict>(&message))
                                  verdict = *word;
                                if (const auto* word = std::get_if<protocol::Goodbye>(&message))
@@ -105,18 +107,19 @@ class HostilePeer {
     return std::make_shared<ParameterVector>(layout);
   }
 
+  std::shared_ptr<protocol::TlsIdentity> identity;
   std::optional<Result<protocol::Welcome>> answer;
   std::shared_ptr<protocol::Link> link;
   std::optional<protocol::TrainRequest> task;
   std::optional<protocol::UpdateVerdict> verdict;
   std::optional<protocol::Goodbye> goodbye;
+  std::vector<protocol::SwarmMember> members;  // of swarms, as the coordinator has named them
   bool closed = false;
   bool ended = false;  // the run, as the coordinator says
 
  private:
   Federation& federation_;
   SecretKey key_;
-  std::shared_ptr<protocol::TlsIdentity> identity_;
 };
 
 }  // namespace fedge::test

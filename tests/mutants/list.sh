@@ -541,3 +541,45 @@ file sim/overlays/node.cc
 old '  if (message.retry || message.from != pending.to) return silent(pending);'
 new '  if (message.retry) return silent(pending);'
 caught_by unit_sim 'row 61: a node that is not who was asked for|row 61: bound ids'
+
+mutant sends-the-same-again 'A6: a peer sends a chunk again and again to whoever asks'
+file swarm/peer/peer_upload.cc
+old '    } else if (share->given.has(chunk.index)) {'
+new '    } else if (share->given.has(chunk.index) && !torrent->held.has(chunk.index)) {'
+caught_by unit_swarm 'hostile peer, row 62'
+
+mutant patient-with-rubbish 'A6: a peer that sends wrong bytes is asked for ever'
+file swarm/peer/peer_download.cc
+old '    if (++neighbour.bad >= rules_.bad_chunks)'
+new '    if (++neighbour.bad > 1000 * rules_.bad_chunks)'
+caught_by unit_swarm 'hostile peer, row 62'
+
+mutant waits-for-the-silent 'N6: what a silent neighbour was asked for is asked of nobody else'
+file swarm/peer/peer_download.cc
+old '    if (!snubbed && (!torrent.missing.empty() || now - since < rules_.endgame)) continue;'
+new '    if (snubbed || !torrent.missing.empty() || now - since < 100 * rules_.endgame) continue;'
+caught_by unit_swarm 'hostile peer, row 62'
+
+mutant boundless-upload 'A6: a peer sends without regard to its limit'
+file swarm/peer/upload_pace.h
+old '    next_ = std::max(next_, now - kSaved)'
+new '    next_ = std::min(next_, now - kSaved)'
+caught_by unit_swarm 'upload pace'
+
+mutant lets-the-starved-starve 'N6: a client whom no other gives anything gets no more than its share of the copies'
+file swarm/peer/peer_upload.cc
+old '  if (std::get<0>(*best) > 0 && !affordable && !share.starved) return std::nullopt;'
+new '  if (std::get<0>(*best) > 0 && !affordable) return std::nullopt;'
+caught_by unit_swarm 'linked to the coordinator alone'
+
+mutant open-swarm 'A1: a client gives the model to whoever knows its address'
+file client/swarm/swarm.cc
+old '    return contact.second.member.key == link->peer() && is_wanted(contact.first);'
+new '    return is_wanted(contact.first);'
+caught_by integration_federation 'swarm, row 62'
+
+mutant still-a-member 'A1: who is gone from a run still gets its model from the others'
+file swarm/tracker.cc
+old '    part(swarm, entry->first, member, left.tells);'
+new '    if (swarm.tasks == 0) part(swarm, entry->first, member, left.tells);'
+caught_by unit_swarm 'tracker'
