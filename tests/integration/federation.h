@@ -129,14 +129,13 @@ class Federation {
     // One that has just been stopped holds its directory until its last callback is gone.
     run_until([&] {
       if (daemons[index]) return true;
-      auto daemon = client::Daemon::create(io, {.state_directory = state_of(index),
-                                                .software = "test",
-                                                .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
-                                                .swarm = swarm_of ? swarm_of(index) : client::SwarmOptions{},
-                                                .stop_after_run = true,
-                                                .on_event = [this](const Event& event) {
-                                                  client_events.push_back(to_string(event));
-                                                }});
+      auto daemon = client::Daemon::create(
+          io, {.state_directory = state_of(index),
+               .software = "test",
+               .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
+               .swarm = swarm_of ? swarm_of(index) : client::SwarmOptions{},
+               .stop_after_run = true,
+               .on_event = [this](const Event& event) { client_events.push_back(to_string(event)); }});
       if (daemon) daemons[index] = std::move(*daemon);
       return daemon.has_value();
     });
@@ -163,9 +162,9 @@ class Federation {
   bool reported(const std::string& text) const { return count(text) > 0; }
   std::size_t count(const std::string& text) const { return count(events, text); }
   static std::size_t count(const std::vector<std::string>& log, const std::string& text) {
-    return static_cast<std::size_t>(
-        std::count_if(log.begin(), log.end(),
-                      [&](const std::string& event) { return event.find(text) != std::string::npos; }));
+    return static_cast<std::size_t>(std::count_if(log.begin(), log.end(), [&](const std::string& event) {
+      return event.find(text) != std::string::npos;
+    }));
   }
   std::vector<std::string> hashes() const {
     std::vector<std::string> result;

@@ -62,8 +62,7 @@ TEST_CASE("swarm: where no client accepts links the coordinator brings each the 
 }
 
 TEST_CASE("swarm: clients that vanish in the middle of it take nothing from the others") {
-  Federation f(kClients,
-               kModel + kSwarm + std::vector<std::string>{"run.rounds=2", "run.round_deadline=4"},
+  Federation f(kClients, kModel + kSwarm + std::vector<std::string>{"run.rounds=2", "run.round_deadline=4"},
                {}, {}, 100'000);
   f.swarm_of = [](std::size_t) { return listening(); };
   for (std::size_t i = 0; i < kClients; ++i) f.add_client();

@@ -1,5 +1,5 @@
-// A client that takes part in a swarm and does not keep to its rules, and strangers who would like to: over real
-// links. What such a client costs the others is measured in virtual time (unit_swarm, "hostile peer").
+// A client that takes part in a swarm and does not keep to its rules, and strangers who would like to: over
+// real links. What such a client costs the others is measured in virtual time (unit_swarm, "hostile peer").
 #include <doctest/doctest.h>
 
 #include <map>
@@ -25,7 +25,8 @@ class Garbage final : public protocol::ChunkSource, public protocol::ChunkSink {
   Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
 };
 
-// Four honest clients whose coordinator takes two seconds to send a model, and one that is enrolled like them.
+// Four honest clients whose coordinator takes two seconds to send a model, and one that is enrolled like
+// them.
 struct Scene {
   Federation f{kHonest + 1,
                {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096", "run.rounds=1",
@@ -53,8 +54,9 @@ struct Scene {
                       [&](Result<std::shared_ptr<protocol::Link>> connected) {
                         if (!connected) return void(answer = connected.error());
                         links[member.client] = *connected;
-                        client::greet(*connected, client::Greeting{.software = "test", .whom = "the member"},
-                                      [&](Result<protocol::Welcome> welcome) { answer = std::move(welcome); });
+                        client::greet(
+                            *connected, client::Greeting{.software = "test", .whom = "the member"},
+                            [&](Result<protocol::Welcome> welcome) { answer = std::move(welcome); });
                       });
     f.run_until([&] { return answer.has_value(); });
     return *answer;
@@ -89,7 +91,8 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("swarm, row 62: a member that sends wrong bytes is dropped by everybody, and the others have the model") {
+TEST_CASE(
+    "swarm, row 62: a member that sends wrong bytes is dropped by everybody, and the others have the model") {
   Scene scene;
   for (const auto& member : scene.hostile.members) {
     REQUIRE(scene.call(member, scene.hostile.identity));
@@ -97,7 +100,8 @@ TEST_CASE("swarm, row 62: a member that sends wrong bytes is dropped by everybod
   }
   scene.f.run_until([&] {
     return Federation::count(scene.f.client_events,
-                             "peer.dropped client=4 reason=\"it has sent 3 chunks with wrong bytes\"") == kHonest;
+                             "peer.dropped client=4 reason=\"it has sent 3 chunks with wrong bytes\"") ==
+           kHonest;
   });
   // It is not let in again.
   const auto again = scene.call(scene.hostile.members.front(), scene.hostile.identity);
