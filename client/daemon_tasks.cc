@@ -111,9 +111,22 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
 void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download) {
   if (!download) return step(ClientEngine::ModelFailed{fetch.run, fetch.task, download.error()});
   download_ = std::move(*download);
-  const auto done = [self = shared_from_this(), run = fetch.run, task = fetch.task](const Result<void>& all) {
-    if (all) return self->step(ClientEngine::ModelFetched{run, task});
-    self->step(ClientEngine::ModelFailed{run, task, all.error()});
+  const auto done = [self = shared_from_this(), run = fetch.run, task = fetch.task,
+                     begun = now(), before = swarm_->figures()](const Result<void>& all) {
+    if (!all) return self->step(ClientEngine::ModelFailed{run, task, all.error()});
+    const swarm::Peer::Figures& after = self->swarm_->figures();
+    const auto since = [](std::uint64_t bytes, std::uint64_t earlier) {
+      return static_cast<std::int64_t>(bytes - earlier);
+    };
+    const std::int64_t centre = since(after.from_coordinator, before.from_coordinator);
+    self->report(Event{Severity::kDebug, "model.fetched", {}}
+                     .with("run", self->parts_[run].name)
+                     .with("round", std::int64_t{task.round.value()})
+                     .with("seconds", to_seconds(self->now() - begun))
+                     .with("swarm_from_coordinator", centre)
+                     .with("swarm_from_clients", since(after.received, before.received) - centre)
+                     .with("swarm_to_clients", since(after.sent, before.sent)));
+    self->step(ClientEngine::ModelFetched{run, task});
   };
   const auto here = [self = shared_from_this(), done](const Result<void>& model) {
     const auto control = self->download_.control;

@@ -33,6 +33,7 @@ void Peer::on(const Arrived& arrived, Step& step) {
   ++neighbour.arrivals;
   neighbour.received += length;
   figures_.received += length;
+  if (arrived.peer == kCoordinator) figures_.from_coordinator += length;
   if (torrent->held.has(chunk))
     figures_.twice += length;
   else
