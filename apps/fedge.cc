@@ -12,8 +12,8 @@
 #include "apps/common.h"
 #include "apps/directory/dht_commands.h"
 #include "core/platform/thread_pool.h"
+#include "run/run_config.h"
 #include "server/coordinator_config.h"
-#include "server/run_config.h"
 #include "sim/spec.h"
 
 namespace {
@@ -75,7 +75,7 @@ struct Options {
 
 std::vector<fedge::config::KeyDoc> keys_of(const std::string& page) {
   if (page == "coordinator") return fedge::server::describe_coordinator_config();
-  auto keys = fedge::server::describe_run_config();
+  auto keys = fedge::run::describe_run_config();
   for (auto& key : fedge::sim::describe_simulation()) keys.push_back(std::move(key));
   return keys;
 }

@@ -55,9 +55,9 @@ void announce(int fd, const std::string& address) {
   ::close(fd);
 }
 
-fedge::Result<fedge::server::RunConfig> load_run(const Options& options) {
+fedge::Result<fedge::run::RunConfig> load_run(const Options& options) {
   FEDGE_TRY(document, fedge::apps::load_document(options.run_file, options.assignments));
-  return fedge::server::read_run_config(document);
+  return fedge::run::read_run_config(document);
 }
 
 fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options) {
@@ -124,7 +124,7 @@ class Daemon {
 
  private:
   fedge::Result<void> set_up() {
-    std::optional<fedge::server::RunConfig> config;
+    std::optional<fedge::run::RunConfig> config;
     if (!options_.run_file.empty()) {
       FEDGE_TRY(loaded, load_run(options_));
       config = std::move(loaded);

@@ -20,7 +20,7 @@ void log_round(server::RunNumber run, const server::RoundMetrics& metrics) {
 
 }  // namespace
 
-Result<void> RunResults::begin(const server::RunRecord& run, const server::RunConfig& config,
+Result<void> RunResults::begin(const server::RunRecord& run, const run::RunConfig& config,
                                const std::vector<server::RoundMetrics>& history) {
   const auto directory =
       is_shown(run.number) ? shown_->out : server::run_results(data_directory_, run.number);

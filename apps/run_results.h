@@ -23,7 +23,7 @@ class RunResults {
   // This run is shown as a table; its results go to this directory instead of the data directory's.
   void show(server::RunNumber run, std::filesystem::path out) { shown_ = {run, std::move(out)}; }
 
-  Result<void> begin(const server::RunRecord& run, const server::RunConfig& config,
+  Result<void> begin(const server::RunRecord& run, const run::RunConfig& config,
                      const std::vector<server::RoundMetrics>& history);
   Result<void> add(server::RunNumber run, const server::RoundMetrics& metrics);
   // After the last round.

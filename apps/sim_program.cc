@@ -70,7 +70,7 @@ struct Scratch {
 };
 
 fedge::Result<void> run_abstract(const Options& options, const fedge::sim::SimulationSpec& spec,
-                                 const fedge::server::RunConfig& config) {
+                                 const fedge::run::RunConfig& config) {
   FEDGE_TRY(task, fedge::learn::Task::build(config.task, config.seed));
   FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config));
@@ -105,7 +105,7 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
 }
 
 fedge::Result<void> run_concrete(const Options& options, const fedge::sim::SimulationSpec& simulation,
-                                 const fedge::server::RunConfig& config) {
+                                 const fedge::run::RunConfig& config) {
   std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr)
     return fedge::system_error("cannot make directory", scratch, errno);
@@ -132,11 +132,11 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
   return {};
 }
 
-int run(const Options& options) {
+int run_experiment(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
   const auto document = fedge::apps::load_document(options.run_file, options.assignments);
   if (!document) return fedge::apps::report_failure(kProgram, document.error());
-  const auto config = fedge::server::read_run_config(*document);
+  const auto config = fedge::run::read_run_config(*document);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
   const auto simulation = fedge::sim::read_simulation(*document);
   if (!simulation) return fedge::apps::report_failure(kProgram, simulation.error());
@@ -162,7 +162,7 @@ int run(const Options& options) {
 int pretrain(Options& options) {
   const auto document = fedge::apps::load_document(options.run_file, options.assignments);
   if (!document) return fedge::apps::report_failure(kProgram, document.error());
-  const auto config = fedge::server::read_run_config(*document);
+  const auto config = fedge::run::read_run_config(*document);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
   catch_interrupts();
   options.pretrain.threads = options.threads;
@@ -284,6 +284,6 @@ int fedge::apps::sim_main(int argc, char** argv) {
     if (*pretrain_command) return pretrain(options);
     if (*overlay_command) return overlay(options);
     if (*attack_command) return attack(options);
-    return *run_command ? run(options) : report(options);
+    return *run_command ? run_experiment(options) : report(options);
   });
 }

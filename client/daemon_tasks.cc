@@ -111,8 +111,8 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
 void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download) {
   if (!download) return step(ClientEngine::ModelFailed{fetch.run, fetch.task, download.error()});
   download_ = std::move(*download);
-  const auto done = [self = shared_from_this(), run = fetch.run, task = fetch.task,
-                     begun = now(), before = swarm_->figures()](const Result<void>& all) {
+  const auto done = [self = shared_from_this(), run = fetch.run, task = fetch.task, begun = now(),
+                     before = swarm_->figures()](const Result<void>& all) {
     if (!all) return self->step(ClientEngine::ModelFailed{run, task, all.error()});
     const swarm::Peer::Figures& after = self->swarm_->figures();
     const auto since = [](std::uint64_t bytes, std::uint64_t earlier) {

@@ -24,7 +24,7 @@ constexpr std::size_t kNoTurn = SIZE_MAX;
 
 }  // namespace
 
-Result<RunState> RunState::create(const RunConfig& config, const learn::Model& model,
+Result<RunState> RunState::create(const run::RunConfig& config, const learn::Model& model,
                                   const learn::Dataset& test, protocol::ChunkStore& store,
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
@@ -35,7 +35,7 @@ Result<RunState> RunState::create(const RunConfig& config, const learn::Model& m
 Result<void> RunState::start(const RunEngine::StartTrack& start) {
   const bool first = tracks_.empty();
   const bool build = !start.source && !initial_;
-  auto made = build ? TrackModel::create(config_, *model_, *store_, *parallel_)
+  auto made = build ? run::TrackModel::create(config_, *model_, *store_, *parallel_)
                     : tracks_.begin()->second.model.branch(start.source ? track(*start.source).beginning()
                                                                         : *initial_);
   if (!made) return made.error();
@@ -67,7 +67,7 @@ void RunState::retire(TrackId track) {
 
 RoundRules RunState::rules() const {
   const std::uint64_t share = config_->strategy.fixed_point.max_total_weight().value() /
-                              std::max<std::size_t>(TrackModel::contributors(*config_), 1);
+                              std::max<std::size_t>(run::TrackModel::contributors(*config_), 1);
   return {.run = config_->id,
           .layout = model_->layout()->hash(),
           .parameters = model_->layout()->size(),
@@ -155,7 +155,7 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn) {
   return {};
 }
 
-Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const TrackModel& model,
+Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const run::TrackModel& model,
                                        std::optional<learn::Evaluation>& evaluation) const {
   TrackMetrics metrics;
   if (turn.description) metrics.track = *turn.description;
@@ -172,7 +172,7 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   return metrics;
 }
 
-Result<std::vector<RankMetrics>> RunState::measure_ranks(const TrackModel& model) const {
+Result<std::vector<RankMetrics>> RunState::measure_ranks(const run::TrackModel& model) const {
   std::vector<RankMetrics> metrics;
   if (config_->evaluate_ranks.empty()) return metrics;
   FEDGE_TRY(values, model.load());
@@ -241,10 +241,10 @@ Result<void> RunState::restore(std::string_view saved, const Descriptions& descr
   FEDGE_TRY(state, decode_state(saved));
   if (state.tracks.empty() || state.participation.size() != participation_.counts().size())
     return Error{ErrorCode::kCorrupt, "the checkpoint is another run's"};
-  const TrackModel parent = std::move(tracks_.begin()->second.model);
+  const run::TrackModel parent = std::move(tracks_.begin()->second.model);
   tracks_.clear();
   for (const SavedTrack& track : state.tracks) {
-    TrackModel::Saved objects{.hash = track.hash};
+    run::TrackModel::Saved objects{.hash = track.hash};
     FEDGE_TRY(model, take_up(track.model));
     objects.model = std::move(model);
     if (track.control) {

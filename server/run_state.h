@@ -23,12 +23,12 @@
 #include "learn/evaluate.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
+#include "run/run_config.h"
+#include "run/track_model.h"
 #include "server/engine/run_engine.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/report/participation.h"
-#include "server/run_config.h"
-#include "server/track_model.h"
 
 namespace fedge::server {
 
@@ -36,17 +36,17 @@ class RunState {
  public:
   // Builds the initial model from the run's seed. `model`, `test`, `store` and `parallel` are lent and must
   // outlive it.
-  static Result<RunState> create(const RunConfig& config, const learn::Model& model,
+  static Result<RunState> create(const run::RunConfig& config, const learn::Model& model,
                                  const learn::Dataset& test, protocol::ChunkStore& store, Parallel& parallel);
 
-  const RunConfig& config() const { return *config_; }
+  const run::RunConfig& config() const { return *config_; }
   RoundRules rules() const;
   const std::shared_ptr<const ParameterLayout>& layout() const { return model_->layout(); }
   // Null if the model has none.
-  std::shared_ptr<const AdapterLayout> adapters() const { return shared_adapters(*model_); }
+  std::shared_ptr<const AdapterLayout> adapters() const { return run::shared_adapters(*model_); }
   // The track's model and what moves it. It must be there.
-  TrackModel& track(TrackId track) { return tracks_.at(track).model; }
-  const TrackModel& track(TrackId track) const { return tracks_.at(track).model; }
+  run::TrackModel& track(TrackId track) { return tracks_.at(track).model; }
+  const run::TrackModel& track(TrackId track) const { return tracks_.at(track).model; }
   // All of them, in the order of their turns in the last round.
   Result<std::vector<FinalModel>> load_models() const;
 
@@ -90,34 +90,34 @@ class RunState {
 
  private:
   struct TrackEntry {
-    TrackModel model;
+    run::TrackModel model;
     std::shared_ptr<const TrackDescription> description;
     std::size_t turn = 0;  // in the last round
   };
-  RunState(const RunConfig& config, const learn::Model& model, const learn::Dataset& test,
+  RunState(const run::RunConfig& config, const learn::Model& model, const learn::Dataset& test,
            protocol::ChunkStore& store, Parallel& parallel)
-      : config_(std::make_shared<const RunConfig>(config)),
+      : config_(std::make_shared<const run::RunConfig>(config)),
         model_(&model),
         test_(&test),
         store_(&store),
         parallel_(&parallel),
         participation_(config.task.data.partition.clients) {}
   // `evaluation` is filled if the round is one to be evaluated.
-  Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const TrackModel& model,
+  Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const run::TrackModel& model,
                                std::optional<learn::Evaluation>& evaluation) const;
   // With the first ranks of its adapters alone, as the run asks.
-  Result<std::vector<RankMetrics>> measure_ranks(const TrackModel& model) const;
+  Result<std::vector<RankMetrics>> measure_ranks(const run::TrackModel& model) const;
   Result<std::shared_ptr<protocol::StoredObject>> take_up(const protocol::Manifest& manifest) const;
   // What the samples of those whose updates have come cover.
   LabelFigures coverage() const;
 
-  std::shared_ptr<const RunConfig> config_;
+  std::shared_ptr<const run::RunConfig> config_;
   const learn::Model* model_;
   const learn::Dataset* test_;
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
-  std::optional<TrackModel::Beginning> initial_;  // kept once a track has begun anew: more may
+  std::optional<run::TrackModel::Beginning> initial_;  // kept once a track has begun anew: more may
 
   // Of the round in progress: the figures of the turns that are over, and whose updates have come.
   RoundMetrics metrics_;

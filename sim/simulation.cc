@@ -44,7 +44,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   availability_ = std::move(availability);
   hooks_ = &hooks;
   state_.know_labels([this](ClientId client) { return task_.label_counts(client, at(client).data_share); });
-  const server::RunConfig& config = state_.config();
+  const run::RunConfig& config = state_.config();
   enter_directory();
   enter_swarm();
   if (config.status.every > Duration::zero()) {

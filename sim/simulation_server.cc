@@ -44,7 +44,7 @@ void Simulation::start_track(const server::RunEngine::StartTrack& start) {
 
 Result<void> Simulation::load_global(TrackId track) {
   if (global_.model) return {};
-  const server::TrackModel& source = state_.track(track);
+  const run::TrackModel& source = state_.track(track);
   FEDGE_TRY(model, source.load());
   if (source.control_object()) {
     FEDGE_TRY(control, source.load_control());
@@ -55,7 +55,7 @@ Result<void> Simulation::load_global(TrackId track) {
 }
 
 void Simulation::assign(const server::RunEngine::Assign& work) {
-  const server::TrackModel& track = state_.track(work.task.track);
+  const run::TrackModel& track = state_.track(work.task.track);
   const protocol::Manifest& manifest = track.object()->manifest();
   if (const auto loaded = load_global(work.task.track); !loaded) return fail(loaded.error());
   VirtualClient& client = at(work.client);

@@ -62,7 +62,7 @@ Result<SimulationSpec> read_simulation(const config::Document& document) {
   return spec;
 }
 
-Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& config) {
+Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config) {
   if (!spec.attack.needs_honest()) return {};
   const std::string attack = "simulation.attack.kind alie, ipm and min_max are made of ";
   if (config.strategy.planner_kind != aggregation::planner_kinds().front().name)
@@ -76,7 +76,7 @@ Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& c
   return {};
 }
 
-Result<void> check_directory(const SimulationSpec& spec, const server::RunConfig& config) {
+Result<void> check_directory(const SimulationSpec& spec, const run::RunConfig& config) {
   const bool wanted =
       config.status.every > Duration::zero() && config.status.via == protocol::StatusSpec::Via::kDirectory;
   if (!wanted || spec.directory.kind != DirectorySpec::Kind::kNone) return {};
@@ -85,7 +85,7 @@ Result<void> check_directory(const SimulationSpec& spec, const server::RunConfig
       "chord, pastry or kademlia");
 }
 
-Result<void> check_availability(const SimulationSpec& spec, const server::RunConfig& config) {
+Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig& config) {
   const std::size_t clients = config.task.data.partition.clients;
   if (spec.availability.kind == AvailabilityKind::kAlways || clients == 1) return {};
   if (config.wait_for_clients < clients) return {};

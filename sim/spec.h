@@ -6,7 +6,7 @@
 #include "core/config/reader.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 #include "sim/attacks/attacks.h"
 #include "sim/availability/spec.h"
 #include "sim/directory/spec.h"
@@ -37,11 +37,11 @@ struct SimulationSpec {
 // Reads [simulation] alone; the other sections are read_run_config's.
 Result<SimulationSpec> read_simulation(const config::Document& document);
 // Whether the attack goes with the run: what is made of the honest updates takes whole ones.
-Result<void> check_attack(const SimulationSpec& spec, const server::RunConfig& config);
+Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config);
 // Whether a run can begin although some devices are always away.
-Result<void> check_availability(const SimulationSpec& spec, const server::RunConfig& config);
+Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig& config);
 // Whether what the run wants of a directory is there.
-Result<void> check_directory(const SimulationSpec& spec, const server::RunConfig& config);
+Result<void> check_directory(const SimulationSpec& spec, const run::RunConfig& config);
 // The keys of [simulation], for the generated reference.
 std::vector<config::KeyDoc> describe_simulation();
 

@@ -46,7 +46,7 @@ void SpareBuffers::give(AlignedBuffer<float> buffer) {
   buffers_.push_back(std::move(buffer));
 }
 
-TrainingPool::TrainingPool(const learn::Task& task, const server::RunConfig& config, Parallel& parallel)
+TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel)
     : task_(task),
       parallel_(parallel),
       chunk_size_(config.chunk_size),

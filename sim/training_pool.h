@@ -24,7 +24,7 @@
 #include "core/time.h"
 #include "learn/task.h"
 #include "protocol/chunks/chunk_store.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 
 namespace fedge::sim {
 
@@ -71,7 +71,7 @@ struct TrainingJob {
 class TrainingPool {
  public:
   // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
-  TrainingPool(const learn::Task& task, const server::RunConfig& config, Parallel& parallel);
+  TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel);
   // From now on updates lie in this store, which must outlive the pool, instead of in memory.
   void spool_to(protocol::ChunkStore& store) { spool_ = &store; }
 

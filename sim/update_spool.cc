@@ -7,7 +7,7 @@
 
 namespace fedge::sim {
 
-bool UpdateSpool::needed(const server::RunConfig& config, std::size_t parameters) {
+bool UpdateSpool::needed(const run::RunConfig& config, std::size_t parameters) {
   if (!config.strategy.traits.keeps_individuals) return false;
   // Everybody at work may have trained before the first update is taken in.
   double updates =

@@ -12,7 +12,7 @@
 #include "core/platform/files.h"
 #include "core/result.h"
 #include "protocol/chunks/chunk_store.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 
 namespace fedge::sim {
 
@@ -20,7 +20,7 @@ class UpdateSpool {
  public:
   // Whether updates belong there: a rule keeps them all until the round ends, and those of one round may
   // take more than kMaxInMemory.
-  static bool needed(const server::RunConfig& config, std::size_t parameters);
+  static bool needed(const run::RunConfig& config, std::size_t parameters);
   static constexpr std::size_t kMaxInMemory = std::size_t{64} << 20;  // bytes
 
   // Makes the directory, below one that is there. kUnavailable if another process uses it. One file a

@@ -14,7 +14,7 @@
 #include "learn/text/corpus.h"
 #include "learn/text/text_data.h"
 #include "protocol/limits.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 
 namespace fedge::apps {
 namespace {
@@ -30,7 +30,7 @@ Result<Shared> share_out(const DataOptions& options) {
   if (const auto model = document.root.find("model"); model != document.root.end())
     if (auto* table = std::get_if<config::Table>(&model->second.data))
       for (const char* key : {"base", "base_hash"}) table->erase(key);
-  FEDGE_TRY(config, server::read_run_config(document));
+  FEDGE_TRY(config, run::read_run_config(document));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
   return Shared{config.seed, task};
 }

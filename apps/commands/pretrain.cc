@@ -61,7 +61,7 @@ void print(const learn::Evaluation& evaluation, std::FILE* out) {
 
 }  // namespace
 
-Result<void> pretrain(const server::RunConfig& config, const PretrainCommand& command, std::FILE* out) {
+Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& command, std::FILE* out) {
   // Not after an hour of training.
   if (const auto parent = std::filesystem::absolute(command.out).parent_path();
       ::access(parent.c_str(), W_OK | X_OK) != 0)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 
 namespace fedge::apps {
 
@@ -20,6 +20,6 @@ struct PretrainCommand {
   std::function<bool()> interrupted;
 };
 
-Result<void> pretrain(const server::RunConfig& config, const PretrainCommand& command, std::FILE* out);
+Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& command, std::FILE* out);
 
 }  // namespace fedge::apps

@@ -165,7 +165,7 @@ Result<std::string> stop_run(const Options& options) {
 // Checked here rather than by the coordinator: who hands it in is still there to put it right.
 Result<std::string> submit_run(const Options& options) {
   FEDGE_TRY(document, load_document(options.file, options.assignments));
-  FEDGE_TRY(config, server::read_run_config(document));
+  FEDGE_TRY(config, run::read_run_config(document));
   FEDGE_TRY_VOID(server::check_run(config));
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
   FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(options.data_directory)));

@@ -8,7 +8,7 @@
 #include "aggregation/spec.h"
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 
 namespace fedge::apps {
 namespace {
@@ -26,7 +26,7 @@ bool concerns(const config::KeyDoc& option, const std::string& kind) {
 void append(std::vector<PartDoc>& parts, const std::string& section, std::span<const config::KindDoc> kinds) {
   for (const config::KindDoc& kind : kinds) {
     parts.push_back({section, kind.name, kind.paper, kind.summary, {}, {}});
-    for (const config::KeyDoc& key : server::describe_run_config())
+    for (const config::KeyDoc& key : run::describe_run_config())
       if (key.path.starts_with(section + ".") && key.path != section + ".kind" && concerns(key, kind.name))
         parts.back().options.push_back(key);
   }

@@ -60,10 +60,10 @@ struct Laboratory {
   }
 };
 
-Result<server::RunConfig> configure(const Laboratory& laboratory, const Settings& settings) {
+Result<run::RunConfig> configure(const Laboratory& laboratory, const Settings& settings) {
   config::Document document = laboratory.run;
   for (const std::string& setting : settings) FEDGE_TRY_VOID(config::set(document, setting));
-  return server::read_run_config(document);
+  return run::read_run_config(document);
 }
 
 Result<History> simulate(Laboratory& laboratory, const learn::Task& task, Settings settings,

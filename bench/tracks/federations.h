@@ -15,7 +15,7 @@
 #include "core/result.h"
 #include "learn/data/dataset.h"
 #include "learn/task.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 #include "sim/spec.h"
 
 namespace fedge::bench {
@@ -45,7 +45,7 @@ History plain_federation(const Setup& setup, std::span<const ClientId> clients);
 History naive_federation(const Setup& setup, std::span<const ClientId> owners, ClientId excluded);
 
 struct Run {
-  const server::RunConfig& config;
+  const run::RunConfig& config;
   const learn::Task& task;
   const learn::Dataset& test;
 };

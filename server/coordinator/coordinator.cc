@@ -106,7 +106,7 @@ void Coordinator::Impl::announce_runs() {
   announcer_->set_runs(open);
 }
 
-Result<RunRecord> Coordinator::Impl::submit(const RunConfig& run) {
+Result<RunRecord> Coordinator::Impl::submit(const run::RunConfig& run) {
   FEDGE_TRY_VOID(check_run(run));
   return queue_->submit(run.name, run.canonical);
 }
@@ -289,7 +289,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
 }
 
 protocol::Address Coordinator::address() const { return impl_->address(); }
-Result<RunRecord> Coordinator::submit(const RunConfig& run) { return impl_->submit(run); }
+Result<RunRecord> Coordinator::submit(const run::RunConfig& run) { return impl_->submit(run); }
 void Coordinator::start() { impl_->start(); }
 Coordinator::Activity Coordinator::activity() const { return impl_->activity(); }
 const std::vector<RunRecord>& Coordinator::runs() const { return impl_->runs(); }

@@ -19,11 +19,11 @@
 #include "core/result.h"
 #include "dht/node/directory_node.h"
 #include "protocol/session/endpoint.h"
+#include "run/run_config.h"
 #include "server/access/arrival_rate.h"
 #include "server/access/join_limits.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
-#include "server/run_config.h"
 #include "server/store/run_store.h"
 
 namespace boost::asio {
@@ -54,7 +54,8 @@ struct CoordinatorOptions {
 // What is told of the runs, on the io_context's thread. All must be set.
 struct RunCallbacks {
   // It is led from now on; these of its rounds were done before.
-  std::function<Result<void>(const RunRecord&, const RunConfig&, const std::vector<RoundMetrics>&)> on_led;
+  std::function<Result<void>(const RunRecord&, const run::RunConfig&, const std::vector<RoundMetrics>&)>
+      on_led;
   // A round has become durable.
   std::function<void(RunNumber, const RoundMetrics&)> on_round;
   // Called with the run's last models (RunState::load_models); the run is over if that succeeds. Otherwise
@@ -79,7 +80,7 @@ class Coordinator {
   protocol::Address address() const;  // where it listens, with the real port
   // Before start(): the run with this file that has not ended, or a new one. kRefused if another one there
   // has not ended; other errors name the file or the key of the run file at fault.
-  Result<RunRecord> submit(const RunConfig& run);
+  Result<RunRecord> submit(const run::RunConfig& run);
   // Lets clients in and leads the runs; once, before the io_context runs.
   void start();
   // For metrics, on the io_context's thread.

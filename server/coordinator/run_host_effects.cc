@@ -42,13 +42,13 @@ void RunHost::assign(const RunEngine::Assign& work) {
   const auto link = house_.peers.find(work.client);
   // A key revoked since it connected gets no more work; the loss comes back as an input.
   if (!link || !house_.is_welcome(link)) return;
-  const TrackModel& track = state_.track(work.task.track);
+  const run::TrackModel& track = state_.track(work.task.track);
   const auto& model = track.object();
   const auto& control = track.control_object();
   if (const auto served = serving_.find(work.client); served != serving_.end())
     stop_serving(work.client, served->second.task);
   serving_[work.client].task = work.task;
-  const DisseminationSpec& dissemination = config().dissemination;
+  const run::DisseminationSpec& dissemination = config().dissemination;
   for (const auto& object : {model, control}) {
     if (!object || (object == model && dissemination.swarm)) continue;
     link->serve(object->manifest(), std::make_shared<CountedSource>(object, served_));

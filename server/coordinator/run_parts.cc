@@ -16,9 +16,9 @@ std::filesystem::path chunks_of(const std::filesystem::path& data_directory, Run
   return run_directory(data_directory, run) / "chunks";
 }
 
-Result<RunConfig> read_record(const RunRecord& record) {
+Result<run::RunConfig> read_record(const RunRecord& record) {
   FEDGE_TRY(document, config::parse_toml(record.document, "run " + std::to_string(record.number.value())));
-  FEDGE_TRY(config, read_run_config(document));
+  FEDGE_TRY(config, run::read_run_config(document));
   config.id = record.id;
   return config;
 }
@@ -28,7 +28,7 @@ struct TestBench {
   std::unique_ptr<learn::Model> model;
 };
 
-Result<TestBench> make_bench(const RunConfig& config) {
+Result<TestBench> make_bench(const run::RunConfig& config) {
   FEDGE_TRY(test, learn::load_test(config.task.data));
   // Said here rather than by every client. A host may lack the training set; its clients do not.
   const auto possible = learn::check_partition(config.task.data, Rng(config.seed));
@@ -39,7 +39,7 @@ Result<TestBench> make_bench(const RunConfig& config) {
 
 }  // namespace
 
-Result<void> check_run(const RunConfig& config) {
+Result<void> check_run(const run::RunConfig& config) {
   FEDGE_TRY(bench, make_bench(config));
   (void)bench;
   return {};

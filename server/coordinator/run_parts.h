@@ -32,7 +32,7 @@ struct RunParts {
 };
 
 // Whether this machine has what it takes to lead such a run. Errors name the file or the key at fault.
-Result<void> check_run(const RunConfig& config);
+Result<void> check_run(const run::RunConfig& config);
 
 // Reads the run's file, data and stores, and steps through its journal: takes a while, and no thread but the
 // caller's. `threads` are for evaluation and aggregation.

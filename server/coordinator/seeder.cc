@@ -53,7 +53,7 @@ void Seeder::departed(ClientId client) {
 }
 
 void Seeder::give(ClientId client, const std::shared_ptr<protocol::StoredObject>& object,
-                  std::shared_ptr<protocol::ChunkSource> source, const DisseminationSpec& spec) {
+                  std::shared_ptr<protocol::ChunkSource> source, const run::DisseminationSpec& spec) {
   const auto known = clients_.find(client);
   const auto link = owner_.peers.find(client);
   if (known == clients_.end() || !link) return;

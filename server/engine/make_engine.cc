@@ -7,7 +7,7 @@
 namespace fedge::server {
 
 Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
-  const RunConfig& config = state.config();
+  const run::RunConfig& config = state.config();
   const aggregation::PlannerContext context{.layout = state.layout(),
                                             .clients = config.task.data.partition.clients,
                                             .rng = Rng(config.seed),

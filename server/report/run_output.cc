@@ -32,7 +32,7 @@ void remove_tracks(const std::filesystem::path& directory) {
     if (entry->path().extension() == ".safetensors") std::filesystem::remove(entry->path(), ignored);
 }
 
-Result<void> write_reports(const std::filesystem::path& directory, const RunConfig& config,
+Result<void> write_reports(const std::filesystem::path& directory, const run::RunConfig& config,
                            const std::string& run_file, const std::vector<RoundMetrics>& rounds) {
   const CsvColumns columns = columns_of(rounds);
   std::string table = csv_header(columns);
@@ -53,7 +53,7 @@ Result<void> write_reports(const std::filesystem::path& directory, const RunConf
 
 }  // namespace
 
-Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const RunConfig& config) {
+Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const run::RunConfig& config) {
   FEDGE_TRY_VOID(make_directory(directory));
   for (const char* name : {"run.toml", "model.safetensors", "metrics.csv", "tracks.csv", "report.html"})
     remove_unfinished(directory / name);
@@ -123,7 +123,7 @@ Result<void> rewrite_report(const std::filesystem::path& directory) {
   const auto path = directory / "run.toml";
   FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
   FEDGE_TRY(document, config::parse_toml(text, path.string()));
-  FEDGE_TRY(config, read_run_config(document));
+  FEDGE_TRY(config, run::read_run_config(document));
   FEDGE_TRY(rounds, read_metrics(directory / "metrics.jsonl"));
   return write_reports(directory, config, text, rounds);
 }

@@ -13,16 +13,16 @@
 #include <vector>
 
 #include "core/result.h"
+#include "run/run_config.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
-#include "server/run_config.h"
 
 namespace fedge::server {
 
 class RunOutput {
  public:
   // Makes the directory and an empty metrics.jsonl, and writes run.toml.
-  static Result<RunOutput> create(const std::filesystem::path& directory, const RunConfig& config);
+  static Result<RunOutput> create(const std::filesystem::path& directory, const run::RunConfig& config);
 
   Result<void> add(const RoundMetrics& metrics);
   // The first model goes to model.safetensors, those of further tracks to tracks/NAME.safetensors.
@@ -34,11 +34,11 @@ class RunOutput {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  RunOutput(std::filesystem::path directory, RunConfig config, std::FILE* lines)
+  RunOutput(std::filesystem::path directory, run::RunConfig config, std::FILE* lines)
       : directory_(std::move(directory)), config_(std::move(config)), lines_(lines) {}
 
   std::filesystem::path directory_;
-  RunConfig config_;
+  run::RunConfig config_;
   std::unique_ptr<std::FILE, Close> lines_;
   std::vector<RoundMetrics> rounds_;
 };

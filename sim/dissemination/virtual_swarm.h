@@ -12,7 +12,7 @@
 
 #include "core/ids.h"
 #include "core/rng.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 #include "swarm/tracker.h"
 #include "swarm/virtual/virtual_links.h"
 
@@ -22,7 +22,7 @@ class VirtualSwarm {
  public:
   struct Surroundings {
     swarm::VirtualLinks::Network& network;
-    const server::DisseminationSpec& spec;
+    const run::DisseminationSpec& spec;
     // Whether a device accepts links from others.
     std::function<bool(ClientId)> listens;
     std::function<void(ClientId, const protocol::ObjectId&)> on_completed;

@@ -9,8 +9,8 @@
 #include "core/rng.h"
 #include "learn/task.h"
 #include "protocol/chunks/chunk_store.h"
+#include "run/run_config.h"
 #include "server/engine/make_engine.h"
-#include "server/run_config.h"
 #include "server/run_state.h"
 #include "server/store/journal_reader.h"
 #include "sim/replay/retraining.h"
@@ -22,10 +22,10 @@ using server::RunEngine;
 
 constexpr std::size_t kMaxPayload = std::size_t{1} << 36;
 
-Result<server::RunConfig> read_config(const server::RunRecord& run) {
+Result<run::RunConfig> read_config(const server::RunRecord& run) {
   FEDGE_TRY(document,
             config::parse_toml(run.document, "the run file of run " + std::to_string(run.number.value())));
-  FEDGE_TRY(config, server::read_run_config(document));
+  FEDGE_TRY(config, run::read_run_config(document));
   config.id = run.id;
   return config;
 }

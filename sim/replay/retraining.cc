@@ -35,7 +35,7 @@ Retraining::Retraining(const learn::Task& task, server::RunState& state, protoco
 }
 
 void Retraining::assigned(const server::RunEngine::Assign& work) {
-  const server::TrackModel& track = state_.track(work.task.track);
+  const run::TrackModel& track = state_.track(work.task.track);
   if (const auto before = assigned_.find(work.client);
       work.again && before != assigned_.end() && before->second.request.task() == work.task) {
     before->second.models.push_back(track.object());

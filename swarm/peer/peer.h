@@ -134,7 +134,7 @@ class Peer {
     std::uint64_t received = 0;
     std::uint64_t from_coordinator = 0;  // of them
     std::uint64_t twice = 0;             // of them: what was there already
-    std::uint64_t bad = 0;    // chunks with wrong bytes
+    std::uint64_t bad = 0;               // chunks with wrong bytes
   };
   const Figures& figures() const { return figures_; }
   // Null if it is not open.

@@ -42,7 +42,7 @@ class Federation {
         "test.toml");
     REQUIRE(document);
     for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
-    auto config = server::read_run_config(*document);
+    auto config = run::read_run_config(*document);
     REQUIRE(config);
     run = *config;
     auto created = server::Coordinator::create(io,
@@ -67,7 +67,7 @@ class Federation {
   }
 
   server::RunCallbacks callbacks() {
-    return {.on_led = [this](const server::RunRecord&, const server::RunConfig&,
+    return {.on_led = [this](const server::RunRecord&, const run::RunConfig&,
                              const std::vector<server::RoundMetrics>&) -> Result<void> {
               ++led;
               return {};
@@ -175,7 +175,7 @@ class Federation {
   TemporaryDirectory data;
   TemporaryDirectory directory;
   boost::asio::io_context io;
-  server::RunConfig run;
+  run::RunConfig run;
   server::RunNumber number;
   int led = 0;                                                  // how often a run was taken up
   std::vector<std::pair<server::RunStatus, std::string>> left;  // and let go of

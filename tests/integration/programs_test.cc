@@ -43,7 +43,7 @@ struct Example {
   }
   std::filesystem::path directory(const std::string& name) const { return out.path() / name; }
   Outcome simulate(const std::string& name, const std::string& more) const {
-    return run("fedge-sim " + arguments + more + " --out " + directory(name).string());
+    return test::run("fedge-sim " + arguments + more + " --out " + directory(name).string());
   }
 };
 
@@ -157,7 +157,7 @@ TEST_CASE(
                                 " --set data.partition.clients=4 --set run.rounds=3 "
                                 "--set strategy.aggregator.step=0.5 --out " +
                                 example.directory("x").string();
-  const Outcome known = run("custom-sim " + arguments);
+  const Outcome known = test::run("custom-sim " + arguments);
   REQUIRE_MESSAGE(known.code == 0, known.output);
   // Every parameter starts within 0.2 of 0 and has since moved by -0.5, 0 or 0.5 three times.
   const auto model = read_safetensors(example.directory("x") / "model.safetensors", 1 << 28);
@@ -169,7 +169,7 @@ TEST_CASE(
     if (std::abs(value) > 0.25F) ++moved;
   }
   CHECK(moved > 0);
-  const Outcome unknown = run("fedge-sim " + arguments);
+  const Outcome unknown = test::run("fedge-sim " + arguments);
   CHECK(unknown.code == 1);
   CHECK(unknown.output.find("\"sign_vote\" is not known") != std::string::npos);
 }
@@ -179,7 +179,7 @@ TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
   const auto file = directory.path() / "bad.toml";
   std::ofstream(file) << "[run]\nrounds = 3\n\n[training]\nbatchsize = 3\n";
   for (const char* program : {"fedge-sim run ", "fedge-coordinator --data-dir /nonexistent --run "}) {
-    const Outcome outcome = run(program + file.string());
+    const Outcome outcome = test::run(program + file.string());
     CHECK(outcome.code == 1);
     CHECK_MESSAGE(
         outcome.output.find(file.string() +
@@ -191,8 +191,8 @@ TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
 
 TEST_CASE("errors: devices that come and go are refused where processes are real") {
   const Outcome outcome =
-      run("fedge-sim run " FEDGE_SOURCE_DIR
-          "/examples/fashion-mlp.toml --mode concrete --set simulation.availability.kind=diurnal");
+      test::run("fedge-sim run " FEDGE_SOURCE_DIR
+                "/examples/fashion-mlp.toml --mode concrete --set simulation.availability.kind=diurnal");
   CHECK(outcome.code == 1);
   CHECK(outcome.output ==
         "fedge-sim: simulation.availability needs --mode abstract: real processes do not come and go\n");
@@ -205,8 +205,8 @@ TEST_CASE("examples: every run file goes through, on a data set small enough for
   const std::string folder = FEDGE_SOURCE_DIR "/examples/";
   const auto simulate = [&](const std::string& file, const std::string& smaller) {
     const Outcome outcome =
-        run("fedge-sim run " + folder + file + " --set data.directory=" + data.path().string() + " --out " +
-            (out.path() / "out").string() + smaller);
+        test::run("fedge-sim run " + folder + file + " --set data.directory=" + data.path().string() +
+                  " --out " + (out.path() / "out").string() + smaller);
     CHECK_MESSAGE(outcome.code == 0, outcome.output);
     const auto report = read_file(out.path() / "out" / "report.html", std::size_t{1} << 24);
     REQUIRE(report);
@@ -218,7 +218,7 @@ TEST_CASE("examples: every run file goes through, on a data set small enough for
            " --set run.wait_for_clients=3 --set sampling.clients_per_round=2");
   simulate("availability/run.toml",
            " --set simulation.availability.file=" + folder + "availability/two_days.csv --set run.rounds=2");
-  const Outcome resolved = run("fedge tracks resolve " + folder + "tracks.toml --round 4");
+  const Outcome resolved = test::run("fedge tracks resolve " + folder + "tracks.toml --round 4");
   CHECK(resolved.code == 0);
   CHECK(resolved.output.starts_with("round 4: 4 tracks, 20 trainings by 6 clients\n"));
 }
@@ -226,32 +226,32 @@ TEST_CASE("examples: every run file goes through, on a data set small enough for
 TEST_CASE("errors: missing data and a missing run file are named, with what to do") {
   const TemporaryDirectory directory;
   const Outcome data =
-      run("fedge-sim run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" +
-          directory.path().string() + " --out " + directory.path().string());
+      test::run("fedge-sim run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" +
+                directory.path().string() + " --out " + directory.path().string());
   CHECK(data.code == 1);
   CHECK(data.output.find("apt-get install dataset-fashion-mnist") != std::string::npos);
-  const Outcome file = run("fedge-sim run /nonexistent/run.toml");
+  const Outcome file = test::run("fedge-sim run /nonexistent/run.toml");
   CHECK(file.code == 1);
   CHECK(file.output == "fedge-sim: cannot open /nonexistent/run.toml: No such file or directory\n");
 }
 
 TEST_CASE("errors: wrong usage is exit code 2, help and version are 0") {
-  CHECK(run("fedge-sim").code == 2);
-  CHECK(run("fedge-sim run").code == 2);
-  CHECK(run("fedge-client --nonsense").code == 2);
-  CHECK(run("fedge-coordinator").code == 2);
+  CHECK(test::run("fedge-sim").code == 2);
+  CHECK(test::run("fedge-sim run").code == 2);
+  CHECK(test::run("fedge-client --nonsense").code == 2);
+  CHECK(test::run("fedge-coordinator").code == 2);
   for (const char* program : {"fedge", "fedge-sim", "fedge-client", "fedge-coordinator"}) {
-    CHECK(run(std::string(program) + " --help").code == 0);
-    CHECK(run(std::string(program) + " --version").output.starts_with(std::string(program) + " "));
+    CHECK(test::run(std::string(program) + " --help").code == 0);
+    CHECK(test::run(std::string(program) + " --version").output.starts_with(std::string(program) + " "));
   }
 }
 
 TEST_CASE("errors: a damaged token, and a client that has not joined, are told what to do") {
   const TemporaryDirectory directory;
   const std::string state = "fedge-client --state-dir " + directory.path().string() + "/state ";
-  CHECK(run(state + "join nonsense").output.find("a join token begins with") != std::string::npos);
-  CHECK(run(state + "join fedge1.AAAA").output.find("incomplete or mistyped") != std::string::npos);
-  const Outcome outcome = run(state + "run");
+  CHECK(test::run(state + "join nonsense").output.find("a join token begins with") != std::string::npos);
+  CHECK(test::run(state + "join fedge1.AAAA").output.find("incomplete or mistyped") != std::string::npos);
+  const Outcome outcome = test::run(state + "run");
   CHECK(outcome.code == 1);
   CHECK(outcome.output.find("join a coordinator first: fedge-client join TOKEN") != std::string::npos);
 }
@@ -259,24 +259,24 @@ TEST_CASE("errors: a damaged token, and a client that has not joined, are told w
 TEST_CASE("tokens: made on the command line, listed, revoked") {
   const TemporaryDirectory directory;
   const std::string data = " --data-dir " + directory.path().string() + "/coordinator";
-  const Outcome no_address = run("fedge token create" + data);
+  const Outcome no_address = test::run("fedge token create" + data);
   CHECK(no_address.code == 1);
   CHECK(no_address.output.find("--address HOST:PORT") != std::string::npos);
-  const Outcome tokens = run("fedge token create --count 2 --address 127.0.0.1:7433" + data);
+  const Outcome tokens = test::run("fedge token create --count 2 --address 127.0.0.1:7433" + data);
   REQUIRE(tokens.code == 0);
   CHECK(std::count(tokens.output.begin(), tokens.output.end(), '\n') == 2);
   CHECK(tokens.output.starts_with("fedge1."));
-  CHECK(run("fedge client revoke 1" + data).code == 0);
-  const Outcome list = run("fedge client ls" + data);
+  CHECK(test::run("fedge client revoke 1" + data).code == 0);
+  const Outcome list = test::run("fedge client ls" + data);
   CHECK(list.output.find("0  invited") != std::string::npos);
   CHECK(list.output.find("1  revoked") != std::string::npos);
-  CHECK(run("fedge client revoke 9" + data).code == 1);
+  CHECK(test::run("fedge client revoke 9" + data).code == 1);
 }
 
 TEST_CASE("tokens: an address that leads nowhere is not put into one") {
   const TemporaryDirectory directory;
   REQUIRE(write_file_atomic(directory.path() / "address", "0.0.0.0:7433\n"));
-  const Outcome token = run("fedge token create --data-dir " + directory.path().string());
+  const Outcome token = test::run("fedge token create --data-dir " + directory.path().string());
   CHECK(token.code == 1);
   CHECK(token.output.find("--address HOST:PORT") != std::string::npos);
 }
@@ -287,15 +287,15 @@ TEST_CASE("errors: a second coordinator in one data directory leaves the first o
   const auto lock = DirectoryLock::acquire(directory.path());
   REQUIRE(lock);
   REQUIRE(write_file_atomic(directory.path() / "metrics.jsonl", "a round\n"));
-  const Outcome second = run("fedge-coordinator --" + example.arguments + " --data-dir " +
-                             directory.path().string() + " --out " + directory.path().string());
+  const Outcome second = test::run("fedge-coordinator --" + example.arguments + " --data-dir " +
+                                   directory.path().string() + " --out " + directory.path().string());
   CHECK(second.code == 1);
   CHECK(second.output.find("is in use by another process") != std::string::npos);
   CHECK(*read_file(directory.path() / "metrics.jsonl", 100) == "a round\n");
 }
 
 TEST_CASE("reference: every key of the example run file is in it") {
-  const Outcome reference = run("fedge reference");
+  const Outcome reference = test::run("fedge reference");
   REQUIRE(reference.code == 0);
   for (const char* key :
        {"run.rounds", "data.partition.alpha", "model.hidden", "training.optimizer.learning_rate",
@@ -311,22 +311,22 @@ TEST_CASE("reference: each page that a program can print is what it prints") {
   for (const auto& [page, command] : pages) {
     const auto text = read_file(FEDGE_SOURCE_DIR "/docs/reference/" + page, 1 << 20);
     REQUIRE(text);
-    CHECK_MESSAGE(run(command).output == *text,
+    CHECK_MESSAGE(test::run(command).output == *text,
                   "write it again: " << command << " > docs/reference/" << page);
   }
 }
 
 TEST_CASE("strategies: each says what it is made of, what it needs and its options") {
-  const std::string scaffold = run("fedge strategies scaffold").output;
+  const std::string scaffold = test::run("fedge strategies scaffold").output;
   CHECK(scaffold.find("= aggregator uniform_mean, objective scaffold") != std::string::npos);
-  const std::string krum = run("fedge strategies krum").output;
+  const std::string krum = test::run("fedge strategies krum").output;
   CHECK(krum.find("(not linear, reads every update again, needs whole updates)") != std::string::npos);
   CHECK(krum.find("byzantine") != std::string::npos);
   CHECK(krum.find("trim ") == std::string::npos);
-  const std::string top_k = run("fedge strategies top_k").output;
+  const std::string top_k = test::run("fedge strategies top_k").output;
   CHECK(top_k.find("error_feedback") != std::string::npos);
   CHECK(top_k.find("levels") == std::string::npos);
-  const Outcome unknown = run("fedge strategies krun");
+  const Outcome unknown = test::run("fedge strategies krun");
   CHECK(unknown.code == 1);
   CHECK(unknown.output.find("there is no strategy or part named \"krun\"") != std::string::npos);
 }

@@ -51,7 +51,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
   Result<void> enter_directory(SecretKey key);
-  Result<RunRecord> submit(const RunConfig& run);
+  Result<RunRecord> submit(const run::RunConfig& run);
   void start();
   void stop(const std::string& reason);
   void shut_down();

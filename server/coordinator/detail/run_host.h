@@ -75,7 +75,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void shut_down();
 
   const RunRecord& record() const { return parts_.record; }
-  const RunConfig& config() const { return state_.config(); }
+  const run::RunConfig& config() const { return state_.config(); }
   const std::vector<RoundMetrics>& history() const { return parts_.recovered.history; }
   std::size_t tasks() const { return serving_.size(); }
 

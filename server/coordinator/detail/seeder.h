@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
+#include "run/run_config.h"
 #include "server/coordinator/peers.h"
-#include "server/run_config.h"
 #include "swarm/exchange.h"
 #include "swarm/tracker.h"
 
@@ -36,7 +36,7 @@ class Seeder {
 
   // The client has been asked to exchange this object, read from `source`; until release().
   void give(ClientId client, const std::shared_ptr<protocol::StoredObject>& object,
-            std::shared_ptr<protocol::ChunkSource> source, const DisseminationSpec& spec);
+            std::shared_ptr<protocol::ChunkSource> source, const run::DisseminationSpec& spec);
   void release(ClientId client, const protocol::ObjectId& object);
   // Before the links go.
   void stop();

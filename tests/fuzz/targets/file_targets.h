@@ -14,8 +14,8 @@
 #include "learn/spec.h"
 #include "learn/text/bpe_table.h"
 #include "learn/text/tokenizer.h"
+#include "run/run_config.h"
 #include "server/report/metrics.h"
-#include "server/run_config.h"
 
 namespace fedge::fuzz {
 
@@ -56,11 +56,11 @@ inline void feed_safetensors(std::span<const std::byte> bytes) {
 inline void feed_run_file(std::span<const std::byte> bytes) {
   const auto document = config::parse_toml(text_of(bytes), "fuzz.toml");
   if (is_refused(document)) return;
-  const auto run = server::read_run_config(*document);
+  const auto run = run::read_run_config(*document);
   if (is_refused(run)) return;
   const auto kept = config::parse_toml(run->canonical, "kept");
   FEDGE_CHECK(kept.has_value(), kept ? "" : kept.error().message);
-  const auto again = server::read_run_config(*kept);
+  const auto again = run::read_run_config(*kept);
   FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
   FEDGE_CHECK(
       again->canonical == run->canonical && again->id == run->id && again->task_text == run->task_text,

@@ -1,6 +1,6 @@
-// What the fuzz target of a swarm's peer feeds: what three neighbours say, in any order, while links, members and
-// objects come and go. Their messages go through the real decoder. What a link guarantees is kept to: a chunk comes
-// only if it was asked for, requests stay within the credit, and each is answered once.
+// What the fuzz target of a swarm's peer feeds: what three neighbours say, in any order, while links, members
+// and objects come and go. Their messages go through the real decoder. What a link guarantees is kept to: a
+// chunk comes only if it was asked for, requests stay within the credit, and each is answered once.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,9 @@ class PeerUnderTest {
   std::uint8_t next() {
     return position_ < script_.size() ? std::to_integer<std::uint8_t>(script_[position_++]) : std::uint8_t{0};
   }
-  ClientId neighbour(std::size_t i) const { return i == 0 ? swarm::kCoordinator : ClientId(static_cast<std::uint32_t>(i)); }
+  ClientId neighbour(std::size_t i) const {
+    return i == 0 ? swarm::kCoordinator : ClientId(static_cast<std::uint32_t>(i));
+  }
 
   void act(std::uint8_t op) {
     const std::size_t who = op / 16 % kNeighbours;
@@ -122,7 +124,8 @@ class PeerUnderTest {
     const std::size_t chunks = manifests_[object].chunk_count();
     const std::uint32_t first = next() % static_cast<std::uint32_t>(chunks);
     const std::uint32_t count = 1 + next() % static_cast<std::uint32_t>(chunks - first);
-    if (!wire.exchanged.contains(ids_[object]) || wire.requested.size() + count > protocol::kMaxOutstandingChunks)
+    if (!wire.exchanged.contains(ids_[object]) ||
+        wire.requested.size() + count > protocol::kMaxOutstandingChunks)
       return;
     for (std::uint32_t i = 0; i < count; ++i) wire.requested.insert({ids_[object], first + i});
     step(Peer::Requested{id, {ids_[object], first, count}});
@@ -184,7 +187,8 @@ class PeerUnderTest {
     // The same chunk may still be on its way from before the exchange ended: the link says so.
     if (!wire.asked.insert({effect.chunk.object, effect.chunk.index}).second)
       later_.push_back(Peer::Refused{
-          effect.peer, {effect.chunk.object, effect.chunk.index, 1, {ErrorCode::kResource, "asked already"}}});
+          effect.peer,
+          {effect.chunk.object, effect.chunk.index, 1, {ErrorCode::kResource, "asked already"}}});
     FEDGE_CHECK(wire.asked.size() <= protocol::kMaxOutstandingChunks, "within the credit");
   }
   void heed(const Peer::SendChunk& effect) {
@@ -211,7 +215,8 @@ class PeerUnderTest {
     while (!later_.empty()) step(std::exchange(later_, {}).front());
     for (const auto& id : ids_)
       if (const auto* torrent = peer_.torrent(id))
-        FEDGE_CHECK(torrent->held.count() + lacking_[id] == torrent->held.size(), "what has come, and no more");
+        FEDGE_CHECK(torrent->held.count() + lacking_[id] == torrent->held.size(),
+                    "what has come, and no more");
     const auto deadline = peer_.next_deadline();
     FEDGE_CHECK(!deadline || *deadline <= now_ + seconds(60), "a deadline in sight");
   }

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "core/platform/files.h"
+#include "run/run_config.h"
 #include "server/data_directory.h"
-#include "server/run_config.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 namespace fedge::server {
@@ -16,7 +16,7 @@ std::string name_of(std::size_t client) {
 }
 
 // A run of so many clients, each with a disagreement of its own, as short as TOML has it.
-Result<RunConfig> run_with(std::size_t clients, const std::string& entry) {
+Result<run::RunConfig> run_with(std::size_t clients, const std::string& entry) {
   std::string names;
   std::string list;
   for (std::size_t i = 0; i < clients; ++i) {
@@ -29,7 +29,7 @@ Result<RunConfig> run_with(std::size_t clients, const std::string& entry) {
                              " }\n[tracks]\nclients = [" + names + "]\ndisagreement = [" + list + "]\n",
                          "run.toml");
   REQUIRE_MESSAGE(document, document.error().message);
-  return read_run_config(*document);
+  return run::read_run_config(*document);
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ TEST_CASE(
     CHECK(run->tracks.policy.disagreements.size() == fits);
     const auto again = config::parse_toml(run->canonical, "results/run.toml");
     REQUIRE(again);
-    CHECK(read_run_config(*again)->id == run->id);
+    CHECK(run::read_run_config(*again)->id == run->id);
     const learn::test::TemporaryDirectory directory;
     const RunNumber number(1);
     REQUIRE(make_directory(run_directory(directory.path(), number)));

@@ -30,7 +30,7 @@ class InMemory final : public aggregation::UpdateValues {
 // A softmax run in which nothing has happened yet.
 struct Run {
   test::TemporaryDirectory data;
-  RunConfig config;
+  run::RunConfig config;
   std::shared_ptr<const learn::Dataset> test;
   std::unique_ptr<learn::Model> model;
   ThreadPool pool{1};
@@ -44,7 +44,7 @@ struct Run {
         "[data]\ndirectory = \"" + data.path().string() + "\"\n[model]\nkind = \"softmax\"\n", "run.toml");
     REQUIRE(document);
     for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
-    const auto read = read_run_config(*document);
+    const auto read = run::read_run_config(*document);
     REQUIRE_MESSAGE(read, read.error().message);
     config = *read;
     test = *learn::load_test(config.task.data);

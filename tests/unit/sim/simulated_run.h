@@ -62,7 +62,7 @@ struct SimulatedRun {
         "test.toml");
     REQUIRE(document);
     for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
-    auto read = server::read_run_config(*document);
+    auto read = run::read_run_config(*document);
     REQUIRE_MESSAGE(read, read.error().message);
     config = std::move(*read);
     const auto simulation = read_simulation(*document);
@@ -115,7 +115,7 @@ struct SimulatedRun {
   }
 
   SimulateOptions options;
-  server::RunConfig config;
+  run::RunConfig config;
   SimulationSpec spec;
   std::shared_ptr<const learn::Task> task;
   std::shared_ptr<const learn::Dataset> test;

@@ -120,7 +120,7 @@ TEST_CASE("simulation: an interruption ends it after the event in hand") {
                                          "\"\npartition = { clients = 4 }\n[model]\nkind = \"softmax\"\n",
                                      "test.toml");
   REQUIRE(document);
-  const auto config = server::read_run_config(*document);
+  const auto config = run::read_run_config(*document);
   REQUIRE(config);
   const auto task = learn::Task::build(config->task, config->seed);
   const auto test = learn::load_test(config->task.data);

@@ -79,7 +79,7 @@ TEST_CASE("simulation spec: a directory is read, what needs an overlay says so, 
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
         "r.toml:3: simulation.directory.loss: has no effect without an overlay: simulation.directory.kind");
-  server::RunConfig config;
+  run::RunConfig config;
   config.status = {.every = seconds(10), .via = protocol::StatusSpec::Via::kDirectory};
   const auto none = sim::check_directory({}, config);
   REQUIRE_FALSE(none);

@@ -28,12 +28,12 @@ UpdateSpool open_in(const TemporaryDirectory& directory) {
   return std::move(*spool);
 }
 
-server::RunConfig config_of(const std::vector<std::string>& settings) {
+run::RunConfig config_of(const std::vector<std::string>& settings) {
   auto document = config::parse_toml(
       "[data]\npartition = { clients = 50 }\n[sampling]\nclients_per_round = 10\n", "test.toml");
   REQUIRE(document);
   for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
-  auto config = server::read_run_config(*document);
+  auto config = run::read_run_config(*document);
   REQUIRE_MESSAGE(config, config.error().message);
   return *config;
 }
@@ -161,13 +161,13 @@ TEST_CASE("spool: a directory that another simulation works in is refused by nam
 TEST_CASE("spool: needed for rules that keep more than 64 MiB of updates, and never for a mean") {
   // 10 updates of 1,677,721 floats are 24 bytes short of 64 MiB.
   const std::size_t fits = 1'677'721;
-  const server::RunConfig median = config_of({"strategy.kind=median"});
+  const run::RunConfig median = config_of({"strategy.kind=median"});
   CHECK(!UpdateSpool::needed(median, fits));
   CHECK(UpdateSpool::needed(median, fits + 1));
   CHECK(!UpdateSpool::needed(config_of({"strategy.kind=fedavg"}), 1'000'000'000));
   CHECK(UpdateSpool::needed(config_of({"strategy.kind=krum", "sampling.over_selection=1.05"}), fits));
   // Ten at work and four in the buffer.
-  const server::RunConfig buffered = config_of(
+  const run::RunConfig buffered = config_of(
       {"strategy.kind=median", "strategy.schedule.kind=buffered", "strategy.schedule.buffer_size=4"});
   CHECK(!UpdateSpool::needed(buffered, 1'198'372));
   CHECK(UpdateSpool::needed(buffered, 1'198'373));

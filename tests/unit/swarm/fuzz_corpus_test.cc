@@ -5,6 +5,7 @@
 
 using namespace fedge;
 
-TEST_CASE("fuzz corpus: through every recorded script of its neighbours a peer keeps to its links and its chunks") {
+TEST_CASE(
+    "fuzz corpus: through every recorded script of its neighbours a peer keeps to its links and its chunks") {
   CHECK(fuzz::replay("swarm_peer", fuzz::feed_swarm_peer) >= 15);
 }

@@ -1,4 +1,4 @@
-#include "server/run_config.h"
+#include "run/run_config.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,9 +8,9 @@
 #include "core/text.h"
 #include "learn/model_file.h"
 #include "protocol/limits.h"
-#include "server/recipe.h"
+#include "run/recipe.h"
 
-namespace fedge::server {
+namespace fedge::run {
 namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
@@ -187,4 +187,4 @@ std::vector<config::KeyDoc> describe_run_config() {
   return docs;
 }
 
-}  // namespace fedge::server
+}  // namespace fedge::run

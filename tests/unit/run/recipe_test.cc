@@ -1,4 +1,4 @@
-#include "server/recipe.h"
+#include "run/recipe.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/config/document.h"
 
-namespace fedge::server {
+namespace fedge::run {
 namespace {
 
 Result<RunConfig> read(const std::string& text) {
@@ -183,4 +183,4 @@ TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are ref
   CHECK(contains(refusal("[strategy]\nschedule = { barrier = \"bsp\" }\n"), "barrier"));
 }
 
-}  // namespace fedge::server
+}  // namespace fedge::run

@@ -1,4 +1,4 @@
-#include "server/track_model.h"
+#include "run/track_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "learn/model_file.h"
 #include "learn/models/adapters.h"
 
-namespace fedge::server {
+namespace fedge::run {
 namespace {
 
 std::span<float> as_floats(std::span<std::byte> bytes) {
@@ -246,4 +246,4 @@ Result<void> TrackModel::close() {
   return replace_control();
 }
 
-}  // namespace fedge::server
+}  // namespace fedge::run

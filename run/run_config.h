@@ -16,7 +16,7 @@
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/status_spec.h"
 
-namespace fedge::server {
+namespace fedge::run {
 
 // Who must not influence whom, and how a disagreement that ends is forgotten.
 struct TracksSpec {
@@ -60,4 +60,4 @@ Result<RunConfig> read_run_config(const config::Document& document);
 // Every key a run file may hold for the coordinator, for the generated reference.
 std::vector<config::KeyDoc> describe_run_config();
 
-}  // namespace fedge::server
+}  // namespace fedge::run

@@ -1,4 +1,4 @@
-#include "server/run_config.h"
+#include "run/run_config.h"
 
 #include <doctest/doctest.h>
 
@@ -6,10 +6,10 @@ using namespace fedge;
 
 namespace {
 
-Result<server::RunConfig> read(const std::string& text) {
+Result<run::RunConfig> read(const std::string& text) {
   const auto document = config::parse_toml(text, "run.toml");
   REQUIRE(document);
-  return server::read_run_config(*document);
+  return run::read_run_config(*document);
 }
 
 std::string complaint(const std::string& text) {

@@ -21,9 +21,9 @@
 #include "core/result.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 
-namespace fedge::server {
+namespace fedge::run {
 
 // Where the model's adapters lie; null if it has none.
 std::shared_ptr<const AdapterLayout> shared_adapters(const learn::Model& model);
@@ -104,4 +104,4 @@ class TrackModel {
   Digest hash_{};
 };
 
-}  // namespace fedge::server
+}  // namespace fedge::run

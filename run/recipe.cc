@@ -1,4 +1,4 @@
-#include "server/recipe.h"
+#include "run/recipe.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "aggregation/planners/levels.h"
 #include "aggregation/planners/rank_prefix.h"
 
-namespace fedge::server {
+namespace fedge::run {
 namespace {
 
 constexpr std::array kLocalModels = {"whole", "slice", "nested", "prefix"};
@@ -299,4 +299,4 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
   check_tracks(run, root);
 }
 
-}  // namespace fedge::server
+}  // namespace fedge::run

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "core/config/reader.h"
-#include "server/run_config.h"
+#include "run/run_config.h"
 
-namespace fedge::server {
+namespace fedge::run {
 
 // The root table with training.objective.kind, training.local_model and training.widths filled in as
 // [strategy] implies, where they are not given.
@@ -15,4 +15,4 @@ config::Table resolve_recipe(const config::Table& root);
 // Errors are left in `root`, for its finish().
 void check_recipe(const RunConfig& run, config::Reader& root);
 
-}  // namespace fedge::server
+}  // namespace fedge::run
