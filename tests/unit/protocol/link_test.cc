@@ -7,41 +7,6 @@
 using namespace fedge;
 using namespace fedge::protocol;
 
-namespace {
-
-// Hands out chunks of zeros instead of those it was made for, or fails.
-struct FalseSource final : ChunkSource {
-  explicit FalseSource(std::size_t wrong_chunk, std::shared_ptr<StoredObject> truth,
-                       std::optional<Error> failure = {})
-      : wrong(wrong_chunk), object(std::move(truth)), error(std::move(failure)) {}
-  Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
-    if (chunk != wrong) return object->read_part(chunk, from, out);
-    if (error) return *error;
-    std::fill(out.begin(), out.end(), std::byte{0});
-    return {};
-  }
-  std::size_t wrong;
-  std::shared_ptr<StoredObject> object;
-  std::optional<Error> error;
-};
-
-struct Fetch {
-  explicit Fetch(const Manifest& manifest)
-      : store(make_memory_chunk_store(64 << 20)), object(*store->create(manifest)) {}
-  void start(Link& link) {
-    link.fetch(object->manifest(), object, [this](Result<void> result) {
-      outcome = result;
-      ++calls;
-    });
-  }
-  std::unique_ptr<ChunkStore> store;
-  std::shared_ptr<StoredObject> object;
-  std::optional<Result<void>> outcome;
-  int calls = 0;
-};
-
-}  // namespace
-
 TEST_CASE("link: both ends know each other by their keys, and a message arrives as it was sent") {
   Loopback net;
   net.join();
