@@ -1,0 +1,81 @@
+#include "swarm/warmup/config.h"
+
+#include <cmath>
+
+#include "swarm/warmup/schedulers.h"
+
+namespace fedge::swarm {
+namespace {
+
+constexpr std::size_t kMostNodes = 5000;
+constexpr std::size_t kMostChunks = 100'000;
+constexpr std::size_t kMostUniverse = 4'000'000;
+constexpr std::size_t kMostSlots = 10'000'000;
+
+std::string text(std::size_t value) { return std::to_string(value); }
+
+// A share that is a decimal fraction must not lose or win a chunk by its binary rounding.
+constexpr double kRounding = 1e-9;
+
+Result<void> check_sizes(const WarmupConfig& config) {
+  if (config.nodes < 3 || config.nodes > kMostNodes) return invalid("nodes must be 3 to " + text(kMostNodes));
+  if (config.chunks < 1 || config.chunks > kMostChunks)
+    return invalid("chunks must be 1 to " + text(kMostChunks));
+  if (config.universe() > kMostUniverse)
+    return invalid("nodes times chunks must be at most " + text(kMostUniverse) + ", not " +
+                   text(config.universe()));
+  if (config.degree < 1 || config.degree > config.nodes - 1)
+    return invalid("degree must be 1 to " + text(config.nodes - 1) + ", one less than nodes, not " +
+                   text(config.degree));
+  if (config.lag < 1 || config.lag > 1000) return invalid("lag must be 1 (none) to 1000 slots");
+  if (config.kappa > config.chunks) return invalid("kappa must be at most chunks, " + text(config.chunks));
+  if (config.parallel < 1 || config.parallel > 1000) return invalid("parallel must be 1 to 1000");
+  if (config.deadline < 1 || config.deadline > kMostSlots)
+    return invalid("deadline must be 1 to " + text(kMostSlots) + " slots");
+  if (config.fallback_after && (*config.fallback_after < 1 || *config.fallback_after > 1000))
+    return invalid("owner-fallback must be never, or after 1 to 1000 slots");
+  return {};
+}
+
+}  // namespace
+
+const char* to_string(KMode mode) { return mode == KMode::kPerUpdate ? "per_update" : "per_universe"; }
+
+std::size_t cover_size(const WarmupConfig& config) {
+  const std::size_t of = config.k_mode == KMode::kPerUpdate ? config.chunks : config.universe();
+  return static_cast<std::size_t>(std::ceil(config.threshold * static_cast<double>(of) - kRounding));
+}
+
+std::size_t sprayed_chunks(const WarmupConfig& config) {
+  return static_cast<std::size_t>(
+      std::floor(config.spray_ratio * static_cast<double>(config.chunks) + kRounding));
+}
+
+std::optional<std::string> deadlock_of(const WarmupConfig& config) {
+  const std::size_t k = cover_size(config);
+  const std::size_t sigma = sprayed_chunks(config);
+  const std::size_t most = config.kappa + sigma * (config.nodes - 1);
+  if (!config.gating || k <= most) return std::nullopt;
+  return "threshold is out of reach: k <= kappa + sigma (n - 1) does not hold, " + text(k) +
+         " <= " + text(config.kappa) + " + " + text(sigma) + " * " + text(config.nodes - 1) + " = " +
+         text(most) + ": with gating only sprayed chunks circulate before somebody holds k";
+}
+
+Result<void> check_warmup(const WarmupConfig& config) {
+  FEDGE_TRY_VOID(check_sizes(config));
+  if (!(config.spray_ratio >= 0 && config.spray_ratio <= 1)) return invalid("spray-ratio must be 0 to 1");
+  if (sprayed_chunks(config) > 0 && config.degree > config.nodes - 2)
+    return invalid("degree must be at most " + text(config.nodes - 2) +
+                   ", two less than nodes, where owners spray: chunks go to clients that are no neighbours");
+  if (!(config.threshold >= 0 && config.threshold <= 1)) return invalid("threshold must be 0 to 1");
+  const std::size_t others = config.universe() - config.chunks;
+  if (cover_size(config) > others)
+    return invalid("threshold is out of reach: k = " + text(cover_size(config)) +
+                   " chunks of others, but there are " + text(others));
+  FEDGE_TRY_VOID(check_scheduler(config.scheduler));
+  if (const auto deadlock = deadlock_of(config); deadlock && !config.fallback_after)
+    return invalid(*deadlock + "; spray more, lower the threshold, or let owners help after a stall");
+  return {};
+}
+
+}  // namespace fedge::swarm

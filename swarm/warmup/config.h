@@ -1,0 +1,54 @@
+// WarmupConfig: what the clients of a serverless round agree on before it: how many they are, how many chunks
+// an update has, and how its chunks are spread until nobody can tell who made them (FLTorrent: Li, Dogani,
+// Wang, Liang and Laoutaris, arXiv:2605.10499, sections II and III). Values only; pure functions, any thread.
+//
+// Units: chunks, slots (one second each) and shares of one. Letters in brackets are the paper's.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+
+namespace fedge::swarm {
+
+// The paper means two things by k: a share of one update's chunks (sections II and III), or of the chunks of
+// everybody's updates (section V, to which its times belong).
+enum class KMode { kPerUpdate, kPerUniverse };
+const char* to_string(KMode mode);
+
+struct WarmupConfig {
+  std::size_t nodes = 100;                         // n: clients, each with one update
+  std::size_t chunks = 206;                        // K: chunks of one update, the same for all
+  std::size_t degree = 10;                         // m: neighbours that each has at least
+  double spray_ratio = 0.2;                        // R: share of its update that an owner sprays; 0: none
+  std::size_t lag = 3;                             // T_lag: nobody waits for so many slots; 1: no lags
+  bool gating = true;                              // own chunks wait for a cover set of others'
+  bool non_owner_first = true;                     // a holder that is not the owner is preferred
+  std::size_t kappa = 1;                           // own chunks that may be sent during the warm-up
+  double threshold = 0.1;                          // alpha; 0: no warm-up
+  KMode k_mode = KMode::kPerUniverse;              //
+  std::optional<std::size_t> fallback_after;       // s0: slots without a transfer until owners may send
+  std::size_t deadline = 100'000;                  // s_max, of the round
+  std::string scheduler = "greedy_fastest_first";  // schedulers.h
+  std::size_t parallel = 4;                        // tau: receivers that a sender serves in a slot
+  std::size_t universe() const { return nodes * chunks; }
+};
+
+// k: chunks of others that everybody must hold before the swarm becomes a plain one; ceil(alpha K) or
+// ceil(alpha n K).
+std::size_t cover_size(const WarmupConfig& config);
+// sigma = floor(R K): chunks that each owner sprays.
+std::size_t sprayed_chunks(const WarmupConfig& config);
+
+// What keeps a warm-up with gating from ending without an owner's help: the inequality that does not hold,
+// with its numbers. A necessary condition (reconstructed): before anybody's own chunks become eligible, only
+// sprayed ones are in circulation, so that k <= kappa + sigma (n - 1) must hold. Nothing if it holds.
+std::optional<std::string> deadlock_of(const WarmupConfig& config);
+
+// kInvalid begins with the name of the value at fault, in the words of the command line ("spray-ratio ...").
+// A configuration that would deadlock is refused unless owners may help (fallback_after).
+Result<void> check_warmup(const WarmupConfig& config);
+
+}  // namespace fedge::swarm

@@ -1,0 +1,31 @@
+#include "swarm/warmup/obfuscation.h"
+
+namespace fedge::swarm {
+
+Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& universe, std::size_t sigma,
+                                    Rng rng) {
+  if (sigma > universe.chunks_each()) return invalid("spray: an owner has fewer chunks than it should spray");
+  std::vector<Transfer> sent;
+  if (sigma == 0) return sent;
+  for (Pseudonym owner = 0; owner < universe.owners(); ++owner) {
+    std::vector<Pseudonym> strangers;
+    for (Pseudonym other = 0; other < overlay.size(); ++other)
+      if (other != owner && !overlay.adjacent(owner, other)) strangers.push_back(other);
+    if (strangers.empty())
+      return invalid("spray: client " + std::to_string(owner) + " is everybody's neighbour");
+    std::vector<Chunk> chunks = universe.chunks_of(owner);
+    Rng draw = rng.fork("owner", owner);
+    draw.shuffle(std::span(chunks));
+    for (std::size_t i = 0; i < sigma; ++i)
+      sent.push_back({owner, strangers[draw.below(strangers.size())], chunks[i]});
+  }
+  return sent;
+}
+
+std::vector<std::size_t> draw_lags(std::size_t nodes, std::size_t bound, Rng rng) {
+  std::vector<std::size_t> lags(nodes);
+  for (std::size_t& lag : lags) lag = rng.below(bound);
+  return lags;
+}
+
+}  // namespace fedge::swarm

@@ -1,0 +1,22 @@
+// Before a round's first slot (the paper's section III): owners spray some of their chunks to clients that
+// are no neighbours, and everybody draws how long it waits before it sends. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/result.h"
+#include "swarm/warmup/universe.h"
+
+namespace fedge::swarm {
+
+// sigma random chunks of each owner, each sent once, to a client drawn uniformly of those that are not its
+// neighbours nor itself. Ordered by owner. kInvalid if sigma is more than an update has, or somebody has only
+// neighbours.
+Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& universe, std::size_t sigma,
+                                    Rng rng);
+
+// The first slot in which each may send: uniform on 0 to bound - 1; `bound` (T_lag) must be positive.
+std::vector<std::size_t> draw_lags(std::size_t nodes, std::size_t bound, Rng rng);
+
+}  // namespace fedge::swarm
