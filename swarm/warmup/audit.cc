@@ -1,0 +1,41 @@
+#include "swarm/warmup/audit.h"
+
+namespace fedge::swarm {
+
+RoundDraw::RoundDraw(const WarmupConfig& config, std::uint64_t seed)
+    : overlay(Overlay::random(config.nodes, config.degree, Rng(seed).fork("overlay"))),
+      universe(config.nodes, config.chunks, Rng(seed).fork("universe")) {}
+
+Digest commit_to_seed(std::uint64_t seed) { return sha256("fedge warm-up seed " + std::to_string(seed)); }
+
+Result<void> audit(const Digest& commitment, const WarmupConfig& config, const Budgets& budgets,
+                   const Revealed& revealed) {
+  if (commit_to_seed(revealed.seed) != commitment)
+    return Error{ErrorCode::kCorrupt, "the seed is not the one that the tracker committed to"};
+  const RoundDraw round(config, revealed.seed);
+  std::vector<ChunkSet> got(config.nodes, ChunkSet(config.universe()));
+  for (std::size_t slot = 0; slot < revealed.log.size(); ++slot) {
+    std::vector<std::uint32_t> up = budgets.up;
+    std::vector<std::uint32_t> down = budgets.down;
+    const auto refuse = [&](const Transfer& transfer, const char* why) {
+      return Error{ErrorCode::kRefused, "slot " + std::to_string(slot) + ": chunk " +
+                                            std::to_string(transfer.chunk) + " from client " +
+                                            std::to_string(transfer.from) + " to client " +
+                                            std::to_string(transfer.to) + ": " + why};
+    };
+    for (const Transfer& transfer : revealed.log[slot]) {
+      if (transfer.from >= config.nodes || transfer.to >= config.nodes || transfer.chunk >= config.universe())
+        return refuse(transfer, "there is no such client or chunk");
+      if (!round.overlay.adjacent(transfer.from, transfer.to))
+        return refuse(transfer, "they are no neighbours");
+      if (round.universe.owner(transfer.chunk) == transfer.to)
+        return refuse(transfer, "it is the receiver's own");
+      if (!got[transfer.to].add(transfer.chunk)) return refuse(transfer, "it was delivered before");
+      if (up[transfer.from]-- == 0) return refuse(transfer, "the sender's budget is exceeded");
+      if (down[transfer.to]-- == 0) return refuse(transfer, "the receiver's budget is exceeded");
+    }
+  }
+  return {};
+}
+
+}  // namespace fedge::swarm

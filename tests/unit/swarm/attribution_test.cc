@@ -1,0 +1,123 @@
+// Attacks on logs written by hand, the assignment against every permutation, and bounds worked out by hand.
+#include "swarm/attribution/attacks.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "swarm/attribution/assignment.h"
+#include "swarm/warmup/bounds.h"
+
+namespace fedge::swarm {
+namespace {
+
+std::vector<std::pair<Pseudonym, Pseudonym>> pairs(const std::vector<Guess>& guesses) {
+  std::vector<std::pair<Pseudonym, Pseudonym>> result;
+  for (const Guess& guess : guesses) result.emplace_back(guess.sender, guess.descriptor);
+  return result;
+}
+
+using Pairs = std::vector<std::pair<Pseudonym, Pseudonym>>;
+
+}  // namespace
+
+TEST_CASE("assignment: no permutation scores more, and no column is taken twice") {
+  Rng rng(4);
+  for (int trial = 0; trial < 60; ++trial) {
+    const std::size_t rows = 1 + rng.below(4);
+    const std::size_t columns = rows + rng.below(3);
+    std::vector<std::vector<double>> scores(rows, std::vector<double>(columns));
+    for (auto& row : scores)
+      for (double& score : row) score = trial % 2 == 0 ? rng.normal() : static_cast<double>(rng.below(3));
+    const auto got = best_assignment(scores);
+    double sum = 0;
+    for (std::size_t row = 0; row < rows; ++row) sum += scores[row][got[row]];
+    auto taken = got;
+    std::ranges::sort(taken);
+    CHECK(std::ranges::adjacent_find(taken) == taken.end());
+    std::vector<std::size_t> order(columns);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    double best = -1e9;
+    do {
+      double other = 0;
+      for (std::size_t row = 0; row < rows; ++row) other += scores[row][order[row]];
+      best = std::max(best, other);
+    } while (std::ranges::next_permutation(order).found);
+    CHECK(sum == doctest::Approx(best));
+  }
+}
+
+TEST_CASE("attribution: sequence names the first chunk's update, count that of most early chunks") {
+  // Client 4 sees 1 send of 2, 1, 1 and 0 send of 0, 3, 3.
+  const std::vector<Observation> seen = {{1, 2}, {0, 0}, {1, 1}, {0, 3}, {1, 1}, {0, 3}};
+  const AttackView view{.observer = 4, .descriptors = 5};
+  CHECK(pairs(sequence_attack(seen, view)) == Pairs{{0, 0}, {1, 2}});
+  CHECK(pairs(count_attack(seen, view)) == Pairs{{0, 3}, {1, 1}});
+  // Of the first two of each, no update has more than the other: the first counts.
+  CHECK(pairs(count_attack(seen, {.observer = 4, .descriptors = 5, .early = 2})) == Pairs{{0, 0}, {1, 2}});
+  CHECK(success_rate(sequence_attack(seen, view)) == 0.5);
+  CHECK(std::isnan(success_rate({})));
+}
+
+TEST_CASE("attribution: cluster gives each sender an update of its own") {
+  // Both begin with a chunk of 1, but 1 sends only of it.
+  const std::vector<Observation> seen = {{0, 1}, {1, 1}, {0, 0}, {1, 1}, {0, 0}, {0, 0}};
+  CHECK(pairs(cluster_attack(seen, {.observer = 2, .descriptors = 4})) == Pairs{{0, 0}, {1, 1}});
+}
+
+TEST_CASE("attribution: absence names what all others send and a sender does not") {
+  const std::vector<Observation> seen = {{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}};
+  CHECK(pairs(absence_attack(seen, {.observer = 3, .descriptors = 4})) == Pairs{{0, 0}, {1, 1}, {2, 2}});
+}
+
+TEST_CASE("attribution: a coalition succeeds where one member does, and its members are no targets") {
+  // 0 and 1 are members. 0 is right about 2 and wrong about 3; 1 is wrong about 2 and 4, and right about 0.
+  const std::vector<std::vector<Guess>> guesses = {{{2, 2}, {3, 4}}, {{2, 3}, {4, 2}, {0, 0}}, {}, {}, {}};
+  const std::vector<Pseudonym> members = {0, 1};
+  const CoalitionRate rate = coalition_rate(guesses, members);
+  CHECK(rate.any == doctest::Approx(1.0 / 3));
+  CHECK(rate.mean == doctest::Approx(0.25));
+  const std::vector<Pseudonym> blind = {3};
+  CHECK(std::isnan(coalition_rate(guesses, blind).any));
+}
+
+TEST_CASE("attribution: an attack that there is not is refused by name") {
+  CHECK(check_attack("cluster"));
+  const auto refused = check_attack("guess");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "attack must be one of sequence, count, cluster, absence; \"guess\" is none of them");
+}
+
+TEST_CASE("bounds: equations 1, 2, 3 and 5 as worked out by hand") {
+  CHECK(owner_posterior(1, 40) == 0.025);
+  CHECK(owner_posterior(0, 0) == 0);
+  CHECK(gated_bound(1, 21) == doctest::Approx(1.0 / 21));
+  CHECK(gated_bound(2, 1) == 1);
+  // mu = 40, and 10 neighbours times 2/6 are 10/3: 1 / (1 + (40 + 10/3) / 2).
+  const MixingBound mixing = mixing_bound({.mu = 40});
+  CHECK(mixing.bound == doctest::Approx(0.0441176).epsilon(1e-5));
+  CHECK(mixing.failure == doctest::Approx(std::exp(-5.0) + std::exp(-0.4166667)));
+  CHECK(collusion_posterior(1, 20, 0) == doctest::Approx(1.0 / 21));
+  CHECK(collusion_posterior(1, 20, 0.5) == doctest::Approx(1.0 / 11));
+  // k = 21 holds for the buffer, and yet the coalition's posterior is above kappa / k.
+  CHECK(collusion_posterior(1, 20, 0.5) > gated_bound(1, 21));
+  CHECK(collusion_posterior(0, 20, 0) == 0);
+  CHECK(repeated_bound(5, 0.04) == doctest::Approx(0.2));
+  CHECK(repeated_bound(50, 0.04) == 1);
+}
+
+TEST_CASE("bounds: everybody gets sigma sprayed chunks in the mean where degrees are equal") {
+  std::vector<std::pair<Pseudonym, Pseudonym>> ring;
+  for (Pseudonym peer = 0; peer < 8; ++peer) ring.emplace_back(peer, (peer + 1) % 8);
+  CHECK(mean_sprayed(Overlay(8, ring), 3, 5) == doctest::Approx(5));
+  // A star with one more edge: the middle gets nothing, as everybody is its neighbour.
+  const std::vector<std::pair<Pseudonym, Pseudonym>> star = {{0, 1}, {0, 2}, {0, 3}, {1, 2}};
+  CHECK(mean_sprayed(Overlay(4, star), 0, 6) == 0);
+  // 3 gets all of 1's and 2's, whose only stranger it is.
+  CHECK(mean_sprayed(Overlay(4, star), 3, 6) == doctest::Approx(12));
+}
+
+}  // namespace fedge::swarm
