@@ -12,6 +12,7 @@
 #include "apps/commands/replay.h"
 #include "apps/common.h"
 #include "apps/overlay_command.h"
+#include "apps/swarm_command.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/console.h"
@@ -33,6 +34,7 @@ Examples:
   fedge-sim replay /var/lib/fedge-coordinator                  carry a coordinator's run out again and compare
   fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          Chord, Pastry and Kademlia, side by side
   fedge-sim attack crowd                                       hostile nodes in a directory without a centre
+  fedge-sim swarm --nodes 25 --chunks 40 --seeds 2             a round without a server, and whose chunks are whose
 )";
 
 volatile sig_atomic_t interrupt_signal = 0;
@@ -49,6 +51,7 @@ struct Options {
   fedge::apps::PretrainCommand pretrain;
   fedge::apps::OverlayCommand overlay;
   fedge::apps::AttackCommand attack;
+  fedge::apps::SwarmCommand swarm;
   std::string format = "table";
 };
 
@@ -196,6 +199,12 @@ int attack(Options& options) {
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
 
+int serverless(Options& options) {
+  options.swarm.json = options.format == "json";
+  const auto done = fedge::apps::run_swarm_command(options.swarm, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
 void add_threads(CLI::App& command, Options& options) {
   command.add_option("--threads", options.threads, "Threads; the result does not depend on it")
       ->capture_default_str()
@@ -272,6 +281,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   add_format(*overlay_command, options);
   auto* attack_command = fedge::apps::add_attack(app, options.attack);
   add_format(*attack_command, options);
+  auto* swarm_command = fedge::apps::add_swarm(app, options.swarm);
+  add_format(*swarm_command, options);
   auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
   report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
   try {
@@ -284,6 +295,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
     if (*pretrain_command) return pretrain(options);
     if (*overlay_command) return overlay(options);
     if (*attack_command) return attack(options);
+    if (*swarm_command) return serverless(options);
     return *run_command ? run_experiment(options) : report(options);
   });
 }

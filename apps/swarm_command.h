@@ -1,0 +1,44 @@
+// `fedge-sim swarm`: rounds of serverless federated learning in slots: how long a warm-up that hides who made
+// which chunk takes, and what curious receivers can still tell.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "sim/swarm/swarm_study.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fedge::apps {
+
+struct SwarmCommand {
+  sim::SwarmStudyOptions study;
+  std::vector<std::string> mechanisms = {"all"};
+  std::string k_mode = "per_universe";
+  std::string owner_fallback = "never";
+  std::vector<std::string> attacks = {"all"};
+  std::vector<std::uint32_t> up = {7, 12};
+  std::vector<std::uint32_t> down = {18, 60};
+  bool warmup_only = false;
+  std::size_t jobs = 1;
+  bool json = false;
+};
+
+// Adds the sub-command, which fills in `command`.
+CLI::App* add_swarm(CLI::App& app, SwarmCommand& command);
+
+// Table: a row a figure, mean and half of the 95 % interval over the seeds. JSON: one object,
+//   {"nodes":100,"chunks":206,"scheduler":"greedy_fastest_first","warmup":"all","k_mode":"per_universe",
+//    "seeds":5,"deadlock":null,"failed_open":[],"figures":{"warmup_slots":{"mean":240,"half_width":1},...},
+//    "slots":1,"transfers":1,"wall_seconds":1,"slots_per_second":1,"log_hashes":["..."]}
+// where what was not measured is null, and "deadlock" says which inequality owners had to help out of. Errors
+// name the option that is at fault.
+Result<void> run_swarm_command(const SwarmCommand& command, std::FILE* out);
+
+}  // namespace fedge::apps
