@@ -70,10 +70,8 @@ Result<sim::SwarmStudyOptions> study_options(const SwarmCommand& command) {
   sim::SwarmStudyOptions study = command.study;
   FEDGE_TRY_VOID(set_mechanisms(command, study.round));
   FEDGE_TRY_VOID(set_fallback(command.owner_fallback, study.round.warmup));
-  if (command.k_mode != "per_update" && command.k_mode != "per_universe")
-    return invalid("k-mode must be per_update or per_universe; \"" + command.k_mode + "\" is neither");
-  study.round.warmup.k_mode =
-      command.k_mode == "per_update" ? swarm::KMode::kPerUpdate : swarm::KMode::kPerUniverse;
+  FEDGE_TRY(k_mode, swarm::k_mode_named(command.k_mode));
+  study.round.warmup.k_mode = k_mode;
   study.round.up = {command.up.at(0), command.up.at(1)};
   study.round.down = {command.down.at(0), command.down.at(1)};
   study.round.whole_round = !command.warmup_only;
@@ -173,7 +171,10 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
   add("--warmup", command.mechanisms, "none, all, or mechanisms; see below")->delimiter(',');
   add("--threshold", warmup.threshold,
       "alpha: share of chunks that everybody needs of others; 0: no warm-up");
-  add("--k-mode", command.k_mode, "per_update: of one update's chunks; per_universe: of everybody's");
+  add("--k-mode", command.k_mode,
+      "per_update: of one update's chunks; per_universe: of everybody's; split: the gate's k is of one "
+      "update, the "
+      "warm-up's of everybody's");
   add("--spray-ratio", warmup.spray_ratio, "R: share of its update that an owner sprays");
   add("--lag", warmup.lag, "T_lag: each waits for 0 to so many less one slots");
   add("--kappa", warmup.kappa, "Own chunks that a client may send in the warm-up");
@@ -191,6 +192,7 @@ void add_measures(CLI::App& app, SwarmCommand& command) {
   add("--early", command.study.early, "Chunks of each sender that count looks at");
   add("--coalition", command.study.coalitions, "Observers that pool what they see; several with commas")
       ->delimiter(',');
+  add("--watch", command.study.round.watch, "Slots after the warm-up in which attacks still look");
   add("--max-flow", command.study.round.max_flow,
       "Compare each how many slots of the warm-up with its maximum flow; 0: never");
   app.add_flag("--warmup-only", command.warmup_only, "End with the warm-up")->group("What is measured");

@@ -73,7 +73,7 @@ class Round {
 
  private:
   Result<void> prepare() {
-    const swarm::Gate gate{config_.gating && !options_.plain, k_, config_.kappa};
+    const swarm::Gate gate{config_.gating && !options_.plain, swarm::gate_size(config_), config_.kappa};
     buffers_.reserve(config_.nodes);
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer) {
       buffers_.emplace_back(draw_.universe, peer, gate, rng_.fork("released", peer));
@@ -165,7 +165,8 @@ class Round {
       compare_with_flow(slot, transfers);
     record(transfers);
     still_ = transfers.empty() && slot_ >= config_.lag ? still_ + 1 : 0;
-    if (observing_) result_.revealed.log.push_back(std::move(transfers));
+    if (observing_ || slot_ < result_.warmup_slots + options_.watch)
+      result_.revealed.log.push_back(std::move(transfers));
   }
 
   // Owners, if they may help, have had their chance.

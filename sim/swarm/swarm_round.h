@@ -33,6 +33,7 @@ struct SwarmRoundOptions {
   double drop = 0;               // share of clients that vanish
   std::size_t drop_slots = 100;  // each in one of so many first slots
   std::size_t max_flow = 0;      // each how many slots of the warm-up the maximum flow is found; 0: never
+  std::size_t watch = 0;         // slots after the warm-up in which observers still look
   bool whole_round = true;       // false: ends with the warm-up
   std::uint64_t seed = 1;
   // For tests: what the tracker reveals in the place of the truth.
@@ -62,7 +63,7 @@ struct SwarmRoundResult {
   // By client that stayed: owners whose update it can put together (A_v).
   std::vector<std::size_t> reconstructable;
   std::uint64_t log_hash = 0;  // of all transfers in order
-  // What observers saw: transfers by slot until everybody held k, and what the tracker drew.
+  // What observers saw: transfers by slot until everybody held k, and `watch` slots more.
   swarm::Revealed revealed;
   swarm::Budgets budgets;
   std::vector<std::size_t> lags;  // by client

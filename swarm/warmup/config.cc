@@ -17,6 +17,10 @@ std::string text(std::size_t value) { return std::to_string(value); }
 // A share that is a decimal fraction must not lose or win a chunk by its binary rounding.
 constexpr double kRounding = 1e-9;
 
+std::size_t share_of(std::size_t chunks, const WarmupConfig& config) {
+  return static_cast<std::size_t>(std::ceil(config.threshold * static_cast<double>(chunks) - kRounding));
+}
+
 Result<void> check_sizes(const WarmupConfig& config) {
   if (config.nodes < 3 || config.nodes > kMostNodes) return invalid("nodes must be 3 to " + text(kMostNodes));
   if (config.chunks < 1 || config.chunks > kMostChunks)
@@ -39,11 +43,23 @@ Result<void> check_sizes(const WarmupConfig& config) {
 
 }  // namespace
 
-const char* to_string(KMode mode) { return mode == KMode::kPerUpdate ? "per_update" : "per_universe"; }
+const char* to_string(KMode mode) {
+  if (mode == KMode::kSplit) return "split";
+  return mode == KMode::kPerUpdate ? "per_update" : "per_universe";
+}
+
+Result<KMode> k_mode_named(const std::string& name) {
+  for (const KMode mode : {KMode::kPerUpdate, KMode::kPerUniverse, KMode::kSplit})
+    if (name == to_string(mode)) return mode;
+  return invalid("k-mode must be per_update, per_universe or split; \"" + name + "\" is none of them");
+}
 
 std::size_t cover_size(const WarmupConfig& config) {
-  const std::size_t of = config.k_mode == KMode::kPerUpdate ? config.chunks : config.universe();
-  return static_cast<std::size_t>(std::ceil(config.threshold * static_cast<double>(of) - kRounding));
+  return share_of(config.k_mode == KMode::kPerUpdate ? config.chunks : config.universe(), config);
+}
+
+std::size_t gate_size(const WarmupConfig& config) {
+  return share_of(config.k_mode == KMode::kPerUniverse ? config.universe() : config.chunks, config);
 }
 
 std::size_t sprayed_chunks(const WarmupConfig& config) {
@@ -52,13 +68,20 @@ std::size_t sprayed_chunks(const WarmupConfig& config) {
 }
 
 std::optional<std::string> deadlock_of(const WarmupConfig& config) {
-  const std::size_t k = cover_size(config);
   const std::size_t sigma = sprayed_chunks(config);
-  const std::size_t most = config.kappa + sigma * (config.nodes - 1);
-  if (!config.gating || k <= most) return std::nullopt;
-  return "threshold is out of reach: k <= kappa + sigma (n - 1) does not hold, " + text(k) +
-         " <= " + text(config.kappa) + " + " + text(sigma) + " * " + text(config.nodes - 1) + " = " +
-         text(most) + ": with gating only sprayed chunks circulate before somebody holds k";
+  const std::size_t others = config.nodes - 1;
+  const std::size_t before = config.kappa + sigma * others;
+  const std::size_t after = (sigma + config.kappa) * others;
+  if (!config.gating) return std::nullopt;
+  if (const std::size_t k = gate_size(config); k > before)
+    return "threshold is out of reach: k <= kappa + sigma (n - 1) does not hold, " + text(k) +
+           " <= " + text(config.kappa) + " + " + text(sigma) + " * " + text(others) + " = " + text(before) +
+           ": with gating only sprayed chunks circulate before somebody holds k";
+  if (const std::size_t k = cover_size(config); k > after)
+    return "threshold is out of reach: k <= (sigma + kappa) (n - 1) does not hold, " + text(k) + " <= (" +
+           text(sigma) + " + " + text(config.kappa) + ") * " + text(others) + " = " + text(after) +
+           ": with gating nothing else circulates in the warm-up";
+  return std::nullopt;
 }
 
 Result<void> check_warmup(const WarmupConfig& config) {

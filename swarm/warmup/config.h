@@ -14,9 +14,11 @@
 namespace fedge::swarm {
 
 // The paper means two things by k: a share of one update's chunks (sections II and III), or of the chunks of
-// everybody's updates (section V, to which its times belong).
-enum class KMode { kPerUpdate, kPerUniverse };
-const char* to_string(KMode mode);
+// everybody's updates (section V, to which its times belong). kSplit is ours: the gate has the first, the end
+// of the warm-up the second.
+enum class KMode { kPerUpdate, kPerUniverse, kSplit };
+const char* to_string(KMode mode);                    // "per_update" and so on
+Result<KMode> k_mode_named(const std::string& name);  // kInvalid names those that there are
 
 struct WarmupConfig {
   std::size_t nodes = 100;                         // n: clients, each with one update
@@ -39,12 +41,15 @@ struct WarmupConfig {
 // k: chunks of others that everybody must hold before the swarm becomes a plain one; ceil(alpha K) or
 // ceil(alpha n K).
 std::size_t cover_size(const WarmupConfig& config);
+// k of the gate: chunks that must be eligible before an owner's own are; the same but with KMode::kSplit.
+std::size_t gate_size(const WarmupConfig& config);
 // sigma = floor(R K): chunks that each owner sprays.
 std::size_t sprayed_chunks(const WarmupConfig& config);
 
 // What keeps a warm-up with gating from ending without an owner's help: the inequality that does not hold,
-// with its numbers. A necessary condition (reconstructed): before anybody's own chunks become eligible, only
-// sprayed ones are in circulation, so that k <= kappa + sigma (n - 1) must hold. Nothing if it holds.
+// with its numbers. Necessary conditions (reconstructed): before anybody's own chunks become eligible, only
+// sprayed ones are in circulation, so that gate_size <= kappa + sigma (n - 1) must hold; and afterwards kappa
+// more of each owner, so that k <= (sigma + kappa) (n - 1) must. Nothing if they hold.
 std::optional<std::string> deadlock_of(const WarmupConfig& config);
 
 // kInvalid begins with the name of the value at fault, in the words of the command line ("spray-ratio ...").

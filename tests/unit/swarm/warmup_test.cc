@@ -30,6 +30,11 @@ TEST_CASE("warm-up: k is a share of one update or of everybody's, as worked out 
   CHECK(cover_size(config) == 10300);
   config.k_mode = KMode::kPerUpdate;
   CHECK(cover_size(config) == 21);
+  CHECK(gate_size(config) == 21);
+  config.k_mode = KMode::kSplit;
+  CHECK(cover_size(config) == 10300);
+  CHECK(gate_size(config) == 21);
+  config.k_mode = KMode::kPerUpdate;
   CHECK(sprayed_chunks(config) == 41);
   config.chunks = 10;
   config.threshold = 0.3;  // 0.3 * 10 is a little more than 3 in binary
@@ -56,6 +61,27 @@ TEST_CASE("warm-up: a threshold that gating can never reach is refused with the 
   config.fallback_after.reset();
   config.gating = false;
   CHECK(refusal(config).empty());
+}
+
+TEST_CASE("warm-up: nor may k exceed what is sprayed and what owners may send together") {
+  WarmupConfig config;
+  config.nodes = 10;
+  config.chunks = 40;
+  config.degree = 4;
+  config.k_mode = KMode::kSplit;
+  config.spray_ratio = 0.1;  // sigma = 4: (4 + 1) * 9 = 45, and a gate of 5
+  config.threshold = 0.1125;
+  CHECK(refusal(config).empty());
+  config.threshold = 0.115;
+  CHECK(contains(refusal(config), "k <= (sigma + kappa) (n - 1) does not hold, 46 <= (4 + 1) * 9 = 45"));
+  config.kappa = 2;
+  CHECK(refusal(config).empty());
+}
+
+TEST_CASE("warm-up: the meanings of k have names, and nothing else is one") {
+  for (const KMode mode : {KMode::kPerUpdate, KMode::kPerUniverse, KMode::kSplit})
+    CHECK(*k_mode_named(to_string(mode)) == mode);
+  CHECK(contains(k_mode_named("both").error().message, "\"both\" is none of them"));
 }
 
 TEST_CASE("warm-up: without sprayed chunks gating deadlocks and is refused") {

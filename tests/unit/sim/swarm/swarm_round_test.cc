@@ -47,7 +47,7 @@ struct Replay {
     const auto before = held;
     auto up = result.budgets.up;
     auto down = result.budgets.down;
-    const std::size_t k = swarm::cover_size(options.warmup);
+    const std::size_t k = swarm::gate_size(options.warmup);
     for (const Transfer& transfer : result.revealed.log[slot]) {
       REQUIRE(draw.overlay.adjacent(transfer.from, transfer.to));
       REQUIRE(before[transfer.from].contains(transfer.chunk));
@@ -107,13 +107,23 @@ TEST_CASE("invariants 1 and 3: honest logs keep to capacity, neighbours, availab
 
 TEST_CASE("invariant 3: owners do send in a warm-up whose gate opens before everybody is covered") {
   SwarmRoundOptions options = small_round();
-  options.warmup.k_mode = swarm::KMode::kPerUpdate;
-  options.warmup.threshold = 1;  // k = 40; everybody is sprayed 8 in the mean
-  options.warmup.spray_ratio = 0.5;
+  options.warmup.k_mode = swarm::KMode::kSplit;
   options.warmup.non_owner_first = false;
-  options.whole_round = false;
   const SwarmRoundResult result = run(options);
-  CHECK(Replay(options, result).own > 0);
+  const Replay replay(options, result);
+  CHECK(replay.own > 25);
+  CHECK(replay.own == result.owner_transfers);
+  for (const auto& [owner, chunks] : replay.own_of) CHECK(chunks.size() == 1);
+}
+
+TEST_CASE("swarm round: observers may look longer than the warm-up lasts") {
+  SwarmRoundOptions options = small_round();
+  options.watch = 5;
+  const SwarmRoundResult result = run(options);
+  CHECK(result.revealed.log.size() == result.warmup_slots + 5);
+  CHECK_FALSE(result.failed_open);  // plain swarming stands the audit too
+  options.watch = 0;
+  CHECK(run(options).log_hash == result.log_hash);
 }
 
 TEST_CASE("invariant 5: nobody sends before its lag has passed") {
