@@ -72,6 +72,9 @@ Result<sim::SwarmStudyOptions> study_options(const SwarmCommand& command) {
   FEDGE_TRY_VOID(set_fallback(command.owner_fallback, study.round.warmup));
   FEDGE_TRY(k_mode, swarm::k_mode_named(command.k_mode));
   study.round.warmup.k_mode = k_mode;
+  if (command.chunk_order != "rarest" && command.chunk_order != "random")
+    return invalid("chunk-order must be rarest or random; \"" + command.chunk_order + "\" is neither");
+  if (command.chunk_order == "random") study.round.warmup.order = swarm::ChunkOrder::kRandom;
   study.round.up = {command.up.at(0), command.up.at(1)};
   study.round.down = {command.down.at(0), command.down.at(1)};
   study.round.whole_round = !command.warmup_only;
@@ -175,6 +178,8 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
       "per_update: of one update's chunks; per_universe: of everybody's; split: the gate's k is of one "
       "update, the "
       "warm-up's of everybody's");
+  add("--chunk-order", command.chunk_order,
+      "rarest or random: which chunk a receiver gets first in the warm-up");
   add("--spray-ratio", warmup.spray_ratio, "R: share of its update that an owner sprays");
   add("--lag", warmup.lag, "T_lag: each waits for 0 to so many less one slots");
   add("--kappa", warmup.kappa, "Own chunks that a client may send in the warm-up");
@@ -192,10 +197,12 @@ void add_measures(CLI::App& app, SwarmCommand& command) {
   add("--early", command.study.early, "Chunks of each sender that count looks at");
   add("--coalition", command.study.coalitions, "Observers that pool what they see; several with commas")
       ->delimiter(',');
-  add("--watch", command.study.round.watch, "Slots after the warm-up in which attacks still look");
+  add("--watch", command.study.round.watch,
+      "Attacks look at so many slots after the warm-up, and not at it; 0: at the warm-up");
   add("--max-flow", command.study.round.max_flow,
       "Compare each how many slots of the warm-up with its maximum flow; 0: never");
-  app.add_flag("--warmup-only", command.warmup_only, "End with the warm-up")->group("What is measured");
+  app.add_flag("--warmup-only", command.warmup_only, "End with the warm-up (and --watch)")
+      ->group("What is measured");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct SwarmCommand {
   sim::SwarmStudyOptions study;
   std::vector<std::string> mechanisms = {"all"};
   std::string k_mode = "per_universe";
+  std::string chunk_order = "rarest";
   std::string owner_fallback = "never";
   std::vector<std::string> attacks = {"all"};
   std::vector<std::uint32_t> up = {7, 12};

@@ -125,7 +125,8 @@ class Round {
   // Nobody lacks what anybody who is left holds, or nothing has moved for long.
   bool finished() const {
     if (observing_) return false;
-    if (!options_.whole_round || still_ >= kPatience) return true;
+    if (still_ >= kPatience) return true;
+    if (!options_.whole_round && slot_ >= result_.warmup_slots + options_.watch) return true;
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer)
       if (active_[peer] && buffers_[peer].held().count() < rarity_.available()) return false;
     return true;
@@ -158,7 +159,7 @@ class Round {
     }
     const swarm::SlotState slot{draw_.overlay, draw_.universe, rarity_,           held, offered,
                                 up_,           down_,          result_.budgets.up};
-    const swarm::SchedulerOptions options{config_.non_owner_first, config_.parallel};
+    const swarm::SchedulerOptions options{config_.non_owner_first, config_.parallel, config_.order};
     const auto schedule = warming() ? swarm::scheduler_named(config_.scheduler) : swarm::plain_swarming;
     auto transfers = schedule(slot, options, rng_.fork(warming() ? "warm-up" : "plain", slot_));
     if (warming() && options_.max_flow > 0 && slot_ % options_.max_flow == 0)

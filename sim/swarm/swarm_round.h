@@ -33,8 +33,8 @@ struct SwarmRoundOptions {
   double drop = 0;               // share of clients that vanish
   std::size_t drop_slots = 100;  // each in one of so many first slots
   std::size_t max_flow = 0;      // each how many slots of the warm-up the maximum flow is found; 0: never
-  std::size_t watch = 0;         // slots after the warm-up in which observers still look
-  bool whole_round = true;       // false: ends with the warm-up
+  std::size_t watch = 0;         // slots after the warm-up that are logged too
+  bool whole_round = true;       // false: ends with the warm-up, and `watch`
   std::uint64_t seed = 1;
   // For tests: what the tracker reveals in the place of the truth.
   std::function<void(swarm::Revealed&)> tamper;

@@ -26,21 +26,23 @@ double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : std::numeric_limits<double>::quiet_NaN();
 }
 
-// What each client saw in the warm-up; chunks that were sprayed to it came by tunnels, from nobody.
+// What each client saw in the warm-up, or in the slots after it; chunks that were sprayed to it came by
+// tunnels, from nobody.
 std::vector<std::vector<Observation>> observations(const SwarmRoundOptions& options,
-                                                   const swarm::Revealed& revealed) {
+                                                   const SwarmRoundResult& result) {
   const swarm::RoundDraw draw(options.warmup, options.seed);
   std::vector<std::vector<Observation>> seen(options.warmup.nodes);
-  for (const auto& slot : revealed.log)
-    for (const swarm::Transfer& transfer : slot)
+  const auto& log = result.revealed.log;
+  for (std::size_t slot = options.watch > 0 ? result.warmup_slots : 0; slot < log.size(); ++slot)
+    for (const swarm::Transfer& transfer : log[slot])
       seen[transfer.to].push_back({transfer.from, draw.universe.owner(transfer.chunk)});
   return seen;
 }
 
 class Attacked {
  public:
-  Attacked(const SwarmStudyOptions& options, const SwarmRoundOptions& round, const swarm::Revealed& revealed)
-      : options_(options), round_(round), seen_(observations(round, revealed)) {}
+  Attacked(const SwarmStudyOptions& options, const SwarmRoundOptions& round, const SwarmRoundResult& result)
+      : options_(options), round_(round), seen_(observations(round, result)) {}
 
   void add_figures(std::vector<Value>& out) const {
     for (const std::string& name : options_.attacks) {
@@ -156,7 +158,7 @@ Result<SeedResult> run_seed(const SwarmStudyOptions& options, std::uint64_t seed
   add_outcome(result, seeded.values);
   seeded.values.push_back(
       {"guess_percent", "a random guess, 1/m, %", 2, 100 / static_cast<double>(round.warmup.degree)});
-  Attacked(options, round, result.revealed).add_figures(seeded.values);
+  Attacked(options, round, result).add_figures(seeded.values);
   return seeded;
 }
 

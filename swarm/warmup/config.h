@@ -20,6 +20,11 @@ enum class KMode { kPerUpdate, kPerUniverse, kSplit };
 const char* to_string(KMode mode);                    // "per_update" and so on
 Result<KMode> k_mode_named(const std::string& name);  // kInvalid names those that there are
 
+// Which of its missing chunks a receiver gets first. The paper allows both and calls both oblivious of who
+// made a chunk; our finding is that rarest first is not: what an owner has and nobody else is the rarest of
+// all.
+enum class ChunkOrder { kRarestFirst, kRandom };
+
 struct WarmupConfig {
   std::size_t nodes = 100;                         // n: clients, each with one update
   std::size_t chunks = 206;                        // K: chunks of one update, the same for all
@@ -35,6 +40,7 @@ struct WarmupConfig {
   std::size_t deadline = 100'000;                  // s_max, of the round
   std::string scheduler = "greedy_fastest_first";  // schedulers.h
   std::size_t parallel = 4;                        // tau: receivers that a sender serves in a slot
+  ChunkOrder order = ChunkOrder::kRarestFirst;     // of the warm-up; a plain swarm is rarest first
   std::size_t universe() const { return nodes * chunks; }
 };
 

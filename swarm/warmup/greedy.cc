@@ -11,7 +11,8 @@ namespace {
 struct Rule {
   bool fastest = false;          // the sender with most budget left; else a random one
   bool non_owner_first = false;  // see SchedulerOptions
-  std::size_t parallel = 0;      // receivers that a sender serves; 0: any number
+  ChunkOrder order = ChunkOrder::kRarestFirst;
+  std::size_t parallel = 0;  // receivers that a sender serves; 0: any number
 };
 
 class Assignment {
@@ -27,7 +28,7 @@ class Assignment {
         missing_(up_.size()) {
     for (Pseudonym peer = 0; peer < up_.size(); ++peer)
       if (down_[peer] > 0 && !slot.held[peer]->complete())
-        missing_[peer].emplace(slot, peer, ChunkOrder::kRarestFirst, rng.fork("order", peer));
+        missing_[peer].emplace(slot, peer, rule.order, rng.fork("order", peer));
   }
 
   std::vector<Transfer> run(std::vector<Pseudonym> receivers) {
@@ -122,7 +123,8 @@ std::vector<Pseudonym> everybody(const SlotState& slot) {
 std::vector<Transfer> greedy_fastest_first(const SlotState& slot, const SchedulerOptions& options, Rng rng) {
   auto receivers = everybody(slot);
   std::ranges::stable_sort(receivers, {}, [&](Pseudonym peer) { return slot.held[peer]->count(); });
-  return Assignment(slot, {.fastest = true, .non_owner_first = options.non_owner_first}, rng)
+  return Assignment(
+             slot, {.fastest = true, .non_owner_first = options.non_owner_first, .order = options.order}, rng)
       .run(std::move(receivers));
 }
 

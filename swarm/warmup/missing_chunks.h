@@ -13,8 +13,6 @@
 
 namespace fedge::swarm {
 
-enum class ChunkOrder { kRarestFirst, kRandom };
-
 class MissingChunks {
  public:
   // `slot` must outlive it. Neighbours without upload budget offer nothing.

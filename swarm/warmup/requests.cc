@@ -20,13 +20,13 @@ std::vector<Pseudonym> senders_of(const SlotState& slot, Pseudonym receiver) {
   return senders;
 }
 
-// Each receiver asks for as many chunks as its budget allows, the rarest first, each of a random holder,
+// Each receiver asks for as many chunks as its budget allows, each of a random holder,
 // without regard to what that is asked for by others. Requests arrive in random order (reconstructed).
-std::vector<std::vector<Request>> requests(const SlotState& slot, bool non_owner_first, Rng rng) {
+std::vector<std::vector<Request>> requests(const SlotState& slot, const SchedulerOptions& options, Rng rng) {
   std::vector<std::vector<Request>> queues(slot.up.size());
   for (Pseudonym receiver = 0; receiver < slot.down.size(); ++receiver) {
     if (slot.down[receiver] == 0) continue;
-    MissingChunks missing(slot, receiver, ChunkOrder::kRarestFirst, rng.fork("order", receiver));
+    MissingChunks missing(slot, receiver, options.order, rng.fork("order", receiver));
     Rng draw = rng.fork("holder", receiver);
     const auto senders = senders_of(slot, receiver);
     for (std::uint32_t asked = 0; asked < slot.down[receiver]; ++asked) {
@@ -35,7 +35,7 @@ std::vector<std::vector<Request>> requests(const SlotState& slot, bool non_owner
       std::vector<Pseudonym> holders;
       for (const Pseudonym sender : senders)
         if (slot.offered[sender]->has(*chunk)) holders.push_back(sender);
-      if (non_owner_first && holders.size() > 1) std::erase(holders, slot.universe.owner(*chunk));
+      if (options.non_owner_first && holders.size() > 1) std::erase(holders, slot.universe.owner(*chunk));
       queues[holders[draw.below(holders.size())]].push_back({receiver, *chunk});
     }
   }
@@ -93,11 +93,11 @@ std::vector<Pseudonym> turns(std::span<const std::uint32_t> budgets, Rng rng) {
 }  // namespace
 
 std::vector<Transfer> random_fifo(const SlotState& slot, const SchedulerOptions& options, Rng rng) {
-  return serve(slot, requests(slot, options.non_owner_first, rng), options.parallel);
+  return serve(slot, requests(slot, options, rng), options.parallel);
 }
 
 std::vector<Transfer> random_fastest_first(const SlotState& slot, const SchedulerOptions& options, Rng rng) {
-  auto queues = requests(slot, options.non_owner_first, rng);
+  auto queues = requests(slot, options, rng);
   for (Pseudonym sender = 0; sender < queues.size(); ++sender)
     std::ranges::stable_sort(queues[sender], std::greater<>(), [&](const Request& request) {
       return std::min(slot.up[sender], slot.down[request.to]);

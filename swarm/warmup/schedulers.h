@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "swarm/warmup/config.h"
 #include "swarm/warmup/rarity.h"
 #include "swarm/warmup/universe.h"
 
@@ -31,6 +32,7 @@ struct SlotState {
 struct SchedulerOptions {
   bool non_owner_first = true;
   std::size_t parallel = 4;  // receivers that a sender serves in a slot, where the scheduler bounds them
+  ChunkOrder order = ChunkOrder::kRarestFirst;
 };
 
 // In every slot: each transfer is between neighbours, of a chunk that its sender offers and its receiver
@@ -60,7 +62,8 @@ std::vector<Transfer> distributed(const SlotState& slot, const SchedulerOptions&
 
 // Plain swarming (BitTorrent after the warm-up): receivers in random order take turns to get the rarest chunk
 // that a neighbour offers, from a random one of those that have a chunk's time left and serve them already or
-// fewer than `parallel` others. Without tit for tat (simplified). `non_owner_first` is not looked at.
+// fewer than `parallel` others. Without tit for tat (simplified). `non_owner_first` and `order` are not
+// looked at.
 std::vector<Transfer> plain_swarming(const SlotState& slot, const SchedulerOptions& options, Rng rng);
 
 }  // namespace fedge::swarm

@@ -583,3 +583,53 @@ file swarm/tracker.cc
 old '    part(swarm, entry->first, member, left.tells);'
 new '    if (swarm.tasks == 0) part(swarm, entry->first, member, left.tells);'
 caught_by unit_swarm 'tracker'
+
+mutant early-gate 'a serverless round: an owner sends its own chunks before k others cover them'
+file swarm/warmup/client_buffer.cc
+old 'foreign() + released_.size() < gate_.k'
+new 'foreign() + released_.size() + 1 < gate_.k'
+caught_by unit_swarm 'invariant 4'
+caught_by unit_sim 'invariants 1 and 3'
+
+mutant unthrottled-owner 'a serverless round: an owner sends more than kappa of its own chunks'
+file swarm/warmup/client_buffer.cc
+old 'std::min(gate_.kappa, released_.size())'
+new 'std::min(gate_.kappa + 1, released_.size())'
+caught_by unit_swarm 'invariant 4'
+caught_by unit_sim 'invariants 1 and 3|invariant 3'
+
+mutant sprayed-next-door 'a serverless round: an owner sprays to its neighbours'
+file swarm/warmup/obfuscation.cc
+old '!overlay.adjacent(owner, other)'
+new '(!overlay.adjacent(owner, other) || other > owner)'
+caught_by unit_swarm 'invariant 6'
+
+mutant short-lag 'a serverless round: a client sends a slot before its lag has passed'
+file sim/swarm/swarm_round.cc
+old 'slot_ >= result_.lags[peer]'
+new 'slot_ + 1 >= result_.lags[peer]'
+caught_by unit_sim 'invariant 5'
+
+mutant owner-preferred 'a serverless round: an owner is asked though another holds its chunk'
+file swarm/warmup/greedy.cc
+old 'rule_.non_owner_first && candidates_.size() > 1'
+new 'rule_.non_owner_first && candidates_.size() > 2'
+caught_by unit_swarm 'greedy fastest first'
+
+mutant over-budget 'a serverless round: a sender is given one receiver more than its budget'
+file swarm/warmup/requests.cc
+old '    if (up[asked] == 0 || '
+new '    if ('
+caught_by unit_swarm 'invariant 1'
+
+mutant beside-the-overlay 'a serverless round: the audit takes transfers between strangers'
+file swarm/warmup/audit.cc
+old 'if (!round.overlay.adjacent(transfer.from, transfer.to))'
+new 'if (slot > 0 && !round.overlay.adjacent(transfer.from, transfer.to))'
+caught_by unit_swarm 'beside the overlay'
+
+mutant silent-fallback 'a serverless round: owners that had to help are not counted'
+file sim/swarm/swarm_round.cc
+old '++result_.fallbacks'
+new 'result_.fallbacks += 0'
+caught_by unit_sim 'owners help after a stall'

@@ -84,7 +84,8 @@ class SlowFlow {
 
 // The receiver's missing chunks that its neighbours offer, in the order in which a scan gives them, by
 // sorting.
-std::vector<Chunk> slow_missing(const SlotState& slot, Pseudonym receiver, std::size_t first_word) {
+std::vector<Chunk> slow_missing(const SlotState& slot, Pseudonym receiver, std::size_t first_word,
+                                ChunkOrder order = ChunkOrder::kRarestFirst) {
   std::vector<Chunk> missing;
   for (Chunk chunk = 0; chunk < slot.universe.size(); ++chunk) {
     bool offered = false;
@@ -95,14 +96,15 @@ std::vector<Chunk> slow_missing(const SlotState& slot, Pseudonym receiver, std::
   const std::size_t words = (slot.universe.size() + 63) / 64;
   std::ranges::stable_sort(missing, {}, [&](Chunk chunk) {
     std::size_t rarity_class = 0;
-    for (std::size_t holders = slot.rarity.holders(chunk); holders > 0; holders /= 2) ++rarity_class;
+    if (order == ChunkOrder::kRarestFirst)
+      for (std::size_t holders = slot.rarity.holders(chunk); holders > 0; holders /= 2) ++rarity_class;
     return std::pair(rarity_class, (chunk / 64 + words - first_word) % words);
   });
   return missing;
 }
 
 // Greedy fastest first as the specification has it: passes, each looking at everything again.
-std::vector<Transfer> slow_greedy(const SlotState& slot, bool non_owner_first, Rng rng) {
+std::vector<Transfer> slow_greedy(const SlotState& slot, const SchedulerOptions& options, Rng rng) {
   std::vector<std::uint32_t> up(slot.up.begin(), slot.up.end());
   std::vector<std::uint32_t> down(slot.down.begin(), slot.down.end());
   std::vector<Pseudonym> order;
@@ -110,7 +112,7 @@ std::vector<Transfer> slow_greedy(const SlotState& slot, bool non_owner_first, R
   const std::size_t words = (slot.universe.size() + 63) / 64;
   for (Pseudonym peer = 0; peer < up.size(); ++peer) {
     order.push_back(peer);
-    wanted.push_back(slow_missing(slot, peer, rng.fork("order", peer).below(words)));
+    wanted.push_back(slow_missing(slot, peer, rng.fork("order", peer).below(words), options.order));
   }
   std::ranges::stable_sort(order, {}, [&](Pseudonym peer) { return slot.held[peer]->count(); });
   Rng choice = rng.fork("choice");
@@ -120,7 +122,7 @@ std::vector<Transfer> slow_greedy(const SlotState& slot, bool non_owner_first, R
       std::vector<Pseudonym> holders;
       for (const Pseudonym from : slot.overlay.neighbours(to))
         if (up[from] > 0 && slot.offered[from]->has(*chunk)) holders.push_back(from);
-      if (holders.size() > 1 && non_owner_first) std::erase(holders, slot.universe.owner(*chunk));
+      if (holders.size() > 1 && options.non_owner_first) std::erase(holders, slot.universe.owner(*chunk));
       if (holders.empty()) continue;
       const auto speed = [&](Pseudonym peer) { return std::pair(up[peer], slot.rate[peer]); };
       std::vector<Pseudonym>
@@ -202,10 +204,12 @@ TEST_CASE("greedy fastest first: it is the specification's loop, transfer for tr
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     Slot slot = Slot::random(5 + seed % 12, 3, 10 + seed, Rng(seed));
-    for (const bool non_owner_first : {false, true}) {
-      const auto fast = greedy_fastest_first(slot.state(), {.non_owner_first = non_owner_first}, Rng(seed));
-      CHECK(fast == slow_greedy(slot.state(), non_owner_first, Rng(seed)));
-    }
+    for (const bool non_owner_first : {false, true})
+      for (const ChunkOrder order : {ChunkOrder::kRarestFirst, ChunkOrder::kRandom}) {
+        const SchedulerOptions options{.non_owner_first = non_owner_first, .order = order};
+        CHECK(greedy_fastest_first(slot.state(), options, Rng(seed)) ==
+              slow_greedy(slot.state(), options, Rng(seed)));
+      }
   }
 }
 

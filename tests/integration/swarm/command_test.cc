@@ -1,0 +1,70 @@
+// `fedge-sim swarm` as a user starts it.
+#include <doctest/doctest.h>
+
+#include "tests/integration/run_program.h"
+
+using fedge::test::Outcome;
+using fedge::test::run;
+
+TEST_CASE("swarm: the example of the help prints a table in 120 columns") {
+  CHECK(run("fedge-sim swarm --help").output.find("--nodes 25 --chunks 40 --seeds 2") != std::string::npos);
+  const Outcome outcome = run("fedge-sim swarm --nodes 25 --chunks 40 --seeds 2");
+  CHECK(outcome.code == 0);
+  for (const char* part : {"25 clients, 40 chunks each, 10 neighbours, warm-up all, greedy_fastest_first",
+                           "warm-up, slots", "sequence: ASR, best observer, %", "updates put together, mean"})
+    CHECK(outcome.output.find(part) != std::string::npos);
+  std::size_t columns = 0;
+  for (const char c : outcome.output) {
+    columns = c == '\n' ? 0 : columns + ((static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1U : 0U);
+    REQUIRE(columns <= 120);
+  }
+}
+
+TEST_CASE("swarm: JSON carries every figure with its interval, and logs that jobs do not change") {
+  const std::string command =
+      "fedge-sim swarm --nodes 25 --chunks 40 --seeds 3 --attack sequence --coalition 5 --max-flow 4 "
+      "--warmup pre-round,gating --format json --jobs ";
+  const Outcome one = run(command + "1");
+  CHECK(one.code == 0);
+  for (const char* part : {"{\"nodes\":25,\"chunks\":40,\"degree\":10,\"scheduler\":\"greedy_fastest_first\"",
+                           "\"warmup\":\"pre-round,gating\",\"k_mode\":\"per_universe\",\"seeds\":3",
+                           "\"deadlock\":null", "\"failed_open\":[]",
+                           "\"asr_sequence_max_percent\":{\"mean\":", "\"coalition_5_sequence_any_percent\"",
+                           "\"flow_percent\":{\"mean\":", "\"slots_per_second\":"})
+    CHECK(one.output.find(part) != std::string::npos);
+  CHECK(one.output.find("asr_count") == std::string::npos);
+  const Outcome three = run(command + "3");
+  const auto hashes = [](const Outcome& outcome) {
+    return outcome.output.substr(outcome.output.find("\"log_hashes\""));
+  };
+  CHECK(hashes(one) == hashes(three));
+}
+
+TEST_CASE("swarm: a deadlock that owners are let out of is said, and one that they are not is refused") {
+  const std::string small = "fedge-sim swarm --nodes 25 --chunks 40 --seeds 2 --spray-ratio 0 --attack none";
+  const Outcome refused = run(small);
+  CHECK(refused.code == 1);
+  CHECK(refused.output.find("fedge-sim: --threshold is out of reach: k <= kappa + sigma (n - 1) does not "
+                            "hold, 100 <= 1 + 0 * 24 = 1") == 0);
+  const Outcome helped = run(small + " --owner-fallback 2");
+  CHECK(helped.code == 0);
+  CHECK(helped.output.find("Owners had to help") != std::string::npos);
+}
+
+TEST_CASE("swarm: a bad value gets one sentence that names the option and what would be right") {
+  const auto says = [](const std::string& arguments, const std::string& text) {
+    const Outcome outcome = run("fedge-sim swarm " + arguments);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.output == "fedge-sim: --" + text + "\n");
+  };
+  says("--k-mode both", "k-mode must be per_update, per_universe or split; \"both\" is none of them");
+  says("--owner-fallback soon",
+       "owner-fallback must be never, or after how many slots without a transfer; \"soon\" is neither");
+  says("--warmup lags,all",
+       "warmup must be none, all, or some of pre-round, lags, gating and non-owner-first with commas between "
+       "them; \"all\" is none of these");
+  says("--chunk-order common", "chunk-order must be rarest or random; \"common\" is neither");
+  says("--nodes 2", "nodes must be 3 to 5000");
+  says("--attack luck", "attack must be one of sequence, count, cluster, absence; \"luck\" is none of them");
+  CHECK(run("fedge-sim swarm --up 7").code == 2);
+}
