@@ -187,9 +187,9 @@ class Round {
 
   void record(const std::vector<Transfer>& transfers) {
     for (const Transfer& transfer : transfers) {
-      if (warming() && draw_.universe.owner(transfer.chunk) == transfer.from) {
+      if (observing_ && draw_.universe.owner(transfer.chunk) == transfer.from) {
         ++result_.owner_transfers;
-        if (!buffers_[transfer.from].eligible().has(transfer.chunk)) ++result_.fallbacks;
+        if (warming() && !buffers_[transfer.from].eligible().has(transfer.chunk)) ++result_.fallbacks;
       }
       result_.log_hash = mixed(result_.log_hash, slot_);
       result_.log_hash = mixed(result_.log_hash, std::uint64_t{transfer.from} << 32 | transfer.to);

@@ -169,6 +169,9 @@ TEST_CASE("invariant 10: a warm-up without spraying, lags and threshold is plain
   CHECK(one.log_hash == other.log_hash);
   CHECK(one.warmup_slots == 0);
   CHECK(other.warmup_slots > 0);
+  CHECK(one.owner_transfers == 0);  // before the switch, which is at once
+  CHECK(other.owner_transfers > 25 * 6);
+  CHECK(other.fallbacks == 0);
   CHECK(one.log_hash != run(small_round()).log_hash);
 }
 
