@@ -30,17 +30,18 @@ struct WarmupConfig {
   std::size_t chunks = 206;                        // K: chunks of one update, the same for all
   std::size_t degree = 10;                         // m: neighbours that each has at least
   double spray_ratio = 0.2;                        // R: share of its update that an owner sprays; 0: none
-  std::size_t lag = 3;                             // T_lag: nobody waits for so many slots; 1: no lags
+  std::size_t lag = 3;                             // T_lag: each waits for 0 to so many less one slots
   bool gating = true;                              // own chunks wait for a cover set of others'
   bool non_owner_first = true;                     // a holder that is not the owner is preferred
   std::size_t kappa = 1;                           // own chunks that may be sent during the warm-up
   double threshold = 0.1;                          // alpha; 0: no warm-up
-  KMode k_mode = KMode::kPerUniverse;              //
+  KMode k_mode = KMode::kPerUniverse;              // whose chunks alpha is a share of
   std::optional<std::size_t> fallback_after;       // s0: slots without a transfer until owners may send
   std::size_t deadline = 100'000;                  // s_max, of the round
   std::string scheduler = "greedy_fastest_first";  // schedulers.h
   std::size_t parallel = 4;                        // tau: receivers that a sender serves in a slot
   ChunkOrder order = ChunkOrder::kRarestFirst;     // of the warm-up; a plain swarm is rarest first
+
   std::size_t universe() const { return nodes * chunks; }
 };
 
