@@ -65,7 +65,6 @@ class Round {
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer)
       if (active_[peer])
         result_.reconstructable.push_back(draw_.universe.reconstructable(buffers_[peer].held()).size());
-    if (options_.tamper) options_.tamper(result_.revealed);
     if (const auto honest = swarm::audit(commitment, config_, result_.budgets, result_.revealed); !honest)
       result_.failed_open = "audit: " + honest.error().message;
     return std::move(result_);

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,8 +35,6 @@ struct SwarmRoundOptions {
   std::size_t watch = 0;         // slots after the warm-up that are logged too
   bool whole_round = true;       // false: ends with the warm-up, and `watch`
   std::uint64_t seed = 1;
-  // For tests: what the tracker reveals in the place of the truth.
-  std::function<void(swarm::Revealed&)> tamper;
 };
 
 // kInvalid begins with the option's name.

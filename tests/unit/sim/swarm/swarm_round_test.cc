@@ -216,18 +216,6 @@ TEST_CASE("swarm round: the deadline ends it, and what is reconstructable then c
   CHECK(early.failed_open->find("deadline") != std::string::npos);
 }
 
-TEST_CASE("swarm round: a tracker whose log does not stand the audit voids the guarantees") {
-  SwarmRoundOptions options = small_round();
-  options.tamper = [](swarm::Revealed& revealed) {
-    revealed.log.back().push_back(revealed.log.front().front());
-  };
-  options.warmup.lag = 1;
-  REQUIRE(run(options).failed_open);
-  CHECK(run(options).failed_open->find("audit: slot") == 0);
-  options.tamper = [](swarm::Revealed& revealed) { ++revealed.seed; };
-  CHECK(run(options).failed_open->find("committed to") != std::string::npos);
-}
-
 TEST_CASE(
     "invariant 2: a warm-up's slots never move more than their maximum flow, and greedy nearly as much") {
   for (const auto& entry : swarm::schedulers()) {
