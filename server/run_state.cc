@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "aggregation/value_check.h"
-#include "core/aligned_buffer.h"
 #include "learn/evaluate.h"
 #include "protocol/limits.h"
 #include "server/store/saved_state.h"
@@ -15,9 +13,6 @@ namespace {
 
 // Updates weigh their samples; one client may claim at most this many.
 constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;
-
-// Values of an update in memory at a time while it is looked at.
-constexpr std::size_t kPiece = std::size_t{1} << 16;
 
 // Of a track that has not had its turn yet: after all others.
 constexpr std::size_t kNoTurn = SIZE_MAX;
@@ -96,26 +91,6 @@ Result<std::vector<FinalModel>> RunState::load_models() const {
     models.push_back({entry->description, std::move(values)});
   }
   return models;
-}
-
-Result<double> RunState::inspect(const Coverage& coverage, const aggregation::UpdateValues& values) const {
-  AlignedBuffer<float> buffer(values.in_memory().empty() ? kPiece : 0);
-  const std::size_t count = coverage.count();
-  double squares = 0;
-  for (std::size_t first = 0; first < count; first += kPiece) {
-    const std::size_t size = std::min(kPiece, count - first);
-    std::span<const float> piece;
-    if (buffer.size() == 0) {
-      piece = values.in_memory().subspan(first, size);
-    } else {
-      FEDGE_TRY_VOID(values.read(first, buffer.span().first(size)));
-      piece = buffer.span().first(size);
-    }
-    FEDGE_TRY_VOID(aggregation::check_values(*model_->layout(), config_->strategy.fixed_point,
-                                             {&coverage, first, piece}));
-    squares += aggregation::sum_of_squares(piece);
-  }
-  return std::sqrt(squares);
 }
 
 Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> updates) {

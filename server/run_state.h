@@ -24,6 +24,7 @@
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
 #include "run/run_config.h"
+#include "run/stored_update.h"
 #include "run/track_model.h"
 #include "server/engine/run_engine.h"
 #include "server/report/final_model.h"
@@ -57,9 +58,8 @@ class RunState {
   Result<void> start(const RunEngine::StartTrack& start);
   void retire(TrackId track);
 
-  // Reads an update that has arrived once: the Euclidean norm of its values. The error names the first
-  // value that may not be there, or the file that could not be read.
-  Result<double> inspect(const Coverage& coverage, const aggregation::UpdateValues& values) const;
+  // What an update's values must be before they are folded (run/stored_update.h).
+  run::ValueRules value_rules() const { return {*model_->layout(), config_->strategy.fixed_point}; }
   // Gives inspected updates to the track's aggregator, all that wait at once.
   Result<void> fold(TrackId track, std::span<const aggregation::Update> updates);
 

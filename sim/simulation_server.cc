@@ -112,7 +112,7 @@ void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
 void Simulation::update_arrived(ClientId id, TaskId task) {
   const TrainedUpdate* update = pool_.find(id, task);
   if (update == nullptr) return;  // the client gave it up meanwhile
-  const auto norm = state_.inspect(update->coverage, *update->values);
+  const auto norm = run::inspect_values(state_.value_rules(), update->coverage, *update->values);
   if (!norm) {
     if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // the spool's
     return step_server(server::RunEngine::Damaged{id, task, norm.error()});

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "core/check.h"
-#include "server/stored_update.h"
+#include "run/stored_update.h"
 
 namespace fedge::sim {
 namespace {
@@ -111,10 +111,10 @@ Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
     AlignedBuffer<float> values, const protocol::Manifest& shape) const {
   using Values = std::shared_ptr<const aggregation::UpdateValues>;
   if (spool_ == nullptr) return Values(std::make_shared<MemoryValues>(std::move(values), spare_));
-  FEDGE_TRY(object, server::store_values(values.span(), shape, *spool_));
+  FEDGE_TRY(object, run::store_values(values.span(), shape, *spool_));
   spool_->remove(object->manifest().id());
   spare_->give(std::move(values));
-  return Values(std::make_shared<server::StoredValues>(std::move(object)));
+  return Values(std::make_shared<run::StoredValues>(std::move(object)));
 }
 
 Result<void> TrainingPool::change(ClientId client,

@@ -58,7 +58,7 @@ Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std:
   if (offered == offered_.end()) return RunEngine::Input(stored);  // the engine will discard it
   FEDGE_TRY(object, parts_.updates.create(offered->second));
   if (object->complete()) {
-    FEDGE_TRY(upload, examine_update(object, parts_.state, parts_.updates));
+    FEDGE_TRY(upload, run::examine_update(object, parts_.state.value_rules(), parts_.updates));
     uploads_.insert_or_assign(stored.client, std::move(upload));
     return RunEngine::Input(stored);
   }
@@ -104,7 +104,7 @@ Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
     return Error{ErrorCode::kCorrupt, "the journal stores an update of client " +
                                           std::to_string(accepted.client.value()) +
                                           " that was never offered"};
-  const Upload& here = upload.mapped();
+  const run::StoredUpdate& here = upload.mapped();
   const aggregation::Update update = update_of(accepted, here);
   FEDGE_TRY_VOID(parts_.state.fold(accepted.task.track, {&update, 1}));
   if (here.plain != here.arrived) parts_.updates.remove(here.plain->manifest().id());

@@ -70,7 +70,7 @@ class Recovery {
   std::uint64_t closed_rounds_ = 0;  // seen so far
   RunState::Descriptions descriptions_;
   std::map<ClientId, protocol::Manifest> offered_;  // being fetched
-  std::map<ClientId, Upload> uploads_;              // about to be folded
+  std::map<ClientId, run::StoredUpdate> uploads_;   // about to be folded
 };
 
 }  // namespace fedge::server

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "protocol/codec.h"
+#include "server/coordinator/counted_chunks.h"
 #include "server/coordinator/detail/run_host.h"
-#include "server/stored_update.h"
 
 namespace fedge::server {
 namespace {
@@ -94,13 +94,13 @@ void RunHost::uploaded(const RunEngine::Input& outcome) {
 }
 
 void RunHost::fold(const RunEngine::Fold& accepted) {
-  Upload upload = uploads_->take(accepted.client);
+  run::StoredUpdate upload = uploads_->take(accepted.client);
   folded_.push_back(upload.arrived);
   auto update = update_of(accepted, upload);
   fold(accepted.task.track, std::move(update), std::move(upload));
 }
 
-void RunHost::fold(TrackId track, aggregation::Update update, Upload upload) {
+void RunHost::fold(TrackId track, aggregation::Update update, run::StoredUpdate upload) {
   boost::asio::post(
       worker_, [self = shared_from_this(), track, update = std::move(update), upload = std::move(upload)] {
         const auto folded = self->state_.fold(track, {&update, 1});

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/check.h"
+#include "server/coordinator/counted_chunks.h"
 #include "server/coordinator/detail/upload_turns.h"
-#include "server/stored_update.h"
 
 namespace fedge::server {
 namespace {
@@ -18,30 +18,14 @@ constexpr std::chrono::seconds kRetryWhenFull{1};
 
 }  // namespace
 
-Result<Upload> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived, const RunState& state,
-                              protocol::ChunkStore& store) {
-  Upload upload{arrived, arrived, 0};
-  if (!arrived->manifest().is_plain_float32()) {
-    FEDGE_TRY(decoded, decode_update(*arrived, store));
-    upload.plain = std::move(decoded);
-  }
-  const auto norm = state.inspect(arrived->manifest().coverage, StoredValues(upload.plain));
-  if (!norm) {
-    if (upload.plain != arrived) store.remove(upload.plain->manifest().id());
-    return norm.error();
-  }
-  upload.norm = *norm;
-  return upload;
-}
-
-aggregation::Update update_of(const RunEngine::Fold& accepted, const Upload& upload) {
+aggregation::Update update_of(const RunEngine::Fold& accepted, const run::StoredUpdate& upload) {
   return {.client = accepted.client,
           .weight = accepted.weight,
           .steps = accepted.steps,
           .norm = upload.norm,
           .factor = accepted.factor,
           .coverage = upload.arrived->manifest().coverage,
-          .values = std::make_shared<StoredValues>(upload.plain)};
+          .values = std::make_shared<run::StoredValues>(upload.plain)};
 }
 
 struct Uploads::Retry {
@@ -105,13 +89,13 @@ void Uploads::inspect(const Waiting& from) {
   if (waiting_.empty() && std::exchange(full_, false))
     callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
   boost::asio::post(worker_, [self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
-    const auto upload = examine_update(arrived, self->state_, self->store_);
+    const auto upload = run::examine_update(arrived, self->state_.value_rules(), self->store_);
     boost::asio::post(self->io_, [=] { self->examined(arrived, from, upload); });
   });
 }
 
 void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, const Waiting& from,
-                       const Result<Upload>& upload) {
+                       const Result<run::StoredUpdate>& upload) {
   const ClientId client = from.fetch.client;
   const auto entry = entries_.find(client);
   if (entry == entries_.end() || entry->second.upload.arrived != arrived) {  // discarded meanwhile
@@ -175,13 +159,13 @@ const std::shared_ptr<protocol::StoredObject>& Uploads::arrived(ClientId client)
   return entries_.at(client).upload.arrived;
 }
 
-Upload Uploads::take(ClientId client) {
+run::StoredUpdate Uploads::take(ClientId client) {
   auto node = entries_.extract(client);
   FEDGE_CHECK(!node.empty(), "no update of this client is here");
   return std::move(node.mapped().upload);
 }
 
-void Uploads::release_plain(const Upload& upload) {
+void Uploads::release_plain(const run::StoredUpdate& upload) {
   if (upload.plain != upload.arrived) store_.remove(upload.plain->manifest().id());
 }
 

@@ -13,6 +13,7 @@
 #include "core/event.h"
 #include "protocol/chunks/chunk_store.h"
 #include "protocol/session/link.h"
+#include "run/stored_update.h"
 #include "server/engine/run_engine.h"
 #include "server/run_state.h"
 
@@ -25,19 +26,8 @@ namespace fedge::server {
 
 class UploadTurns;
 
-// An update that is here, and the Euclidean norm of its values.
-struct Upload {
-  std::shared_ptr<protocol::StoredObject> arrived;  // as it was sent
-  std::shared_ptr<protocol::StoredObject> plain;    // as float32, once it has been inspected; may be the same
-  double norm = 0;
-};
-
-// Decodes an update that has arrived and looks at every value. kInvalid and kCorrupt: the sender's fault;
-// other errors are the disk's.
-Result<Upload> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived, const RunState& state,
-                              protocol::ChunkStore& store);
 // The update as the aggregators see it.
-aggregation::Update update_of(const RunEngine::Fold& accepted, const Upload& upload);
+aggregation::Update update_of(const RunEngine::Fold& accepted, const run::StoredUpdate& upload);
 
 class Uploads : public std::enable_shared_from_this<Uploads> {
  public:
@@ -56,7 +46,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   // Of an update that has been answered with Stored: as it was sent.
   const std::shared_ptr<protocol::StoredObject>& arrived(ClientId client) const;
   // Hands such an update over.
-  Upload take(ClientId client);
+  run::StoredUpdate take(ClientId client);
   void discard(ClientId client);
   // Nothing is waited for or fetched any more; what has arrived stays in the store.
   void stop();
@@ -68,7 +58,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     std::shared_ptr<protocol::Link> link;
   };
   struct Entry {
-    Upload upload;
+    run::StoredUpdate upload;
     std::shared_ptr<protocol::Link> link;  // while chunks are still coming
   };
   void begin(const Waiting& from);
@@ -76,9 +66,9 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   // What has come of the client's update goes; its turn and what it waits for stay.
   void forget(ClientId client);
   // Frees what was made of an update that arrived.
-  void release_plain(const Upload& upload);
+  void release_plain(const run::StoredUpdate& upload);
   void examined(const std::shared_ptr<protocol::StoredObject>& arrived, const Waiting& from,
-                const Result<Upload>& upload);
+                const Result<run::StoredUpdate>& upload);
   void lose(const Waiting& from, const Error& fault);
   void wait_for_room(const Waiting& from, const Error& full);
   void try_again();

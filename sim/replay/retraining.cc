@@ -5,7 +5,7 @@
 #include <span>
 
 #include "client/prepared_run.h"
-#include "server/stored_update.h"
+#include "run/stored_update.h"
 
 namespace fedge::sim {
 namespace {
@@ -156,7 +156,7 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
     difference_ = name(waiting) + " " + difference;
     return {};
   }
-  FEDGE_TRY(object, server::store_values(outcome->values.span(), waiting.offer.update, store_));
+  FEDGE_TRY(object, run::store_values(outcome->values.span(), waiting.offer.update, store_));
   store_.remove(object->manifest().id());  // whoever holds the values keeps their place
   const server::RunEngine::Fold& fold = waiting.fold;
   aggregation::Update update{.client = fold.client,
@@ -164,8 +164,8 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
                              .steps = fold.steps,
                              .factor = fold.factor,
                              .coverage = waiting.offer.update.coverage,
-                             .values = std::make_shared<server::StoredValues>(std::move(object))};
-  FEDGE_TRY(norm, state_.inspect(update.coverage, *update.values));
+                             .values = std::make_shared<run::StoredValues>(std::move(object))};
+  FEDGE_TRY(norm, run::inspect_values(state_.value_rules(), update.coverage, *update.values));
   update.norm = norm;
   if (workers_.front().remembers())
     FEDGE_TRY_VOID((memories_[{fold.client, fold.task.track}].save(std::move(waiting.memory))));

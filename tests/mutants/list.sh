@@ -125,7 +125,7 @@ caught_by faults_coordinator 'after a write or sync that fails'
 caught_by faults_client 'an update that cannot be made durable'
 
 mutant unreadable-is-too-few 'N1: an update that cannot be read back costs a round all of them'
-file server/stored_update.h
+file run/stored_update.h
 old '    if (!read && read.error().code == ErrorCode::kUnavailable)'
 new '    if (false)'
 caught_by unit_server 'run state: an update that cannot be read again'
@@ -331,9 +331,9 @@ new ''
 caught_by unit_protocol 'payload'
 
 mutant skip-update-check 'R2: nobody looks at the values of an update'
-file server/coordinator/uploads.cc
-old '  const auto norm = state.inspect(arrived->manifest().coverage, StoredValues(upload.plain));'
-new '  const Result<double> norm = state.rules().batch_size > 0 ? 1.0 : 0.0;'
+file run/stored_update.cc
+old '  const auto norm = inspect_values(rules, arrived->manifest().coverage, StoredValues(update.plain));'
+new '  const Result<double> norm = rules.layout.size() > 0 ? 1.0 : 0.0;'
 caught_by integration_federation 'damaged updates|refused updates'
 
 # --- checksums (N2, R3) ---

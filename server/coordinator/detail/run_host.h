@@ -115,7 +115,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void fetch(const RunEngine::Fetch& fetch);
   void fold(const RunEngine::Fold& fold);
   // `upload` holds its values and is let go of then; empty if there is nothing to let go of.
-  void fold(TrackId track, aggregation::Update update, Upload upload);
+  void fold(TrackId track, aggregation::Update update, run::StoredUpdate upload);
   void start_track(const RunEngine::StartTrack& start);
   void close_round(const RunEngine::CloseRound& close);
   // On the worker thread: as far as there is room on the disk, to be called again after kResource.

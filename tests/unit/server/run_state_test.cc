@@ -8,7 +8,7 @@
 
 #include "core/config/document.h"
 #include "core/platform/thread_pool.h"
-#include "server/stored_update.h"
+#include "run/stored_update.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::server {
@@ -128,13 +128,13 @@ TEST_CASE("N1 R3, run state: an update that cannot be read again is an error, no
     shape.coverage = Coverage::all(size);
     shape.payload_size = size * sizeof(float);
     shape.chunk_size = 64 << 10;
-    const auto object = *store_values(values, shape, *updates);
+    const auto object = *run::store_values(values, shape, *updates);
     object->rest();
     const aggregation::Update update{.client = ClientId(client),
                                      .weight = SampleCount(1),
                                      .norm = 1,
                                      .coverage = shape.coverage,
-                                     .values = std::make_shared<StoredValues>(object)};
+                                     .values = std::make_shared<run::StoredValues>(object)};
     REQUIRE(run.state->fold(TrackId(), {&update, 1}));
   }
   std::filesystem::path lost;
