@@ -127,6 +127,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
                         .capabilities = std::move(capabilities),
                         .data_directory = data.directory.empty() ? "" : data.dataset + "=" + data.directory,
                         .in_directory = simulation.directory.kind != fedge::sim::DirectorySpec::Kind::kNone,
+                        .exchanging = config.dissemination.swarm,
                         .threads = options.threads,
                         .log_level = options.log_level,
                         .interrupted = [] { return interrupt_signal != 0; }}));

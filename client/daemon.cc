@@ -185,7 +185,7 @@ void Daemon::Impl::connect_to(const protocol::Address& address) {
 void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome) {
   link->set_callbacks({.on_message =
                            [self = shared_from_this()](const protocol::Message& message) {
-                             if (!self->swarm_->received(message))
+                             if (!self->swarm_->received(message) && !self->share(message))
                                self->step(ClientEngine::Received{message});
                            },
                        .on_closed =
@@ -208,8 +208,11 @@ void Daemon::Impl::send(const protocol::Message& message) {
   if (!link_) return;
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
     Part& part = parts_[offer->run];
-    part.serving = offer->update;
-    link_->serve(offer->update, part.update);
+    // Where clients aggregate themselves, others have it from the swarm.
+    if (!part.prepared || !part.prepared->aggregate) {
+      part.serving = offer->update;
+      link_->serve(offer->update, part.update);
+    }
   }
   link_->send(message);
 }

@@ -98,10 +98,16 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
                               run = parts_[fetch.run].prepared, trained = engine_.task(fetch.run)->coverage] {
     const auto self = weak.lock();
     if (!self || stop.stop_requested()) return;
+    const bool aggregates = run->aggregate != nullptr;
+    const ParameterLayout& layout = *run->task->model().layout();
     // Looks through what is there already.
-    auto download =
-        self->files_->download(*run->task->model().layout(),
-                               {fetch.model, fetch.control, run->task->needed(trained), run->task->frozen()});
+    auto download = self->files_->download(
+        layout,
+        {fetch.model, fetch.control, aggregates ? Coverage::all(layout.size()) : run->task->needed(trained),
+         run->task->frozen()});
+    // Until the round's updates have moved it.
+    if (download && aggregates)
+      if (const auto held = self->files_->hold(fetch.run, fetch.model); !held) download = held.error();
     boost::asio::post(self->io_, [self, fetch, stop, download = std::move(download)] {
       if (!stop.stop_requested()) self->fetched(fetch, download);
     });
@@ -126,6 +132,7 @@ void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFil
                      .with("swarm_from_coordinator", centre)
                      .with("swarm_from_clients", since(after.received, before.received) - centre)
                      .with("swarm_to_clients", since(after.sent, before.sent)));
+    if (SharedUpdates* shared = self->shared_updates(run, task)) shared->begin(self->download_.model);
     self->step(ClientEngine::ModelFetched{run, task});
   };
   const auto here = [self = shared_from_this(), done](const Result<void>& model) {
@@ -141,7 +148,8 @@ void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFil
 void Daemon::Impl::exchange_model(RunId run, std::function<void(const Result<void>&)> done) {
   const auto& model = download_.model;
   const protocol::Manifest& manifest = model->manifest();
-  end_exchange(run);
+  // One that is exchanged already keeps the members that it has been given.
+  if (parts_[run].exchanging != manifest.id()) end_exchange(run);
   swarm::ChunkSet wanted(manifest.chunk_count());
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (download_.wanted.empty() || download_.wanted[i]) wanted.add(i);
@@ -243,6 +251,7 @@ void Daemon::Impl::abandon(RunId run) {
     download_ = {};
   }
   stop_serving(run);
+  end_sharing(run);
   parts_[run].update.reset();
   // After whatever the worker is about to keep of this task, and before anything of the next.
   boost::asio::post(worker_, [weak = weak_from_this(), run] {

@@ -67,14 +67,28 @@ Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescript
       .capability = ready.capability});
 }
 
-}  // namespace
+// What a run's description says. Where clients aggregate themselves it is the whole run file.
+struct Described {
+  WorkSpec work;
+  std::shared_ptr<const run::RunConfig> whole;  // null elsewhere
+};
 
-Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
-                                                 const ClientSide& side) {
+Result<Described> read_description(const protocol::RunDescription& description) {
   FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
+  if (document.root.contains("dissemination")) {
+    FEDGE_TRY(whole, run::read_run_config(document));
+    whole.id = description.run;
+    return Described{{whole.task, whole.compression, whole.status},
+                     std::make_shared<const run::RunConfig>(std::move(whole))};
+  }
   config::Reader root(document.root, "", document.name);
-  WorkSpec spec = read_work(root);
+  WorkSpec work = read_work(root);
   FEDGE_TRY_VOID(root.finish());
+  return Described{std::move(work), nullptr};
+}
+
+Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription& description,
+                                                  const ClientSide& side, WorkSpec spec) {
   const bool publishes = spec.status.every > Duration::zero();
   if (publishes && spec.status.via == protocol::StatusSpec::Via::kDirectory && !side.in_directory)
     return Error{ErrorCode::kUnsupported,
@@ -99,6 +113,16 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
                   .status = spec.status,
                   .labels = std::move(labels),
                   .samples = SampleCount(task->samples_of(side.client).size())});
+}
+
+}  // namespace
+
+Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
+                                                 const ClientSide& side) {
+  FEDGE_TRY(described, read_description(description));
+  FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
+  if (described.whole) prepared->aggregate = std::make_shared<OwnAggregate>(described.whole, prepared->task);
+  return prepared;
 }
 
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {

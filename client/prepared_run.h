@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/local_work.h"
+#include "client/serverless/own_aggregate.h"
 #include "client/trainers/external_trainer.h"
 #include "core/parameters.h"
 #include "core/result.h"
@@ -28,9 +29,10 @@ struct PreparedRun {
   LocalWork work;
   std::filesystem::path memory;  // where FileMemory is
   protocol::StatusSpec status;
-  std::vector<double> labels;        // as they are published
-  SampleCount samples;               // to train on, at least 1
-  std::optional<double> capability;  // share of a model, if a trainer program has said
+  std::vector<double> labels;                               // as they are published
+  SampleCount samples;                                      // to train on, at least 1
+  std::optional<double> capability;                         // share of a model, if a trainer program has said
+  std::shared_ptr<const OwnAggregate> aggregate = nullptr;  // in a run without a server
 };
 
 struct ClientSide {

@@ -72,9 +72,11 @@ Result<TaskFiles::Update> TaskFiles::take_up(const std::filesystem::path& file) 
 Result<void> TaskFiles::check_room(const char* what, std::uint64_t bytes) const {
   std::uint64_t kept = 0;
   for (const auto& [run, payload] : payloads_) kept += payload->manifest().payload_size;
+  for (const auto& [run, objects] : held_)
+    for (const auto& [id, object] : objects) kept += object->manifest().payload_size;
   if (bytes + kept <= max_bytes_) return {};
   const std::string beside =
-      kept == 0 ? "" : " beside " + std::to_string(kept) + " of updates that wait for a verdict";
+      kept == 0 ? "" : " beside " + std::to_string(kept) + " of updates in rounds that are not over";
   return Error{ErrorCode::kResource, std::string(what) + " takes " + std::to_string(bytes) + " bytes" +
                                          beside + ", the cache of this client holds " +
                                          std::to_string(max_bytes_) + "; start it with a larger --cache-mb"};
@@ -199,6 +201,26 @@ void TaskFiles::forget(RunId run) {
   std::filesystem::remove(pending_file(directory_, run), ignored);
   store_->remove(payload->second->manifest().id());
   payloads_.erase(payload);
+}
+
+Result<std::shared_ptr<protocol::StoredObject>> TaskFiles::hold(RunId run,
+                                                                const protocol::Manifest& manifest) {
+  const protocol::ObjectId id = manifest.id();
+  if (const auto known = held_[run].find(id); known != held_[run].end()) return known->second;
+  FEDGE_TRY_VOID(check_room("another client's update", manifest.payload_size));
+  FEDGE_TRY(object, store_->create(manifest));
+  held_[run][id] = object;
+  return object;
+}
+
+void TaskFiles::let_go(RunId run) {
+  for (const auto& [id, object] : std::exchange(held_[run], {})) {
+    const bool used = object == download_.model || std::ranges::any_of(payloads_, [&](const auto& payload) {
+                        return payload.second == object;
+                      });
+    if (!used) store_->remove(id);
+  }
+  held_.erase(run);
 }
 
 void TaskFiles::forget_others(std::span<const RunId> held) {

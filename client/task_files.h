@@ -62,6 +62,12 @@ class TaskFiles {
   // Releases the download in the same way.
   Result<Update> keep(const protocol::TrainRequest& request, const WorkResult& update);
   void forget(RunId run);
+  // Of a round without a server: an object whose chunks come from others, with those that are there already.
+  // Kept until let_go(); kResource where the cache has no room for it.
+  Result<std::shared_ptr<protocol::StoredObject>> hold(RunId run, const protocol::Manifest& manifest);
+  void let_go(RunId run);
+  // Where such a round's model is made of them.
+  protocol::ChunkStore& chunks() { return *store_; }
   // All but those of these runs.
   void forget_others(std::span<const RunId> held);
 
@@ -86,6 +92,8 @@ class TaskFiles {
   bool keeps_former_ = false;
   // Of the updates that are kept; their space cannot be taken.
   std::map<RunId, std::shared_ptr<protocol::StoredObject>> payloads_;
+  // Nor can that of these.
+  std::map<RunId, std::map<protocol::ObjectId, std::shared_ptr<protocol::StoredObject>>> held_;
 };
 
 // Where the chunks are.

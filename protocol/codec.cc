@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "proto/fedge.pb.h"
 #include "protocol/detail/field_reader.h"
+#include "protocol/detail/shared_messages.h"
 #include "protocol/detail/swarm_messages.h"
 #include "protocol/detail/wire_values.h"
 #include "protocol/session/endpoint.h"
@@ -316,6 +317,10 @@ MessageType type_of(const Message& message) {
                                [](const RunAnswer&) { return MessageType::kRunAnswer; },
                                [](const PublishRecord&) { return MessageType::kPublishRecord; },
                                [](const SwarmMembers&) { return MessageType::kSwarmMembers; },
+                               [](const SharedUpdate&) { return MessageType::kSharedUpdate; },
+                               [](const UpdateHeld&) { return MessageType::kUpdateHeld; },
+                               [](const AggregateUpdates&) { return MessageType::kAggregateUpdates; },
+                               [](const AggregateMade&) { return MessageType::kAggregateMade; },
                                [](const ChunksHeld&) { return MessageType::kChunksHeld; },
                                [](const ChunksAdded&) { return MessageType::kChunksAdded; },
                                [](const SwarmState&) { return MessageType::kSwarmState; },
@@ -366,6 +371,14 @@ Result<Message> decode(MessageType type, std::span<const std::byte> header) {
       return parse<v1::PublishRecord>(type, header);
     case MessageType::kSwarmMembers:
       return parse<v1::SwarmMembers>(type, header);
+    case MessageType::kSharedUpdate:
+      return parse<v1::SharedUpdate>(type, header);
+    case MessageType::kUpdateHeld:
+      return parse<v1::UpdateHeld>(type, header);
+    case MessageType::kAggregateUpdates:
+      return parse<v1::AggregateUpdates>(type, header);
+    case MessageType::kAggregateMade:
+      return parse<v1::AggregateMade>(type, header);
     case MessageType::kChunksHeld:
       return parse<v1::ChunksHeld>(type, header);
     case MessageType::kChunksAdded:

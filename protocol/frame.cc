@@ -68,6 +68,14 @@ const char* name_of(MessageType type) {
       return "publish_record";
     case MessageType::kSwarmMembers:
       return "swarm_members";
+    case MessageType::kSharedUpdate:
+      return "shared_update";
+    case MessageType::kUpdateHeld:
+      return "update_held";
+    case MessageType::kAggregateUpdates:
+      return "aggregate_updates";
+    case MessageType::kAggregateMade:
+      return "aggregate_made";
     case MessageType::kChunksHeld:
       return "chunks_held";
     case MessageType::kChunksAdded:

@@ -35,6 +35,7 @@ inline constexpr std::size_t kMaxRunsInProgress = 256;  // that a Welcome lists
 inline constexpr std::size_t kMaxLiveTracks = 16'384;   // that a TrainRequest lists
 inline constexpr std::size_t kMaxFeatures = 16;
 inline constexpr std::size_t kMaxFeatureText = 64;
+inline constexpr std::size_t kMaxAggregated = 4'096;     // updates that one AggregateUpdates names
 inline constexpr std::size_t kMaxSwarmMembers = 1'024;   // that one message names
 inline constexpr std::size_t kMaxAddressText = 261;      // a DNS name of 255 bytes, a colon, a port
 inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "protocol/chunks/manifest.h"
+#include "protocol/swarm_messages.h"
 
 namespace fedge::protocol {
 
@@ -159,48 +160,10 @@ struct PublishRecord {
   std::vector<std::byte> value;  // 1 to kMaxRecordBytes; dht/node_record.h
 };
 
-// One who exchanges an object's chunks with the receiver of this.
-struct SwarmMember {
-  ClientId client;
-  PublicKey key{};
-  std::string address;  // "host:port"; empty: it accepts no links
-  bool operator==(const SwarmMember&) const = default;
-};
-
-// Whom the receiver exchanges this object's chunks with, besides the sender: these as well, those no more.
-struct SwarmMembers {
-  ObjectId object{};
-  std::vector<SwarmMember> join;  // at most kMaxSwarmMembers, likewise
-  std::vector<ClientId> leave;
-};
-
-// Between peers: all that the sender has of the object, if the receiver exchanges it too.
-struct ChunksHeld {
-  ObjectId object{};
-  std::vector<std::byte> bits;  // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks of them
-};
-
-// And what it has got since.
-struct ChunksAdded {
-  ObjectId object{};
-  std::vector<std::uint32_t> chunks;  // 1 to kMaxOutstandingChunks
-};
-
-// How the sender stands to the receiver, on this link.
-struct SwarmState {
-  bool choking = true;      // it answers no request of the receiver's
-  bool interested = false;  // the receiver has chunks that it wants
-};
-
-// The receiver need not send this chunk any more: it answers with a refusal, unless it is on its way.
-struct ChunkCancelled {
-  ObjectId object{};
-  std::uint32_t chunk = 0;
-};
-
 using Message = std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
                              UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers,
-                             ChunksHeld, ChunksAdded, SwarmState, ChunkCancelled>;
+                             SharedUpdate, UpdateHeld, AggregateUpdates, AggregateMade, ChunksHeld,
+                             ChunksAdded, SwarmState, ChunkCancelled>;
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

@@ -6,6 +6,7 @@
 
 #include "aggregation/planners/levels.h"
 #include "aggregation/planners/rank_prefix.h"
+#include "protocol/limits.h"
 
 namespace fedge::run {
 namespace {
@@ -239,6 +240,36 @@ void resolve_training(const config::Table& root, config::Table& training) {
     training.try_emplace("nesting", config::Value{std::string(recipe.nesting), "strategy.kind"});
 }
 
+// Whoever takes part in a round must be able to make its aggregate, also who comes to it anew.
+void check_serverless(const RunConfig& run, config::Reader& root) {
+  if (!run.dissemination.serverless) return;
+  const std::string kind = "kind = \"serverless\": ";
+  if (run.strategy.schedule.buffered)
+    root.fail("dissemination",
+              kind + "clients aggregate in synchronous rounds, and the schedule is " + "asynchronous");
+  if (run.control_variates)
+    root.fail("dissemination", kind + "nobody keeps scaffold's control variate for those who come anew");
+  if (!run.tracks.policy.disagreements.empty())
+    root.fail("dissemination", kind +
+                                   "whoever takes part gets everybody's updates, and [tracks] keeps some "
+                                   "from some");
+  if (run.sampling.make()->traits().draw != aggregation::Draw::kNever)
+    root.fail("dissemination",
+              kind + "nothing is uploaded that kind = \"" + run.sampling.kind + "\" could spare");
+  const auto optimizer = run.strategy.server_optimizer(1);
+  if (std::ranges::any_of(optimizer->memory(), [](const auto span) { return !span.empty(); }))
+    root.fail("dissemination", kind +
+                                   "the server optimizer remembers what clients that come anew lack; take "
+                                   "sgd without momentum");
+  if (!run.strategy.traits.linear)
+    root.fail("dissemination", kind + "the aggregator " + run.strategy.aggregator_kind +
+                                   " goes by whose update is whose, or remembers; take a mean");
+  if (run.sampling.clients_per_round > protocol::kMaxAggregated)
+    root.fail("dissemination",
+              kind + "at most " + std::to_string(protocol::kMaxAggregated) +
+                  " updates make an aggregate, and sampling.clients_per_round asks for more");
+}
+
 config::Table resolve_recipe(const config::Table& root) {
   config::Table resolved = root;
   resolve_status(resolved);
@@ -295,6 +326,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                               "\" weighs updates for a mean, which the aggregator " +
                               run.strategy.aggregator_kind + " is not");
   check_schedule(run, root);
+  check_serverless(run, root);
   check_status(run, root);
   check_tracks(run, root);
 }

@@ -29,18 +29,22 @@ TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
 DisseminationSpec read_dissemination(config::Reader& root) {
   DisseminationSpec spec;
   config::Reader section = root.section("dissemination");
-  spec.swarm = section.choice(
-                   "kind", {"direct", "swarm"}, 0,
-                   "How a model comes to the clients that train it: each fetches it from the coordinator, or "
-                   "they exchange its chunks among themselves.") == 1;
-  spec.copies =
-      section.number("copies", 2, {1, 1e6},
-                     "kind = \"swarm\": copies of a model that the coordinator sends; more only to clients "
-                     "that get nothing from others.");
+  const std::size_t kind = section.choice(
+      "kind", {"direct", "swarm", "serverless"}, 0,
+      "How a model comes to the clients that train it: each fetches it from the coordinator, or they "
+      "exchange "
+      "its chunks among themselves, or those of their updates as well, and each aggregates them itself.");
+  spec.swarm = kind > 0;
+  spec.serverless = kind == 2;
+  spec.copies = section.number(
+      "copies", 2, {1, 1e6},
+      "Where clients exchange the model: copies of it that the coordinator sends; more only to "
+      "clients that get nothing from others.");
   spec.neighbours = static_cast<std::size_t>(section.integer(
-      "neighbours", 20, {1, 200}, "kind = \"swarm\": clients that one begins to exchange with."));
+      "neighbours", 20, {1, 200}, "Where they do: clients that one begins to exchange with."));
   for (const char* key : {"copies", "neighbours"})
-    if (!spec.swarm && section.has(key)) section.fail(key, "has no effect without kind = \"swarm\"");
+    if (!spec.swarm && section.has(key))
+      section.fail(key, "has no effect without kind = \"swarm\" or \"serverless\"");
   root.adopt(section);
   return spec;
 }
@@ -164,12 +168,10 @@ Result<RunConfig> read_run_config(const config::Document& document) {
   sections.emplace_back("status");
   for (const std::string& name : sections)
     if (const auto it = resolved.find(name); it != resolved.end()) task.insert(*it);
-  run.task_text = config::canonical_toml(task);
+  run.task_text = config::canonical_toml(run.dissemination.serverless ? root_table : task);
   if (run.task_text.size() > protocol::kMaxTaskText)
-    return invalid(
-        document.name +
-        ": [data], [model], [training] and [compression] together are longer than clients accept (" +
-        std::to_string(protocol::kMaxTaskText) + " bytes)");
+    return invalid(document.name + ": what clients must know of it is longer than they accept (" +
+                   std::to_string(protocol::kMaxTaskText) + " bytes)");
   run.canonical = config::canonical_toml(root_table);
   FEDGE_TRY_VOID(check_length(run, document.name));
   const Digest digest = sha256(run.canonical);

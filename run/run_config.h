@@ -25,10 +25,12 @@ struct TracksSpec {
   std::uint32_t lifting_rounds = 0;
 };
 
-// How a model comes to those who train it.
+// How a model comes to those who train it, and their updates into the next.
 struct DisseminationSpec {
   bool swarm = false;  // they exchange its chunks; otherwise each fetches it from the coordinator
-  double copies = 2;   // of a model, that the coordinator sends then, unless somebody gets none otherwise
+  // And those of their updates, which never come to the coordinator: each aggregates them itself.
+  bool serverless = false;
+  double copies = 2;  // of a model, that the coordinator sends then, unless somebody gets none otherwise
   std::size_t neighbours = 20;  // that a client begins with
 };
 
@@ -51,8 +53,10 @@ struct RunConfig {
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   bool control_variates = false;  // SCAFFOLD
-  std::string task_text;          // canonical TOML of what clients must know
-  std::string canonical;          // canonical TOML of the whole file
+  // Canonical TOML of what clients must know: of the sections that say what their work is, or of the whole
+  // file where they aggregate themselves.
+  std::string task_text;
+  std::string canonical;  // canonical TOML of the whole file
 };
 
 // Reads and checks everything but [simulation]. Errors name file, line and key.

@@ -170,6 +170,18 @@ Result<TrackModel> TrackModel::restored(const Saved& saved) const {
   return track;
 }
 
+Result<TrackModel> TrackModel::at(std::shared_ptr<const RunConfig> config, const learn::Model& model,
+                                  protocol::ChunkStore& store, Parallel& parallel,
+                                  std::shared_ptr<protocol::StoredObject> object) {
+  TrackModel track(std::move(config), model, store, parallel);
+  if (!track.memory().empty() || track.config_->control_variates)
+    return Error{ErrorCode::kCorrupt, "this run's strategy remembers more than the model"};
+  track.object_ = std::move(object);
+  FEDGE_TRY(values, track.load());
+  track.hash_ = model_hash(values.values());
+  return track;
+}
+
 Result<ParameterVector> TrackModel::load(protocol::StoredObject& object) const {
   ParameterVector vector(model_->layout());
   FEDGE_TRY_VOID(object.read_bytes(0, std::as_writable_bytes(vector.values())));
@@ -193,8 +205,22 @@ Result<void> TrackModel::replace(std::shared_ptr<protocol::StoredObject>& object
   shape.payload_size = model_->layout()->size_bytes();
   shape.chunk_size = config_->chunk_size;
   FEDGE_TRY(made, store_->build(shape, fill));
+  take(object, std::move(made));
+  return {};
+}
+
+void TrackModel::take(std::shared_ptr<protocol::StoredObject>& object,
+                      std::shared_ptr<protocol::StoredObject> made) {
   const auto old = std::exchange(object, std::move(made));
   if (old && old->manifest().id() != object->manifest().id()) store_->remove(old->manifest().id());
+}
+
+Result<void> TrackModel::adopt(std::shared_ptr<protocol::StoredObject> made) {
+  FEDGE_TRY(values, load(*made));
+  if (!protocol::all_finite(values.values())) return invalid("the model has values that are not finite");
+  not_aggregated_.reset();
+  hash_ = model_hash(values.values());
+  take(object_, std::move(made));
   return {};
 }
 

@@ -54,6 +54,11 @@ class TrackModel {
   Result<Saved> save();
   // The one that was saved, on the same kind of machine. kCorrupt if that is another run's.
   Result<TrackModel> restored(const Saved& saved) const;
+  // One that goes on from this model, in a run that remembers nothing else from round to round; kCorrupt
+  // otherwise. What is lent must outlive it.
+  static Result<TrackModel> at(std::shared_ptr<const RunConfig> config, const learn::Model& model,
+                               protocol::ChunkStore& store, Parallel& parallel,
+                               std::shared_ptr<protocol::StoredObject> object);
 
   // The current model, to be sent to clients.
   const std::shared_ptr<protocol::StoredObject>& object() const { return object_; }
@@ -68,6 +73,9 @@ class TrackModel {
   Result<void> fold(std::span<const aggregation::Update> updates);
   // Moves the model by the aggregate and forgets the aggregate. After kResource it may be called again.
   Result<void> close();
+  // In the place of close(): takes a model that others have made of the same updates, complete and in this
+  // model's store. kInvalid if a value of it is not finite.
+  Result<void> adopt(std::shared_ptr<protocol::StoredObject> made);
   // Why the last close() left the model as it was although updates had come, if it did.
   const std::optional<Error>& not_aggregated() const { return not_aggregated_; }
 
@@ -87,6 +95,7 @@ class TrackModel {
   Result<void> replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill);
   Result<void> replace_model(const Fill& fill);  // and its hash
   Result<void> replace_control();
+  void take(std::shared_ptr<protocol::StoredObject>& object, std::shared_ptr<protocol::StoredObject> made);
   Result<ParameterVector> load(protocol::StoredObject& object) const;
 
   std::shared_ptr<const RunConfig> config_;

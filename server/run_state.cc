@@ -99,9 +99,11 @@ Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> 
   return this->track(track).fold(updates);
 }
 
-Result<void> RunState::close(const RunEngine::CloseRound& turn) {
+Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClients* made) {
   TrackEntry& entry = tracks_.at(turn.track);
-  FEDGE_TRY_VOID(entry.model.close());
+  if (made == nullptr) FEDGE_TRY_VOID(entry.model.close());
+  if (made != nullptr) FEDGE_TRY_VOID(entry.model.adopt(made->model));
+  if (made != nullptr) contributors_.insert(made->contributors.begin(), made->contributors.end());
   entry.description = turn.description;
   entry.turn = turns_++;
   std::optional<learn::Evaluation> evaluation;

@@ -75,8 +75,14 @@ class RunState {
     double virtual_seconds = 0;  // since the run began, on the engine's clock
     double wall_seconds = 0;     // since the run began
   };
-  // Moves the track's model by the aggregate, evaluates it when due, forgets the aggregate.
-  Result<void> close(const RunEngine::CloseRound& turn);
+  // A model that clients have made, and those whose updates it is made of.
+  struct MadeByClients {
+    std::shared_ptr<protocol::StoredObject> model;
+    std::vector<ClientId> contributors;
+  };
+  // Moves the track's model by the aggregate, or takes the one that clients have made, evaluates it when due,
+  // forgets the aggregate.
+  Result<void> close(const RunEngine::CloseRound& turn, const MadeByClients* made = nullptr);
   // The figures of the round whose last turn has been closed.
   RoundMetrics end_round(const Circumstances& circumstances);
 

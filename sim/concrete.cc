@@ -173,6 +173,7 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
     if (way.node)
       arguments.insert(arguments.end(),
                        {"--bootstrap", protocol::to_string(*way.node), "--directory-listen", "127.0.0.1:0"});
+    if (options.exchanging) arguments.insert(arguments.end(), {"--peer-listen", "127.0.0.1:0"});
     FEDGE_TRY_VOID(processes.start("client " + number, arguments));
   }
   return {};

@@ -24,6 +24,7 @@ struct ConcreteOptions {
   // Coordinator and clients take part in a directory, of which one node more is the first, and clients find
   // the coordinator there alone.
   bool in_directory = false;
+  bool exchanging = false;  // clients exchange chunks, and accept links from each other
   std::size_t threads = 1;  // of the coordinator
   std::string log_level = "warning";
   std::function<bool()> interrupted;  // may be empty

@@ -39,6 +39,7 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
+  FEDGE_TRY_VOID(check_dissemination(state_.config()));
   FEDGE_TRY_VOID(check_directory(spec_, state_.config()));
   FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
   availability_ = std::move(availability);

@@ -16,6 +16,7 @@
 #include "client/discovery/discovery.h"
 #include "client/handshake.h"
 #include "client/prepared_run.h"
+#include "client/serverless/shared_updates.h"
 #include "client/task_files.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
@@ -79,6 +80,11 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   };
   Result<TaskFiles::Update> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
   void train(const ClientEngine::Train& train);
+  // What the coordinator says of a round without a server; false: it is something else.
+  bool share(const protocol::Message& message);
+  // The round's updates at this client, if it is the run's task in hand.
+  SharedUpdates* shared_updates(RunId run, TaskId task);
+  void end_sharing(RunId run);
   void publish(const ClientEngine::Publish& publish);
   void publish_in_directory(RunId run, const NodeRecord& record, Time expires);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
@@ -128,6 +134,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
     std::optional<protocol::Manifest> serving;
     std::optional<protocol::ObjectId> exchanging;  // the model, with other clients
+    std::shared_ptr<SharedUpdates> shared;         // of its task, in a run without a server
+    std::shared_ptr<protocol::StoredObject> made;  // by the last one
     std::optional<double> utility;                 // of its last training
   };
   std::map<RunId, Part> parts_;

@@ -40,6 +40,8 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   void use(std::shared_ptr<Link> link) override;
   bool received(const protocol::Message& message) override;
   void open(swarm::Exchange::Object object, std::function<void(const Result<void>&)> done) override;
+  void open_as(const ObjectId& other, swarm::Exchange::Object object,
+               std::function<void(const Result<void>&)> done) override;
   void close(const ObjectId& object) override;
   const swarm::Peer::Figures& figures() const override { return exchange_->peer().figures(); }
   void shut_down() override;
@@ -64,6 +66,13 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   void take(const protocol::SwarmMembers& members);
   bool is_wanted(ClientId client) const;
   bool may_dial(const Contact& contact) const;
+  // Calls visit(object) for the named one and for those that its members exchange besides.
+  template <class Visit>
+  void for_each_like(const ObjectId& named, const Visit& visit) const {
+    visit(named);
+    for (const auto& [object, other] : like_)
+      if (other == named) visit(object);
+  }
   void dial(ClientId client, Contact& contact);
   void dialled(ClientId client, const std::shared_ptr<Link>& link, const Result<protocol::Welcome>& welcome);
   void accepted(const std::shared_ptr<Link>& link);
@@ -84,6 +93,7 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   Contacts contacts_;
   std::map<ObjectId, std::set<ClientId>> named_;  // whom each object is exchanged with
   std::deque<ObjectId> order_;                    // of naming
+  std::map<ObjectId, ObjectId> like_;             // objects that another's members exchange
   boost::asio::steady_timer timer_;               // the exchange's
   boost::asio::steady_timer ticker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
@@ -160,9 +170,20 @@ void SwarmImpl::open(swarm::Exchange::Object object, std::function<void(const Re
   tick();
 }
 
+void SwarmImpl::open_as(const ObjectId& other, swarm::Exchange::Object object,
+                        std::function<void(const Result<void>&)> done) {
+  if (stopped_) return;
+  const ObjectId id = object.manifest.id();
+  open(std::move(object), std::move(done));
+  like_[id] = other;
+  if (const auto named = named_.find(other); named != named_.end())
+    for (const ClientId client : named->second) exchange_->admit(id, client);
+}
+
 void SwarmImpl::close(const ObjectId& object) {
   if (stopped_) return;
   exchange_->close(object);
+  like_.erase(object);
   named_.erase(object);
   std::erase(order_, object);
 }
@@ -172,7 +193,7 @@ void SwarmImpl::take(const protocol::SwarmMembers& members) {
   if (added) order_.push_back(members.object);
   for (const ClientId client : members.leave) {
     named->second.erase(client);
-    exchange_->dismiss(members.object, client);
+    for_each_like(members.object, [&](const ObjectId& object) { exchange_->dismiss(object, client); });
   }
   for (const protocol::SwarmMember& member : members.join) {
     if (member.client == self_.client || member.client == swarm::kCoordinator) continue;
@@ -183,7 +204,7 @@ void SwarmImpl::take(const protocol::SwarmMembers& members) {
     contact->second.retry = kFirstRetry;
     contact->second.next_try = now();
     named->second.insert(member.client);
-    exchange_->admit(members.object, member.client);
+    for_each_like(members.object, [&](const ObjectId& object) { exchange_->admit(object, member.client); });
   }
   while (order_.size() > kMaxNamed) {
     const auto oldest =

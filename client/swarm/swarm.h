@@ -43,8 +43,11 @@ class Swarm {
   virtual void use(std::shared_ptr<protocol::Link> link) = 0;
   // What has come over it. False if that is nothing of a swarm's.
   virtual bool received(const protocol::Message& message) = 0;
-  // Exchanges the object until close(); `done` is called once, when every wanted chunk is there.
+  // Exchanges the object until close(), with the members that the coordinator names of it, or with those of
+  // another object; `done` is called once, when every wanted chunk is there.
   virtual void open(swarm::Exchange::Object object, std::function<void(const Result<void>&)> done) = 0;
+  virtual void open_as(const protocol::ObjectId& other, swarm::Exchange::Object object,
+                       std::function<void(const Result<void>&)> done) = 0;
   virtual void close(const protocol::ObjectId& object) = 0;
   virtual const swarm::Peer::Figures& figures() const = 0;
   virtual void shut_down() = 0;

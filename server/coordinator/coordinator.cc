@@ -24,6 +24,8 @@ std::optional<RunId> run_of(const protocol::Message& message) {
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) return offer->run;
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) return failed->run;
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return record->run;
+  if (const auto* held = std::get_if<protocol::UpdateHeld>(&message)) return held->run;
+  if (const auto* made = std::get_if<protocol::AggregateMade>(&message)) return made->run;
   return std::nullopt;
 }
 

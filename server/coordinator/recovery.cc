@@ -28,6 +28,7 @@ Result<Recovered> Recovery::run() {
                                           " ends before its last checkpoint; restore the data directory from "
                                           "a backup"};
   for (const auto& [client, manifest] : offered_) {
+    if (is_serverless()) break;
     FEDGE_TRY(object, parts_.updates.create(manifest));
     result_.arriving.push_back(std::move(object));
   }
@@ -53,7 +54,8 @@ Result<void> Recovery::take(JournalStep step) {
 }
 
 Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std::uint64_t sequence) {
-  if (is_kept()) return RunEngine::Input(stored);
+  if (result_.shared) result_.shared->settle(stored.client);
+  if (is_kept() || is_serverless()) return RunEngine::Input(stored);
   const auto offered = offered_.find(stored.client);
   if (offered == offered_.end()) return RunEngine::Input(stored);  // the engine will discard it
   FEDGE_TRY(object, parts_.updates.create(offered->second));
@@ -71,7 +73,22 @@ Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std:
   return RunEngine::Input(RunEngine::ClientLeft{stored.client});
 }
 
+void Recovery::share(const RunEngine::Effect& effect) {
+  auto& shared = result_.shared;
+  if (const auto* work = std::get_if<RunEngine::Assign>(&effect)) {
+    if (!shared || shared->task() != work->task)
+      shared.emplace(work->task, parts_.state.config().sampling.clients_per_round);
+    shared->join(work->client);
+  }
+  if (!shared) return;
+  if (const auto* fetch = std::get_if<RunEngine::Fetch>(&effect))
+    shared->offer(fetch->client, fetch->offer.update);
+  if (const auto* dropped = std::get_if<RunEngine::Discard>(&effect)) shared->withdraw(dropped->client);
+  if (const auto* accepted = std::get_if<RunEngine::Fold>(&effect)) shared->fold(*accepted);
+}
+
 Result<void> Recovery::perform(const RunEngine::Effect& effect) {
+  if (is_serverless()) share(effect);
   if (const auto* fetch = std::get_if<RunEngine::Fetch>(&effect)) {
     offered_.insert_or_assign(fetch->client, fetch->offer.update);
   } else if (const auto* dropped = std::get_if<RunEngine::Discard>(&effect)) {
@@ -98,7 +115,7 @@ Result<void> Recovery::perform(const RunEngine::Effect& effect) {
 
 Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
   offered_.erase(accepted.client);
-  if (is_kept()) return {};
+  if (is_kept() || is_serverless()) return {};
   auto upload = uploads_.extract(accepted.client);
   if (upload.empty())
     return Error{ErrorCode::kCorrupt, "the journal stores an update of client " +
@@ -116,6 +133,10 @@ Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
 
 Result<void> Recovery::close(const RunEngine::CloseRound& close) {
   descriptions_[close.track] = close.description;
+  if (is_serverless() && !is_kept()) {
+    result_.unmade = close;
+    return {};
+  }
   result_.closed.push_back(close);
   const bool kept = is_kept();
   if (close.ends_round) ++closed_rounds_;

@@ -16,6 +16,7 @@
 #include "core/rng.h"
 #include "server/coordinator/uploads.h"
 #include "server/engine/run_engine.h"
+#include "server/engine/shared_round.h"
 #include "server/run_state.h"
 #include "server/store/input_codec.h"
 #include "server/store/journal_reader.h"
@@ -30,6 +31,9 @@ struct Recovered {
   std::optional<aggregation::Policy> policy;  // the last one that the engine was told
   // Turns that have been carried out, those that end a round durably, but the engine has not been told.
   std::vector<RunEngine::CloseRound> closed;
+  // Of a run without a server: its last round, and whether it is closed but its model not made.
+  std::optional<SharedRound> shared;
+  std::optional<RunEngine::CloseRound> unmade;
   bool finished = false;                                          // there is nothing left to do
   std::vector<std::shared_ptr<protocol::StoredObject>> folded;    // updates in the round in progress
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving;  // that had not come to their end
@@ -59,6 +63,9 @@ class Recovery {
   Result<void> close(const RunEngine::CloseRound& close);
   Result<void> keep(const RunEngine::CloseRound& close);
   Result<void> fold(const RunEngine::Fold& fold);
+  // Of a run without a server, whose updates are its clients'.
+  bool is_serverless() const { return parts_.state.config().dissemination.serverless; }
+  void share(const RunEngine::Effect& effect);
   // Whether what the engine wants now is in the checkpoint already.
   bool is_kept() const { return closed_rounds_ < kept_rounds_; }
 

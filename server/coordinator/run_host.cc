@@ -25,6 +25,8 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
 Result<void> RunHost::prepare() {
   FEDGE_TRY_VOID(open_records());
   FEDGE_TRY_VOID(take_policy());
+  if (config().dissemination.serverless)
+    shared_ = std::make_shared<SharedRounds>(house_.io, *house_.seeder, *parts_.models, config());
   hear();
   return {};
 }
@@ -64,7 +66,7 @@ void RunHost::follow(ClientId client) {
 }
 
 Result<void> RunHost::take_policy() {
-  if (config().strategy.schedule.buffered) return {};
+  if (config().strategy.schedule.buffered || config().dissemination.serverless) return {};
   PolicyFile file(house_.data_directory, parts_.record.number);
   FEDGE_TRY(policy, file.open(config().tracks.policy));
   policy_.emplace(std::move(file));
@@ -90,6 +92,20 @@ void RunHost::hear() {
                                  if (const auto alive = self.lock()) alive->journal_failed(error);
                                },
                            .on_event = tell});
+  if (!shared_) return;
+  shared_->set_callbacks({.on_outcome =
+                              [self = weak_from_this()](const RunEngine::Input& outcome) {
+                                if (const auto alive = self.lock()) alive->step(outcome);
+                              },
+                          .on_made =
+                              [self = weak_from_this()](auto model) {
+                                if (const auto alive = self.lock()) alive->made_by_clients(std::move(model));
+                              },
+                          .send =
+                              [self = weak_from_this()](ClientId client, const protocol::Message& message) {
+                                if (const auto alive = self.lock()) alive->deliver(client, message);
+                              },
+                          .on_event = tell});
 }
 
 void RunHost::start() {
@@ -98,6 +114,9 @@ void RunHost::start() {
   for (const Event& event : parts_.recovered.events) report(event);
   if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
   if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
+  if (auto& shared = parts_.recovered.shared; shared && shared_)
+    shared_->resume(std::move(*shared), state_.track(shared->task().track).object()->manifest());
+  if (parts_.recovered.unmade) close_round(*parts_.recovered.unmade);
   for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
   look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);
@@ -107,12 +126,14 @@ void RunHost::joined(ClientId client) {
   if (finished_) return;
   allowance_.connected(client);
   follow(client);
+  if (shared_) shared_->returned(client);
   send(client, protocol::RunDescription{config().id, config().name, config().seed, config().task_text,
                                         state_.rules().layout});
 }
 
 void RunHost::left(ClientId client) {
   serving_.erase(client);
+  if (shared_ && shared_->departed(client)) return;
   step(RunEngine::ClientLeft{client});
 }
 
@@ -162,16 +183,27 @@ void RunHost::arm_timer() {
 void RunHost::received(ClientId client, const protocol::Message& message) {
   messages_.received += Bytes(protocol::frame_size(message));
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
+  if (shared(client, message)) return;
   if (!allowance_.answer(client)) return house_.misbehaved(client, "more answers than it was asked for");
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
-    stop_serving(client, offer->task());  // who has trained needs the model no more
+    // Who has trained needs the model no more; but others may, and the swarm is theirs as well.
+    if (!shared_) stop_serving(client, offer->task());
     return step(RunEngine::Offered{client, *offer});
   }
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
     stop_serving(client, failed->task());
+    if (shared_) shared_->dismissed(client);
     return step(RunEngine::Failed{client, *failed});
   }
+}
+
+bool RunHost::shared(ClientId client, const protocol::Message& message) {
+  const bool about_shared = std::holds_alternative<protocol::UpdateHeld>(message) ||
+                            std::holds_alternative<protocol::AggregateMade>(message);
+  if (about_shared && !(shared_ && shared_->received(client, message)))
+    house_.misbehaved(client, std::string(protocol::name_of(message)) + ", which it was not asked for");
+  return about_shared;
 }
 
 // One that cannot be kept costs nobody anything: the next one comes soon.
@@ -191,6 +223,7 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
   const bool has_part = client.value() < clients;
   if (answer.ready && has_part) {
     read_policy();  // a round may begin with it
+    if (shared_) shared_->arrived(client);
     return step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
   }
   report(Event{Severity::kWarning, "client.declined", {}}
@@ -211,7 +244,8 @@ void RunHost::stop_serving(ClientId client, TaskId task) {
 }
 
 protocol::Traffic RunHost::traffic_since_last_round() {
-  const protocol::Traffic total{messages_.sent + *served_, messages_.received + uploads_->received()};
+  const protocol::Traffic total{messages_.sent + *served_, messages_.received + uploads_->received() +
+                                                               (shared_ ? shared_->received() : Bytes())};
   const protocol::Traffic since{total.sent - counted_traffic_.sent,
                                 total.received - counted_traffic_.received};
   counted_traffic_ = total;
@@ -245,6 +279,7 @@ void RunHost::leave() {
   finished_ = true;
   for (auto* timer : {&timer_, &look_timer_, &retry_timer_}) timer->cancel();
   uploads_->stop();
+  if (shared_) shared_->stop();
   while (!serving_.empty()) stop_serving(serving_.begin()->first, serving_.begin()->second.task);
 }
 

@@ -28,7 +28,9 @@ void RunHost::perform(const RunEngine::Effect& effect) {
                                 .values = nullptr},
                                {});
                         },
-                        [&](const RunEngine::Discard& dropped) { uploads_->discard(dropped.client); },
+                        [&](const RunEngine::Discard& dropped) {
+                          shared_ ? shared_->discard(dropped.client) : uploads_->discard(dropped.client);
+                        },
                         [&](const RunEngine::CloseRound& close) { close_round(close); },
                         [&](const RunEngine::Finished& finished) {
                           report(Event{Severity::kInfo, "run.finished", {}}.with("reason", finished.reason));
@@ -57,26 +59,35 @@ void RunHost::assign(const RunEngine::Assign& work) {
   if (house_.announcer != nullptr)
     house_.announcer->set_model(config().id, work.task.track, {parts_.engine->round(), model->manifest()});
   allowance_.asked(work.client);
-  send(work.client,
-       protocol::TrainRequest{.run = state_.config().id,
-                              .round = work.task.round,
-                              .model = model->manifest(),
-                              .coverage = work.coverage,
-                              .time_left = work.time_left,
-                              .last_round = work.last_round,
-                              .control = control ? std::optional(control->manifest()) : std::nullopt,
-                              .track = work.task.track,
-                              .data_share = work.data_share,
-                              .live_tracks = state_.tracks_to_remember(),
-                              .again = work.again,
-                              .swarm = dissemination.swarm});
+  deliver(work.client,
+          protocol::TrainRequest{.run = state_.config().id,
+                                 .round = work.task.round,
+                                 .model = model->manifest(),
+                                 .coverage = work.coverage,
+                                 .time_left = work.time_left,
+                                 .last_round = work.last_round,
+                                 .control = control ? std::optional(control->manifest()) : std::nullopt,
+                                 .track = work.task.track,
+                                 .data_share = work.data_share,
+                                 .live_tracks = state_.tracks_to_remember(),
+                                 .again = work.again,
+                                 .swarm = dissemination.swarm});
   if (!dissemination.swarm) return;
   serving_[work.client].exchanged = model->manifest().id();
   house_.seeder->give(work.client, model, std::make_shared<CountedSource>(model, served_), dissemination);
+  if (shared_) shared_->assigned(work.client, work.task, model->manifest());
 }
 
 void RunHost::send(ClientId client, const protocol::Message& message) {
-  if (const auto* cancel = std::get_if<protocol::CancelTask>(&message)) stop_serving(client, cancel->task());
+  const auto* cancel = std::get_if<protocol::CancelTask>(&message);
+  if (cancel != nullptr) stop_serving(client, cancel->task());
+  const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
+  if (shared_ && verdict != nullptr && verdict->accepted) return shared_->keep(client, *verdict);
+  if (shared_ && (cancel != nullptr || verdict != nullptr)) shared_->dismissed(client);
+  deliver(client, message);
+}
+
+void RunHost::deliver(ClientId client, const protocol::Message& message) {
   const auto link = house_.peers.find(client);
   if (!link) return;
   messages_.sent += Bytes(protocol::frame_size(message));
@@ -84,6 +95,7 @@ void RunHost::send(ClientId client, const protocol::Message& message) {
 }
 
 void RunHost::fetch(const RunEngine::Fetch& offered) {
+  if (shared_) return shared_->offered(offered);
   if (const auto link = house_.peers.find(offered.client)) uploads_->fetch(offered, link);
 }
 
@@ -94,6 +106,7 @@ void RunHost::uploaded(const RunEngine::Input& outcome) {
 }
 
 void RunHost::fold(const RunEngine::Fold& accepted) {
+  if (shared_) return shared_->fold(accepted);
   run::StoredUpdate upload = uploads_->take(accepted.client);
   folded_.push_back(upload.arrived);
   auto update = update_of(accepted, upload);
@@ -127,6 +140,16 @@ void RunHost::close_round(const RunEngine::CloseRound& close) {
     closing->folded = std::exchange(folded_, {});
     arriving_.clear();
   }
+  if (!shared_) return post_closing(closing);
+  unmade_ = closing;
+  shared_->aggregate();
+}
+
+void RunHost::made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model) {
+  const auto closing = std::exchange(unmade_, nullptr);
+  if (!closing || finished_) return;
+  if (model && *model) closing->made.emplace(RunState::MadeByClients{*model, shared_->contributors()});
+  if (!model) closing->not_aggregated = model.error();
   post_closing(closing);
 }
 
@@ -139,9 +162,9 @@ void RunHost::post_closing(const std::shared_ptr<Closing>& closing) {
 
 Result<void> RunHost::go_on_closing(Closing& closing) {
   if (!closing.closed) {
-    FEDGE_TRY_VOID(state_.close(closing.close));
+    FEDGE_TRY_VOID(state_.close(closing.close, closing.made ? &*closing.made : nullptr));
     closing.closed = true;
-    closing.not_aggregated = state_.track(closing.close.track).not_aggregated();
+    if (!closing.not_aggregated) closing.not_aggregated = state_.track(closing.close.track).not_aggregated();
     const double elapsed = to_seconds(now());
     if (closing.close.ends_round)
       closing.metrics = state_.end_round({closing.traffic.received, closing.traffic.sent, elapsed, elapsed});
@@ -181,6 +204,7 @@ void RunHost::committed(const std::shared_ptr<Closing>& closing) {
                .with("reason", closing->not_aggregated->message));
   if (closing->metrics) callbacks_.on_round(*closing->metrics);
   if (--closing_ == 0 && ending_) return finish();
+  if (shared_) shared_->finish(closing->made.has_value());
   read_policy();
   step(RunEngine::Committed{closing->close.round, closing->close.track});
 }

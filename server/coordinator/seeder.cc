@@ -1,5 +1,6 @@
 #include "server/coordinator/detail/seeder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/session/endpoint.h"
@@ -16,6 +17,19 @@ std::string address_of(const protocol::Link& link, const std::string& listens) {
   if (address->host.empty()) address->host = seen->host;
   return protocol::to_string(*address);
 }
+
+// Of an object that is only looked at: there is nothing, and nothing comes.
+class NoChunks final : public protocol::ChunkSource, public protocol::ChunkSink {
+ public:
+  Result<void> read_part(std::size_t, std::size_t, std::span<std::byte>) override { return nothing(); }
+  bool has(std::size_t) const override { return false; }
+  Result<void> write(std::size_t, std::span<const std::byte>) override { return nothing(); }
+
+ private:
+  static Result<void> nothing() {
+    return Error{ErrorCode::kNotFound, "the coordinator has no chunk of clients' updates"};
+  }
+};
 
 }  // namespace
 
@@ -74,6 +88,40 @@ void Seeder::give(ClientId client, const std::shared_ptr<protocol::StoredObject>
 
 void Seeder::release(ClientId client, const protocol::ObjectId& object) {
   if (tracker_.done(object, client)) exchange_->close(object);
+}
+
+void Seeder::watch(const protocol::Manifest& object) {
+  const auto none = std::make_shared<NoChunks>();
+  exchange_->open({.manifest = object,
+                   .source = none,
+                   .sink = none,
+                   .wanted = swarm::ChunkSet(object.chunk_count()),
+                   .seeding = {}},
+                  [](const Result<void>&) {});
+}
+
+void Seeder::fetch(const std::shared_ptr<protocol::StoredObject>& object,
+                   std::shared_ptr<protocol::ChunkSink> sink, std::function<void(const Result<void>&)> done) {
+  const protocol::Manifest& manifest = object->manifest();
+  exchange_->open({.manifest = manifest,
+                   .source = object,
+                   .sink = std::move(sink),
+                   .wanted = swarm::ChunkSet::full(manifest.chunk_count()),
+                   .seeding = {}},
+                  std::move(done));
+}
+
+void Seeder::admit(ClientId client, const protocol::ObjectId& object) {
+  const auto link = owner_.peers.find(client);
+  if (!link) return;
+  if (!exchange_->is_linked(client)) exchange_->link(client, link);
+  exchange_->admit(object, client);
+}
+
+bool Seeder::obtainable(const protocol::ObjectId& object) const {
+  const swarm::Torrent* torrent = exchange_->peer().torrent(object);
+  return torrent != nullptr &&
+         std::ranges::all_of(torrent->copies, [](const std::uint16_t copies) { return copies > 0; });
 }
 
 void Seeder::tell(const std::vector<swarm::Tracker::Tell>& tells) {

@@ -153,6 +153,7 @@ class Federation {
       io.run_one_for(std::chrono::milliseconds(100));
     std::string log;
     for (const std::string& event : events) log += event + "\n";
+    for (const std::string& event : client_events) log += "of a client: " + event + "\n";
     REQUIRE_MESSAGE(happened(), log);
   }
   void run_to_the_end() {

@@ -70,6 +70,10 @@ class HostilePeer {
                                  task = *request;
                                if (const auto* swarm = std::get_if<protocol::SwarmMembers>(&message))
                                  members.insert(members.end(), swarm->join.begin(), swarm->join.end());
+                               if (const auto* update = std::get_if<protocol::SharedUpdate>(&message))
+                                 shared.push_back(*update);
+                               if (const auto* word = std::get_if<protocol::AggregateUpdates>(&message))
+                                 order = *word;
                                if (const auto* word = std::get_if<protocol::UpdateVerdict>(&message))
                                  verdict = *word;
                                if (const auto* word = std::get_if<protocol::Goodbye>(&message))
@@ -114,6 +118,8 @@ class HostilePeer {
   std::optional<protocol::UpdateVerdict> verdict;
   std::optional<protocol::Goodbye> goodbye;
   std::vector<protocol::SwarmMember> members;  // of swarms, as the coordinator has named them
+  std::vector<protocol::SharedUpdate> shared;  // of a round without a server
+  std::optional<protocol::AggregateUpdates> order;
   bool closed = false;
   bool ended = false;  // the run, as the coordinator says
 

@@ -21,6 +21,7 @@
 #include "server/access/message_allowance.h"
 #include "server/coordinator/detail/journal_writer.h"
 #include "server/coordinator/detail/seeder.h"
+#include "server/coordinator/detail/shared_rounds.h"
 #include "server/coordinator/peers.h"
 #include "server/coordinator/run_parts.h"
 #include "server/coordinator/uploads.h"
@@ -85,6 +86,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
     RunEngine::CloseRound close;
     protocol::Traffic traffic;
     std::vector<std::shared_ptr<protocol::StoredObject>> folded;  // to be let go of then
+    std::optional<RunState::MadeByClients> made;
     bool closed = false;
     bool waits_for_room = false;
     std::optional<Error> not_aggregated;
@@ -111,13 +113,19 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void stop_serving(ClientId client, TaskId task);
   void perform(const RunEngine::Effect& effect);
   void assign(const RunEngine::Assign& work);
+  // What the engine has to say.
   void send(ClientId client, const protocol::Message& message);
+  void deliver(ClientId client, const protocol::Message& message);
   void fetch(const RunEngine::Fetch& fetch);
   void fold(const RunEngine::Fold& fold);
   // `upload` holds its values and is let go of then; empty if there is nothing to let go of.
   void fold(TrackId track, aggregation::Update update, run::StoredUpdate upload);
   void start_track(const RunEngine::StartTrack& start);
   void close_round(const RunEngine::CloseRound& close);
+  // What clients have made of the round that is being closed.
+  void made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model);
+  // Whether the message is about a round whose updates stay with the clients.
+  bool shared(ClientId client, const protocol::Message& message);
   // On the worker thread: as far as there is room on the disk, to be called again after kResource.
   Result<void> go_on_closing(Closing& closing);
   void post_closing(const std::shared_ptr<Closing>& closing);
@@ -155,6 +163,8 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   MessageAllowance allowance_;
   std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
   std::shared_ptr<Uploads> uploads_;
+  std::shared_ptr<SharedRounds> shared_;  // in a run without a server
+  std::shared_ptr<Closing> unmade_;       // its round that is closed, and its model not made
   std::shared_ptr<JournalWriter> journal_;
   struct Waiting {
     std::uint64_t sequence;  // 0: for those before it alone

@@ -38,6 +38,18 @@ class Seeder {
   void give(ClientId client, const std::shared_ptr<protocol::StoredObject>& object,
             std::shared_ptr<protocol::ChunkSource> source, const run::DisseminationSpec& spec);
   void release(ClientId client, const protocol::ObjectId& object);
+
+  // Looks on while clients exchange an object of theirs, and takes no chunk of it; until let_go().
+  void watch(const protocol::Manifest& object);
+  // Takes an object of theirs through `sink`, which writes to it; `done` is called once, unless let_go()
+  // comes first.
+  void fetch(const std::shared_ptr<protocol::StoredObject>& object, std::shared_ptr<protocol::ChunkSink> sink,
+             std::function<void(const Result<void>&)> done);
+  // The client has a part in an object that is watched or fetched.
+  void admit(ClientId client, const protocol::ObjectId& object);
+  // Whether those who have a part in a watched object hold all of it between them.
+  bool obtainable(const protocol::ObjectId& object) const;
+  void let_go(const protocol::ObjectId& object) { exchange_->close(object); }
   // Before the links go.
   void stop();
 

@@ -349,6 +349,36 @@ TEST_CASE("pending: at most sixteen updates are taken up, and a file of an earli
   CHECK(!std::filesystem::exists(last));
 }
 
+TEST_CASE("cache: what is held of a round stays until it is let go of, and takes its room") {
+  const TemporaryDirectory state;
+  auto files = open(state, 3 * 12'000);
+  const auto first = files->hold(RunId(7), manifest_of(numbers(1)));
+  REQUIRE(first);
+  CHECK(*files->hold(RunId(7), manifest_of(numbers(1))) == *first);
+  REQUIRE(files->hold(RunId(7), manifest_of(numbers(2))));
+  REQUIRE(files->hold(RunId(8), manifest_of(numbers(3))));
+  const auto fourth = files->hold(RunId(7), manifest_of(numbers(4)));
+  REQUIRE_FALSE(fourth);
+  CHECK(fourth.error().code == ErrorCode::kResource);
+  CHECK(fourth.error().message.starts_with(
+      "another client's update takes 12000 bytes beside 36000 of updates"));
+  files->let_go(RunId(7));
+  CHECK(files->chunks().find(manifest_of(numbers(1)).id()) == nullptr);
+  CHECK(files->chunks().find(manifest_of(numbers(3)).id()) != nullptr);
+  CHECK(files->hold(RunId(9), manifest_of(numbers(4))));
+}
+
+TEST_CASE("cache: an update of this client's own is not lost with the round's") {
+  const TemporaryDirectory state;
+  auto files = open(state, 3 * 12'000);
+  const auto kept = files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(5)));
+  REQUIRE(kept);
+  REQUIRE(files->hold(RunId(7), kept->payload->manifest()));
+  files->let_go(RunId(7));
+  files.reset();
+  CHECK(take_up(*open(state, 3 * 12'000)).updates.size() == 1);
+}
+
 TEST_CASE("cache: what waits for a verdict stays, and what does not fit beside it is refused") {
   const TemporaryDirectory state;
   auto files = open(state, 3 * 12'000);
@@ -358,7 +388,7 @@ TEST_CASE("cache: what waits for a verdict stays, and what does not fit beside i
   REQUIRE_FALSE(both);
   CHECK(both.error().code == ErrorCode::kResource);
   CHECK(both.error().message ==
-        "the model takes 24000 bytes beside 24000 of updates that wait for a verdict, the cache of this "
+        "the model takes 24000 bytes beside 24000 of updates in rounds that are not over, the cache of this "
         "client holds 36000; start it with a larger --cache-mb");
   CHECK(files->download(*layout(), whole(manifest_of(numbers(1)), std::nullopt)));
   REQUIRE(files->keep(request_for(numbers(1), RunId(9)), result_of(numbers(7))));

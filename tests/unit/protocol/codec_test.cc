@@ -69,6 +69,19 @@ bool same(const SwarmState& a, const SwarmState& b) {
 bool same(const ChunkCancelled& a, const ChunkCancelled& b) {
   return a.object == b.object && a.chunk == b.chunk;
 }
+bool same(const SharedUpdate& a, const SharedUpdate& b) {
+  return a.run == b.run && a.task() == b.task() && a.update == b.update;
+}
+bool same(const UpdateHeld& a, const UpdateHeld& b) {
+  return a.run == b.run && a.task() == b.task() && a.object == b.object && a.sound == b.sound &&
+         a.code == b.code && a.reason == b.reason;
+}
+bool same(const AggregateUpdates& a, const AggregateUpdates& b) {
+  return a.run == b.run && a.task() == b.task() && a.parts == b.parts;
+}
+bool same(const AggregateMade& a, const AggregateMade& b) {
+  return a.run == b.run && a.task() == b.task() && a.model == b.model;
+}
 
 bool same(const Message& a, const Message& b) {
   return a.index() == b.index() &&
@@ -134,6 +147,25 @@ TEST_CASE("A1 row 33: codec: with any one bit flipped a message is refused or is
       if (result) CHECK(received(*result));
     }
   }
+}
+
+TEST_CASE("codec: what is to be aggregated is bounded and in one order") {
+  const AggregateUpdates good{
+      .run = RunId(1),
+      .round = RoundNumber(2),
+      .track = TrackId(0),
+      .parts = {{Digest{1}, SampleCount(1), 1, 1}, {Digest{2}, SampleCount(1), 1, 1}}};
+  const auto with = [&](auto change) { return refusal(changed(good, change)); };
+  CHECK(with([](auto&) {}) == "accepted");
+  CHECK(with([](auto& m) { m.parts[1].object = m.parts[0].object; }) == "accepted");
+  CHECK(with([](auto& m) { m.parts.clear(); }).find("parts are not 1 to 4096") != std::string::npos);
+  CHECK(with([](auto& m) { m.parts.resize(4097, m.parts[0]); }).find("4096") != std::string::npos);
+  CHECK(with([](auto& m) { std::swap(m.parts[0], m.parts[1]); }).find("order") != std::string::npos);
+  CHECK(with([](auto& m) { m.parts[0].weight = SampleCount(0); }).find("weight") != std::string::npos);
+  CHECK(with([](auto& m) { m.parts[0].steps = 0; }).find("steps") != std::string::npos);
+  CHECK(with([](auto& m) { m.parts[0].factor = -1; }).find("factor") != std::string::npos);
+  CHECK(with([](auto& m) { m.parts[0].factor = std::numeric_limits<double>::quiet_NaN(); }).find("factor") !=
+        std::string::npos);
 }
 
 TEST_CASE("codec: any header read as any other type never crashes") {

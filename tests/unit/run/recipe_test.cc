@@ -45,6 +45,37 @@ TEST_CASE("recipe: what a strategy implies for clients stands in the text that t
   CHECK(scaffold->control_variates);
 }
 
+TEST_CASE("recipe: a run without a server is described whole, and read again it is the same run") {
+  const auto run = read(
+      "[dissemination]\nkind = \"serverless\"\n[strategy]\nserver_optimizer = { learning_rate = 0.5 }\n");
+  REQUIRE(run);
+  CHECK(run->dissemination.swarm);
+  CHECK(run->dissemination.serverless);
+  CHECK(run->task_text == run->canonical);
+  const auto again = read(run->task_text);
+  REQUIRE(again);
+  CHECK(again->canonical == run->canonical);
+  CHECK(again->id == run->id);
+  CHECK(!contains(read("[dissemination]\nkind = \"swarm\"\n")->task_text, "dissemination"));
+}
+
+TEST_CASE("recipe: what clients that come anew cannot know is refused where they aggregate themselves") {
+  const std::string serverless = "[dissemination]\nkind = \"serverless\"\n";
+  CHECK(refusal(serverless) == "accepted");
+  CHECK(contains(refusal(serverless + "[strategy]\nschedule = { kind = \"buffered\" }\n"),
+                 "synchronous rounds"));
+  CHECK(contains(refusal(serverless + "[strategy]\nkind = \"scaffold\"\n"), "control variate"));
+  CHECK(contains(refusal(serverless + "[strategy]\nkind = \"fedadam\"\n"), "remembers what clients"));
+  CHECK(contains(refusal(serverless + "[strategy]\naggregator = { kind = \"median\" }\n"), "take a mean"));
+  CHECK(contains(refusal(serverless + "[sampling]\nkind = \"optimal\"\n"), "could spare"));
+  CHECK(contains(
+      refusal(serverless + "[sampling]\nclients_per_round = 4097\n[data]\npartition = { clients = 5000 }\n"),
+      "at most 4096"));
+  CHECK(contains(refusal(serverless + "[tracks]\ndisagreement = [{ kind = \"inbound\", clients = [\"0\"], "
+                                      "against = [\"1\"] }]\n"),
+                 "keeps some from some"));
+}
+
 TEST_CASE("recipe: what cannot work is refused with the reason") {
   const std::string scaffold = "[strategy]\nkind = \"scaffold\"\n";
   CHECK(contains(refusal(scaffold + "[training]\noptimizer = { momentum = 0.9 }\n"), "plain SGD"));

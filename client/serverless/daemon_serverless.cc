@@ -1,0 +1,66 @@
+// What the client daemon does for rounds without a server.
+#include <utility>
+
+#include "client/detail/daemon_impl.h"
+
+namespace fedge::client {
+
+bool Daemon::Impl::share(const protocol::Message& message) {
+  if (const auto* update = std::get_if<protocol::SharedUpdate>(&message)) {
+    SharedUpdates* shared = shared_updates(update->run, update->task());
+    const auto& own = parts_[update->run].update;
+    const bool is_own = own && own->manifest().id() == update->update.id();
+    if (shared != nullptr) shared->take(*update, is_own ? own : nullptr);
+    return true;
+  }
+  const auto* order = std::get_if<protocol::AggregateUpdates>(&message);
+  if (order == nullptr) return false;
+  if (SharedUpdates* shared = shared_updates(order->run, order->task())) shared->take(*order);
+  return true;
+}
+
+SharedUpdates* Daemon::Impl::shared_updates(RunId run, TaskId task) {
+  const auto found = parts_.find(run);
+  const protocol::TrainRequest* in_hand = engine_.task(run);
+  if (found == parts_.end() || in_hand == nullptr || in_hand->task() != task) return nullptr;
+  Part& part = found->second;
+  if (!part.prepared || !part.prepared->aggregate) return nullptr;
+  if (part.shared && part.shared->task() == task) return part.shared.get();
+  const auto compute = [weak = weak_from_this()](std::function<void(TaskFiles&)> work,
+                                                 std::function<void()> done) {
+    const auto self = weak.lock();
+    if (!self) return;
+    boost::asio::post(self->worker_, [weak, work = std::move(work), done = std::move(done)] {
+      const auto alive = weak.lock();
+      if (!alive) return;
+      work(*alive->files_);
+      boost::asio::post(alive->io_, done);
+    });
+  };
+  part.shared = std::make_shared<SharedUpdates>(
+      SharedUpdates::Owner{.compute = compute,
+                           .send = [this](const protocol::Message& message) { send(message); },
+                           .on_event = [this, name = part.name](
+                                           const Event& event) { report(Event(event).with("run", name)); },
+                           .swarm = swarm_},
+      run, task, part.prepared->aggregate);
+  return part.shared.get();
+}
+
+// What it has made of the round is given to others until the next model is there.
+void Daemon::Impl::end_sharing(RunId run) {
+  Part& part = parts_[run];
+  const auto shared = std::exchange(part.shared, nullptr);
+  if (!shared) return;
+  shared->end();
+  if (shared->made()) {
+    end_exchange(run);
+    part.made = shared->made();
+    part.exchanging = part.made->manifest().id();
+  }
+  boost::asio::post(worker_, [weak = weak_from_this(), run] {
+    if (const auto self = weak.lock()) self->files_->let_go(run);
+  });
+}
+
+}  // namespace fedge::client

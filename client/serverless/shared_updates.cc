@@ -1,0 +1,139 @@
+#include "client/serverless/shared_updates.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fedge::client {
+
+void SharedUpdates::begin(std::shared_ptr<protocol::StoredObject> model) {
+  model_ = std::move(model);
+  for (auto& [id, entry] : updates_)
+    if (entry.object) open(id);
+  aggregate_if_ready();
+}
+
+void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own) {
+  const protocol::ObjectId id = update.update.id();
+  const auto [known, fresh] = updates_.try_emplace(id);
+  // Told again by a coordinator that has been away.
+  if (!fresh && known->second.examined) return answer(id, known->second);
+  if (!fresh) return;
+  if (own) {
+    known->second.object = std::move(own);
+    return open(id);
+  }
+  const auto place = std::make_shared<std::optional<Result<std::shared_ptr<protocol::StoredObject>>>>();
+  owner_.compute(
+      [=, run = run_, manifest = update.update](TaskFiles& files) { *place = files.hold(run, manifest); },
+      [self = shared_from_this(), id, place] {
+        if (self->over_) return;
+        Entry& entry = self->updates_[id];
+        if (!**place) {
+          entry.examined = (*place)->error();
+          return self->answer(id, entry);
+        }
+        entry.object = ***place;
+        self->open(id);
+      });
+}
+
+void SharedUpdates::open(const protocol::ObjectId& id) {
+  const auto& object = updates_.at(id).object;
+  if (!model_ || over_) return;
+  owner_.swarm->open_as(model_->manifest().id(),
+                        {.manifest = object->manifest(),
+                         .source = object,
+                         .sink = object,
+                         .wanted = swarm::ChunkSet::full(object->manifest().chunk_count()),
+                         .seeding = {}},
+                        [weak = weak_from_this(), id](const Result<void>& outcome) {
+                          const auto self = weak.lock();
+                          if (!self || self->over_) return;
+                          if (outcome) return self->examine(id);
+                          self->updates_[id].examined = outcome.error();
+                          self->answer(id, self->updates_[id]);
+                        });
+}
+
+void SharedUpdates::examine(const protocol::ObjectId& id) {
+  const auto result = std::make_shared<std::optional<Result<run::StoredUpdate>>>();
+  owner_.compute([result, object = updates_.at(id).object, aggregate = aggregate_](
+                     TaskFiles& files) { *result = aggregate->examine(object, files.chunks()); },
+                 [self = shared_from_this(), id, result] {
+                   if (self->over_) return;
+                   Entry& entry = self->updates_[id];
+                   entry.examined = std::move(*result);
+                   self->answer(id, entry);
+                   self->aggregate_if_ready();
+                 });
+}
+
+void SharedUpdates::answer(const protocol::ObjectId& id, const Entry& entry) {
+  owner_.on_event(Event{Severity::kDebug, "update.held", {}}
+                      .with("round", std::int64_t{task_.round.value()})
+                      .with("object", short_hex(id))
+                      .with("reason", *entry.examined ? "it is sound" : entry.examined->error().message));
+  protocol::UpdateHeld held{.run = run_, .round = task_.round, .track = task_.track, .object = id};
+  held.sound = static_cast<bool>(*entry.examined);
+  if (!held.sound) {
+    held.code = entry.examined->error().code;
+    held.reason = entry.examined->error().message;
+  }
+  owner_.send(held);
+}
+
+void SharedUpdates::take(const protocol::AggregateUpdates& order) {
+  if (made_) return owner_.send(protocol::AggregateMade{run_, task_.round, task_.track, made_->manifest()});
+  order_ = order;
+  aggregate_if_ready();
+}
+
+void SharedUpdates::aggregate_if_ready() {
+  if (!order_ || !model_ || making_ || over_) return;
+  OwnAggregate::Updates updates;
+  for (const protocol::AggregateUpdates::Part& part : order_->parts) {
+    const auto entry = updates_.find(part.object);
+    if (entry == updates_.end() || !entry->second.examined) return;  // it may still come
+    if (!*entry->second.examined) return give_up(entry->second.examined->error());
+    updates.emplace(part.object, **entry->second.examined);
+  }
+  making_ = true;
+  const auto made = std::make_shared<std::optional<Result<std::shared_ptr<protocol::StoredObject>>>>();
+  owner_.compute(
+      [=, aggregate = aggregate_, model = model_, parts = order_->parts](TaskFiles& files) {
+        *made = aggregate->make(model, parts, updates, files.chunks());
+      },
+      [self = shared_from_this(), made] {
+        if (self->over_) return;
+        if (!**made) return self->give_up((*made)->error());
+        self->made_ = ***made;
+        const auto& object = self->made_;
+        self->owner_.swarm->open_as(self->model_->manifest().id(),
+                                    {.manifest = object->manifest(),
+                                     .source = object,
+                                     .sink = object,
+                                     .wanted = swarm::ChunkSet::full(object->manifest().chunk_count()),
+                                     .seeding = {}},
+                                    [](const Result<void>&) {});
+        self->owner_.on_event(Event{Severity::kDebug, "model.made", {}}
+                                  .with("round", std::int64_t{self->task_.round.value()})
+                                  .with("object", short_hex(object->manifest().id())));
+        self->owner_.send(
+            protocol::AggregateMade{self->run_, self->task_.round, self->task_.track, object->manifest()});
+      });
+}
+
+// The others make it; the next round's model comes from them.
+void SharedUpdates::give_up(const Error& error) {
+  owner_.on_event(Event{Severity::kWarning, "aggregate.not_made", {}}
+                      .with("round", std::int64_t{task_.round.value()})
+                      .with("reason", error.message));
+}
+
+void SharedUpdates::end() {
+  over_ = true;
+  for (const auto& [id, entry] : updates_)
+    if (entry.object) owner_.swarm->close(id);
+}
+
+}  // namespace fedge::client

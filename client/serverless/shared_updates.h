@@ -1,0 +1,66 @@
+// SharedUpdates: the updates of a round without a server at one of its clients: exchanged with the others,
+// looked at as they come, aggregated when the coordinator says which, and the model that they make exchanged
+// in turn. One object for each round of a run, on the io thread, owned by shared_ptr; what it has computed is
+// computed by the daemon's worker. The round's model and all updates stay on the disk until it is let go of.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "client/serverless/own_aggregate.h"
+#include "client/swarm/swarm.h"
+#include "client/task_files.h"
+#include "core/event.h"
+#include "protocol/messages.h"
+
+namespace fedge::client {
+
+class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
+ public:
+  struct Owner {
+    // Runs work(files) on the worker's thread, then done() on this one.
+    std::function<void(std::function<void(TaskFiles&)> work, std::function<void()> done)> compute;
+    std::function<void(const protocol::Message&)> send;
+    std::function<void(const Event&)> on_event;
+    std::shared_ptr<Swarm> swarm;
+  };
+  SharedUpdates(Owner owner, RunId run, TaskId task, std::shared_ptr<const OwnAggregate> aggregate)
+      : owner_(std::move(owner)), run_(run), task_(task), aggregate_(std::move(aggregate)) {}
+
+  TaskId task() const { return task_; }
+  // The model that the round begins as, complete; whose swarm exchanges the updates as well.
+  void begin(std::shared_ptr<protocol::StoredObject> model);
+  // An update of the round; `own`, if it is this client's.
+  void take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own);
+  void take(const protocol::AggregateUpdates& order);
+  // What it has made, which is exchanged until somebody closes it; null before.
+  const std::shared_ptr<protocol::StoredObject>& made() const { return made_; }
+  // Nothing of the round is exchanged any more but what was made of it.
+  void end();
+
+ private:
+  struct Entry {
+    std::shared_ptr<protocol::StoredObject> object;     // once there is a place for it
+    std::optional<Result<run::StoredUpdate>> examined;  // once it has come
+  };
+  void open(const protocol::ObjectId& id);
+  void examine(const protocol::ObjectId& id);
+  void answer(const protocol::ObjectId& id, const Entry& entry);
+  void aggregate_if_ready();
+  void give_up(const Error& error);
+
+  Owner owner_;
+  RunId run_;
+  TaskId task_;
+  std::shared_ptr<const OwnAggregate> aggregate_;
+  std::shared_ptr<protocol::StoredObject> model_;
+  std::map<protocol::ObjectId, Entry> updates_;
+  std::optional<protocol::AggregateUpdates> order_;
+  bool making_ = false;
+  std::shared_ptr<protocol::StoredObject> made_;
+  bool over_ = false;
+};
+
+}  // namespace fedge::client

@@ -1,0 +1,105 @@
+// SharedRounds: what a run without a server takes of its coordinator. Updates stay with the clients, who
+// exchange and aggregate them; here they are told of each other's, heard about them, and the model that most
+// of them have made is fetched from them like any other. Answers the engine as uploads would. On the
+// io_context's thread; owned by shared_ptr, since timers and the seeder call back. Private to coordinator/.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/event.h"
+#include "protocol/chunks/chunk_store.h"
+#include "run/run_config.h"
+#include "server/coordinator/detail/seeder.h"
+#include "server/engine/shared_round.h"
+
+namespace fedge::server {
+
+class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
+ public:
+  struct Callbacks {
+    std::function<void(const RunEngine::Input&)> on_outcome;  // Stored, Damaged or ClientLeft
+    // Of aggregate(): the model is in the store; or why there is none.
+    std::function<void(Result<std::shared_ptr<protocol::StoredObject>>)> on_made;
+    std::function<void(ClientId, const protocol::Message&)> send;
+    std::function<void(const Event&)> on_event;
+  };
+  // What is lent must outlive it. `models` is where the run's models are.
+  SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
+               const run::RunConfig& config);
+  void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
+
+  // Before anything else: what a process before this one has left of its last round.
+  void resume(SharedRound round, const protocol::Manifest& model);
+  // It is here, and has the run's data. Whoever had a part in a round that is being aggregated has it again.
+  void arrived(ClientId client);
+  // The client has this task, which begins as this model.
+  void assigned(ClientId client, TaskId task, const protocol::Manifest& model);
+  // In the place of a fetch: the update is to become known to all.
+  void offered(const RunEngine::Fetch& fetch);
+  void discard(ClientId client);
+  void fold(const RunEngine::Fold& fold) { round_.fold(fold); }
+  // It has lost its task.
+  void dismissed(ClientId client);
+  // Its link is gone. True: its update may come to the others without it, and the engine hears of the loss
+  // when that is known.
+  bool departed(ClientId client);
+  // It is back: what had been kept from the engine is told.
+  void returned(ClientId client);
+  // UpdateHeld and AggregateMade; false: it was not asked for that.
+  bool received(ClientId client, const protocol::Message& message);
+  // An update is in the aggregate when there is one: until then its client is not told.
+  void keep(ClientId client, const protocol::UpdateVerdict& verdict);
+
+  // Has the participants aggregate what has been folded, and fetches what they make of it.
+  void aggregate();
+  // Whose updates were folded.
+  std::vector<ClientId> contributors() const;
+  // Of models, on the wire.
+  Bytes received() const { return *received_; }
+  // The round is durable: what was kept is said; without a model, that nothing has come of the updates.
+  void finish(bool made);
+  // Nothing is waited for any more.
+  void stop();
+
+ private:
+  void begin(TaskId task, const protocol::Manifest& model);
+  void tell(ClientId client, const protocol::Manifest& update);
+  void look();
+  void go_on() { stage_ == Stage::kSharing ? look() : choose(); }
+  void arm(Duration time);
+  void choose();
+  void fetch(const protocol::Manifest& model);
+  void fetched(const protocol::ObjectId& model, const Result<void>& outcome);
+  void end_making(Result<std::shared_ptr<protocol::StoredObject>> model);
+  void report() const;
+
+  boost::asio::io_context& io_;
+  Seeder& seeder_;
+  protocol::ChunkStore& models_;
+  const run::RunConfig& config_;
+  Callbacks callbacks_;
+  SharedRound round_;
+  protocol::Manifest model_;  // that the round begins as
+  std::set<protocol::ObjectId> watched_;
+  std::set<ClientId> telling_;  // what has been decided of their updates is on its way to the engine
+  std::set<ClientId> gone_;     // of whom the engine has not heard yet that they have
+  std::map<ClientId, protocol::UpdateVerdict> kept_;
+  boost::asio::steady_timer late_timer_;
+  boost::asio::steady_timer look_timer_;
+  enum class Stage { kSharing, kMaking, kMade };
+  Stage stage_ = Stage::kSharing;
+  bool late_ = false;
+  std::size_t refused_ = 0;  // updates of this round
+  std::size_t lost_ = 0;
+  std::shared_ptr<protocol::StoredObject> arriving_;
+  std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();
+};
+
+}  // namespace fedge::server

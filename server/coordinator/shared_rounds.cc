@@ -1,0 +1,235 @@
+#include "server/coordinator/detail/shared_rounds.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "server/coordinator/counted_chunks.h"
+
+namespace fedge::server {
+namespace {
+
+// Of a round's time: after it, what most participants hold is not held up by the others.
+constexpr double kLate = 0.9;
+// Chunks that somebody had just got may not be known here when another's link breaks.
+constexpr Duration kGrace = seconds(1);
+
+}  // namespace
+
+SharedRounds::SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
+                           const run::RunConfig& config)
+    : io_(io), seeder_(seeder), models_(models), config_(config), late_timer_(io), look_timer_(io) {}
+
+void SharedRounds::begin(TaskId task, const protocol::Manifest& model) {
+  for (const protocol::ObjectId& object : std::exchange(watched_, {})) seeder_.let_go(object);
+  round_ = SharedRound(task, config_.sampling.clients_per_round);
+  model_ = model;
+  refused_ = lost_ = 0;
+  stage_ = Stage::kSharing;
+  arm(seconds(kLate * to_seconds(config_.round_deadline)));
+}
+
+void SharedRounds::arm(Duration time) {
+  late_ = false;
+  late_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
+  late_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!self || error) return;
+    self->late_ = true;
+    self->go_on();
+  });
+}
+
+void SharedRounds::resume(SharedRound round, const protocol::Manifest& model) {
+  round_ = std::move(round);
+  round_.restart();
+  model_ = model;
+  arm(config_.round_deadline);
+  for (const protocol::Manifest* update : round_.updates())
+    if (watched_.insert(update->id()).second) seeder_.watch(*update);
+}
+
+void SharedRounds::arrived(ClientId client) {
+  if (stage_ != Stage::kMaking || !round_.expects(client)) return;
+  round_.join(client);
+  for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
+  callbacks_.send(client, round_.order(config_.id));
+  if (arriving_) seeder_.admit(client, arriving_->manifest().id());
+}
+
+void SharedRounds::assigned(ClientId client, TaskId task, const protocol::Manifest& model) {
+  if (round_.task() != task) begin(task, model);
+  round_.join(client);
+  for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
+}
+
+void SharedRounds::tell(ClientId client, const protocol::Manifest& update) {
+  const TaskId task = round_.task();
+  seeder_.admit(client, update.id());
+  callbacks_.send(client, protocol::SharedUpdate{config_.id, task.round, task.track, update});
+}
+
+void SharedRounds::offered(const RunEngine::Fetch& fetch) {
+  const protocol::Manifest& update = fetch.offer.update;
+  round_.offer(fetch.client, update);
+  if (!watched_.insert(update.id()).second) return look();
+  seeder_.watch(update);
+  for (const ClientId client : round_.participants()) tell(client, update);
+}
+
+void SharedRounds::discard(ClientId client) { round_.withdraw(client); }
+
+void SharedRounds::dismissed(ClientId client) {
+  round_.leave(client);
+  kept_.erase(client);
+  go_on();
+}
+
+bool SharedRounds::departed(ClientId client) {
+  const bool spreading = round_.undecided(client) || telling_.contains(client);
+  round_.leave(client);
+  kept_.erase(client);
+  if (spreading) gone_.insert(client);
+  // Not at once: chunks of it may have come to somebody who has not said so yet.
+  look_timer_.expires_after(kGrace);
+  look_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (self && !error) self->go_on();
+  });
+  return spreading;
+}
+
+void SharedRounds::returned(ClientId client) {
+  if (gone_.erase(client) > 0) callbacks_.on_outcome(RunEngine::ClientLeft{client});
+}
+
+bool SharedRounds::received(ClientId client, const protocol::Message& message) {
+  if (const auto* held = std::get_if<protocol::UpdateHeld>(&message)) {
+    if (held->task() != round_.task()) return true;  // of a round that is over
+    if (round_.answer(client, *held)) go_on();
+    return watched_.contains(held->object);
+  }
+  const auto& made = std::get<protocol::AggregateMade>(message);
+  if (made.task() != round_.task()) return true;
+  protocol::Manifest shape = made.model;
+  shape.chunks = model_.chunks;
+  if (!(shape == model_) || stage_ == Stage::kSharing) return false;
+  if (!round_.made(client, made.model)) return false;
+  choose();
+  return true;
+}
+
+void SharedRounds::keep(ClientId client, const protocol::UpdateVerdict& verdict) {
+  kept_.insert_or_assign(client, verdict);
+}
+
+// Decisions may come in the middle of carrying out the engine's effects: they are told afterwards.
+void SharedRounds::look() {
+  const auto decisions =
+      round_.decide(late_, [this](const protocol::ObjectId& object) { return seeder_.obtainable(object); });
+  for (const SharedRound::Decision& decision : decisions) {
+    if (decision.fault) ++refused_;
+    if (decision.lost) ++lost_;
+    telling_.insert(decision.client);
+    boost::asio::post(io_, [weak = weak_from_this(), decision, task = round_.task()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->telling_.erase(decision.client);
+      if (decision.fault)
+        self->callbacks_.on_outcome(RunEngine::Damaged{decision.client, task, *decision.fault});
+      else if (!decision.lost)
+        self->callbacks_.on_outcome(RunEngine::Stored{decision.client, task});
+      self->returned(decision.client);
+    });
+  }
+}
+
+void SharedRounds::aggregate() {
+  stage_ = Stage::kMaking;
+  report();
+  if (round_.folds().empty()) return end_making(std::shared_ptr<protocol::StoredObject>());
+  arm(config_.round_deadline);
+  const protocol::AggregateUpdates order = round_.order(config_.id);
+  for (const ClientId client : round_.participants()) callbacks_.send(client, order);
+  choose();
+}
+
+// How much of what was offered is in the aggregate.
+void SharedRounds::report() const {
+  callbacks_.on_event(Event{Severity::kInfo, "round.exchanged", {}}
+                          .with("round", std::int64_t{round_.task().round.value()})
+                          .with("reconstructable", static_cast<std::int64_t>(round_.folds().size()))
+                          .with("participants", static_cast<std::int64_t>(round_.participants().size()))
+                          .with("refused", static_cast<std::int64_t>(refused_))
+                          .with("lost", static_cast<std::int64_t>(lost_)));
+}
+
+void SharedRounds::choose() {
+  if (stage_ != Stage::kMaking) return;
+  const bool over = late_ || round_.hopeless();
+  const protocol::Manifest* model = round_.model(late_);
+  if (!arriving_ && model != nullptr) return fetch(*model);
+  if (over) end_making(Error{ErrorCode::kUnavailable, "no client is left that has made the aggregate"});
+}
+
+void SharedRounds::fetch(const protocol::Manifest& model) {
+  auto object = models_.create(model);
+  if (!object) return end_making(object.error());
+  arriving_ = *object;
+  arm(config_.round_deadline);
+  const protocol::ObjectId id = model.id();
+  seeder_.fetch(arriving_, std::make_shared<UpdateSink>(arriving_, received_),
+                [weak = weak_from_this(), id](const Result<void>& outcome) {
+                  // Later than this: it may be here already.
+                  if (const auto self = weak.lock())
+                    boost::asio::post(self->io_, [self, id, outcome] { self->fetched(id, outcome); });
+                });
+  for (const ClientId client : round_.participants()) seeder_.admit(client, id);
+}
+
+void SharedRounds::fetched(const protocol::ObjectId& model, const Result<void>& outcome) {
+  if (!arriving_ || arriving_->manifest().id() != model) return;
+  for (const ClientId client : round_.dissenters(model))
+    callbacks_.on_event(Event{Severity::kWarning, "model.differs", {}}
+                            .with("client", std::int64_t{client.value()})
+                            .with("round", std::int64_t{round_.task().round.value()})
+                            .with("reason", "it has made another model of the same updates than most"));
+  if (!outcome) return end_making(outcome.error());
+  end_making(arriving_);
+}
+
+void SharedRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>> model) {
+  if (arriving_) seeder_.let_go(arriving_->manifest().id());
+  if (arriving_ && !model && !(arriving_->manifest() == model_)) models_.remove(arriving_->manifest().id());
+  arriving_.reset();
+  stage_ = Stage::kMade;
+  late_timer_.cancel();
+  // Not within the engine's effects.
+  boost::asio::post(
+      io_, [self = shared_from_this(), model = std::move(model)] { self->callbacks_.on_made(model); });
+}
+
+std::vector<ClientId> SharedRounds::contributors() const {
+  std::vector<ClientId> clients;
+  for (const RunEngine::Fold& fold : round_.folds()) clients.push_back(fold.client);
+  return clients;
+}
+
+void SharedRounds::finish(bool made) {
+  for (auto [client, verdict] : std::exchange(kept_, {})) {
+    verdict.accepted = made;
+    if (!made) verdict.code = ErrorCode::kUnavailable;
+    if (!made) verdict.reason = "no client has made the round's aggregate";
+    callbacks_.send(client, verdict);
+  }
+  for (const ClientId client : std::exchange(gone_, {})) callbacks_.on_outcome(RunEngine::ClientLeft{client});
+}
+
+void SharedRounds::stop() {
+  late_timer_.cancel();
+  look_timer_.cancel();
+  for (const protocol::ObjectId& object : std::exchange(watched_, {})) seeder_.let_go(object);
+  if (arriving_) seeder_.let_go(arriving_->manifest().id());
+  arriving_.reset();
+}
+
+}  // namespace fedge::server

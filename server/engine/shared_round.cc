@@ -1,0 +1,121 @@
+#include "server/engine/shared_round.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fedge::server {
+
+void SharedRound::join(ClientId client) {
+  participants_.insert(client);
+  expected_.erase(client);
+}
+
+void SharedRound::restart() {
+  expected_ = participants_;
+  for (const ClientId client : expected_) leave(client);
+}
+
+void SharedRound::leave(ClientId client) {
+  participants_.erase(client);
+  made_.erase(client);
+  for (auto& [object, answers] : answers_) answers.erase(client);
+}
+
+void SharedRound::offer(ClientId client, const protocol::Manifest& update) {
+  offers_.insert_or_assign(client, Offer{update, update.id()});
+}
+
+void SharedRound::settle(ClientId client) {
+  if (const auto offer = offers_.find(client); offer != offers_.end()) offer->second.decided = true;
+}
+
+std::vector<const protocol::Manifest*> SharedRound::updates() const {
+  std::vector<const protocol::Manifest*> updates;
+  std::set<protocol::ObjectId> seen;
+  for (const auto& [client, offer] : offers_)
+    if (seen.insert(offer.object).second) updates.push_back(&offer.update);
+  return updates;
+}
+
+bool SharedRound::answer(ClientId client, const protocol::UpdateHeld& held) {
+  const bool offered =
+      std::ranges::any_of(offers_, [&](const auto& offer) { return offer.second.object == held.object; });
+  if (!offered || !participants_.contains(client)) return false;
+  return answers_[held.object].try_emplace(client, Answer{held.sound, {held.code, held.reason}}).second;
+}
+
+bool SharedRound::undecided(ClientId client) const {
+  const auto offer = offers_.find(client);
+  return offer != offers_.end() && !offer->second.decided;
+}
+
+std::vector<SharedRound::Decision> SharedRound::decide(
+    bool late, const std::function<bool(const protocol::ObjectId&)>& obtainable) {
+  std::vector<Decision> decisions;
+  for (auto& [client, offer] : offers_) {
+    if (offer.decided) continue;
+    std::size_t waited = 0;  // for
+    std::size_t heard = 0;
+    for (const ClientId participant : participants_) {
+      const bool has = answers_[offer.object].contains(participant);
+      if (has) ++heard;
+      if (!has && waited_for(participant)) ++waited;
+    }
+    const bool all = heard > 0 && waited == 0;
+    const bool most = 2 * heard > participants_.size();
+    const bool present = participants_.contains(client);
+    const bool lost = !all && !present && !obtainable(offer.object);
+    if (!all && !(late && most) && !lost) continue;
+    offer.decided = true;
+    decisions.push_back(lost ? Decision{client, std::nullopt, true} : decision(client, offer));
+  }
+  std::erase_if(offers_, [&](const auto& offer) {
+    return std::ranges::any_of(decisions, [&](const Decision& decision) {
+      return decision.client == offer.first && (decision.lost || decision.fault);
+    });
+  });
+  return decisions;
+}
+
+SharedRound::Decision SharedRound::decision(ClientId client, const Offer& offer) const {
+  const auto& answers = answers_.at(offer.object);
+  const auto is_unsound = [](const auto& answer) { return !answer.second.sound; };
+  const auto unsound = static_cast<std::size_t>(std::ranges::count_if(answers, is_unsound));
+  if (2 * unsound < answers.size()) return {client, std::nullopt, false};
+  return {client, std::ranges::find_if(answers, is_unsound)->second.fault, false};
+}
+
+protocol::AggregateUpdates SharedRound::order(RunId run) const {
+  protocol::AggregateUpdates order{.run = run, .round = task_.round, .track = task_.track, .parts = {}};
+  for (const RunEngine::Fold& fold : folds_)
+    order.parts.push_back({offers_.at(fold.client).object, fold.weight, fold.steps, fold.factor});
+  // Not in the order of the clients, which would tell whose is whose.
+  std::ranges::sort(order.parts, {}, [](const auto& part) {
+    return std::tuple(part.object, part.weight.value(), part.steps, part.factor);
+  });
+  return order;
+}
+
+bool SharedRound::made(ClientId client, const protocol::Manifest& model) {
+  return participants_.contains(client) && made_.try_emplace(client, model).second;
+}
+
+const protocol::Manifest* SharedRound::model(bool late) const {
+  std::map<protocol::ObjectId, std::vector<const protocol::Manifest*>> votes;
+  for (const auto& [client, model] : made_) votes[model.id()].push_back(&model);
+  const auto best = std::ranges::max_element(
+      votes, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (best == votes.end()) return nullptr;
+  const bool most = 2 * best->second.size() > participants_.size();
+  const bool all = made_.size() == participants_.size();
+  return most || all || late ? best->second.front() : nullptr;
+}
+
+std::vector<ClientId> SharedRound::dissenters(const protocol::ObjectId& model) const {
+  std::vector<ClientId> others;
+  for (const auto& [client, made] : made_)
+    if (made.id() != model) others.push_back(client);
+  return others;
+}
+
+}  // namespace fedge::server

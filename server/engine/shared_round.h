@@ -1,0 +1,100 @@
+// SharedRound: a round whose updates stay with the clients. They exchange them among themselves; here it is
+// known who takes part, who holds which update, which of them all can aggregate, and which model most of them
+// have made. The same in the coordinator and in the simulator. Pure, not thread-safe. Memory: a few bytes for
+// each update and participant.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "protocol/messages.h"
+#include "server/engine/run_engine.h"
+
+namespace fedge::server {
+
+class SharedRound {
+ public:
+  // `enough`: once so many have offered an update, those who have not are waited for no more.
+  explicit SharedRound(TaskId task = {}, std::size_t enough = 1) : task_(task), enough_(enough) {}
+
+  TaskId task() const { return task_; }
+
+  // Takes part from now on.
+  void join(ClientId client);
+  // Nobody is there any more, and all may come back.
+  void restart();
+  bool expects(ClientId client) const { return expected_.contains(client); }
+  // It is gone, or does without: what it says counts no more. Its own update stays.
+  void leave(ClientId client);
+  const std::set<ClientId>& participants() const { return participants_; }
+
+  // The client has an update, which all are to hold.
+  void offer(ClientId client, const protocol::Manifest& update);
+  void withdraw(ClientId client) { offers_.erase(client); }
+  // All can aggregate it, as had been decided before.
+  void settle(ClientId client);
+  // Each object that somebody has offered, once.
+  std::vector<const protocol::Manifest*> updates() const;
+  // A participant has all of it, and has looked at it. False if it has been asked for no such thing, or says
+  // it again.
+  bool answer(ClientId client, const protocol::UpdateHeld& held);
+
+  struct Decision {
+    ClientId client;             // whose update it is
+    std::optional<Error> fault;  // none: all can aggregate it
+    bool lost = false;           // nobody can: its client has gone, and chunks of it with it
+  };
+  // What can be said of the offers that nothing has been said of. An update is good when all who are waited
+  // for have it and most of them find it sound; when it is late, as soon as most of all have it.
+  // `obtainable` says whether the participants hold all chunks of it between them; asked about the updates of
+  // those who have left.
+  std::vector<Decision> decide(bool late, const std::function<bool(const protocol::ObjectId&)>& obtainable);
+  // It has offered an update of which nothing has been said yet.
+  bool undecided(ClientId client) const;
+
+  // --- once the round is closed ---
+  void fold(const RunEngine::Fold& fold) { folds_.push_back(fold); }
+  const std::vector<RunEngine::Fold>& folds() const { return folds_; }
+  // What the participants are to do.
+  protocol::AggregateUpdates order(RunId run) const;
+  // A participant has made this model; false if it has made one before.
+  bool made(ClientId client, const protocol::Manifest& model);
+  // The model of more than half of the participants; of most of those who have answered once all have, or
+  // when it is late. Null: not yet, or nobody has made one.
+  const protocol::Manifest* model(bool late) const;
+  // Participants that have made another one than this.
+  std::vector<ClientId> dissenters(const protocol::ObjectId& model) const;
+  // Nobody is left who could make it.
+  bool hopeless() const { return participants_.empty() && expected_.empty(); }
+
+ private:
+  struct Offer {
+    protocol::Manifest update;
+    protocol::ObjectId object{};
+    bool decided = false;
+  };
+  struct Answer {
+    bool sound = true;
+    Error fault;
+  };
+  Decision decision(ClientId client, const Offer& offer) const;
+  // Whether what it says of updates is waited for.
+  bool waited_for(ClientId client) const { return offers_.size() < enough_ || offers_.contains(client); }
+
+  TaskId task_;
+  std::size_t enough_;
+  std::set<ClientId> participants_;
+  std::set<ClientId> expected_;
+  std::map<ClientId, Offer> offers_;
+  std::map<protocol::ObjectId, std::map<ClientId, Answer>> answers_;  // of participants
+  std::vector<RunEngine::Fold> folds_;
+  std::map<ClientId, protocol::Manifest> made_;
+};
+
+}  // namespace fedge::server

@@ -1,0 +1,236 @@
+// Runs without a server: updates stay with the clients, which exchange and aggregate them.
+#include <doctest/doctest.h>
+
+#include "tests/integration/hostile_peer.h"
+
+using namespace fedge;
+using test::Federation;
+using test::HostilePeer;
+
+namespace {
+
+constexpr std::size_t kClients = 6;
+constexpr std::uint64_t kModelBytes = 4 * (784 * 64 + 64 + 64 * 10 + 10);
+
+const std::vector<std::string> kModel = {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096"};
+
+client::SwarmOptions listening() { return {.listen = protocol::Address{"127.0.0.1", 0}, .announce = {}}; }
+
+std::vector<std::string> operator+(std::vector<std::string> first, const std::vector<std::string>& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+class Nothing final : public protocol::ChunkSink {
+ public:
+  bool has(std::size_t) const override { return true; }
+  Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
+};
+
+std::vector<std::string> serverless(const std::vector<std::string>& more) {
+  return kModel + std::vector<std::string>{"dissemination.kind=serverless"} + more;
+}
+
+void add_clients(Federation& f, std::size_t clients) {
+  f.swarm_of = [](std::size_t) { return listening(); };
+  for (std::size_t i = 0; i < clients; ++i) f.add_client();
+}
+
+std::vector<std::string> hashes_of(const std::vector<std::string>& settings) {
+  Federation f(kClients, settings);
+  add_clients(f, kClients);
+  f.run_to_the_end();
+  return f.hashes();
+}
+
+// Five honest clients, and a peer that has a part in round 1 like them and does what the test says.
+struct Scene {
+  Federation f;
+  HostilePeer hostile{f};
+  std::vector<std::shared_ptr<protocol::Link>> links;  // its own, to the others
+
+  explicit Scene(const std::vector<std::string>& more)
+      : f(kClients, serverless(std::vector<std::string>{"run.rounds=1"} + more)) {
+    add_clients(f, kClients - 1);
+    hostile.join(f.token());
+    hostile.wait_for_task(1);
+  }
+  void wait_for_others() {
+    f.run_until([&] {
+      return hostile.shared.size() >= kClients - 1 &&
+             f.count(f.client_events, "update.held round=1") >= (kClients - 1) * (kClients - 1);
+    });
+  }
+  // Its update, which the others get from it over links of its own.
+  void offer(const std::shared_ptr<ParameterVector>& values) {
+    const protocol::UpdateOffer offered = hostile.offer(values);
+    const auto source = std::make_shared<test::VectorSource>(values, offered.update.chunk_size);
+    f.run_until([&] { return hostile.members.size() == kClients - 1; });
+    for (const protocol::SwarmMember& member : hostile.members) give(member, offered.update, source);
+    f.run_until([&] { return links.size() == kClients - 1; });
+    hostile.link->send(offered);
+  }
+  void give(const protocol::SwarmMember& member, const protocol::Manifest& update,
+            const std::shared_ptr<protocol::ChunkSource>& source) {
+    protocol::connect(f.io, hostile.identity, *protocol::parse_address(member.address), member.key,
+                      [=, this](Result<std::shared_ptr<protocol::Link>> connected) {
+                        REQUIRE(connected);
+                        client::greet(*connected, client::Greeting{.software = "test", .whom = "the member"},
+                                      [=, this, link = *connected](const Result<protocol::Welcome>& welcome) {
+                                        REQUIRE(welcome);
+                                        links.push_back(link);
+                                        serve(link, update, source);
+                                      });
+                      });
+  }
+  // Says that it has all when it is told what the other has.
+  static void serve(const std::shared_ptr<protocol::Link>& link, const protocol::Manifest& update,
+                    const std::shared_ptr<protocol::ChunkSource>& source) {
+    std::vector<std::byte> bits((update.chunk_count() + 7) / 8, std::byte{0xff});
+    if (update.chunk_count() % 8 != 0)
+      bits.back() = static_cast<std::byte>((1U << (update.chunk_count() % 8)) - 1);
+    link->set_callbacks(
+        {.on_message =
+             [weak = std::weak_ptr(link), id = update.id(), bits](const protocol::Message& message) {
+               const auto* held = std::get_if<protocol::ChunksHeld>(&message);
+               const auto alive = weak.lock();
+               if (!alive || held == nullptr || held->object != id) return;
+               alive->send(protocol::ChunksHeld{id, bits});
+               alive->send(protocol::SwarmState{false, false});
+             },
+         .on_closed = {}});
+    REQUIRE(link->exchange(update, source, std::make_shared<Nothing>(),
+                           {.on_requested =
+                                [weak = std::weak_ptr(link)](const protocol::ChunkRequest& request) {
+                                  for (std::uint32_t i = 0; i < request.count; ++i)
+                                    if (const auto alive = weak.lock())
+                                      (void)alive->send_chunk({request.object, request.first + i});
+                                },
+                            .on_chunk = [](const protocol::Chunk&, const Result<void>&) {},
+                            .on_refused = [](const protocol::ChunkRefused&) {}}));
+  }
+  void answer_all() {
+    for (const protocol::SharedUpdate& update : hostile.shared)
+      hostile.link->send(protocol::UpdateHeld{
+          .run = update.run, .round = update.round, .track = update.track, .object = update.update.id()});
+  }
+  std::shared_ptr<ParameterVector> values_of(float value) const {
+    auto values = hostile.zero_update();
+    std::ranges::fill(values->values(), value);
+    return values;
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "serverless: clients that aggregate themselves come to the models that the coordinator would make") {
+  std::vector<std::string> more = {"run.rounds=3"};
+  SUBCASE("of FedAvg") {}
+  SUBCASE("of partial, compressed updates") {
+    more =
+        more + std::vector<std::string>{"model.hidden=[60]", "strategy.kind=fedplt", "compression.kind=int8"};
+  }
+  SUBCASE("of FedNova, some of the clients in each round") {
+    more =
+        more + std::vector<std::string>{"strategy.aggregator.kind=fednova", "sampling.clients_per_round=4"};
+  }
+  Federation f(kClients, serverless(more));
+  add_clients(f, kClients);
+  f.run_to_the_end();
+  CHECK(f.hashes() == hashes_of(kModel + more));
+  CHECK(f.count(f.client_events, "peer.dropped") == 0);
+  CHECK(f.count(f.events, "model.differs") == 0);
+  CHECK(f.count(f.client_events, "model.made round=3") == f.rounds.front().clients_completed);
+  CHECK(f.count(f.events, "round.exchanged") == 3);
+  const std::string all = std::to_string(f.rounds.front().clients_completed);
+  CHECK(f.reported("round.exchanged round=3 reconstructable=" + all + " participants=" + all +
+                   " refused=0 lost=0"));
+  // No update comes to the coordinator, and the model once.
+  for (const auto& round : f.rounds) CHECK(round.bytes_up < 2 * kModelBytes);
+}
+
+TEST_CASE("serverless, invariant 8: the updates of clients that vanish count once the others have them") {
+  Scene scene({});
+  scene.wait_for_others();
+  for (std::size_t i = 0; i < 3; ++i) scene.f.stop_client(i);
+  // Until now the round has waited for this one.
+  const auto& task = *scene.hostile.task;
+  scene.hostile.link->send(protocol::TaskFailed{.run = task.run, .round = task.round});
+  scene.f.run_to_the_end();
+  CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=2 refused=0 lost=0"));
+  CHECK(scene.f.rounds.front().clients_completed == kClients - 1);
+}
+
+TEST_CASE("serverless: the update of a client that vanishes before the others have it is lost, and no more") {
+  Scene scene({"run.round_deadline=4"});
+  scene.hostile.link->send(scene.hostile.offer(scene.hostile.zero_update()));  // and nobody gets a chunk
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.wait_for_others();
+  scene.hostile.link->close("gone");
+  scene.f.run_to_the_end();
+  CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=5 refused=0 lost=1"));
+}
+
+TEST_CASE("serverless, A2: an update with values that may not be there is refused by those who get it") {
+  Scene scene({});
+  scene.offer(scene.values_of(std::numeric_limits<float>::infinity()));
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.answer_all();
+  scene.f.run_until([&] { return scene.hostile.verdict.has_value(); });
+  CHECK_FALSE(scene.hostile.verdict->accepted);
+  CHECK(scene.hostile.verdict->reason.find("is inf; an update may hold finite values") != std::string::npos);
+  scene.f.run_to_the_end();
+  CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=5 refused=1 lost=0"));
+}
+
+TEST_CASE("serverless, A2: who makes another model of the same updates is named, and changes nothing") {
+  Scene scene({});
+  scene.offer(scene.values_of(0.25F));
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.answer_all();
+  scene.f.run_until([&] { return scene.hostile.order.has_value(); });
+  CHECK(scene.hostile.order->parts.size() == kClients);
+  protocol::AggregateMade made{.run = scene.hostile.task->run,
+                               .round = RoundNumber(1),
+                               .track = TrackId(0),
+                               .model = scene.hostile.task->model};
+  made.model.chunks.front() = Digest{1};
+  scene.hostile.link->send(made);
+  scene.f.run_to_the_end();
+  CHECK(scene.f.reported("model.differs client=5 round=1"));
+  // Its update counts like any other.
+  CHECK(scene.f.rounds.front().clients_completed == kClients);
+}
+
+TEST_CASE("serverless, N6: who never says what it has holds the round up until it is late, and no longer") {
+  Scene scene({"run.round_deadline=2"});
+  scene.f.run_to_the_end();
+  CHECK(scene.f.rounds.front().clients_completed == kClients - 1);
+}
+
+TEST_CASE("serverless, A1: word of an update that there is not costs its sender the link") {
+  Scene scene({"run.round_deadline=2"});
+  SUBCASE("that it is held") {
+    scene.hostile.link->send(protocol::UpdateHeld{.run = scene.hostile.task->run, .round = RoundNumber(1)});
+  }
+  SUBCASE("that it is aggregated, while nobody has asked for that") {
+    scene.hostile.link->send(protocol::AggregateMade{.run = scene.hostile.task->run,
+                                                     .round = RoundNumber(1),
+                                                     .track = TrackId(0),
+                                                     .model = scene.hostile.task->model});
+  }
+  scene.f.run_until([&] { return scene.hostile.closed; });
+  CHECK(scene.hostile.goodbye->reason.find("which it was not asked for") != std::string::npos);
+}
+
+TEST_CASE("serverless: a client that comes later gets the model from the others") {
+  Federation f(kClients, serverless({"run.rounds=3", "run.wait_for_clients=4", "sampling.min_available=4",
+                                     "sampling.clients_per_round=6"}));
+  add_clients(f, 4);
+  f.run_until([&] { return f.rounds.size() == 1; });
+  add_clients(f, 2);
+  f.run_to_the_end();
+  CHECK(f.rounds.back().clients_completed == kClients);
+  CHECK(f.count(f.events, "model.differs") == 0);
+}

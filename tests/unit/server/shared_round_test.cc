@@ -1,0 +1,181 @@
+// Which updates of a round without a server all can aggregate, and which model most have made. The numbers of
+// invariants are those of the exact list in FLTorrent's specification (docs/algorithms/serverless.md).
+#include "server/engine/shared_round.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+using namespace fedge;
+using namespace fedge::server;
+
+namespace {
+
+protocol::Manifest update_of(std::uint8_t mark) {
+  protocol::Manifest manifest;
+  manifest.coverage = Coverage::all(4);
+  manifest.payload_size = 16;
+  manifest.chunk_size = 4096;
+  manifest.chunks = {Digest{mark}};
+  return manifest;
+}
+
+struct Fixture {
+  SharedRound round{TaskId{RoundNumber(1), TrackId(0)}, 3};
+  bool obtainable = true;
+
+  Fixture() {
+    for (std::uint32_t client = 0; client < 3; ++client) round.join(ClientId(client));
+  }
+  void offer(std::uint32_t client) {
+    round.offer(ClientId(client), update_of(static_cast<std::uint8_t>(client + 1)));
+  }
+  bool answer(std::uint32_t client, std::uint32_t of, bool sound = true) {
+    return round.answer(ClientId(client), {.object = update_of(static_cast<std::uint8_t>(of + 1)).id(),
+                                           .sound = sound,
+                                           .code = ErrorCode::kInvalid,
+                                           .reason = "said by " + std::to_string(client)});
+  }
+  // "2 lost", "0 refused: why", "1 good"
+  std::vector<std::string> decide(bool late = false) {
+    std::vector<std::string> said;
+    for (const auto& decision : round.decide(late, [this](const protocol::ObjectId&) { return obtainable; }))
+      said.push_back(std::to_string(decision.client.value()) + (decision.lost ? " lost"
+                                                                : decision.fault
+                                                                    ? " refused: " + decision.fault->message
+                                                                    : " good"));
+    return said;
+  }
+  using Said = std::vector<std::string>;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "shared round: an update is good once everybody has it, each said once") {
+  offer(0);
+  CHECK(decide().empty());
+  CHECK(answer(0, 0));
+  CHECK(answer(1, 0));
+  CHECK(decide().empty());
+  CHECK(answer(2, 0));
+  CHECK(decide() == Said{"0 good"});
+  CHECK(decide().empty());
+  CHECK_FALSE(answer(2, 0));
+}
+
+TEST_CASE_FIXTURE(Fixture, "shared round: who has offered nothing is waited for until enough have offered") {
+  round.join(ClientId(3));
+  for (std::uint32_t client = 0; client < 2; ++client) offer(client);
+  for (std::uint32_t client = 0; client < 3; ++client) answer(client, 0);
+  CHECK(decide().empty());
+  offer(2);
+  CHECK(decide() == Said{"0 good"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "shared round: what most find unsound is refused, what few do is not") {
+  offer(0);
+  offer(1);
+  answer(0, 0);
+  answer(1, 0, false);
+  answer(2, 0, false);
+  answer(0, 1);
+  answer(1, 1);
+  answer(2, 1, false);
+  CHECK(decide() == Said{"0 refused: said by 1", "1 good"});
+  // It is none of the round's any more.
+  CHECK(round.updates().size() == 1);
+}
+
+TEST_CASE_FIXTURE(
+    Fixture, "shared round: when it is late, what most have is good, and the others are not waited for") {
+  offer(0);
+  answer(0, 0);
+  CHECK(decide(true).empty());
+  answer(1, 0);
+  CHECK(decide().empty());
+  CHECK(decide(true) == Said{"0 good"});
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "shared round, invariant 8: who vanishes leaves its update to those who hold all of it "
+                  "between them") {
+  offer(2);
+  answer(2, 2);
+  round.leave(ClientId(2));
+  CHECK(decide().empty());
+  SUBCASE("and they come to have it") {
+    answer(0, 2);
+    answer(1, 2);
+    CHECK(decide() == Said{"2 good"});
+  }
+  SUBCASE("or not") {
+    obtainable = false;
+    CHECK(decide() == Said{"2 lost"});
+    CHECK(round.updates().empty());
+  }
+  SUBCASE("also if all had it before it could be said") {
+    answer(0, 2);
+    answer(1, 2);
+    obtainable = false;
+    CHECK(decide() == Said{"2 good"});
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "shared round: two clients with the same update have one object, and each counts") {
+  offer(0);
+  round.offer(ClientId(1), update_of(1));
+  CHECK(round.updates().size() == 1);
+  for (std::uint32_t client = 0; client < 3; ++client) answer(client, 0);
+  CHECK(decide() == Said{"0 good", "1 good"});
+  round.fold({.client = ClientId(1), .weight = SampleCount(5)});
+  round.fold({.client = ClientId(0), .weight = SampleCount(7)});
+  const auto order = round.order(RunId(9));
+  REQUIRE(order.parts.size() == 2);
+  CHECK(order.parts[0].object == order.parts[1].object);
+  CHECK(order.parts[0].weight == SampleCount(5));
+}
+
+TEST_CASE_FIXTURE(Fixture, "shared round: what is to be aggregated does not tell whose it is") {
+  for (std::uint32_t client = 0; client < 3; ++client) {
+    offer(client);
+    round.fold({.client = ClientId(client), .weight = SampleCount(1)});
+  }
+  const auto order = round.order(RunId(9));
+  CHECK(std::ranges::is_sorted(order.parts, {}, &protocol::AggregateUpdates::Part::object));
+}
+
+TEST_CASE_FIXTURE(
+    Fixture,
+    "shared round: the model is that of more than half, or of most once all have answered or it is late") {
+  const auto made = [&](std::uint32_t client, std::uint8_t model) {
+    return round.made(ClientId(client), update_of(model));
+  };
+  CHECK(round.model(true) == nullptr);
+  CHECK(made(2, 7));
+  CHECK_FALSE(made(2, 7));
+  CHECK_FALSE(made(9, 7));  // has no part
+  CHECK(round.model(false) == nullptr);
+  CHECK(*round.model(true) == update_of(7));
+  CHECK(made(1, 8));
+  CHECK(round.model(false) == nullptr);
+  CHECK(made(0, 8));
+  CHECK(*round.model(false) == update_of(8));
+  CHECK(round.dissenters(update_of(8).id()) == std::vector{ClientId(2)});
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "shared round: after a restart of the coordinator all may come back, and nobody is there") {
+  offer(0);
+  round.settle(ClientId(0));
+  round.restart();
+  CHECK(round.participants().empty());
+  CHECK_FALSE(round.hopeless());
+  CHECK(decide().empty());
+  CHECK(round.expects(ClientId(1)));
+  for (std::uint32_t client = 0; client < 3; ++client) round.join(ClientId(client));
+  CHECK_FALSE(round.expects(ClientId(1)));
+  for (std::uint32_t client = 0; client < 3; ++client) round.leave(ClientId(client));
+  CHECK(round.hopeless());
+}
