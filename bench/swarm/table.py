@@ -3,8 +3,9 @@
 
     bench/swarm/table.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 5] [--only schedulers]
 
-Tables: time (n = 100, 200, 500, against plain swarming), schedulers, mechanisms (what each of them hides), readings
-(the meanings of k), clients, degree, spray, coalitions, threshold (5, 10 and 50 %), fallback, afterwards, vanished.
+Tables: time (n = 100, 200, 500, against plain swarming), models (what larger ones cost), schedulers, flow (where greedy
+meets the maximum flow), mechanisms (what each of them hides), gated (the same behind a gate), readings (the meanings of
+k), clients, degree, spray, coalitions, threshold (5, 10 and 50 %), fallback, afterwards, vanished.
 """
 import argparse
 import json
@@ -85,17 +86,53 @@ def times(bench):
                          "with spraying, %"], rows)
 
 
+# Updates in 16 bits on lines of 7 to 10 Gbit/s: parameters, gigabytes, K, and chunks of GB / K a slot, rounded.
+MODELS = (("7B", 14, 206, 13, 18), ("14B", 28, 206, 6, 9), ("32B", 64, 412, 6, 8), ("70B", 140, 824, 5, 7))
+
+
+def models(bench):
+    rows = []
+    for name, gigabytes, chunks, least, most in MODELS:
+        world = ["--nodes", 100, "--attack", "none", "--chunks", chunks, "--up", least, most, "--down", least, most]
+        plain = bench.run(*world, "--warmup", "none")["figures"]["round_slots"]["mean"]
+        gigabits = 8 * gigabytes / chunks
+        row = [name, str(gigabytes), str(chunks), f"{1000 * gigabytes / chunks:.0f}",
+               f"{least} to {most} ({7 / gigabits:.2f} to {10 / gigabits:.2f})"]
+        for scheduler in ("greedy_fastest_first", "random_fifo"):
+            full = bench.run(*world, "--scheduler", scheduler)["figures"]
+            row += [cell(full["warmup_slots"]), cell(full["warmup_share_percent"]), cell(full["warmup_upload_percent"]),
+                    f"{100 * (full['round_slots']['mean'] / plain - 1):+.2f}"]
+        rows.append(row + [f"{plain:.1f}"])
+    figures = ["warm-up, slots", "of round, %", "upload used, %", "overhead, %"]
+    bench.table("Larger models, n = 100, per_universe",
+                ["parameters", "GB", "K", "MB a chunk", "chunks a slot (unrounded)"] +
+                [f"{who}: {figure}" for who in ("greedy", "fifo") for figure in figures] + ["plain round, slots"], rows)
+
+
 def schedulers(bench):
+    plain = bench.run("--nodes", 100, "--attack", "none", "--warmup", "none")["figures"]["round_slots"]["mean"]
     rows = []
     for name in ("greedy_fastest_first", "random_fifo", "random_fastest_first", "flooding", "distributed"):
-        figures = bench.run("--nodes", 100, *WARMUP, "--attack", "none", "--scheduler", name, "--max-flow", 10)["figures"]
+        figures = bench.run("--nodes", 100, "--attack", "none", "--scheduler", name, "--max-flow", 10)["figures"]
         split = bench.run("--nodes", 100, *WARMUP, "--scheduler", name, *SPLIT)["figures"]
-        rows.append([name, cell(figures["warmup_slots"]), cell(figures["warmup_upload_percent"]),
-                     cell(figures["flow_percent"]), cell(figures["flow_least_percent"]),
+        rows.append([name, cell(figures["warmup_slots"]), cell(figures["warmup_share_percent"]),
+                     cell(figures["warmup_upload_percent"]), cell(figures["flow_percent"]),
+                     cell(figures["flow_least_percent"]), f"{100 * (figures['round_slots']['mean'] / plain - 1):+.2f}",
                      cell(split["asr_sequence_max_percent"]), cell(split["asr_sequence_mean_percent"])])
-    bench.table("Schedulers, n = 100", ["scheduler", "warm-up, slots", "upload used, %", "of max flow, %", "least slot, %",
-                                        "sequence, best observer, %", "all, %"], rows,
-                "Maximum flow every 10 slots. The attack: k-mode split, random chunks.")
+    bench.table("Schedulers, n = 100", ["scheduler", "warm-up, slots", "of round, %", "upload used, %", "of max flow, %",
+                                        "least slot, %", "overhead, %", "sequence, best observer, %", "all, %"], rows,
+                "Maximum flow every 10 slots; then plain swarming. The attack: k-mode split, random chunks.")
+
+
+def flow(bench):
+    rows = []
+    for name, extra in (("m = 10, down 18 to 60", []), ("m = 5", ["--degree", 5]), ("m = 3", ["--degree", 3]),
+                        ("down 7 to 12, as up", ["--down", 7, 12])):
+        figures = bench.run("--nodes", 100, *WARMUP, "--attack", "none", "--max-flow", 10, *extra)["figures"]
+        rows.append([name, cell(figures["warmup_slots"]), cell(figures["warmup_upload_percent"]),
+                     cell(figures["flow_percent"], 2), cell(figures["flow_least_percent"])])
+    bench.table("greedy_fastest_first against the maximum flow, every 10 slots, n = 100, per_universe",
+                ["world", "warm-up, slots", "upload used, %", "of max flow, %", "least slot, %"], rows)
 
 
 def mechanisms(bench):
@@ -104,6 +141,15 @@ def mechanisms(bench):
         bench.attacked(f"What each mechanism hides, n = 100, {order} first" if order == "rarest" else
                        f"What each mechanism hides, n = 100, {order} chunks", "mechanisms",
                        [(each, ["--warmup", each, "--chunk-order", order]) for each in sets])
+
+
+def gated(bench):
+    helped = ["--owner-fallback", 3]
+    sets = (("gating", helped), ("lags,gating", helped), ("pre-round,gating", []), ("pre-round,lags,gating", []),
+            ("all", []))
+    bench.attacked("What spraying and lags add to a gate, n = 100, split, random chunks", "mechanisms",
+                   [(each, ["--warmup", each] + SPLIT + extra) for each, extra in sets],
+                   "Without spraying owners help after 3 slots without a transfer, as nothing would ever move.")
 
 
 def readings(bench):
@@ -174,24 +220,34 @@ def fallback(bench):
 
 
 def afterwards(bench):
+    everything = ["--spray-ratio", 1]
     bench.attacked("What the plain swarm gives away after the warm-up, n = 100, all mechanisms", "looked at", [
-        ("the warm-up", []), ("10 slots after it", ["--watch", 10]), ("100 slots after it", ["--watch", 100])])
+        ("the warm-up", []), ("10 slots after it", ["--watch", 10]), ("100 slots after it", ["--watch", 100]),
+        ("10 slots, R = 100 %", ["--watch", 10] + everything),
+        ("10 slots, R = 60 %, alpha = 50 %", ["--watch", 10, "--spray-ratio", 0.6, "--threshold", 0.5]),
+        ("10 slots, R = 100 %, alpha = 50 %", ["--watch", 10, "--threshold", 0.5] + everything)],
+                   "ASR of the best observer and, in brackets, of all in the mean; own chunks are those of the warm-up.")
 
 
 def vanished(bench):
     rows = []
-    for share in (0, 0.05, 0.2):
-        result = bench.run("--nodes", 100, "--drop", share, "--drop-slots", 500, "--attack", "sequence")
-        figures = result["figures"]
-        rows.append([f"{share:.0%}", cell(figures["vanished"], 0), cell(figures["warmup_slots"]), cell(figures["round_slots"]),
-                     cell(figures["reconstructable_mean"]), cell(figures["reconstructable_least"]),
-                     cell(figures["failed_open"], 2)])
-    bench.table("Clients that vanish in the first 500 slots, n = 100", ["share", "clients", "warm-up, slots", "round, slots",
-                                                                       "updates put together", "least", "failed open"], rows)
+    for share, within in ((0.05, 500), (0.2, 500), (0.2, 200)):
+        for mechanisms in ("all", "none"):
+            result = bench.run("--nodes", 100, "--drop", share, "--drop-slots", within, "--warmup", mechanisms,
+                               "--attack", "none")
+            figures = result["figures"]
+            rows.append([f"{share:.0%} within {within} slots, {mechanisms}", cell(figures["vanished"], 0),
+                         cell(figures["warmup_slots"]), cell(figures["round_slots"]),
+                         cell(figures["reconstructable_mean"]), cell(figures["reconstructable_least"]),
+                         cell(figures["failed_open"], 2)])
+    bench.table("Clients that vanish, n = 100", ["share, mechanisms", "clients", "warm-up, slots", "round, slots",
+                                                 "updates put together", "least", "failed open"], rows)
 
 
-TABLES = {"time": times, "schedulers": schedulers, "mechanisms": mechanisms, "readings": readings, "clients": growth,
-          "degree": degree, "spray": spray, "coalitions": coalitions, "threshold": threshold, "fallback": fallback,
+
+TABLES = {"time": times, "models": models, "schedulers": schedulers, "flow": flow,
+          "mechanisms": mechanisms, "gated": gated, "readings": readings, "clients": growth, "degree": degree,
+          "spray": spray, "coalitions": coalitions, "threshold": threshold, "fallback": fallback,
           "afterwards": afterwards, "vanished": vanished}
 
 
