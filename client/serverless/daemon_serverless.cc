@@ -44,6 +44,12 @@ SharedUpdates* Daemon::Impl::shared_updates(RunId run, TaskId task) {
                                            const Event& event) { report(Event(event).with("run", name)); },
                            .swarm = swarm_},
       run, task, part.prepared->aggregate);
+  // Otherwise it begins once the model is there.
+  if (engine_.holds_update(run)) {
+    end_exchange(run);
+    part.exchanging = in_hand->model.id();
+    part.shared->fetch_model(in_hand->model);
+  }
   return part.shared.get();
 }
 

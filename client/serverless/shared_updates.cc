@@ -4,12 +4,41 @@
 #include <utility>
 
 namespace fedge::client {
+namespace {
+
+swarm::Exchange::Object whole(const std::shared_ptr<protocol::StoredObject>& object) {
+  return {.manifest = object->manifest(),
+          .source = object,
+          .sink = object,
+          .wanted = swarm::ChunkSet::full(object->manifest().chunk_count()),
+          .seeding = {}};
+}
+
+}  // namespace
 
 void SharedUpdates::begin(std::shared_ptr<protocol::StoredObject> model) {
   model_ = std::move(model);
   for (auto& [id, entry] : updates_)
     if (entry.object) open(id);
   aggregate_if_ready();
+}
+
+void SharedUpdates::fetch_model(const protocol::Manifest& model) {
+  const auto place = std::make_shared<std::optional<Result<std::shared_ptr<protocol::StoredObject>>>>();
+  owner_.compute([=, run = run_](TaskFiles& files) { *place = files.hold(run, model); },
+                 [self = shared_from_this(), place] {
+                   if (self->over_) return;
+                   if (!**place) return self->give_up((*place)->error());
+                   const auto object = ***place;
+                   self->owner_.swarm->open(
+                       whole(object), [weak = self->weak_from_this(), object](const Result<void>& outcome) {
+                         const auto alive = weak.lock();
+                         if (!alive || alive->over_) return;
+                         if (!outcome) return alive->give_up(outcome.error());
+                         // Later than this: it may be here already.
+                         alive->owner_.compute([](TaskFiles&) {}, [alive, object] { alive->begin(object); });
+                       });
+                 });
 }
 
 void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own) {
@@ -40,12 +69,7 @@ void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<p
 void SharedUpdates::open(const protocol::ObjectId& id) {
   const auto& object = updates_.at(id).object;
   if (!model_ || over_) return;
-  owner_.swarm->open_as(model_->manifest().id(),
-                        {.manifest = object->manifest(),
-                         .source = object,
-                         .sink = object,
-                         .wanted = swarm::ChunkSet::full(object->manifest().chunk_count()),
-                         .seeding = {}},
+  owner_.swarm->open_as(model_->manifest().id(), whole(object),
                         [weak = weak_from_this(), id](const Result<void>& outcome) {
                           const auto self = weak.lock();
                           if (!self || self->over_) return;
@@ -108,13 +132,7 @@ void SharedUpdates::aggregate_if_ready() {
         if (!**made) return self->give_up((*made)->error());
         self->made_ = ***made;
         const auto& object = self->made_;
-        self->owner_.swarm->open_as(self->model_->manifest().id(),
-                                    {.manifest = object->manifest(),
-                                     .source = object,
-                                     .sink = object,
-                                     .wanted = swarm::ChunkSet::full(object->manifest().chunk_count()),
-                                     .seeding = {}},
-                                    [](const Result<void>&) {});
+        self->owner_.swarm->open_as(self->model_->manifest().id(), whole(object), [](const Result<void>&) {});
         self->owner_.on_event(Event{Severity::kDebug, "model.made", {}}
                                   .with("round", std::int64_t{self->task_.round.value()})
                                   .with("object", short_hex(object->manifest().id())));

@@ -32,6 +32,8 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
   TaskId task() const { return task_; }
   // The model that the round begins as, complete; whose swarm exchanges the updates as well.
   void begin(std::shared_ptr<protocol::StoredObject> model);
+  // The same after an update was trained by a process before this one: the model is fetched anew.
+  void fetch_model(const protocol::Manifest& model);
   // An update of the round; `own`, if it is this client's.
   void take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own);
   void take(const protocol::AggregateUpdates& order);

@@ -86,7 +86,8 @@ void SharedRounds::dismissed(ClientId client) {
 
 bool SharedRounds::departed(ClientId client) {
   const bool spreading = round_.undecided(client) || telling_.contains(client);
-  round_.leave(client);
+  // While the model is made, whoever comes back in time goes on with that.
+  stage_ == Stage::kMaking ? round_.expect(client) : round_.leave(client);
   kept_.erase(client);
   if (spreading) gone_.insert(client);
   // Not at once: chunks of it may have come to somebody who has not said so yet.

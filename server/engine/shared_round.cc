@@ -10,9 +10,13 @@ void SharedRound::join(ClientId client) {
   expected_.erase(client);
 }
 
+void SharedRound::expect(ClientId client) {
+  if (participants_.contains(client)) expected_.insert(client);
+  leave(client);
+}
+
 void SharedRound::restart() {
-  expected_ = participants_;
-  for (const ClientId client : expected_) leave(client);
+  for (const ClientId client : std::set<ClientId>(participants_)) expect(client);
 }
 
 void SharedRound::leave(ClientId client) {

@@ -27,7 +27,9 @@ class SharedRound {
 
   // Takes part from now on.
   void join(ClientId client);
-  // Nobody is there any more, and all may come back.
+  // It is gone, and may come back.
+  void expect(ClientId client);
+  // They all are.
   void restart();
   bool expects(ClientId client) const { return expected_.contains(client); }
   // It is gone, or does without: what it says counts no more. Its own update stays.

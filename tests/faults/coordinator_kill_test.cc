@@ -71,6 +71,10 @@ TEST_CASE("kill loop: krum comes to the undisturbed models, N1 N4, row 1") {
   kill_loop({"krum", "[strategy]\nkind = \"krum\"\n", 3, 4});
 }
 
+TEST_CASE("kill loop: a run without a server comes to the undisturbed models, N1 N4, row 1") {
+  kill_loop({"serverless", "[dissemination]\nkind = \"serverless\"\n", 3, 4});
+}
+
 TEST_CASE("kill loop: an asynchronous run of one client comes to the undisturbed models, N1 N4, row 1") {
   kill_loop({"fedbuff", "[strategy]\nkind = \"fedbuff\"\nschedule = { buffer_size = 1 }\n", 1, 8, false});
 }

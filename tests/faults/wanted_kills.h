@@ -1,4 +1,4 @@
-// How often a kill loop kills, and when: the five settings of a single run share FEDGE_KILLS, and the loop
+// How often a kill loop kills, and when: the six settings of a single run share FEDGE_KILLS, and the loop
 // with two runs kills as often as each of them; FEDGE_KILL_SEED draws the moments.
 #pragma once
 
@@ -18,7 +18,7 @@ inline WantedKills wanted_kills() {
     const char* text = std::getenv(name);
     return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
   };
-  return {(number("FEDGE_KILLS", 40) + 4) / 5, number("FEDGE_KILL_SEED", 1)};
+  return {(number("FEDGE_KILLS", 40) + 5) / 6, number("FEDGE_KILL_SEED", 1)};
 }
 
 }  // namespace fedge::test

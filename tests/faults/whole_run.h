@@ -91,7 +91,7 @@ class WholeRun {
   }
   std::vector<std::string> client_command(std::size_t i, std::vector<std::string> before = {}) const {
     before.insert(before.end(), {FEDGE_BINARY_DIR "/fedge-client", "--state-dir", state_of(i).string(), "run",
-                                 "--once", "--token", token_of(i)});
+                                 "--once", "--token", token_of(i), "--peer-listen", "127.0.0.1:0"});
     return before;
   }
   void start_client(std::size_t i) {
