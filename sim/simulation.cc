@@ -39,7 +39,6 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
-  FEDGE_TRY_VOID(check_dissemination(state_.config()));
   FEDGE_TRY_VOID(check_directory(spec_, state_.config()));
   FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
   availability_ = std::move(availability);
@@ -48,6 +47,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   const run::RunConfig& config = state_.config();
   enter_directory();
   enter_swarm();
+  share_updates();
   if (config.status.every > Duration::zero()) {
     const bool in_directory = config.status.via == protocol::StatusSpec::Via::kDirectory;
     nodes_.emplace(
@@ -108,6 +108,7 @@ void Simulation::dispatch(Scheduled& event) {
                    if (!current(arrive.session)) return;
                    const auto& config = state_.config();
                    follow(id);
+                   if (sharing_) sharing_->returned(id);
                    server_sends(
                        id, protocol::RunDescription{config.id, config.name, config.seed, config.task_text,
                                                     task_.model().layout()->hash()});
@@ -130,6 +131,8 @@ void Simulation::dispatch(Scheduled& event) {
                  [&](const ServerInput& input) {
                    if (!current(input.session)) return;
                    if (swarm_) trained_in_swarm(id, input.input);
+                   if (sharing_ && std::holds_alternative<server::RunEngine::Failed>(input.input))
+                     sharing_->dismissed(id);
                    step_server(input.input);
                  },
                  [](const InSwarm&) {},  // dealt with above
@@ -202,6 +205,7 @@ void Simulation::cut(ClientId id, const char* reason) {
   at(id).exchanging.reset();
   if (swarm_) swarm_->gone(id);
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
+  if (sharing_ && sharing_->departed(id)) return;
   step_server(server::RunEngine::ClientLeft{id});
 }
 

@@ -25,6 +25,7 @@
 #include "sim/availability/availability.h"
 #include "sim/devices.h"
 #include "sim/directory/virtual_directory.h"
+#include "sim/dissemination/virtual_sharing.h"
 #include "sim/dissemination/virtual_swarm.h"
 #include "sim/event_queue.h"
 #include "sim/spec.h"
@@ -123,6 +124,7 @@ class Simulation {
   // Where clients exchange the model.
   class SwarmNetwork;
   void enter_swarm();
+  void share_updates();
   void exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
   void exchanged(ClientId id);
   // Whoever is heard to have trained needs its task's model no more.
@@ -149,6 +151,8 @@ class Simulation {
   void start_track(const server::RunEngine::StartTrack& start);
   Result<void> load_global(TrackId track);
   void assign(const server::RunEngine::Assign& assign);
+  // What the engine has to say, and what is sent of it.
+  void server_says(ClientId id, const protocol::Message& message);
   void server_sends(ClientId id, const protocol::Message& message);
   void fetch_update(const server::RunEngine::Fetch& fetch);
   void update_arrived(ClientId id, TaskId task);
@@ -156,6 +160,9 @@ class Simulation {
   void fold(TrackId track, aggregation::Update update);
   void flush_folds();
   void close_round(const server::RunEngine::CloseRound& close);
+  // The model is moved by what has been folded.
+  void commit(const server::RunEngine::CloseRound& close);
+  void made_by_clients(bool made);
   void end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
@@ -181,9 +188,11 @@ class Simulation {
   std::unique_ptr<VirtualDirectory> directory_;  // null: devices know where the coordinator is
   std::optional<server::Announcer> announcer_;
   std::unique_ptr<swarm::VirtualLinks::Network> swarm_network_;
-  std::unique_ptr<VirtualSwarm> swarm_;       // null: clients fetch models from the coordinator
-  std::size_t searching_ = 0;                 // devices that look for the coordinator now
-  std::optional<server::NodeRecords> nodes_;  // in a run whose clients publish records
+  std::unique_ptr<VirtualSwarm> swarm_;                   // null: clients fetch models from the coordinator
+  std::unique_ptr<VirtualSharing> sharing_;               // null: updates come to the coordinator
+  std::optional<server::RunEngine::CloseRound> closing_;  // a turn whose model clients are making
+  std::size_t searching_ = 0;                             // devices that look for the coordinator now
+  std::optional<server::NodeRecords> nodes_;              // in a run whose clients publish records
   Adversary adversary_;
   std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;

@@ -16,26 +16,28 @@ constexpr std::size_t kFoldTogether = 8;
 
 void Simulation::perform(const server::RunEngine::Effect& effect) {
   using Server = server::RunEngine;
-  std::visit(
-      Overloaded{[&](const Server::StartTrack& start) { start_track(start); },
-                 [&](const Server::RetireTrack& retired) {
-                   state_.retire(retired.track);
-                   pool_.forget(retired.track);
-                 },
-                 [&](const Server::Assign& work) { assign(work); },
-                 [&](const Server::Send& send) { server_sends(send.client, send.message); },
-                 [&](const Server::Fetch& fetch) { fetch_update(fetch); },
-                 [&](const Server::Fold& accepted) { fold(accepted); },
-                 [&](const Server::Count& unsent) {
-                   fold(unsent.task.track, {.client = unsent.client,
-                                            .weight = unsent.weight,
-                                            .coverage = unsent.coverage,
-                                            .values = nullptr});
-                 },
-                 [&](const Server::Discard&) {}, [&](const Server::CloseRound& close) { close_round(close); },
-                 [&](const Server::Finished&) { finished_ = true; },
-                 [&](const Event& event) { report(event); }},
-      effect);
+  std::visit(Overloaded{[&](const Server::StartTrack& start) { start_track(start); },
+                        [&](const Server::RetireTrack& retired) {
+                          state_.retire(retired.track);
+                          pool_.forget(retired.track);
+                        },
+                        [&](const Server::Assign& work) { assign(work); },
+                        [&](const Server::Send& send) { server_says(send.client, send.message); },
+                        [&](const Server::Fetch& fetch) { fetch_update(fetch); },
+                        [&](const Server::Fold& accepted) { fold(accepted); },
+                        [&](const Server::Count& unsent) {
+                          fold(unsent.task.track, {.client = unsent.client,
+                                                   .weight = unsent.weight,
+                                                   .coverage = unsent.coverage,
+                                                   .values = nullptr});
+                        },
+                        [&](const Server::Discard& dropped) {
+                          if (sharing_) sharing_->discard(dropped.client);
+                        },
+                        [&](const Server::CloseRound& close) { close_round(close); },
+                        [&](const Server::Finished&) { finished_ = true; },
+                        [&](const Event& event) { report(event); }},
+             effect);
 }
 
 void Simulation::start_track(const server::RunEngine::StartTrack& start) {
@@ -84,6 +86,7 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
                                       .data_share = work.data_share,
                                       .swarm = swarm_ != nullptr});
   if (swarm_) swarm_->give(work.client, work.task, manifest);
+  if (sharing_) sharing_->assigned(work.client, work.task, manifest);
   Rng draws = root_.fork("dropout", work.task.round.value(), work.client.value())
                   .fork("session", at(work.client).session, work.task.track.value());
   if (draws.uniform() >= spec_.dropout_probability) return;
@@ -95,6 +98,15 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   schedule(now_ + after, work.client, Cut{at(work.client).session});
 }
 
+// Where updates stay with the clients one is accepted when the model is there.
+void Simulation::server_says(ClientId id, const protocol::Message& message) {
+  const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
+  if (sharing_ && verdict != nullptr && verdict->accepted) return sharing_->keep(id, *verdict);
+  if (sharing_ && (verdict != nullptr || std::holds_alternative<protocol::CancelTask>(message)))
+    sharing_->dismissed(id);
+  server_sends(id, message);
+}
+
 void Simulation::server_sends(ClientId id, const protocol::Message& message) {
   if (!at(id).online) return;
   if (const auto* cancel = std::get_if<protocol::CancelTask>(&message); cancel != nullptr && swarm_)
@@ -104,6 +116,7 @@ void Simulation::server_sends(ClientId id, const protocol::Message& message) {
 }
 
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
+  if (sharing_) return sharing_->offered(fetch.client, fetch.offer);
   // The request travels down, the payload up.
   schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + latency(fetch.client), fetch.client,
            Uploaded{fetch.offer.task(), at(fetch.client).session});
@@ -123,6 +136,7 @@ void Simulation::update_arrived(ClientId id, TaskId task) {
 }
 
 void Simulation::fold(const server::RunEngine::Fold& accepted) {
+  if (sharing_) sharing_->fold(accepted);
   TrainedUpdate update = pool_.take(accepted.client);
   adversary_.taken(accepted.client, update.values);
   fold(accepted.task.track, {.client = accepted.client,
@@ -137,7 +151,8 @@ void Simulation::fold(const server::RunEngine::Fold& accepted) {
 void Simulation::fold(TrackId track, aggregation::Update update) {
   turn_ = track;
   waiting_.push_back(std::move(update));
-  if (waiting_.size() >= kFoldTogether) flush_folds();
+  // Until clients have made the model, it may come to nothing.
+  if (waiting_.size() >= kFoldTogether && !sharing_) flush_folds();
 }
 
 void Simulation::flush_folds() {
@@ -147,6 +162,24 @@ void Simulation::flush_folds() {
 }
 
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
+  if (!sharing_) return commit(close);
+  closing_ = close;
+  sharing_->aggregate();
+}
+
+void Simulation::made_by_clients(bool made) {
+  const auto close = std::exchange(closing_, std::nullopt);
+  if (!made) {
+    waiting_.clear();
+    report(Event{Severity::kWarning, "round.not_aggregated", {}}
+               .with("round", std::int64_t{close->round.value()})
+               .with("reason", "no client is left that has made the aggregate"));
+  }
+  sharing_->finish(made);
+  commit(*close);
+}
+
+void Simulation::commit(const server::RunEngine::CloseRound& close) {
   flush_folds();
   global_ = {};
   round_closed_ = now_;

@@ -34,6 +34,11 @@ void Simulation::SwarmNetwork::chunk(ClientId from, ClientId to, std::size_t byt
     at(now(), std::move(sent));
     return at(simulation_.down_arrival(to, size), std::move(arrived));
   }
+  if (to == swarm::kCoordinator) {
+    const Time arrival = simulation_.up_arrival(from, size);
+    at(simulation_.at(from).up_free, std::move(sent));
+    return at(arrival, std::move(arrived));
+  }
   Time& up_free = simulation_.at(from).up_free;
   const Time begin = std::max(up_free, now());
   up_free = begin + simulation_.device(from).upload_time(size);
@@ -51,12 +56,33 @@ void Simulation::enter_swarm() {
   if (!state_.config().dissemination.swarm) return;
   swarm_network_ = std::make_unique<SwarmNetwork>(*this);
   swarm_ = std::make_unique<VirtualSwarm>(
-      VirtualSwarm::Surroundings{
-          .network = *swarm_network_,
-          .spec = state_.config().dissemination,
-          .listens = [this](ClientId id) { return device(id).listens(); },
-          .on_completed = [this](ClientId id, const protocol::ObjectId&) { exchanged(id); }},
+      VirtualSwarm::Surroundings{.network = *swarm_network_,
+                                 .spec = state_.config().dissemination,
+                                 .listens = [this](ClientId id) { return device(id).listens(); },
+                                 .on_completed =
+                                     [this](ClientId id, const protocol::ObjectId& object) {
+                                       if (sharing_) sharing_->completed(id, object);
+                                       if (id != swarm::kCoordinator && at(id).exchanging &&
+                                           at(id).exchanging->model.id() == object)
+                                         exchanged(id);
+                                     }},
       root_.fork("swarm"));
+}
+
+void Simulation::share_updates() {
+  if (!state_.config().dissemination.serverless) return;
+  sharing_ = std::make_unique<VirtualSharing>(VirtualSharing::Surroundings{
+      .swarm = *swarm_,
+      .network = *swarm_network_,
+      .config = state_.config(),
+      .down_arrival = [this](ClientId id, Bytes size) { return down_arrival(id, size); },
+      .up_arrival = [this](ClientId id, Bytes size) { return up_arrival(id, size); },
+      .session = [this](ClientId id) { return at(id).online ? std::optional(at(id).session) : std::nullopt; },
+      .on_held = [this](ClientId id, TaskId task) { update_arrived(id, task); },
+      .on_input = [this](const server::RunEngine::Input& input) { step_server(input); },
+      .on_made = [this](bool made) { made_by_clients(made); },
+      .send = [this](ClientId id, const protocol::Message& message) { server_sends(id, message); },
+      .on_event = [this](const Event& event) { report(event); }});
 }
 
 void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
@@ -72,6 +98,7 @@ void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchMo
       if (at(id).arriving_chunks[i] && !travels[i]) held.add(i);
     }
   }
+  if (sharing_ && sharing_->has_made(id)) held = swarm::ChunkSet::full(chunks);
   at(id).exchanging = fetch;
   swarm_->open(id, fetch.model, held, wanted);
 }
@@ -86,7 +113,8 @@ void Simulation::exchanged(ClientId id) {
 }
 
 void Simulation::trained_in_swarm(ClientId id, const server::RunEngine::Input& input) {
-  if (const auto* offered = std::get_if<server::RunEngine::Offered>(&input))
+  // Where updates are exchanged too, the swarm is wanted until the round ends.
+  if (const auto* offered = std::get_if<server::RunEngine::Offered>(&input); offered != nullptr && !sharing_)
     swarm_->done(id, offered->offer.task());
   else if (const auto* failed = std::get_if<server::RunEngine::Failed>(&input))
     swarm_->done(id, failed->failure.task());

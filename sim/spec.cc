@@ -95,14 +95,6 @@ Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig
                  std::to_string(std::min(config.sampling.clients_per_round, clients - 1)) + ", for example");
 }
 
-Result<void> check_dissemination(const run::RunConfig& config) {
-  if (!config.dissemination.serverless) return {};
-  return Error{
-      ErrorCode::kUnsupported,
-      "dissemination.kind \"serverless\" is for daemons: run it with --mode concrete, or simulate the "
-      "same models with kind \"swarm\""};
-}
-
 std::vector<config::KeyDoc> describe_simulation() {
   std::vector<config::KeyDoc> docs;
   const config::Table empty;

@@ -40,8 +40,6 @@ Result<SimulationSpec> read_simulation(const config::Document& document);
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config);
 // Whether a run can begin although some devices are always away.
 Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig& config);
-// kUnsupported if virtual clients cannot do what the run has its clients do.
-Result<void> check_dissemination(const run::RunConfig& config);
 // Whether what the run wants of a directory is there.
 Result<void> check_directory(const SimulationSpec& spec, const run::RunConfig& config);
 // The keys of [simulation], for the generated reference.

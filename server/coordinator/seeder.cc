@@ -1,6 +1,5 @@
 #include "server/coordinator/detail/seeder.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "protocol/session/endpoint.h"
@@ -120,8 +119,7 @@ void Seeder::admit(ClientId client, const protocol::ObjectId& object) {
 
 bool Seeder::obtainable(const protocol::ObjectId& object) const {
   const swarm::Torrent* torrent = exchange_->peer().torrent(object);
-  return torrent != nullptr &&
-         std::ranges::all_of(torrent->copies, [](const std::uint16_t copies) { return copies > 0; });
+  return torrent != nullptr && torrent->obtainable();
 }
 
 void Seeder::tell(const std::vector<swarm::Tracker::Tell>& tells) {

@@ -6,14 +6,6 @@
 #include "server/coordinator/counted_chunks.h"
 
 namespace fedge::server {
-namespace {
-
-// Of a round's time: after it, what most participants hold is not held up by the others.
-constexpr double kLate = 0.9;
-// Chunks that somebody had just got may not be known here when another's link breaks.
-constexpr Duration kGrace = seconds(1);
-
-}  // namespace
 
 SharedRounds::SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
                            const run::RunConfig& config)
@@ -25,7 +17,7 @@ void SharedRounds::begin(TaskId task, const protocol::Manifest& model) {
   model_ = model;
   refused_ = lost_ = 0;
   stage_ = Stage::kSharing;
-  arm(seconds(kLate * to_seconds(config_.round_deadline)));
+  arm(seconds(SharedRound::kLate * to_seconds(config_.round_deadline)));
 }
 
 void SharedRounds::arm(Duration time) {
@@ -91,7 +83,7 @@ bool SharedRounds::departed(ClientId client) {
   kept_.erase(client);
   if (spreading) gone_.insert(client);
   // Not at once: chunks of it may have come to somebody who has not said so yet.
-  look_timer_.expires_after(kGrace);
+  look_timer_.expires_after(SharedRound::kGrace);
   look_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
     if (self && !error) self->go_on();
@@ -216,12 +208,8 @@ std::vector<ClientId> SharedRounds::contributors() const {
 }
 
 void SharedRounds::finish(bool made) {
-  for (auto [client, verdict] : std::exchange(kept_, {})) {
-    verdict.accepted = made;
-    if (!made) verdict.code = ErrorCode::kUnavailable;
-    if (!made) verdict.reason = "no client has made the round's aggregate";
-    callbacks_.send(client, verdict);
-  }
+  for (const auto& [client, verdict] : std::exchange(kept_, {}))
+    callbacks_.send(client, SharedRound::verdict(verdict, made));
   for (const ClientId client : std::exchange(gone_, {})) callbacks_.on_outcome(RunEngine::ClientLeft{client});
 }
 

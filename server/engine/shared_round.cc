@@ -115,6 +115,14 @@ const protocol::Manifest* SharedRound::model(bool late) const {
   return most || all || late ? best->second.front() : nullptr;
 }
 
+protocol::UpdateVerdict SharedRound::verdict(protocol::UpdateVerdict accepted, bool made) {
+  if (made) return accepted;
+  accepted.accepted = false;
+  accepted.code = ErrorCode::kUnavailable;
+  accepted.reason = "no client has made the round's aggregate";
+  return accepted;
+}
+
 std::vector<ClientId> SharedRound::dissenters(const protocol::ObjectId& model) const {
   std::vector<ClientId> others;
   for (const auto& [client, made] : made_)

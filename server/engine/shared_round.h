@@ -13,6 +13,7 @@
 
 #include "core/ids.h"
 #include "core/result.h"
+#include "core/time.h"
 #include "protocol/messages.h"
 #include "server/engine/run_engine.h"
 
@@ -20,6 +21,11 @@ namespace fedge::server {
 
 class SharedRound {
  public:
+  // What shells keep to. After this part of a round's time it is late.
+  static constexpr double kLate = 0.9;
+  // When somebody has gone, chunks that others have just got may not be known yet.
+  static constexpr Duration kGrace = seconds(1);
+
   // `enough`: once so many have offered an update, those who have not are waited for no more.
   explicit SharedRound(TaskId task = {}, std::size_t enough = 1) : task_(task), enough_(enough) {}
 
@@ -72,6 +78,8 @@ class SharedRound {
   const protocol::Manifest* model(bool late) const;
   // Participants that have made another one than this.
   std::vector<ClientId> dissenters(const protocol::ObjectId& model) const;
+  // An accepted update's verdict, told when it is known whether the model was made.
+  static protocol::UpdateVerdict verdict(protocol::UpdateVerdict accepted, bool made);
   // Nobody is left who could make it.
   bool hopeless() const { return participants_.empty() && expected_.empty(); }
 

@@ -19,7 +19,7 @@ VirtualSwarm::VirtualSwarm(Surroundings surroundings, const Rng& rng)
     : surroundings_(std::move(surroundings)),
       rng_(rng),
       links_(surroundings_.network, {.on_completed = [this](ClientId peer, const protocol::ObjectId& object) {
-               if (peer != kCoordinator) surroundings_.on_completed(peer, object);
+               surroundings_.on_completed(peer, object);
              }}) {
   links_.add(kCoordinator, {}, rng_.fork("coordinator"));
 }
@@ -82,12 +82,20 @@ void VirtualSwarm::told(ClientId client, const protocol::SwarmMembers& members) 
   for (const ClientId other : members.leave) {
     named.erase(other);
     links_.step(client, Peer::Dismiss{members.object, other});
+    for (const auto& [object, model] : clients_.at(client).shared)
+      if (model == members.object) links_.step(client, Peer::Dismiss{object, other});
   }
   for (const protocol::SwarmMember& member : members.join) {
     named.insert(member.client);
-    links_.step(client, Peer::Admit{members.object, member.client});
+    admit(client, members.object, member.client);
     dial(client, member.client);
   }
+}
+
+void VirtualSwarm::admit(ClientId client, const protocol::ObjectId& model, ClientId other) {
+  links_.step(client, Peer::Admit{model, other});
+  for (const auto& [object, like] : clients_.at(client).shared)
+    if (like == model) links_.step(client, Peer::Admit{object, other});
 }
 
 bool VirtualSwarm::names(ClientId a, ClientId b) const {
@@ -129,6 +137,43 @@ void VirtualSwarm::close(ClientId client) {
   if (known == clients_.end()) return;
   if (const auto opened = std::exchange(known->second.opened, std::nullopt))
     links_.step(client, Peer::Close{*opened});
+}
+
+void VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool has,
+                         const protocol::ObjectId& model) {
+  const auto known = clients_.find(client);
+  if (known == clients_.end()) return;
+  const protocol::ObjectId id = object.id();
+  if (!known->second.shared.emplace(id, model).second) return;
+  const ChunkSet all = ChunkSet::full(object.chunk_count());
+  links_.step(client, Peer::Open{object, has ? all : ChunkSet(object.chunk_count()), all, std::nullopt});
+  links_.step(client, Peer::Admit{id, kCoordinator});
+  for (const ClientId other : known->second.named[model]) links_.step(client, Peer::Admit{id, other});
+}
+
+void VirtualSwarm::watch(const protocol::Manifest& object) {
+  const ChunkSet none(object.chunk_count());
+  links_.step(kCoordinator, Peer::Open{object, none, none, std::nullopt});
+}
+
+void VirtualSwarm::fetch(const protocol::Manifest& object) {
+  const ChunkSet none(object.chunk_count());
+  links_.step(kCoordinator, Peer::Open{object, none, ChunkSet::full(object.chunk_count()), std::nullopt});
+}
+
+void VirtualSwarm::admit(ClientId client, const protocol::ObjectId& object) {
+  links_.step(kCoordinator, Peer::Admit{object, client});
+}
+
+bool VirtualSwarm::obtainable(const protocol::ObjectId& object) const {
+  const swarm::Torrent* torrent = links_.peer(kCoordinator).torrent(object);
+  return torrent != nullptr && torrent->obtainable();
+}
+
+void VirtualSwarm::drop(const protocol::ObjectId& object) {
+  links_.step(kCoordinator, Peer::Close{object});
+  for (auto& [id, client] : clients_)
+    if (client.shared.erase(object) > 0) links_.step(id, Peer::Close{object});
 }
 
 void VirtualSwarm::gone(ClientId client) {

@@ -1,7 +1,8 @@
 // VirtualSwarm: models that virtual clients exchange among themselves: the daemons' own Tracker and Peers on
 // the simulation's network. Does in virtual time what the coordinator's Seeder and the clients' Swarm do over
 // sockets: who is told of whom, and which links are made. Clients' links are new for each model; those of
-// daemons live on for a minute. One thread.
+// daemons live on for a minute. In runs without a server objects of clients' own are exchanged beside it, by
+// the same members. One thread.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class VirtualSwarm {
     const run::DisseminationSpec& spec;
     // Whether a device accepts links from others.
     std::function<bool(ClientId)> listens;
-    std::function<void(ClientId, const protocol::ObjectId&)> on_completed;
+    std::function<void(ClientId, const protocol::ObjectId&)> on_completed;  // also of the coordinator
   };
   VirtualSwarm(Surroundings surroundings, const Rng& rng);
 
@@ -40,16 +41,30 @@ class VirtualSwarm {
   // Its link to the coordinator is gone, and all others with it.
   void gone(ClientId client);
 
+  // The client exchanges this object with the members of that model, and wants all of it, or has it.
+  void share(ClientId client, const protocol::Manifest& object, bool has, const protocol::ObjectId& model);
+  // So does the coordinator, with the clients that it admits: looks on, or takes it.
+  void watch(const protocol::Manifest& object);
+  void fetch(const protocol::Manifest& object);
+  void admit(ClientId client, const protocol::ObjectId& object);
+  // Whether the clients hold all of it between them.
+  bool obtainable(const protocol::ObjectId& object) const;
+  // Nobody exchanges it any more.
+  void drop(const protocol::ObjectId& object);
+
  private:
   struct Client {
     std::uint64_t life = 0;  // counts connections
     std::map<protocol::ObjectId, std::set<ClientId>> named;
     std::optional<protocol::ObjectId> opened;
+    std::map<protocol::ObjectId, protocol::ObjectId> shared;  // and the model whose members share it
   };
   void end(const protocol::ObjectId& object);
   void tell(const std::vector<swarm::Tracker::Tell>& tells);
   void told(ClientId client, const protocol::SwarmMembers& members);
   void dial(ClientId a, ClientId b);
+  // Of this model and of what its members share besides.
+  void admit(ClientId client, const protocol::ObjectId& model, ClientId other);
   bool names(ClientId a, ClientId b) const;
 
   Surroundings surroundings_;

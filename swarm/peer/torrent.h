@@ -2,6 +2,7 @@
 // record; Peer keeps it. Memory: 6 bytes a chunk, and for each neighbour three eighths of one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -60,6 +61,10 @@ struct Torrent {
     return static_cast<std::size_t>(size - begin < chunk_size ? size - begin : chunk_size);
   }
   bool complete() const { return lacking == 0; }
+  // Whether the neighbours hold all of it between them.
+  bool obtainable() const {
+    return std::ranges::all_of(copies, [](const std::uint16_t count) { return count > 0; });
+  }
 };
 
 }  // namespace fedge::swarm

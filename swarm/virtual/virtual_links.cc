@@ -37,7 +37,7 @@ void VirtualLinks::unlink(ClientId a, ClientId b) {
   for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
     Node& node = nodes_.at(one);
     node.links.erase(other);
-    std::erase_if(node.exchanged, [&](const auto& entry) { return entry.first == other; });
+    std::erase_if(node.exchanged, [peer = other](const auto& entry) { return entry.first == peer; });
   }
   step(a, Peer::Unlinked{b});
   step(b, Peer::Unlinked{a});

@@ -584,6 +584,44 @@ old '    part(swarm, entry->first, member, left.tells);'
 new '    if (swarm.tasks == 0) part(swarm, entry->first, member, left.tells);'
 caught_by unit_swarm 'tracker'
 
+mutant waits-for-ever 'N6: a round without a server waits for whoever is silent'
+file server/engine/shared_round.cc
+old '    if (!all && !(late && most) && !lost) continue;'
+new '    if (!all && !lost) continue;'
+caught_by unit_server 'shared round: when it is late'
+caught_by integration_federation 'serverless, N6'
+
+mutant orphans 'invariant 8: an update goes with its client although the others hold all of it'
+file server/engine/shared_round.cc
+old '    const bool lost = !all && !present && !obtainable(offer.object);'
+new '    const bool lost = !all && !present;'
+caught_by unit_server 'shared round, invariant 8'
+
+mutant few-decide 'A2: fewer than half of the clients make the model'
+file server/engine/shared_round.cc
+old '  const bool most = 2 * best->second.size() > participants_.size();'
+new '  const bool most = 3 * best->second.size() > participants_.size() - 1;'
+caught_by unit_server 'shared round: the model is that of more than half'
+
+mutant in-the-order-of-clients 'what is aggregated tells whose update is whose'
+file server/engine/shared_round.cc
+old '  std::ranges::sort(order.parts, {},'
+new '  if (order.parts.empty()) std::ranges::sort(order.parts, {},'
+caught_by unit_server 'shared round: what is to be aggregated does not tell'
+
+mutant unseen-by-the-others 'A2: clients aggregate updates without a look at their values'
+file client/serverless/own_aggregate.cc
+old '  return run::examine_update(arrived, {*task_->model().layout(), config_->strategy.fixed_point}, store);'
+new '  (void)store;
+  return run::StoredUpdate{arrived, arrived, 0};'
+caught_by integration_federation 'serverless, A2: an update with values'
+
+mutant forgets-its-model 'a client that was killed cannot aggregate any more'
+file client/serverless/daemon_serverless.cc
+old '    part.shared->fetch_model(in_hand->model);'
+new '    part.exchanging.reset();'
+caught_by faults_coordinator 'kill loop: a run without a server'
+
 mutant early-gate 'a serverless round: an owner sends its own chunks before k others cover them'
 file swarm/warmup/client_buffer.cc
 old 'foreign() + released_.size() < gate_.k'

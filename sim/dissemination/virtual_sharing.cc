@@ -1,0 +1,177 @@
+#include "sim/dissemination/virtual_sharing.h"
+
+#include <string>
+#include <utility>
+
+#include "core/crypto/sha256.h"
+#include "protocol/codec.h"
+
+namespace fedge::sim {
+namespace {
+
+// Nothing crosses a network in a simulation, so that chunks are not hashed: the object gets a name of its
+// own.
+protocol::Manifest named(protocol::Manifest shape, const std::string& name) {
+  shape.chunks.resize((shape.payload_size + shape.chunk_size - 1) / shape.chunk_size);
+  shape.chunks.front() = sha256(name);
+  return shape;
+}
+
+template <class M>
+Bytes size_of(const M& message) {
+  return Bytes(protocol::frame_size(message));
+}
+
+}  // namespace
+
+void VirtualSharing::at(Time time, std::function<void()> what) {
+  surroundings_.network.at(time, [this, round = rounds_, what = std::move(what)] {
+    if (round == rounds_) what();
+  });
+}
+
+void VirtualSharing::at(Time time, ClientId client, std::function<void()> what) {
+  at(time, [this, client, session = surroundings_.session(client), what = std::move(what)] {
+    if (session && surroundings_.session(client) == session) what();
+  });
+}
+
+void VirtualSharing::begin(TaskId task, const protocol::Manifest& model) {
+  for (const auto& [object, count] : std::exchange(objects_, {})) surroundings_.swarm.drop(object);
+  ++rounds_;
+  round_ = server::SharedRound(task, surroundings_.config.sampling.clients_per_round);
+  model_ = model;
+  owns_.clear();
+  making_.clear();
+  stage_ = Stage::kSharing;
+  late_ = fetching_ = false;
+  lost_ = 0;
+  const Duration deadline = surroundings_.config.round_deadline;
+  at(surroundings_.network.now() + seconds(server::SharedRound::kLate * to_seconds(deadline)), [this] {
+    late_ = true;
+    if (stage_ == Stage::kSharing) look();
+  });
+}
+
+void VirtualSharing::assigned(ClientId client, TaskId task, const protocol::Manifest& model) {
+  if (round_.task() != task || rounds_ == 0) begin(task, model);
+  round_.join(client);
+  for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
+}
+
+void VirtualSharing::tell(ClientId client, const protocol::Manifest& update) {
+  const TaskId task = round_.task();
+  surroundings_.swarm.admit(client, update.id());
+  const protocol::SharedUpdate message{surroundings_.config.id, task.round, task.track, update};
+  at(surroundings_.down_arrival(client, size_of(message)), client, [this, client, update] {
+    const auto own = owns_.find(client);
+    surroundings_.swarm.share(client, update, own != owns_.end() && own->second == update.id(), model_.id());
+  });
+}
+
+void VirtualSharing::offered(ClientId client, const protocol::UpdateOffer& offer) {
+  const protocol::Manifest update =
+      named(offer.update, "update " + std::to_string(client.value()) + " " + std::to_string(rounds_));
+  const protocol::ObjectId id = update.id();
+  round_.offer(client, update);
+  owns_[client] = id;
+  if (++objects_[id] > 1) return look();  // offered again
+  surroundings_.swarm.watch(update);
+  for (const ClientId participant : round_.participants()) tell(participant, update);
+}
+
+void VirtualSharing::dismissed(ClientId client) {
+  round_.leave(client);
+  kept_.erase(client);
+  go_on();
+}
+
+bool VirtualSharing::departed(ClientId client) {
+  const bool spreading = round_.undecided(client);
+  stage_ == Stage::kMaking ? round_.expect(client) : round_.leave(client);
+  kept_.erase(client);
+  if (spreading) gone_.insert(client);
+  at(surroundings_.network.now() + server::SharedRound::kGrace, [this] { go_on(); });
+  return spreading;
+}
+
+void VirtualSharing::returned(ClientId client) {
+  if (gone_.erase(client) > 0) surroundings_.on_input(server::RunEngine::ClientLeft{client});
+}
+
+void VirtualSharing::completed(ClientId peer, const protocol::ObjectId& object) {
+  if (!objects_.contains(object)) return;
+  if (peer == swarm::kCoordinator) {
+    if (fetching_ && object == made_.id()) at(surroundings_.network.now(), [this] { end_making(true); });
+    return;
+  }
+  if (stage_ != Stage::kSharing) return;
+  const TaskId task = round_.task();
+  protocol::UpdateHeld held{
+      .run = surroundings_.config.id, .round = task.round, .track = task.track, .object = object};
+  at(surroundings_.up_arrival(peer, size_of(held)), peer, [this, peer, held] {
+    if (round_.answer(peer, held)) look();
+  });
+}
+
+void VirtualSharing::look() {
+  if (stage_ != Stage::kSharing) return;
+  const auto decisions = round_.decide(
+      late_, [this](const protocol::ObjectId& object) { return surroundings_.swarm.obtainable(object); });
+  for (const auto& decision : decisions) {
+    if (decision.lost) ++lost_;
+    if (!decision.lost) surroundings_.on_held(decision.client, round_.task());
+    returned(decision.client);
+  }
+}
+
+void VirtualSharing::aggregate() {
+  stage_ = Stage::kMaking;
+  surroundings_.on_event(Event{Severity::kInfo, "round.exchanged", {}}
+                             .with("round", std::int64_t{round_.task().round.value()})
+                             .with("reconstructable", static_cast<std::int64_t>(round_.folds().size()))
+                             .with("participants", static_cast<std::int64_t>(round_.participants().size()))
+                             .with("lost", static_cast<std::int64_t>(lost_)));
+  if (round_.folds().empty()) return end_making(true);
+  const auto order = round_.order(surroundings_.config.id);
+  made_ = named(model_, "model " + std::to_string(rounds_));
+  ++objects_[made_.id()];
+  for (const ClientId client : round_.participants())
+    at(surroundings_.down_arrival(client, size_of(order)), client, [this, client] {
+      making_.insert(client);
+      surroundings_.swarm.share(client, made_, true, model_.id());
+      const TaskId task = round_.task();
+      const protocol::AggregateMade made{surroundings_.config.id, task.round, task.track, made_};
+      at(surroundings_.up_arrival(client, size_of(made)), client, [this, client] {
+        if (round_.made(client, made_)) choose();
+      });
+    });
+  at(surroundings_.network.now() + surroundings_.config.round_deadline, [this] {
+    if (stage_ == Stage::kMaking) end_making(false);
+  });
+  choose();
+}
+
+void VirtualSharing::choose() {
+  if (stage_ != Stage::kMaking) return;
+  if (!fetching_ && round_.model(false) != nullptr) {
+    fetching_ = true;
+    surroundings_.swarm.fetch(made_);
+    for (const ClientId client : round_.participants()) surroundings_.swarm.admit(client, made_.id());
+  }
+}
+
+void VirtualSharing::end_making(bool made) {
+  stage_ = Stage::kMade;
+  if (made) makers_ = making_;
+  surroundings_.on_made(made);
+}
+
+void VirtualSharing::finish(bool made) {
+  for (const auto& [client, verdict] : std::exchange(kept_, {}))
+    surroundings_.send(client, server::SharedRound::verdict(verdict, made));
+  for (const ClientId client : std::exchange(gone_, {}))
+    surroundings_.on_input(server::RunEngine::ClientLeft{client});
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,85 @@
+// VirtualSharing: rounds whose updates stay with virtual clients: the coordinator's own SharedRound on the
+// simulation's network. Does in virtual time what the coordinator's SharedRounds and the clients'
+// SharedUpdates do over sockets; whose update is looked at, folded and made a model of is the simulation's
+// affair, once, when it counts. One thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/event.h"
+#include "core/ids.h"
+#include "protocol/messages.h"
+#include "run/run_config.h"
+#include "server/engine/shared_round.h"
+#include "sim/dissemination/virtual_swarm.h"
+
+namespace fedge::sim {
+
+class VirtualSharing {
+ public:
+  struct Surroundings {
+    VirtualSwarm& swarm;
+    swarm::VirtualLinks::Network& network;
+    const run::RunConfig& config;
+    // When a message that is sent now, of so many bytes, is with the client, or with the coordinator.
+    std::function<Time(ClientId, Bytes)> down_arrival;
+    std::function<Time(ClientId, Bytes)> up_arrival;
+    std::function<std::optional<std::uint32_t>(ClientId)> session;  // of its connection; none: it has none
+    std::function<void(ClientId, TaskId)> on_held;                  // by all: the update has arrived
+    std::function<void(const server::RunEngine::Input&)> on_input;
+    std::function<void(bool made)> on_made;
+    std::function<void(ClientId, const protocol::Message&)> send;
+    std::function<void(const Event&)> on_event;
+  };
+  explicit VirtualSharing(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
+
+  // As SharedRounds.
+  void assigned(ClientId client, TaskId task, const protocol::Manifest& model);
+  void offered(ClientId client, const protocol::UpdateOffer& offer);
+  void discard(ClientId client) { round_.withdraw(client); }
+  void fold(const server::RunEngine::Fold& fold) { round_.fold(fold); }
+  void dismissed(ClientId client);
+  bool departed(ClientId client);
+  void returned(ClientId client);
+  void keep(ClientId client, const protocol::UpdateVerdict& verdict) { kept_[client] = verdict; }
+  void aggregate();
+  void finish(bool made);
+
+  // Of the swarm.
+  void completed(ClientId peer, const protocol::ObjectId& object);
+  // Whether the client has made the model that the last closed round has come to.
+  bool has_made(ClientId client) const { return makers_.contains(client); }
+
+ private:
+  enum class Stage { kSharing, kMaking, kMade };
+  // What happens then, unless the round is over or, of a client, its link gone.
+  void at(Time time, std::function<void()> what);
+  void at(Time time, ClientId client, std::function<void()> what);
+  void begin(TaskId task, const protocol::Manifest& model);
+  void tell(ClientId client, const protocol::Manifest& update);
+  void look();
+  void choose();
+  void go_on() { stage_ == Stage::kSharing ? look() : choose(); }
+  void end_making(bool made);
+
+  Surroundings surroundings_;
+  server::SharedRound round_;
+  std::uint64_t rounds_ = 0;
+  protocol::Manifest model_;
+  protocol::Manifest made_;                            // a name for what the round comes to
+  std::map<protocol::ObjectId, std::size_t> objects_;  // that are exchanged: updates, and what is made
+  std::map<ClientId, protocol::ObjectId> owns_;
+  std::map<ClientId, protocol::UpdateVerdict> kept_;
+  std::set<ClientId> gone_;
+  std::set<ClientId> making_;  // in this round, and
+  std::set<ClientId> makers_;  // in the last one that was closed
+  Stage stage_ = Stage::kSharing;
+  bool late_ = false;
+  bool fetching_ = false;
+  std::size_t lost_ = 0;
+};
+
+}  // namespace fedge::sim
