@@ -6,6 +6,11 @@
 #include "server/coordinator/counted_chunks.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr Duration kRetryWhenFull = seconds(1);
+
+}  // namespace
 
 SharedRounds::SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
                            const run::RunConfig& config)
@@ -83,12 +88,16 @@ bool SharedRounds::departed(ClientId client) {
   kept_.erase(client);
   if (spreading) gone_.insert(client);
   // Not at once: chunks of it may have come to somebody who has not said so yet.
-  look_timer_.expires_after(SharedRound::kGrace);
+  look_again_after(SharedRound::kGrace);
+  return spreading;
+}
+
+void SharedRounds::look_again_after(Duration time) {
+  look_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
   look_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
     if (self && !error) self->go_on();
   });
-  return spreading;
 }
 
 void SharedRounds::returned(ClientId client) {
@@ -166,6 +175,7 @@ void SharedRounds::choose() {
 
 void SharedRounds::fetch(const protocol::Manifest& model) {
   auto object = models_.create(model);
+  if (!object && object.error().code == ErrorCode::kResource) return wait_for_room(object.error());
   if (!object) return end_making(object.error());
   arriving_ = *object;
   arm(config_.round_deadline);
@@ -181,6 +191,12 @@ void SharedRounds::fetch(const protocol::Manifest& model) {
 
 void SharedRounds::fetched(const protocol::ObjectId& model, const Result<void>& outcome) {
   if (!arriving_ || arriving_->manifest().id() != model) return;
+  if (!outcome && outcome.error().code == ErrorCode::kResource) {
+    seeder_.let_go(model);
+    arriving_.reset();
+    return wait_for_room(outcome.error());
+  }
+  if (std::exchange(full_, false)) callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
   for (const ClientId client : round_.dissenters(model))
     callbacks_.on_event(Event{Severity::kWarning, "model.differs", {}}
                             .with("client", std::int64_t{client.value()})
@@ -188,6 +204,13 @@ void SharedRounds::fetched(const protocol::ObjectId& model, const Result<void>& 
                             .with("reason", "it has made another model of the same updates than most"));
   if (!outcome) return end_making(outcome.error());
   end_making(arriving_);
+}
+
+void SharedRounds::wait_for_room(const Error& full) {
+  if (!std::exchange(full_, true))
+    callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));
+  arm(config_.round_deadline);
+  look_again_after(kRetryWhenFull);
 }
 
 void SharedRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>> model) {

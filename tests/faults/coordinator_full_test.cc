@@ -26,6 +26,7 @@ namespace {
 const Setting kPlain{"fedavg", "", 2, 40};
 const Setting kCompressed{"fedadam", "[strategy]\nkind = \"fedadam\"\n[compression]\nkind = \"int8\"\n", 2,
                           40};
+const Setting kServerless{"serverless", "[dissemination]\nkind = \"serverless\"\n", 2, 40};
 
 // Seen by this program and those that it starts.
 class SmallDisk {
@@ -88,7 +89,7 @@ bool may_mount() {
 
 TEST_CASE("full disk: a run waits for room, says so, and loses nothing, N1 N6, row 6") {
   if (!may_mount()) return;
-  for (const Setting& setting : {kPlain, kCompressed}) {
+  for (const Setting& setting : {kPlain, kCompressed, kServerless}) {
     CAPTURE(std::string(setting.name));
     const std::string expected = test::undisturbed(setting);
     WholeRun whole(setting);

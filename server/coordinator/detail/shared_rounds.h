@@ -77,6 +77,9 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   void choose();
   void fetch(const protocol::Manifest& model);
   void fetched(const protocol::ObjectId& model, const Result<void>& outcome);
+  // Somebody may make room meanwhile.
+  void wait_for_room(const Error& full);
+  void look_again_after(Duration time);
   void end_making(Result<std::shared_ptr<protocol::StoredObject>> model);
   void report() const;
 
@@ -96,6 +99,7 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   enum class Stage { kSharing, kMaking, kMade };
   Stage stage_ = Stage::kSharing;
   bool late_ = false;
+  bool full_ = false;        // has been reported
   std::size_t refused_ = 0;  // updates of this round
   std::size_t lost_ = 0;
   std::shared_ptr<protocol::StoredObject> arriving_;
