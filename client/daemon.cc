@@ -242,8 +242,10 @@ void Daemon::Impl::shut_down() {
   swarm_->shut_down();
   task_stop_.request_stop();
   worker_.stop();
-  for (auto& [run, part] : parts_)
+  for (auto& [run, part] : parts_) {
     if (part.trainer) part.trainer->leave();
+    if (part.shared) part.shared->end();  // what the worker has done for it is not heeded
+  }
   worker_.join();
   {
     std::vector<std::jthread> endings;  // each may take seconds

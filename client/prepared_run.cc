@@ -76,7 +76,9 @@ struct Described {
 Result<Described> read_description(const protocol::RunDescription& description) {
   FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
   if (document.root.contains("dissemination")) {
-    FEDGE_TRY(whole, run::read_run_config(document));
+    FEDGE_TRY(whole, run::read_described_run(document));
+    if (!whole.dissemination.serverless)
+      return invalid("run " + description.name + ": [dissemination] is no matter of its clients");
     whole.id = description.run;
     return Described{{whole.task, whole.compression, whole.status},
                      std::make_shared<const run::RunConfig>(std::move(whole))};

@@ -207,7 +207,7 @@ Result<std::shared_ptr<protocol::StoredObject>> TaskFiles::hold(RunId run,
                                                                 const protocol::Manifest& manifest) {
   const protocol::ObjectId id = manifest.id();
   if (const auto known = held_[run].find(id); known != held_[run].end()) return known->second;
-  FEDGE_TRY_VOID(check_room("another client's update", manifest.payload_size));
+  FEDGE_TRY_VOID(check_room("what is exchanged in this round", manifest.payload_size));
   FEDGE_TRY(object, store_->create(manifest));
   held_[run][id] = object;
   return object;

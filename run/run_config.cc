@@ -157,7 +157,12 @@ Result<void> check_length(const RunConfig& run, const std::string& name) {
 }  // namespace
 
 Result<RunConfig> read_run_config(const config::Document& document) {
-  FEDGE_TRY(root_table, complete(document));
+  FEDGE_TRY(root, complete(document));
+  return read_described_run({.name = document.name, .root = std::move(root)});
+}
+
+Result<RunConfig> read_described_run(const config::Document& document) {
+  const config::Table& root_table = document.root;
   const config::Table resolved = resolve_recipe(root_table);
   config::Reader root(resolved, "", document.name);
   RunConfig run = read_sections(root);

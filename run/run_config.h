@@ -61,6 +61,8 @@ struct RunConfig {
 
 // Reads and checks everything but [simulation]. Errors name file, line and key.
 Result<RunConfig> read_run_config(const config::Document& document);
+// The same of what a coordinator says of its run: complete in itself, so that no file is read that it names.
+Result<RunConfig> read_described_run(const config::Document& document);
 // Every key a run file may hold for the coordinator, for the generated reference.
 std::vector<config::KeyDoc> describe_run_config();
 

@@ -8,9 +8,10 @@ namespace fedge::client {
 bool Daemon::Impl::share(const protocol::Message& message) {
   if (const auto* update = std::get_if<protocol::SharedUpdate>(&message)) {
     SharedUpdates* shared = shared_updates(update->run, update->task());
-    const auto& own = parts_[update->run].update;
+    if (shared == nullptr) return true;
+    const auto& own = parts_.at(update->run).update;
     const bool is_own = own && own->manifest().id() == update->update.id();
-    if (shared != nullptr) shared->take(*update, is_own ? own : nullptr);
+    shared->take(*update, is_own ? own : nullptr);
     return true;
   }
   const auto* order = std::get_if<protocol::AggregateUpdates>(&message);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "protocol/limits.h"
 
 namespace fedge::client {
 namespace {
@@ -43,6 +46,7 @@ void SharedUpdates::fetch_model(const protocol::Manifest& model) {
 
 void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own) {
   const protocol::ObjectId id = update.update.id();
+  if (updates_.size() == protocol::kMaxAggregated && !updates_.contains(id)) return;  // more than can count
   const auto [known, fresh] = updates_.try_emplace(id);
   // Told again by a coordinator that has been away.
   if (!fresh && known->second.examined) return answer(id, known->second);
@@ -150,8 +154,18 @@ void SharedUpdates::give_up(const Error& error) {
 
 void SharedUpdates::end() {
   over_ = true;
-  for (const auto& [id, entry] : updates_)
+  std::vector<protocol::ObjectId> decoded;
+  for (const auto& [id, entry] : updates_) {
     if (entry.object) owner_.swarm->close(id);
+    if (!entry.examined || !*entry.examined) continue;
+    const run::StoredUpdate& update = **entry.examined;
+    if (update.plain != update.arrived) decoded.push_back(update.plain->manifest().id());
+  }
+  owner_.compute(
+      [decoded = std::move(decoded)](TaskFiles& files) {
+        for (const protocol::ObjectId& id : decoded) files.chunks().remove(id);
+      },
+      [] {});
 }
 
 }  // namespace fedge::client

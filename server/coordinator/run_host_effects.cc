@@ -162,7 +162,15 @@ void RunHost::post_closing(const std::shared_ptr<Closing>& closing) {
 
 Result<void> RunHost::go_on_closing(Closing& closing) {
   if (!closing.closed) {
-    FEDGE_TRY_VOID(state_.close(closing.close, closing.made ? &*closing.made : nullptr));
+    auto outcome = state_.close(closing.close, closing.made ? &*closing.made : nullptr);
+    // What most clients have made may be of no use; the model stays what it is.
+    if (!outcome && closing.made && outcome.error().code == ErrorCode::kInvalid) {
+      closing.not_aggregated = outcome.error().with_prefix("what most clients have made: ");
+      parts_.models->remove(closing.made->model->manifest().id());
+      closing.made.reset();
+      outcome = state_.close(closing.close);
+    }
+    if (!outcome) return outcome;
     closing.closed = true;
     if (!closing.not_aggregated) closing.not_aggregated = state_.track(closing.close.track).not_aggregated();
     const double elapsed = to_seconds(now());

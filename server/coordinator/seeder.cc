@@ -89,7 +89,8 @@ void Seeder::release(ClientId client, const protocol::ObjectId& object) {
   if (tracker_.done(object, client)) exchange_->close(object);
 }
 
-void Seeder::watch(const protocol::Manifest& object) {
+bool Seeder::watch(const protocol::Manifest& object) {
+  if (exchange_->is_open(object.id())) return false;
   const auto none = std::make_shared<NoChunks>();
   exchange_->open({.manifest = object,
                    .source = none,
@@ -97,6 +98,7 @@ void Seeder::watch(const protocol::Manifest& object) {
                    .wanted = swarm::ChunkSet(object.chunk_count()),
                    .seeding = {}},
                   [](const Result<void>&) {});
+  return true;
 }
 
 void Seeder::fetch(const std::shared_ptr<protocol::StoredObject>& object,

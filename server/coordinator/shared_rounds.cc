@@ -42,7 +42,7 @@ void SharedRounds::resume(SharedRound round, const protocol::Manifest& model) {
   model_ = model;
   arm(config_.round_deadline);
   for (const protocol::Manifest* update : round_.updates())
-    if (watched_.insert(update->id()).second) seeder_.watch(*update);
+    if (seeder_.watch(*update)) watched_.insert(update->id());
 }
 
 void SharedRounds::arrived(ClientId client) {
@@ -67,9 +67,18 @@ void SharedRounds::tell(ClientId client, const protocol::Manifest& update) {
 
 void SharedRounds::offered(const RunEngine::Fetch& fetch) {
   const protocol::Manifest& update = fetch.offer.update;
+  const bool known = watched_.contains(update.id());
+  if (!known && !seeder_.watch(update)) {
+    const RunEngine::Damaged damaged{fetch.client, fetch.offer.task(),
+                                     invalid("what is offered is no update: it is exchanged as a model")};
+    boost::asio::post(io_, [weak = weak_from_this(), damaged] {
+      if (const auto self = weak.lock()) self->callbacks_.on_outcome(damaged);
+    });
+    return;
+  }
   round_.offer(fetch.client, update);
-  if (!watched_.insert(update.id()).second) return look();
-  seeder_.watch(update);
+  if (known) return look();
+  watched_.insert(update.id());
   for (const ClientId client : round_.participants()) tell(client, update);
 }
 

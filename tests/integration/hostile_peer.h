@@ -72,6 +72,8 @@ class HostilePeer {
                                  members.insert(members.end(), swarm->join.begin(), swarm->join.end());
                                if (const auto* update = std::get_if<protocol::SharedUpdate>(&message))
                                  shared.push_back(*update);
+                               if (const auto* chunks = std::get_if<protocol::ChunksHeld>(&message))
+                                 told.push_back(chunks->object);
                                if (const auto* word = std::get_if<protocol::AggregateUpdates>(&message))
                                  order = *word;
                                if (const auto* word = std::get_if<protocol::UpdateVerdict>(&message))
@@ -120,6 +122,7 @@ class HostilePeer {
   std::vector<protocol::SwarmMember> members;  // of swarms, as the coordinator has named them
   std::vector<protocol::SharedUpdate> shared;  // of a round without a server
   std::optional<protocol::AggregateUpdates> order;
+  std::vector<protocol::ObjectId> told;  // of which the coordinator has said what it has
   bool closed = false;
   bool ended = false;  // the run, as the coordinator says
 

@@ -39,8 +39,9 @@ class Seeder {
             std::shared_ptr<protocol::ChunkSource> source, const run::DisseminationSpec& spec);
   void release(ClientId client, const protocol::ObjectId& object);
 
-  // Looks on while clients exchange an object of theirs, and takes no chunk of it; until let_go().
-  void watch(const protocol::Manifest& object);
+  // Looks on while clients exchange an object of theirs, and takes no chunk of it; until let_go(). False if
+  // it is exchanged already, as something else.
+  bool watch(const protocol::Manifest& object);
   // Takes an object of theirs through `sink`, which writes to it; `done` is called once, unless let_go()
   // comes first.
   void fetch(const std::shared_ptr<protocol::StoredObject>& object, std::shared_ptr<protocol::ChunkSink> sink,

@@ -86,19 +86,25 @@ struct Scene {
   // Says that it has all when it is told what the other has.
   static void serve(const std::shared_ptr<protocol::Link>& link, const protocol::Manifest& update,
                     const std::shared_ptr<protocol::ChunkSource>& source) {
-    std::vector<std::byte> bits((update.chunk_count() + 7) / 8, std::byte{0xff});
-    if (update.chunk_count() % 8 != 0)
-      bits.back() = static_cast<std::byte>((1U << (update.chunk_count() % 8)) - 1);
-    link->set_callbacks(
-        {.on_message =
-             [weak = std::weak_ptr(link), id = update.id(), bits](const protocol::Message& message) {
-               const auto* held = std::get_if<protocol::ChunksHeld>(&message);
-               const auto alive = weak.lock();
-               if (!alive || held == nullptr || held->object != id) return;
-               alive->send(protocol::ChunksHeld{id, bits});
-               alive->send(protocol::SwarmState{false, false});
-             },
-         .on_closed = {}});
+    link->set_callbacks({.on_message =
+                             [weak = std::weak_ptr(link), update](const protocol::Message& message) {
+                               const auto* held = std::get_if<protocol::ChunksHeld>(&message);
+                               const auto alive = weak.lock();
+                               if (alive && held != nullptr && held->object == update.id())
+                                 offer_all(*alive, update);
+                             },
+                         .on_closed = {}});
+    exchange(link, update, source);
+  }
+  static void offer_all(protocol::Link& link, const protocol::Manifest& object) {
+    std::vector<std::byte> bits((object.chunk_count() + 7) / 8, std::byte{0xff});
+    if (object.chunk_count() % 8 != 0)
+      bits.back() = static_cast<std::byte>((1U << (object.chunk_count() % 8)) - 1);
+    link.send(protocol::ChunksHeld{object.id(), bits});
+    link.send(protocol::SwarmState{false, false});
+  }
+  static void exchange(const std::shared_ptr<protocol::Link>& link, const protocol::Manifest& update,
+                       const std::shared_ptr<protocol::ChunkSource>& source) {
     REQUIRE(link->exchange(update, source, std::make_shared<Nothing>(),
                            {.on_requested =
                                 [weak = std::weak_ptr(link)](const protocol::ChunkRequest& request) {
@@ -184,6 +190,18 @@ TEST_CASE("serverless, A2: an update with values that may not be there is refuse
   CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=5 refused=1 lost=0"));
 }
 
+TEST_CASE("serverless, A2: who offers the round's model as its update takes it from nobody") {
+  Scene scene({});
+  protocol::UpdateOffer offered = scene.hostile.offer(scene.hostile.zero_update());
+  offered.update = scene.hostile.task->model;
+  scene.hostile.link->send(offered);
+  scene.f.run_until([&] { return scene.hostile.verdict.has_value(); });
+  CHECK_FALSE(scene.hostile.verdict->accepted);
+  CHECK(scene.hostile.verdict->reason.find("it is exchanged as a model") != std::string::npos);
+  scene.f.run_to_the_end();
+  CHECK(scene.f.rounds.front().clients_completed == kClients - 1);
+}
+
 TEST_CASE("serverless, A2: who makes another model of the same updates is named, and changes nothing") {
   Scene scene({});
   scene.offer(scene.values_of(0.25F));
@@ -201,6 +219,32 @@ TEST_CASE("serverless, A2: who makes another model of the same updates is named,
   CHECK(scene.f.reported("model.differs client=5 round=1"));
   // Its update counts like any other.
   CHECK(scene.f.rounds.front().clients_completed == kClients);
+}
+
+TEST_CASE(
+    "serverless, A2: a model of values that may not be there, made by most, is not taken, and the run goes "
+    "on") {
+  Federation f(1, serverless({"run.rounds=1"}));
+  HostilePeer all(f);
+  all.join(f.token());
+  all.wait_for_task(1);
+  all.link->send(all.offer(all.zero_update()));
+  f.run_until([&] { return all.shared.size() == 1; });
+  all.link->send(protocol::UpdateHeld{.run = all.task->run,
+                                      .round = RoundNumber(1),
+                                      .track = TrackId(0),
+                                      .object = all.shared[0].update.id()});
+  f.run_until([&] { return all.order.has_value(); });
+  const auto values = all.zero_update();
+  std::ranges::fill(values->values(), std::numeric_limits<float>::quiet_NaN());
+  const protocol::Manifest model = all.offer(values).update;
+  Scene::exchange(all.link, model, std::make_shared<test::VectorSource>(values, model.chunk_size));
+  all.link->send(protocol::AggregateMade{all.task->run, RoundNumber(1), TrackId(0), model});
+  f.run_until([&] { return std::ranges::find(all.told, model.id()) != all.told.end(); });
+  Scene::offer_all(*all.link, model);
+  f.run_to_the_end();
+  CHECK(f.reported("round.not_aggregated round=1 reason=\"what most clients have made: "));
+  CHECK(f.reported("values that are not finite"));
 }
 
 TEST_CASE("serverless, N6: who never says what it has holds the round up until it is late, and no longer") {

@@ -361,7 +361,7 @@ TEST_CASE("cache: what is held of a round stays until it is let go of, and takes
   REQUIRE_FALSE(fourth);
   CHECK(fourth.error().code == ErrorCode::kResource);
   CHECK(fourth.error().message.starts_with(
-      "another client's update takes 12000 bytes beside 36000 of updates"));
+      "what is exchanged in this round takes 12000 bytes beside 36000 of updates"));
   files->let_go(RunId(7));
   CHECK(files->chunks().find(manifest_of(numbers(1)).id()) == nullptr);
   CHECK(files->chunks().find(manifest_of(numbers(3)).id()) != nullptr);
