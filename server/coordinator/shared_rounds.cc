@@ -77,9 +77,10 @@ void SharedRounds::offered(const RunEngine::Fetch& fetch) {
     return;
   }
   round_.offer(fetch.client, update);
-  if (known) return look();
   watched_.insert(update.id());
+  // Also one that was offered before and lost with its client: whoever has come since has not been told.
   for (const ClientId client : round_.participants()) tell(client, update);
+  if (known) look();
 }
 
 void SharedRounds::discard(ClientId client) { round_.withdraw(client); }

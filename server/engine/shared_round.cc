@@ -26,7 +26,9 @@ void SharedRound::leave(ClientId client) {
 }
 
 void SharedRound::offer(ClientId client, const protocol::Manifest& update) {
-  offers_.insert_or_assign(client, Offer{update, update.id()});
+  const protocol::ObjectId object = update.id();
+  offers_.insert_or_assign(client, Offer{update, object});
+  answers_.try_emplace(object);
 }
 
 void SharedRound::settle(ClientId client) {
@@ -42,10 +44,9 @@ std::vector<const protocol::Manifest*> SharedRound::updates() const {
 }
 
 bool SharedRound::answer(ClientId client, const protocol::UpdateHeld& held) {
-  const bool offered =
-      std::ranges::any_of(offers_, [&](const auto& offer) { return offer.second.object == held.object; });
-  if (!offered || !participants_.contains(client)) return false;
-  return answers_[held.object].try_emplace(client, Answer{held.sound, {held.code, held.reason}}).second;
+  const auto answers = answers_.find(held.object);
+  if (answers == answers_.end() || !participants_.contains(client)) return false;
+  return answers->second.try_emplace(client, Answer{held.sound, {held.code, held.reason}}).second;
 }
 
 bool SharedRound::undecided(ClientId client) const {

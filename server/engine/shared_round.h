@@ -102,7 +102,8 @@ class SharedRound {
   std::set<ClientId> participants_;
   std::set<ClientId> expected_;
   std::map<ClientId, Offer> offers_;
-  std::map<protocol::ObjectId, std::map<ClientId, Answer>> answers_;  // of participants
+  // Of participants, about all that has been offered in the round: what is lost may be offered again.
+  std::map<protocol::ObjectId, std::map<ClientId, Answer>> answers_;
   std::vector<RunEngine::Fold> folds_;
   std::map<ClientId, protocol::Manifest> made_;
 };

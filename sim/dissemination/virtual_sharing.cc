@@ -75,9 +75,10 @@ void VirtualSharing::offered(ClientId client, const protocol::UpdateOffer& offer
   const protocol::ObjectId id = update.id();
   round_.offer(client, update);
   owns_[client] = id;
-  if (++objects_[id] > 1) return look();  // offered again
-  surroundings_.swarm.watch(update);
+  const bool known = ++objects_[id] > 1;  // offered before, and lost with its client
+  if (!known) surroundings_.swarm.watch(update);
   for (const ClientId participant : round_.participants()) tell(participant, update);
+  if (known) look();
 }
 
 void VirtualSharing::dismissed(ClientId client) {

@@ -178,6 +178,27 @@ TEST_CASE("serverless: the update of a client that vanishes before the others ha
   CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=5 refused=0 lost=1"));
 }
 
+TEST_CASE("serverless: a client that comes back with an update that was lost is told of it like the others") {
+  Scene scene({"run.round_deadline=6"});
+  const protocol::UpdateOffer offered = scene.hostile.offer(scene.hostile.zero_update());
+  scene.hostile.link->send(offered);
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.wait_for_others();
+  scene.hostile.link->close("gone");
+  scene.f.run_until([&] { return scene.f.reported("client.lost round=1 client=5"); });
+  scene.hostile.shared.clear();
+  scene.hostile.task.reset();
+  scene.hostile.greet("");
+  scene.hostile.wait_for_task(1);
+  scene.hostile.link->send(offered);
+  scene.f.run_until([&] {
+    return std::ranges::any_of(scene.hostile.shared,
+                               [&](const auto& told) { return told.update == offered.update; });
+  });
+  scene.hostile.link->close("gone");
+  scene.f.run_to_the_end();
+}
+
 TEST_CASE("serverless, A2: an update with values that may not be there is refused by those who get it") {
   Scene scene({});
   scene.offer(scene.values_of(std::numeric_limits<float>::infinity()));

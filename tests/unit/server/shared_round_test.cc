@@ -114,6 +114,17 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(decide() == Said{"2 lost"});
     CHECK(round.updates().empty());
   }
+  SUBCASE("or not, and its client comes back with it") {
+    obtainable = false;
+    CHECK(decide() == Said{"2 lost"});
+    CHECK(answer(0, 2));
+    round.join(ClientId(2));
+    offer(2);
+    answer(1, 2);
+    CHECK(decide().empty());
+    answer(2, 2);
+    CHECK(decide() == Said{"2 good"});
+  }
   SUBCASE("also if all had it before it could be said") {
     answer(0, 2);
     answer(1, 2);
