@@ -7,7 +7,7 @@
 #include "core/platform/thread_pool.h"
 #include "core/text.h"
 #include "swarm/attribution/attacks.h"
-#include "swarm/warmup/schedulers.h"
+#include "swarm/warmup/schedulers/schedulers.h"
 
 namespace fedge::apps {
 namespace {
@@ -181,6 +181,9 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
   add("--chunk-order", command.chunk_order,
       "rarest or random: which chunk a receiver gets first in the warm-up");
   add("--spray-ratio", warmup.spray_ratio, "R: share of its update that an owner sprays");
+  app.add_flag("--relayed-spray", warmup.relayed,
+               "sprayed chunks pass a common neighbour, as daemons send them, not a tunnel of their own")
+      ->group("Warm-up");
   add("--lag", warmup.lag, "T_lag: each waits for 0 to so many less one slots");
   add("--kappa", warmup.kappa, "Own chunks that a client may send in the warm-up");
   add("--parallel", warmup.parallel, "tau: receivers that a sender serves in a slot (random_*, plain)");

@@ -7,6 +7,7 @@
 
 #include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
+#include "core/crypto/sealed_box.h"
 
 namespace fedge::client {
 namespace {
@@ -24,7 +25,8 @@ Result<void> Daemon::Impl::prepare() {
                                  {.client = membership_.client,
                                   .identity = identity_,
                                   .software = options_.software,
-                                  .on_event = [this](const Event& event) { report(event); }},
+                                  .on_event = [this](const Event& event) { report(event); },
+                                  .unseal = [this](auto sealed) { return unseal(key_, sealed); }},
                                  options_.swarm));
   swarm_ = std::move(swarm);
   if (!options_.directory) return {};

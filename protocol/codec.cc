@@ -11,6 +11,7 @@
 #include "protocol/detail/field_reader.h"
 #include "protocol/detail/shared_messages.h"
 #include "protocol/detail/swarm_messages.h"
+#include "protocol/detail/warmup_messages.h"
 #include "protocol/detail/wire_values.h"
 #include "protocol/session/endpoint.h"
 
@@ -18,13 +19,6 @@ namespace fedge::protocol {
 namespace {
 
 // ---- values to protobuf ----
-
-template <class Wire>
-void put_task(Wire& wire, RunId run, TaskId task) {
-  wire.set_run(run.value());
-  wire.set_round(task.round.value());
-  wire.set_track(task.track.value());
-}
 
 bool is_size(double value) { return std::isfinite(value) && value >= 0; }
 
@@ -70,8 +64,7 @@ v1::RunDescription message_to_wire(const RunDescription& message) {
 }
 
 v1::TrainRequest message_to_wire(const TrainRequest& message) {
-  v1::TrainRequest wire;
-  put_task(wire, message.run, message.task());
+  auto wire = begun<v1::TrainRequest>(message.run, message.task());
   *wire.mutable_model() = to_wire(message.model);
   wire.set_coverage(to_wire(message.coverage));
   const Duration left = std::clamp<Duration>(message.time_left, Duration::zero(), kMaxTimeLeft);
@@ -109,8 +102,7 @@ v1::PublishRecord message_to_wire(const PublishRecord& message) {
 }
 
 v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
-  v1::UpdateOffer wire;
-  put_task(wire, message.run, message.task());
+  auto wire = begun<v1::UpdateOffer>(message.run, message.task());
   *wire.mutable_update() = to_wire(message.update);
   wire.set_samples(message.samples.value());
   wire.set_steps(message.steps);
@@ -122,16 +114,14 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
 }
 
 v1::TaskFailed message_to_wire(const TaskFailed& message) {
-  v1::TaskFailed wire;
-  put_task(wire, message.run, message.task());
+  auto wire = begun<v1::TaskFailed>(message.run, message.task());
   wire.set_code(to_wire(message.code));
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
 }
 
 v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
-  v1::UpdateVerdict wire;
-  put_task(wire, message.run, message.task());
+  auto wire = begun<v1::UpdateVerdict>(message.run, message.task());
   wire.set_accepted(message.accepted);
   if (message.accepted) return wire;
   wire.set_code(to_wire(message.code));
@@ -140,8 +130,7 @@ v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
 }
 
 v1::CancelTask message_to_wire(const CancelTask& message) {
-  v1::CancelTask wire;
-  put_task(wire, message.run, message.task());
+  auto wire = begun<v1::CancelTask>(message.run, message.task());
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
 }
@@ -324,7 +313,11 @@ MessageType type_of(const Message& message) {
                                [](const ChunksHeld&) { return MessageType::kChunksHeld; },
                                [](const ChunksAdded&) { return MessageType::kChunksAdded; },
                                [](const SwarmState&) { return MessageType::kSwarmState; },
-                               [](const ChunkCancelled&) { return MessageType::kChunkCancelled; }},
+                               [](const ChunkCancelled&) { return MessageType::kChunkCancelled; },
+                               [](const WarmupPlan&) { return MessageType::kWarmupPlan; },
+                               [](const WarmupSlot&) { return MessageType::kWarmupSlot; },
+                               [](const WarmupOver&) { return MessageType::kWarmupOver; },
+                               [](const SealedChunk&) { return MessageType::kSealedChunk; }},
                     message);
 }
 
@@ -387,6 +380,14 @@ Result<Message> decode(MessageType type, std::span<const std::byte> header) {
       return parse<v1::SwarmState>(type, header);
     case MessageType::kChunkCancelled:
       return parse<v1::ChunkCancelled>(type, header);
+    case MessageType::kWarmupPlan:
+      return parse<v1::WarmupPlan>(type, header);
+    case MessageType::kWarmupSlot:
+      return parse<v1::WarmupSlot>(type, header);
+    case MessageType::kWarmupOver:
+      return parse<v1::WarmupOver>(type, header);
+    case MessageType::kSealedChunk:
+      return parse<v1::SealedChunk>(type, header);
     default:
       return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
                                                 " is not a control message of this version"};

@@ -84,6 +84,14 @@ const char* name_of(MessageType type) {
       return "swarm_state";
     case MessageType::kChunkCancelled:
       return "chunk_cancelled";
+    case MessageType::kWarmupPlan:
+      return "warmup_plan";
+    case MessageType::kWarmupSlot:
+      return "warmup_slot";
+    case MessageType::kWarmupOver:
+      return "warmup_over";
+    case MessageType::kSealedChunk:
+      return "sealed_chunk";
   }
   return "unknown";
 }

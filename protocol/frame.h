@@ -36,10 +36,14 @@ enum class MessageType : std::uint16_t {
   kUpdateHeld = 43,
   kAggregateUpdates = 44,
   kAggregateMade = 45,
+  kWarmupPlan = 46,
+  kWarmupSlot = 47,
   kChunksHeld = 48,
   kChunksAdded = 49,
   kSwarmState = 50,
   kChunkCancelled = 51,
+  kSealedChunk = 52,
+  kWarmupOver = 56,
 };
 
 // "train_request", or "unknown" for a number that is none of the above.

@@ -35,8 +35,13 @@ inline constexpr std::size_t kMaxRunsInProgress = 256;  // that a Welcome lists
 inline constexpr std::size_t kMaxLiveTracks = 16'384;   // that a TrainRequest lists
 inline constexpr std::size_t kMaxFeatures = 16;
 inline constexpr std::size_t kMaxFeatureText = 64;
-inline constexpr std::size_t kMaxAggregated = 4'096;     // updates that one AggregateUpdates names
-inline constexpr std::size_t kMaxSwarmMembers = 1'024;   // that one message names
+inline constexpr std::size_t kMaxAggregated = 4'096;          // updates that one AggregateUpdates names
+inline constexpr std::size_t kMaxSwarmMembers = 1'024;        // that one message names
+inline constexpr std::size_t kMaxWarmupOrders = 64;           // of a kind, in one slot of a warm-up
+inline constexpr std::uint64_t kMaxWarmupChunks = 4'000'000;  // of all updates in a warm-up
+// A chunk of a run with a warm-up, which passes a third client as one message; sealed, and with its name.
+inline constexpr std::size_t kMaxWarmupChunkSize = 1 << 20;
+inline constexpr std::size_t kMaxSealedChunk = kMaxWarmupChunkSize + 1024;
 inline constexpr std::size_t kMaxAddressText = 261;      // a DNS name of 255 bytes, a colon, a port
 inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;

@@ -15,6 +15,7 @@
 #include "core/time.h"
 #include "protocol/chunks/manifest.h"
 #include "protocol/swarm_messages.h"
+#include "protocol/warmup_messages.h"
 
 namespace fedge::protocol {
 
@@ -160,10 +161,11 @@ struct PublishRecord {
   std::vector<std::byte> value;  // 1 to kMaxRecordBytes; dht/node_record.h
 };
 
-using Message = std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
-                             UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers,
-                             SharedUpdate, UpdateHeld, AggregateUpdates, AggregateMade, ChunksHeld,
-                             ChunksAdded, SwarmState, ChunkCancelled>;
+using Message =
+    std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
+                 UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers, SharedUpdate,
+                 UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan, WarmupSlot, WarmupOver, SealedChunk,
+                 ChunksHeld, ChunksAdded, SwarmState, ChunkCancelled>;
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

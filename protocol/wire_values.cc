@@ -57,6 +57,15 @@ Result<Digest> digest_from_wire(const std::string& bytes) {
   return digest;
 }
 
+std::string to_wire(const PublicKey& key) { return {key.bytes.begin(), key.bytes.end()}; }
+
+Result<PublicKey> key_from_wire(const std::string& bytes) {
+  PublicKey key{};
+  if (bytes.size() != key.bytes.size()) return invalid("a key is 32 bytes");
+  std::copy_n(octets(bytes).begin(), key.bytes.size(), key.bytes.begin());
+  return key;
+}
+
 std::string to_wire(const Coverage& coverage) {
   const std::vector<std::uint8_t> bytes = coverage.encode();
   return {bytes.begin(), bytes.end()};

@@ -270,6 +270,22 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
                   " updates make an aggregate, and sampling.clients_per_round asks for more");
 }
 
+// Sizes would tell owners.
+void check_warmup(const RunConfig& run, config::Reader& root) {
+  if (!run.dissemination.warmup) return;
+  const std::string all_alike = "warmup: updates must be of one size, or it gives their owners away: ";
+  if (run.compression.format.zstd || run.compression.format.codec == protocol::Codec::kSparse)
+    root.fail("dissemination", all_alike +
+                                   "what compression makes of them varies; take a codec of fixed size, "
+                                   "without zstd");
+  if (run.strategy.planner_kind != "full")
+    root.fail("dissemination", all_alike + "the planner " + run.strategy.planner_kind +
+                                   " has clients train different parts of the model");
+  if (run.chunk_size > protocol::kMaxWarmupChunkSize)
+    root.fail("run", "chunk_size is more than " + std::to_string(protocol::kMaxWarmupChunkSize) +
+                         ", which is the most with dissemination.warmup");
+}
+
 config::Table resolve_recipe(const config::Table& root) {
   config::Table resolved = root;
   resolve_status(resolved);
@@ -327,6 +343,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                               run.strategy.aggregator_kind + " is not");
   check_schedule(run, root);
   check_serverless(run, root);
+  check_warmup(run, root);
   check_status(run, root);
   check_tracks(run, root);
 }

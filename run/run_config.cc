@@ -26,29 +26,6 @@ TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
   return tracks;
 }
 
-DisseminationSpec read_dissemination(config::Reader& root) {
-  DisseminationSpec spec;
-  config::Reader section = root.section("dissemination");
-  const std::size_t kind = section.choice(
-      "kind", {"direct", "swarm", "serverless"}, 0,
-      "How a model comes to the clients that train it: each fetches it from the coordinator, or they "
-      "exchange "
-      "its chunks among themselves, or those of their updates as well, and each aggregates them itself.");
-  spec.swarm = kind > 0;
-  spec.serverless = kind == 2;
-  spec.copies = section.number(
-      "copies", 2, {1, 1e6},
-      "Where clients exchange the model: copies of it that the coordinator sends; more only to "
-      "clients that get nothing from others.");
-  spec.neighbours = static_cast<std::size_t>(section.integer(
-      "neighbours", 20, {1, 200}, "Where they do: clients that one begins to exchange with."));
-  for (const char* key : {"copies", "neighbours"})
-    if (!spec.swarm && section.has(key))
-      section.fail(key, "has no effect without kind = \"swarm\" or \"serverless\"");
-  root.adopt(section);
-  return spec;
-}
-
 RunConfig read_sections(config::Reader& root) {
   RunConfig run;
   config::Reader section = root.section("run");

@@ -15,6 +15,7 @@
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/status_spec.h"
+#include "run/dissemination.h"
 
 namespace fedge::run {
 
@@ -26,14 +27,6 @@ struct TracksSpec {
 };
 
 // How a model comes to those who train it, and their updates into the next.
-struct DisseminationSpec {
-  bool swarm = false;  // they exchange its chunks; otherwise each fetches it from the coordinator
-  // And those of their updates, which never come to the coordinator: each aggregates them itself.
-  bool serverless = false;
-  double copies = 2;  // of a model, that the coordinator sends then, unless somebody gets none otherwise
-  std::size_t neighbours = 20;  // that a client begins with
-};
-
 struct RunConfig {
   std::string name;
   RunId id;  // first 8 bytes of the canonical text's SHA-256

@@ -75,6 +75,7 @@ void Simulation::share_updates() {
       .swarm = *swarm_,
       .network = *swarm_network_,
       .config = state_.config(),
+      .rng = root_.fork("warm-up"),
       .down_arrival = [this](ClientId id, Bytes size) { return down_arrival(id, size); },
       .up_arrival = [this](ClientId id, Bytes size) { return up_arrival(id, size); },
       .session = [this](ClientId id) { return at(id).online ? std::optional(at(id).session) : std::nullopt; },

@@ -3,6 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/crypto/sealed_box.h"
+#include "swarm/peer/parcel.h"
+
 namespace fedge::swarm {
 
 // What one link sends of one object: says so when a chunk is written.
@@ -45,8 +48,9 @@ void Exchange::open(Object object, std::function<void(const Result<void>&)> done
     if (object.sink->has(i)) held.add(i);
   const ChunkSet wanted = object.wanted;
   const std::optional<Seeding> seeding = object.seeding;
+  const auto warmup = object.warmup;
   objects_.insert_or_assign(manifest.id(), Opened{std::move(object), std::move(done)});
-  step(Peer::Open{manifest, held, wanted, seeding});
+  step(Peer::Open{manifest, held, wanted, seeding, warmup});
 }
 
 void Exchange::close(const protocol::ObjectId& object) {
@@ -61,6 +65,12 @@ void Exchange::link(ClientId peer, std::shared_ptr<protocol::Link> link) {
 
 void Exchange::unlink(ClientId peer) {
   if (links_.erase(peer) > 0) step(Peer::Unlinked{peer});
+}
+
+void Exchange::received(ClientId peer, const protocol::Message& message) {
+  const auto* sealed = std::get_if<protocol::SealedChunk>(&message);
+  if (sealed == nullptr || sealed->to != owner_.self) return step(Peer::Received{peer, message});
+  if (owner_.unseal) open_sealed(*sealed);
 }
 
 void Exchange::arrived(ClientId peer, const protocol::Chunk& chunk, const Result<void>& outcome) {
@@ -123,6 +133,36 @@ void Exchange::carry_out(const Peer::Ask& effect) {
 void Exchange::carry_out(const Peer::SendChunk& effect) {
   if (const auto link = links_.find(effect.peer); link != links_.end())
     link->second->send_chunk(effect.chunk);
+}
+
+void Exchange::carry_out(const Peer::SendSealed& effect) {
+  const auto opened = objects_.find(effect.chunk.object);
+  const auto link = links_.find(effect.spray.over);
+  if (opened == objects_.end() || link == links_.end()) return;
+  std::vector<std::byte> bytes(opened->second.object.manifest.chunk_length(effect.chunk.index));
+  if (!opened->second.object.source->read_part(effect.chunk.index, 0, bytes)) return;
+  // Who cannot be sealed to gets nothing: the tracker hears nothing of it.
+  if (auto sealed = seal(effect.spray.key, pack(effect.chunk, bytes)))
+    link->second->send(protocol::SealedChunk{effect.swarm, effect.spray.to, std::move(*sealed)});
+}
+
+// What cannot be opened, or is no chunk that is exchanged, is nobody's in particular: whoever passed it on
+// could not know.
+void Exchange::open_sealed(const protocol::SealedChunk& message) {
+  const auto packed = owner_.unseal(message.sealed);
+  const auto parcel = packed ? unpack(*packed) : std::nullopt;
+  if (!parcel) return;
+  const auto& [chunk, bytes] = *parcel;
+  const auto opened = objects_.find(chunk.object);
+  if (opened == objects_.end() || !opened->second.object.warmup) return;
+  const Object& object = opened->second.object;
+  if (chunk.index >= object.manifest.chunk_count() || object.sink->has(chunk.index)) return;
+  if (!protocol::verify_chunk(object.manifest, chunk.index, bytes)) return;
+  if (const auto written = object.sink->write(chunk.index, bytes); !written) {
+    finish(chunk.object, written);
+    return close(chunk.object);
+  }
+  step(Peer::Unsealed{chunk});
 }
 
 void Exchange::carry_out(const Peer::RefuseChunk& effect) {

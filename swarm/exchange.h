@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "core/rng.h"
@@ -23,6 +25,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     std::function<void(std::optional<Time>)> arm;  // call expired() then; replaces what was said before
     // Its link is to be closed, and it is not to come back.
     std::function<void(ClientId, const std::string& reason)> on_dropped;
+    // Whose sealed chunks these are, and how they are read; the coordinator gets none.
+    ClientId self = kCoordinator;
+    std::function<Result<std::vector<std::byte>>(std::span<const std::byte>)> unseal = {};
   };
   Exchange(const PeerRules& rules, std::uint64_t seed, Owner owner);
 
@@ -32,6 +37,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     std::shared_ptr<protocol::ChunkSink> sink;
     ChunkSet wanted;
     std::optional<Seeding> seeding;
+    std::optional<protocol::ObjectId> warmup = {};  // as Peer::Open
   };
   // Exchanges it until close(). `done` is called once: when every wanted chunk is there, perhaps at once, or
   // when one could not be stored; the object stays open.
@@ -41,12 +47,21 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void admit(const protocol::ObjectId& object, ClientId peer) { step(Peer::Admit{object, peer}); }
   void dismiss(const protocol::ObjectId& object, ClientId peer) { step(Peer::Dismiss{object, peer}); }
 
+  // A warm-up: see Peer.
+  void begin_warmup(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
+    step(Peer::BeginWarmup{plan, own});
+  }
+  void carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) {
+    step(Peer::Slot{swarm, slot});
+  }
+  void end_warmup(const protocol::ObjectId& swarm) { step(Peer::EndWarmup{swarm}); }
+
   // An authorised link.
   void link(ClientId peer, std::shared_ptr<protocol::Link> link);
   void unlink(ClientId peer);
   bool is_linked(ClientId peer) const { return links_.contains(peer); }
   // Messages that are not a swarm's are not heeded.
-  void received(ClientId peer, const protocol::Message& message) { step(Peer::Received{peer, message}); }
+  void received(ClientId peer, const protocol::Message& message);
   void expired() { step(Expired{}); }
 
   const Peer& peer() const { return peer_; }
@@ -61,12 +76,14 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void step(const Peer::Input& input);
   void arrived(ClientId peer, const protocol::Chunk& chunk, const Result<void>& outcome);
   void finish(const protocol::ObjectId& object, const Result<void>& outcome);
+  void open_sealed(const protocol::SealedChunk& message);
   void carry_out(const Peer::Exchange& effect);
   void carry_out(const Peer::EndExchange& effect);
   void carry_out(const Peer::Send& effect);
   void carry_out(const Peer::Ask& effect);
   void carry_out(const Peer::SendChunk& effect);
   void carry_out(const Peer::RefuseChunk& effect);
+  void carry_out(const Peer::SendSealed& effect);
   void carry_out(const Peer::Drop& effect);
   void carry_out(const Peer::Completed& effect);
   void carry_out(const Event&) {}

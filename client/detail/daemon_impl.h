@@ -84,6 +84,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   bool share(const protocol::Message& message);
   // The round's updates at this client, if it is the run's task in hand.
   SharedUpdates* shared_updates(RunId run, TaskId task);
+  template <class M>
+  bool pass_on(const protocol::Message& message);
   void end_sharing(RunId run);
   void publish(const ClientEngine::Publish& publish);
   void publish_in_directory(RunId run, const NodeRecord& record, Time expires);

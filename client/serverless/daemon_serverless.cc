@@ -5,6 +5,14 @@
 
 namespace fedge::client {
 
+template <class M>
+bool Daemon::Impl::pass_on(const protocol::Message& message) {
+  const auto* specific = std::get_if<M>(&message);
+  if (specific == nullptr) return false;
+  if (SharedUpdates* shared = shared_updates(specific->run, specific->task())) shared->take(*specific);
+  return true;
+}
+
 bool Daemon::Impl::share(const protocol::Message& message) {
   if (const auto* update = std::get_if<protocol::SharedUpdate>(&message)) {
     SharedUpdates* shared = shared_updates(update->run, update->task());
@@ -14,10 +22,14 @@ bool Daemon::Impl::share(const protocol::Message& message) {
     shared->take(*update, is_own ? own : nullptr);
     return true;
   }
-  const auto* order = std::get_if<protocol::AggregateUpdates>(&message);
-  if (order == nullptr) return false;
-  if (SharedUpdates* shared = shared_updates(order->run, order->task())) shared->take(*order);
-  return true;
+  if (const auto* plan = std::get_if<protocol::WarmupPlan>(&message)) {
+    SharedUpdates* shared = shared_updates(plan->run, plan->task());
+    const auto& own = shared != nullptr ? parts_.at(plan->run).update : nullptr;
+    if (own) shared->take(*plan, own->manifest().id());
+    return true;
+  }
+  return pass_on<protocol::WarmupSlot>(message) || pass_on<protocol::WarmupOver>(message) ||
+         pass_on<protocol::AggregateUpdates>(message);
 }
 
 SharedUpdates* Daemon::Impl::shared_updates(RunId run, TaskId task) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "protocol/limits.h"
+#include "swarm/warmup/member.h"
 
 namespace fedge::client {
 namespace {
@@ -21,8 +22,7 @@ swarm::Exchange::Object whole(const std::shared_ptr<protocol::StoredObject>& obj
 
 void SharedUpdates::begin(std::shared_ptr<protocol::StoredObject> model) {
   model_ = std::move(model);
-  for (auto& [id, entry] : updates_)
-    if (entry.object) open(id);
+  open_all();
   aggregate_if_ready();
 }
 
@@ -51,10 +51,7 @@ void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<p
   // Told again by a coordinator that has been away.
   if (!fresh && known->second.examined) return answer(id, known->second);
   if (!fresh) return;
-  if (own) {
-    known->second.object = std::move(own);
-    return open(id);
-  }
+  if (own) return place(id, std::move(own));
   const auto place = std::make_shared<std::optional<Result<std::shared_ptr<protocol::StoredObject>>>>();
   owner_.compute(
       [=, run = run_, manifest = update.update](TaskFiles& files) { *place = files.hold(run, manifest); },
@@ -65,22 +62,67 @@ void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<p
           entry.examined = (*place)->error();
           return self->answer(id, entry);
         }
-        entry.object = ***place;
-        self->open(id);
+        self->place(id, ***place);
       });
 }
 
+void SharedUpdates::place(const protocol::ObjectId& id, std::shared_ptr<protocol::StoredObject> object) {
+  updates_[id].object = std::move(object);
+  warming() ? open_all() : open(id);
+}
+
+void SharedUpdates::open_all() {
+  const auto has_place = [](const auto& entry) { return entry.second.object != nullptr; };
+  const auto placed = static_cast<std::size_t>(std::ranges::count_if(updates_, has_place));
+  if (warming() && placed < plan_->members) return;
+  for (const auto& [id, entry] : updates_)
+    if (entry.object) open(id);
+}
+
+void SharedUpdates::take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
+  if (warm_) return;
+  if (plan_) owner_.swarm->close(plan_->swarm);
+  plan_ = plan;
+  owner_.swarm->begin_warmup(plan, own);
+  open_all();  // anew, if they were for another warm-up
+}
+
+void SharedUpdates::take(const protocol::WarmupSlot& slot) {
+  if (warming()) owner_.swarm->carry_out(plan_->swarm, slot);
+}
+
+void SharedUpdates::take(const protocol::WarmupOver& over) {
+  if (std::exchange(warm_, true)) return;
+  if (!plan_) return open_all();
+  Event event{Severity::kDebug, "warmed.up", {}};
+  event.with("round", std::int64_t{task_.round.value()});
+  if (!over.failure.empty()) event.with("failed_open", over.failure);
+  owner_.on_event(event);
+  const auto honest = swarm::audit_plan(*plan_, over.seed);
+  if (!honest)
+    owner_.on_event(Event{Severity::kWarning, "warmup.not_as_planned", {}}
+                        .with("round", std::int64_t{task_.round.value()})
+                        .with("reason", honest.error().message));
+  owner_.swarm->end_warmup(plan_->swarm, model_ ? model_->manifest().id() : plan_->swarm);
+  open_all();
+}
+
 void SharedUpdates::open(const protocol::ObjectId& id) {
-  const auto& object = updates_.at(id).object;
+  Entry& entry = updates_.at(id);
   if (!model_ || over_) return;
-  owner_.swarm->open_as(model_->manifest().id(), whole(object),
-                        [weak = weak_from_this(), id](const Result<void>& outcome) {
-                          const auto self = weak.lock();
-                          if (!self || self->over_) return;
-                          if (outcome) return self->examine(id);
-                          self->updates_[id].examined = outcome.error();
-                          self->answer(id, self->updates_[id]);
-                        });
+  const protocol::ObjectId as = warming() ? plan_->swarm : model_->manifest().id();
+  // What was opened for a warm-up stays when that is over.
+  if (entry.opened_as && (!warming() || entry.opened_as == as)) return;
+  entry.opened_as = as;
+  swarm::Exchange::Object exchanged = whole(entry.object);
+  if (warming()) exchanged.warmup = as;
+  owner_.swarm->open_as(as, std::move(exchanged), [weak = weak_from_this(), id](const Result<void>& outcome) {
+    const auto self = weak.lock();
+    if (!self || self->over_) return;
+    if (outcome) return self->examine(id);
+    self->updates_[id].examined = outcome.error();
+    self->answer(id, self->updates_[id]);
+  });
 }
 
 void SharedUpdates::examine(const protocol::ObjectId& id) {
@@ -154,6 +196,7 @@ void SharedUpdates::give_up(const Error& error) {
 
 void SharedUpdates::end() {
   over_ = true;
+  if (plan_) owner_.swarm->close(plan_->swarm);
   std::vector<protocol::ObjectId> decoded;
   for (const auto& [id, entry] : updates_) {
     if (entry.object) owner_.swarm->close(id);

@@ -37,6 +37,11 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
   // An update of the round; `own`, if it is this client's.
   void take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own);
   void take(const protocol::AggregateUpdates& order);
+  // The round's warm-up; `own` is this client's update. Updates are opened when all are known, so that nobody
+  // can tell by the order which one was here before.
+  void take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own);
+  void take(const protocol::WarmupSlot& slot);
+  void take(const protocol::WarmupOver& over);
   // What it has made, which is exchanged until somebody closes it; null before.
   const std::shared_ptr<protocol::StoredObject>& made() const { return made_; }
   // Nothing of the round is exchanged any more but what was made of it.
@@ -45,9 +50,13 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
  private:
   struct Entry {
     std::shared_ptr<protocol::StoredObject> object;     // once there is a place for it
+    std::optional<protocol::ObjectId> opened_as;        // of whose members it is exchanged with
     std::optional<Result<run::StoredUpdate>> examined;  // once it has come
   };
   void open(const protocol::ObjectId& id);
+  void open_all();
+  bool warming() const { return plan_ && !warm_; }
+  void place(const protocol::ObjectId& id, std::shared_ptr<protocol::StoredObject> object);
   void examine(const protocol::ObjectId& id);
   void answer(const protocol::ObjectId& id, const Entry& entry);
   void aggregate_if_ready();
@@ -60,6 +69,8 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
   std::shared_ptr<protocol::StoredObject> model_;
   std::map<protocol::ObjectId, Entry> updates_;
   std::optional<protocol::AggregateUpdates> order_;
+  std::optional<protocol::WarmupPlan> plan_;
+  bool warm_ = false;  // updates are exchanged freely, and no warm-up can change that
   bool making_ = false;
   std::shared_ptr<protocol::StoredObject> made_;
   bool over_ = false;

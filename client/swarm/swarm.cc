@@ -43,6 +43,9 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   void open_as(const ObjectId& other, swarm::Exchange::Object object,
                std::function<void(const Result<void>&)> done) override;
   void close(const ObjectId& object) override;
+  void begin_warmup(const protocol::WarmupPlan& plan, const ObjectId& own) override;
+  void carry_out(const ObjectId& swarm, const protocol::WarmupSlot& slot) override;
+  void end_warmup(const ObjectId& swarm, const ObjectId& other) override;
   const swarm::Peer::Figures& figures() const override { return exchange_->peer().figures(); }
   void shut_down() override;
 
@@ -73,6 +76,7 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
     for (const auto& [object, other] : like_)
       if (other == named) visit(object);
   }
+  void admit_like(const ObjectId& object, const ObjectId& other);
   void dial(ClientId client, Contact& contact);
   void dialled(ClientId client, const std::shared_ptr<Link>& link, const Result<protocol::Welcome>& welcome);
   void accepted(const std::shared_ptr<Link>& link);
@@ -107,7 +111,9 @@ Result<void> SwarmImpl::start() {
       swarm::Exchange::Owner{
           .now = [this] { return now(); },
           .arm = [this](std::optional<Time> deadline) { arm(deadline); },
-          .on_dropped = [this](ClientId client, const std::string& reason) { dropped(client, reason); }});
+          .on_dropped = [this](ClientId client, const std::string& reason) { dropped(client, reason); },
+          .self = self_.client,
+          .unseal = self_.unseal});
   if (!options_.listen) return {};
   protocol::ListenOptions door;
   door.address = *options_.listen;
@@ -175,9 +181,30 @@ void SwarmImpl::open_as(const ObjectId& other, swarm::Exchange::Object object,
   if (stopped_) return;
   const ObjectId id = object.manifest.id();
   open(std::move(object), std::move(done));
-  like_[id] = other;
+  admit_like(id, other);
+}
+
+void SwarmImpl::admit_like(const ObjectId& object, const ObjectId& other) {
+  like_[object] = other;
   if (const auto named = named_.find(other); named != named_.end())
-    for (const ClientId client : named->second) exchange_->admit(id, client);
+    for (const ClientId client : named->second) exchange_->admit(object, client);
+}
+
+void SwarmImpl::begin_warmup(const protocol::WarmupPlan& plan, const ObjectId& own) {
+  if (!stopped_) exchange_->begin_warmup(plan, own);
+}
+
+void SwarmImpl::carry_out(const ObjectId& swarm, const protocol::WarmupSlot& slot) {
+  if (!stopped_) exchange_->carry_out(swarm, slot);
+}
+
+void SwarmImpl::end_warmup(const ObjectId& swarm, const ObjectId& other) {
+  if (stopped_) return;
+  exchange_->end_warmup(swarm);
+  std::vector<ObjectId> objects;
+  for (const auto& [object, like] : like_)
+    if (like == swarm) objects.push_back(object);
+  for (const ObjectId& object : objects) admit_like(object, other);
 }
 
 void SwarmImpl::close(const ObjectId& object) {

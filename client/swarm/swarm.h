@@ -7,7 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "core/ids.h"
@@ -31,6 +33,8 @@ class Swarm {
     std::shared_ptr<protocol::TlsIdentity> identity;
     std::string software;
     std::function<void(const Event&)> on_event;
+    // Reads what is sealed for this client.
+    std::function<Result<std::vector<std::byte>>(std::span<const std::byte>)> unseal;
   };
   // The error says where it cannot listen.
   static Result<std::shared_ptr<Swarm>> create(boost::asio::io_context& io, Self self,
@@ -49,6 +53,11 @@ class Swarm {
   virtual void open_as(const protocol::ObjectId& other, swarm::Exchange::Object object,
                        std::function<void(const Result<void>&)> done) = 0;
   virtual void close(const protocol::ObjectId& object) = 0;
+  // A warm-up: objects that are opened for it, as its swarm's, are exchanged as its tracker says; then with
+  // the members of `other` as well, like everything else; until close() of its swarm.
+  virtual void begin_warmup(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) = 0;
+  virtual void carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) = 0;
+  virtual void end_warmup(const protocol::ObjectId& swarm, const protocol::ObjectId& other) = 0;
   virtual const swarm::Peer::Figures& figures() const = 0;
   virtual void shut_down() = 0;
 };

@@ -10,15 +10,6 @@
 namespace fedge::protocol {
 namespace {
 
-template <class Wire>
-Wire begun(RunId run, TaskId task) {
-  Wire wire;
-  wire.set_run(run.value());
-  wire.set_round(task.round.value());
-  wire.set_track(task.track.value());
-  return wire;
-}
-
 Result<AggregateUpdates::Part> part_from_wire(const v1::AggregatePart& wire) {
   FEDGE_TRY(object, digest_from_wire(wire.object()));
   if (wire.weight() < 1 || wire.weight() > kMaxSamples) return invalid("weight is not between 1 and 2^40");

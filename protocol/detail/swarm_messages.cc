@@ -11,18 +11,6 @@ namespace {
 
 constexpr std::size_t kMaxBitBytes = (kMaxChunks + 7) / 8;
 
-Result<PublicKey> key_from_wire(const std::string& bytes) {
-  PublicKey key{};
-  if (bytes.size() != key.bytes.size()) return invalid("a key is 32 bytes");
-  std::ranges::copy(std::as_bytes(std::span(bytes)), std::as_writable_bytes(std::span(key.bytes)).begin());
-  return key;
-}
-
-std::string key_to_wire(const PublicKey& key) {
-  const auto bytes = std::as_bytes(std::span(key.bytes));
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 Result<SwarmMember> member_from_wire(const v1::SwarmMember& wire) {
   FEDGE_TRY(key, key_from_wire(wire.key()));
   if (!wire.address().empty()) {
@@ -41,7 +29,7 @@ v1::SwarmMembers message_to_wire(const SwarmMembers& message) {
   for (const SwarmMember& member : message.join) {
     v1::SwarmMember& added = *wire.add_join();
     added.set_client(member.client.value());
-    added.set_key(key_to_wire(member.key));
+    added.set_key(to_wire(member.key));
     added.set_address(member.address);
   }
   for (const ClientId client : message.leave) wire.add_leave(client.value());

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "core/coverage.h"
+#include "core/crypto/ed25519.h"
 #include "core/crypto/sha256.h"
+#include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
 #include "proto/fedge.pb.h"
@@ -26,11 +28,24 @@ std::uint32_t to_wire_wait(Duration time);
 std::string to_wire(const Digest& digest);
 Result<Digest> digest_from_wire(const std::string& bytes);
 
+std::string to_wire(const PublicKey& key);
+Result<PublicKey> key_from_wire(const std::string& bytes);
+
 std::string to_wire(const Coverage& coverage);
 Result<Coverage> coverage_from_wire(const std::string& bytes);  // not empty
 
 v1::Manifest to_wire(const Manifest& manifest);
 Result<Manifest> from_wire(const v1::Manifest& wire);  // valid as validate() says
+
+// A message about a task.
+template <class Wire>
+Wire begun(RunId run, TaskId task) {
+  Wire wire;
+  wire.set_run(run.value());
+  wire.set_round(task.round.value());
+  wire.set_track(task.track.value());
+  return wire;
+}
 
 // Never prints: protobuf would log bad UTF-8 of a peer to standard error.
 bool parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> bytes);

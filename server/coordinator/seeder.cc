@@ -124,6 +124,34 @@ bool Seeder::obtainable(const protocol::ObjectId& object) const {
   return torrent != nullptr && torrent->obtainable();
 }
 
+const swarm::ChunkSet* Seeder::chunks_of(ClientId client, const protocol::ObjectId& object) const {
+  const swarm::Torrent* torrent = exchange_->peer().torrent(object);
+  if (torrent == nullptr) return nullptr;
+  const auto share = torrent->shares.find(client);
+  return share == torrent->shares.end() || !share->second.heard ? nullptr : &share->second.has;
+}
+
+bool Seeder::listens(ClientId client) const {
+  const auto known = clients_.find(client);
+  return known != clients_.end() && !known->second.address.empty();
+}
+
+PublicKey Seeder::key(ClientId client) const {
+  const auto link = owner_.peers.find(client);
+  return link ? link->peer() : PublicKey{};
+}
+
+void Seeder::introduce(ClientId client, const std::vector<ClientId>& others,
+                       const protocol::ObjectId& object) {
+  protocol::SwarmMembers members{object, {}, {}};
+  for (const ClientId other : others) {
+    const auto link = owner_.peers.find(other);
+    const auto known = clients_.find(other);
+    if (link && known != clients_.end()) members.join.push_back({other, link->peer(), known->second.address});
+  }
+  tell({{client, std::move(members)}});
+}
+
 void Seeder::tell(const std::vector<swarm::Tracker::Tell>& tells) {
   for (const auto& [client, message] : tells)
     if (const auto link = owner_.peers.find(client)) link->send(message);

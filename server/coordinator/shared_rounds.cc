@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "core/crypto/random.h"
 #include "server/coordinator/counted_chunks.h"
 
 namespace fedge::server {
@@ -14,7 +15,13 @@ constexpr Duration kRetryWhenFull = seconds(1);
 
 SharedRounds::SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
                            const run::RunConfig& config)
-    : io_(io), seeder_(seeder), models_(models), config_(config), late_timer_(io), look_timer_(io) {}
+    : io_(io),
+      seeder_(seeder),
+      models_(models),
+      config_(config),
+      late_timer_(io),
+      look_timer_(io),
+      warmup_timer_(io) {}
 
 void SharedRounds::begin(TaskId task, const protocol::Manifest& model) {
   for (const protocol::ObjectId& object : std::exchange(watched_, {})) seeder_.let_go(object);
@@ -23,6 +30,69 @@ void SharedRounds::begin(TaskId task, const protocol::Manifest& model) {
   refused_ = lost_ = 0;
   stage_ = Stage::kSharing;
   arm(seconds(SharedRound::kLate * to_seconds(config_.round_deadline)));
+  plan_warmup();
+}
+
+void SharedRounds::plan_warmup() {
+  warmup_.reset();
+  if (!config_.dissemination.warmup) return;
+  warmup_.emplace(*config_.dissemination.warmup, round_.task(), now(), config_.round_deadline);
+  tick(&SharedRounds::stop_gathering, SharedWarmup::gather_within(config_.round_deadline));
+}
+
+void SharedRounds::stop_gathering() {
+  begin_warmup();
+  const Duration deadline = config_.round_deadline;
+  if (!exchanging() && warmup_->tracker() == nullptr)
+    tick(&SharedRounds::begin_warmup,
+         SharedWarmup::end_within(deadline) - SharedWarmup::gather_within(deadline));
+}
+
+void SharedRounds::tick(void (SharedRounds::*next)(), Duration time) {
+  warmup_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
+  warmup_timer_.async_wait([weak = weak_from_this(), next](const boost::system::error_code& error) {
+    if (const auto self = weak.lock(); self && !error) ((*self).*next)();
+  });
+}
+
+void SharedRounds::begin_warmup() {
+  if (!warmup_ || exchanging() || warmup_->tracker() != nullptr || stage_ != Stage::kSharing) return;
+  const bool begun = warmup_->begin(
+      round_, [this](ClientId client) { return seeder_.listens(client); }, {random_u64(), random_u64()},
+      now());
+  if (warmup_->over()) return end_warmup();
+  if (!begun) return;
+  const swarm::RoundWarmup& tracker = *warmup_->tracker();
+  for (const auto& member : tracker.members()) {
+    callbacks_.send(member.client, tracker.plan(member.client, config_.id, round_.task()));
+    seeder_.introduce(member.client, tracker.neighbours(member.client), tracker.swarm());
+  }
+  for (const protocol::Manifest* update : round_.updates())
+    for (const auto& member : tracker.members()) tell(member.client, *update);
+  go_on_warming();
+}
+
+void SharedRounds::go_on_warming() {
+  if (!warmup_ || exchanging() || stage_ != Stage::kSharing) return;
+  auto orders = warmup_->go_on(
+      now(),
+      [this](ClientId client, const protocol::ObjectId& object) { return seeder_.chunks_of(client, object); },
+      config_.id);
+  for (auto& [client, slot] : orders) {
+    for (auto& spray : slot.sprays) spray.key = seeder_.key(spray.to);
+    callbacks_.send(client, slot);
+  }
+  warmup_->over() ? end_warmup() : tick(&SharedRounds::go_on_warming, swarm::RoundWarmup::kTick);
+}
+
+// From now on everybody gets everything from everybody.
+void SharedRounds::end_warmup() {
+  callbacks_.on_event(warmup_->report(now()));
+  for (const ClientId client : round_.participants()) {
+    callbacks_.send(client, warmup_->message(config_.id));
+    for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
+  }
+  look();
 }
 
 void SharedRounds::arm(Duration time) {
@@ -41,6 +111,7 @@ void SharedRounds::resume(SharedRound round, const protocol::Manifest& model) {
   round_.restart();
   model_ = model;
   arm(config_.round_deadline);
+  plan_warmup();
   for (const protocol::Manifest* update : round_.updates())
     if (seeder_.watch(*update)) watched_.insert(update->id());
 }
@@ -48,6 +119,7 @@ void SharedRounds::resume(SharedRound round, const protocol::Manifest& model) {
 void SharedRounds::arrived(ClientId client) {
   if (stage_ != Stage::kMaking || !round_.expects(client)) return;
   round_.join(client);
+  if (warmup_) callbacks_.send(client, warmup_->message(config_.id));
   for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
   callbacks_.send(client, round_.order(config_.id));
   if (arriving_) seeder_.admit(client, arriving_->manifest().id());
@@ -56,6 +128,9 @@ void SharedRounds::arrived(ClientId client) {
 void SharedRounds::assigned(ClientId client, TaskId task, const protocol::Manifest& model) {
   if (round_.task() != task) begin(task, model);
   round_.join(client);
+  if (!exchanging()) return;
+  // It may have been away when the others heard of that.
+  if (warmup_) callbacks_.send(client, warmup_->message(config_.id));
   for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
 }
 
@@ -78,6 +153,7 @@ void SharedRounds::offered(const RunEngine::Fetch& fetch) {
   }
   round_.offer(fetch.client, update);
   watched_.insert(update.id());
+  if (!exchanging()) return begin_warmup();
   // Also one that was offered before and lost with its client: whoever has come since has not been told.
   for (const ClientId client : round_.participants()) tell(client, update);
   if (known) look();
@@ -87,6 +163,7 @@ void SharedRounds::discard(ClientId client) { round_.withdraw(client); }
 
 void SharedRounds::dismissed(ClientId client) {
   round_.leave(client);
+  if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   kept_.erase(client);
   go_on();
 }
@@ -96,6 +173,7 @@ bool SharedRounds::departed(ClientId client) {
   // While the model is made, whoever comes back in time goes on with that.
   stage_ == Stage::kMaking ? round_.expect(client) : round_.leave(client);
   kept_.erase(client);
+  if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   if (spreading) gone_.insert(client);
   // Not at once: chunks of it may have come to somebody who has not said so yet.
   look_again_after(SharedRound::kGrace);
@@ -134,6 +212,12 @@ void SharedRounds::keep(ClientId client, const protocol::UpdateVerdict& verdict)
   kept_.insert_or_assign(client, verdict);
 }
 
+void SharedRounds::go_on() {
+  if (stage_ != Stage::kSharing) return choose();
+  look();
+  begin_warmup();
+}
+
 // Decisions may come in the middle of carrying out the engine's effects: they are told afterwards.
 void SharedRounds::look() {
   const auto decisions =
@@ -157,6 +241,7 @@ void SharedRounds::look() {
 
 void SharedRounds::aggregate() {
   stage_ = Stage::kMaking;
+  if (warmup_) warmup_->close("the round was closed before");
   report();
   if (round_.folds().empty()) return end_making(std::shared_ptr<protocol::StoredObject>());
   arm(config_.round_deadline);
@@ -247,6 +332,7 @@ void SharedRounds::finish(bool made) {
 }
 
 void SharedRounds::stop() {
+  warmup_timer_.cancel();
   late_timer_.cancel();
   look_timer_.cancel();
   for (const protocol::ObjectId& object : std::exchange(watched_, {})) seeder_.let_go(object);

@@ -1,13 +1,34 @@
 #include "server/engine/make_engine.h"
 
 #include "core/check.h"
+#include "protocol/codecs/raw_size.h"
 #include "server/engine/buffered_engine.h"
 #include "server/engine/round_engine.h"
 
 namespace fedge::server {
 
+namespace {
+
+// That the warm-up of a round of as many clients as the run asks for comes to an end.
+Result<void> check_warmup(const RunState& state) {
+  const run::RunConfig& config = state.config();
+  if (!config.dissemination.warmup) return {};
+  std::uint64_t values = 0;
+  for (const TensorInfo& tensor : state.layout()->tensors())
+    if (tensor.trainable) values += tensor.size;
+  const protocol::Compression& format = config.compression.format;
+  const std::uint64_t bytes = protocol::raw_size_bounds(format.codec, format.levels, values).max;
+  const std::size_t chunks = (bytes + config.chunk_size - 1) / config.chunk_size;
+  const auto warmup = run::warmup_of(*config.dissemination.warmup, config.sampling.clients_per_round, chunks);
+  if (!warmup) return warmup.error();
+  return {};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
   const run::RunConfig& config = state.config();
+  FEDGE_TRY_VOID(check_warmup(state));
   const aggregation::PlannerContext context{.layout = state.layout(),
                                             .clients = config.task.data.partition.clients,
                                             .rng = Rng(config.seed),

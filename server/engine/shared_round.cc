@@ -36,11 +36,26 @@ void SharedRound::settle(ClientId client) {
 }
 
 std::vector<const protocol::Manifest*> SharedRound::updates() const {
+  std::map<protocol::ObjectId, const protocol::Manifest*> known;
+  for (const auto& [client, offer] : offers_) known.emplace(offer.object, &offer.update);
   std::vector<const protocol::Manifest*> updates;
+  for (const auto& [object, update] : known) updates.push_back(update);
+  return updates;
+}
+
+std::vector<std::pair<ClientId, const protocol::Manifest*>> SharedRound::owners() const {
+  std::vector<std::pair<ClientId, const protocol::Manifest*>> owners;
   std::set<protocol::ObjectId> seen;
   for (const auto& [client, offer] : offers_)
-    if (seen.insert(offer.object).second) updates.push_back(&offer.update);
-  return updates;
+    if (participants_.contains(client) && seen.insert(offer.object).second)
+      owners.emplace_back(client, &offer.update);
+  return owners;
+}
+
+bool SharedRound::gathered() const {
+  return !offers_.empty() && std::ranges::none_of(participants_, [&](ClientId client) {
+    return waited_for(client) && !offers_.contains(client);
+  });
 }
 
 bool SharedRound::answer(ClientId client, const protocol::UpdateHeld& held) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/ids.h"
@@ -47,8 +48,11 @@ class SharedRound {
   void withdraw(ClientId client) { offers_.erase(client); }
   // All can aggregate it, as had been decided before.
   void settle(ClientId client);
-  // Each object that somebody has offered, once.
+  // Each object that somebody has offered, once; not in the order of the clients.
   std::vector<const protocol::Manifest*> updates() const;
+  // Those who are here and have offered one, each update once; and whether nobody is waited for any more.
+  std::vector<std::pair<ClientId, const protocol::Manifest*>> owners() const;
+  bool gathered() const;
   // A participant has all of it, and has looked at it. False if it has been asked for no such thing, or says
   // it again.
   bool answer(ClientId client, const protocol::UpdateHeld& held);

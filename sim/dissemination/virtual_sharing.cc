@@ -51,11 +51,72 @@ void VirtualSharing::begin(TaskId task, const protocol::Manifest& model) {
     late_ = true;
     if (stage_ == Stage::kSharing) look();
   });
+  warmup_.reset();
+  if (const auto swarm = std::exchange(swarm_, std::nullopt)) surroundings_.swarm.forget(*swarm);
+  if (const auto& rules = surroundings_.config.dissemination.warmup) {
+    warmup_.emplace(*rules, task, surroundings_.network.now(), deadline);
+    for (const Duration time :
+         {server::SharedWarmup::gather_within(deadline), server::SharedWarmup::end_within(deadline)})
+      at(surroundings_.network.now() + time, [this] { begin_warmup(); });
+  }
+}
+
+void VirtualSharing::begin_warmup() {
+  if (!warmup_ || exchanging() || warmup_->tracker() != nullptr || stage_ != Stage::kSharing) return;
+  const swarm::RoundWarmup::Seeds seeds{surroundings_.rng.fork("overlay", rounds_).next_u64(),
+                                        surroundings_.rng.fork("secret", rounds_).next_u64()};
+  const bool begun = warmup_->begin(
+      round_, [this](ClientId client) { return surroundings_.swarm.listens(client); }, seeds,
+      surroundings_.network.now());
+  if (warmup_->over()) return end_warmup();
+  if (!begun) return;
+  const swarm::RoundWarmup& tracker = *warmup_->tracker();
+  swarm_ = tracker.swarm();
+  for (const auto& member : tracker.members()) {
+    const auto plan = tracker.plan(member.client, surroundings_.config.id, round_.task());
+    at(surroundings_.down_arrival(member.client, size_of(plan)), member.client,
+       [this, member, plan] { surroundings_.swarm.begin_warmup(member.client, plan, member.update); });
+    for (const protocol::Manifest* update : round_.updates()) tell(member.client, *update);
+  }
+  go_on_warming();
+}
+
+void VirtualSharing::go_on_warming() {
+  if (exchanging() || stage_ != Stage::kSharing) return;
+  const auto look = [this](ClientId client, const protocol::ObjectId& object) {
+    return surroundings_.swarm.chunks_of(client, object);
+  };
+  for (const auto& [client, slot] :
+       warmup_->go_on(surroundings_.network.now(), look, surroundings_.config.id))
+    at(surroundings_.down_arrival(client, size_of(slot)), client, [this, client = client, slot = slot] {
+      if (swarm_) surroundings_.swarm.carry_out(client, *swarm_, slot);
+    });
+  if (warmup_->over()) return end_warmup();
+  at(surroundings_.network.now() + swarm::RoundWarmup::kTick, [this] { go_on_warming(); });
+}
+
+void VirtualSharing::end_warmup() {
+  surroundings_.on_event(warmup_->report(surroundings_.network.now()));
+  for (const ClientId client : round_.participants()) {
+    tell_over(client);
+    for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
+  }
+  look();
+}
+
+void VirtualSharing::tell_over(ClientId client) {
+  const auto over = warmup_->message(surroundings_.config.id);
+  if (swarm_)
+    at(surroundings_.down_arrival(client, size_of(over)), client,
+       [this, client, swarm = *swarm_] { surroundings_.swarm.end_warmup(client, swarm, model_.id()); });
 }
 
 void VirtualSharing::assigned(ClientId client, TaskId task, const protocol::Manifest& model) {
   if (round_.task() != task || rounds_ == 0) begin(task, model);
   round_.join(client);
+  if (!exchanging()) return;
+  // It may have been away when the others heard of that.
+  if (warmup_) tell_over(client);
   for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
 }
 
@@ -65,7 +126,8 @@ void VirtualSharing::tell(ClientId client, const protocol::Manifest& update) {
   const protocol::SharedUpdate message{surroundings_.config.id, task.round, task.track, update};
   at(surroundings_.down_arrival(client, size_of(message)), client, [this, client, update] {
     const auto own = owns_.find(client);
-    surroundings_.swarm.share(client, update, own != owns_.end() && own->second == update.id(), model_.id());
+    const bool has = own != owns_.end() && own->second == update.id();
+    surroundings_.swarm.share(client, update, has, exchanging() || !swarm_ ? model_.id() : *swarm_);
   });
 }
 
@@ -77,12 +139,14 @@ void VirtualSharing::offered(ClientId client, const protocol::UpdateOffer& offer
   owns_[client] = id;
   const bool known = ++objects_[id] > 1;  // offered before, and lost with its client
   if (!known) surroundings_.swarm.watch(update);
+  if (!exchanging()) return begin_warmup();
   for (const ClientId participant : round_.participants()) tell(participant, update);
   if (known) look();
 }
 
 void VirtualSharing::dismissed(ClientId client) {
   round_.leave(client);
+  if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   kept_.erase(client);
   go_on();
 }
@@ -91,6 +155,7 @@ bool VirtualSharing::departed(ClientId client) {
   const bool spreading = round_.undecided(client);
   stage_ == Stage::kMaking ? round_.expect(client) : round_.leave(client);
   kept_.erase(client);
+  if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   if (spreading) gone_.insert(client);
   at(surroundings_.network.now() + server::SharedRound::kGrace, [this] { go_on(); });
   return spreading;
@@ -115,6 +180,12 @@ void VirtualSharing::completed(ClientId peer, const protocol::ObjectId& object) 
   });
 }
 
+void VirtualSharing::go_on() {
+  if (stage_ != Stage::kSharing) return choose();
+  look();
+  begin_warmup();
+}
+
 void VirtualSharing::look() {
   if (stage_ != Stage::kSharing) return;
   const auto decisions = round_.decide(
@@ -128,6 +199,7 @@ void VirtualSharing::look() {
 
 void VirtualSharing::aggregate() {
   stage_ = Stage::kMaking;
+  if (warmup_) warmup_->close("the round was closed before");
   surroundings_.on_event(Event{Severity::kInfo, "round.exchanged", {}}
                              .with("round", std::int64_t{round_.task().round.value()})
                              .with("reconstructable", static_cast<std::int64_t>(round_.folds().size()))

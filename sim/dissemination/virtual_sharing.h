@@ -14,6 +14,7 @@
 #include "protocol/messages.h"
 #include "run/run_config.h"
 #include "server/engine/shared_round.h"
+#include "server/engine/shared_warmup.h"
 #include "sim/dissemination/virtual_swarm.h"
 
 namespace fedge::sim {
@@ -24,6 +25,7 @@ class VirtualSharing {
     VirtualSwarm& swarm;
     swarm::VirtualLinks::Network& network;
     const run::RunConfig& config;
+    Rng rng;  // of warm-ups
     // When a message that is sent now, of so many bytes, is with the client, or with the coordinator.
     std::function<Time(ClientId, Bytes)> down_arrival;
     std::function<Time(ClientId, Bytes)> up_arrival;
@@ -59,10 +61,15 @@ class VirtualSharing {
   void at(Time time, std::function<void()> what);
   void at(Time time, ClientId client, std::function<void()> what);
   void begin(TaskId task, const protocol::Manifest& model);
+  void begin_warmup();
+  void go_on_warming();
+  void end_warmup();
+  void tell_over(ClientId client);
+  bool exchanging() const { return !warmup_ || warmup_->over(); }
   void tell(ClientId client, const protocol::Manifest& update);
   void look();
   void choose();
-  void go_on() { stage_ == Stage::kSharing ? look() : choose(); }
+  void go_on();
   void end_making(bool made);
 
   Surroundings surroundings_;
@@ -74,8 +81,10 @@ class VirtualSharing {
   std::map<ClientId, protocol::ObjectId> owns_;
   std::map<ClientId, protocol::UpdateVerdict> kept_;
   std::set<ClientId> gone_;
-  std::set<ClientId> making_;  // in this round, and
-  std::set<ClientId> makers_;  // in the last one that was closed
+  std::set<ClientId> making_;                   // in this round, and
+  std::set<ClientId> makers_;                   // in the last one that was closed
+  std::optional<server::SharedWarmup> warmup_;  // of this round, if the run has any
+  std::optional<protocol::ObjectId> swarm_;     // of the warm-up that there was
   Stage stage_ = Stage::kSharing;
   bool late_ = false;
   bool fetching_ = false;

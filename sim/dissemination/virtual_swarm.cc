@@ -146,9 +146,47 @@ void VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool
   const protocol::ObjectId id = object.id();
   if (!known->second.shared.emplace(id, model).second) return;
   const ChunkSet all = ChunkSet::full(object.chunk_count());
-  links_.step(client, Peer::Open{object, has ? all : ChunkSet(object.chunk_count()), all, std::nullopt});
+  // Where `model` is a warm-up's swarm it is exchanged as that goes.
+  links_.step(client, Peer::Open{object, has ? all : ChunkSet(object.chunk_count()), all, {}, model});
   links_.step(client, Peer::Admit{id, kCoordinator});
   for (const ClientId other : known->second.named[model]) links_.step(client, Peer::Admit{id, other});
+}
+
+void VirtualSwarm::begin_warmup(ClientId client, const protocol::WarmupPlan& plan,
+                                const protocol::ObjectId& own) {
+  if (!clients_.contains(client)) return;
+  links_.step(client, Peer::BeginWarmup{plan, own});
+  protocol::SwarmMembers members{plan.swarm, {}, {}};
+  for (const auto& neighbour : plan.neighbours) members.join.push_back({neighbour.client, {}, {}});
+  told(client, members);
+}
+
+void VirtualSwarm::carry_out(ClientId client, const protocol::ObjectId& swarm,
+                             const protocol::WarmupSlot& slot) {
+  if (clients_.contains(client)) links_.step(client, Peer::Slot{swarm, slot});
+}
+
+void VirtualSwarm::end_warmup(ClientId client, const protocol::ObjectId& swarm,
+                              const protocol::ObjectId& model) {
+  const auto known = clients_.find(client);
+  if (known == clients_.end()) return;
+  links_.step(client, Peer::EndWarmup{swarm});
+  for (auto& [object, like] : known->second.shared) {
+    if (like != swarm) continue;
+    like = model;
+    for (const ClientId other : known->second.named[model]) links_.step(client, Peer::Admit{object, other});
+  }
+}
+
+void VirtualSwarm::forget(const protocol::ObjectId& swarm) {
+  for (auto& [id, client] : clients_) client.named.erase(swarm);
+}
+
+const ChunkSet* VirtualSwarm::chunks_of(ClientId client, const protocol::ObjectId& object) const {
+  const swarm::Torrent* torrent = links_.peer(kCoordinator).torrent(object);
+  if (torrent == nullptr) return nullptr;
+  const auto share = torrent->shares.find(client);
+  return share == torrent->shares.end() || !share->second.heard ? nullptr : &share->second.has;
 }
 
 void VirtualSwarm::watch(const protocol::Manifest& object) {

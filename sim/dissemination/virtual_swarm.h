@@ -43,6 +43,16 @@ class VirtualSwarm {
 
   // The client exchanges this object with the members of that model, and wants all of it, or has it.
   void share(ClientId client, const protocol::Manifest& object, bool has, const protocol::ObjectId& model);
+  // The client takes part in a warm-up, among these neighbours: what it shares with the warm-up's swarm is
+  // exchanged as the tracker says, until it ends, and then with the members of the model like everything
+  // else.
+  void begin_warmup(ClientId client, const protocol::WarmupPlan& plan, const protocol::ObjectId& own);
+  void carry_out(ClientId client, const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot);
+  void end_warmup(ClientId client, const protocol::ObjectId& swarm, const protocol::ObjectId& model);
+  void forget(const protocol::ObjectId& swarm);
+  bool listens(ClientId client) const { return surroundings_.listens(client); }
+  // What it has told the coordinator that it has; null if it has said nothing.
+  const swarm::ChunkSet* chunks_of(ClientId client, const protocol::ObjectId& object) const;
   // So does the coordinator, with the clients that it admits: looks on, or takes it.
   void watch(const protocol::Manifest& object);
   void fetch(const protocol::Manifest& object);

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "swarm/warmup/client_buffer.h"
-#include "swarm/warmup/max_flow.h"
 #include "swarm/warmup/obfuscation.h"
+#include "swarm/warmup/schedulers/max_flow.h"
 
 namespace fedge::sim {
 namespace {
@@ -75,10 +75,13 @@ class Round {
     const swarm::Gate gate{config_.gating && !options_.plain, swarm::gate_size(config_), config_.kappa};
     buffers_.reserve(config_.nodes);
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer) {
-      buffers_.emplace_back(draw_.universe, peer, gate, rng_.fork("released", peer));
+      buffers_.emplace_back(config_.universe(), draw_.universe.chunks_of(peer), gate,
+                            rng_.fork("released", peer));
       for (const swarm::Chunk chunk : draw_.universe.chunks_of(peer)) rarity_.add_holder(chunk);
     }
     FEDGE_TRY(sprayed, swarm::spray(draw_.overlay, draw_.universe, swarm::sprayed_chunks(config_),
+                                    config_.relayed ? swarm::SprayTo::kNeighboursOfNeighbours
+                                                    : swarm::SprayTo::kStrangers,
                                     rng_.fork("spray")));
     for (const Transfer& transfer : sprayed) deliver(transfer);
     result_.sprayed = sprayed.size();

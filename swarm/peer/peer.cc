@@ -19,7 +19,8 @@ bool Peer::understands(const protocol::Message& message) {
   return std::holds_alternative<protocol::ChunksHeld>(message) ||
          std::holds_alternative<protocol::ChunksAdded>(message) ||
          std::holds_alternative<protocol::SwarmState>(message) ||
-         std::holds_alternative<protocol::ChunkCancelled>(message);
+         std::holds_alternative<protocol::ChunkCancelled>(message) ||
+         std::holds_alternative<protocol::SealedChunk>(message);
 }
 
 std::optional<Time> Peer::next_deadline() const {
@@ -81,6 +82,9 @@ void Peer::on(const Open& open, Step& step) {
   std::iota(torrent.order.begin(), torrent.order.end(), 0U);
   step.context.rng.fork("order", id[0], id[1]).shuffle(std::span(torrent.order));
   torrent.seeding = open.seeding;
+  if (open.warmup && warmups_.contains(*open.warmup)) torrent.warmup = open.warmup;
+  if (const WarmupMember* member = warmup_of(torrent); member != nullptr && member->own() != id)
+    open.held.for_each([&](std::size_t chunk) { note(torrent, static_cast<std::uint32_t>(chunk)); });
   if (torrent.complete()) step.emit(Completed{id});
 }
 
@@ -151,10 +155,8 @@ void Peer::end_share(Torrent& torrent, ClientId peer, Step&) {
   torrent.shares.erase(peer);
 }
 
-// A seeder shows its chunks one by one.
 void Peer::tell_held(Torrent& torrent, ClientId peer, Step& step) {
-  const ChunkSet shown = torrent.seeding ? ChunkSet(torrent.held.size()) : torrent.held;
-  step.emit(Send{peer, protocol::ChunksHeld{torrent.id, shown.bytes()}});
+  step.emit(Send{peer, protocol::ChunksHeld{torrent.id, shown(torrent, peer).bytes()}});
 }
 
 void Peer::on(const Received& received, Step& step) {

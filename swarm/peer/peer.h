@@ -20,9 +20,11 @@
 #include "core/node.h"
 #include "protocol/chunks/chunk_messages.h"
 #include "protocol/messages.h"
+#include "swarm/peer/neighbour.h"
 #include "swarm/peer/peer_rules.h"
 #include "swarm/peer/torrent.h"
 #include "swarm/peer/upload_pace.h"
+#include "swarm/warmup/member.h"
 
 namespace fedge::swarm {
 
@@ -35,6 +37,9 @@ class Peer {
     ChunkSet held;
     ChunkSet wanted;
     std::optional<Seeding> seeding;
+    // Of a warm-up that has begun: until it ends nobody but its tracker is told what is here, and nothing is
+    // asked for but what that says.
+    std::optional<protocol::ObjectId> warmup;
   };
   struct Close {
     protocol::ObjectId object{};
@@ -78,8 +83,24 @@ class Peer {
     ClientId peer;
     protocol::Chunk chunk;
   };
+  // A warm-up, by the name of its swarm. What its tracker says goes as far as WarmupMember lets it.
+  struct BeginWarmup {
+    protocol::WarmupPlan plan;
+    protocol::ObjectId own{};
+  };
+  struct Slot {
+    protocol::ObjectId swarm{};
+    protocol::WarmupSlot orders;
+  };
+  struct EndWarmup {
+    protocol::ObjectId swarm{};
+  };
+  // A chunk that was sealed for this peer is in the store.
+  struct Unsealed {
+    protocol::Chunk chunk;
+  };
   using Input = std::variant<Expired, Open, Close, Admit, Dismiss, Linked, Unlinked, Received, Requested,
-                             Arrived, Refused, Sent>;
+                             Arrived, Refused, Sent, BeginWarmup, Slot, EndWarmup, Unsealed>;
 
   // --- effects ---
   // From now on the link carries chunks of this object; or no more.
@@ -108,6 +129,12 @@ class Peer {
     protocol::Chunk chunk;
     Error error;
   };
+  // Seal this chunk for `spray.to`, and send it over `spray.over`.
+  struct SendSealed {
+    protocol::ObjectId swarm{};
+    protocol::Chunk chunk;
+    protocol::WarmupSlot::Spray spray;
+  };
   // It breaks the rules: close its link, and let it in no more.
   struct Drop {
     ClientId peer;
@@ -117,8 +144,8 @@ class Peer {
   struct Completed {
     protocol::ObjectId object{};
   };
-  using Effect =
-      std::variant<Exchange, EndExchange, Send, Ask, SendChunk, RefuseChunk, Drop, Completed, Event>;
+  using Effect = std::variant<Exchange, EndExchange, Send, Ask, SendChunk, RefuseChunk, SendSealed, Drop,
+                              Completed, Event>;
 
   // Whether a message is one between peers.
   static bool understands(const protocol::Message& message);
@@ -141,26 +168,6 @@ class Peer {
   const Torrent* torrent(const protocol::ObjectId& object) const;
 
  private:
-  struct Neighbour {
-    bool choked = true;        // by it
-    bool interested = false;   // it is, in what is here
-    bool choking = true;       // it
-    bool interesting = false;  // it has been told so
-    std::size_t unsent = 0;    // bytes handed to its link and not written
-    // Chunks in this second and in the last one.
-    std::size_t arrivals = 0;
-    std::size_t arrivals_before = 0;
-    std::uint64_t sent = 0;      // bytes since the last choice of slots
-    std::uint64_t received = 0;  // likewise
-    Time heard{};                // when it last sent a chunk, or was asked while nothing was under way
-    Time wait_until{};           // its link has no credit left for requests
-    std::size_t asked_bytes = 0;
-    std::size_t asked = 0;  // chunks
-    std::size_t bad = 0;
-    std::size_t strikes = 0;
-    bool dropped = false;
-  };
-  using Neighbours = std::map<ClientId, Neighbour>;
   struct Step;  // context and effects of the step in hand
 
   void on(const Expired&, Step&);
@@ -175,10 +182,22 @@ class Peer {
   void on(const Arrived&, Step&);
   void on(const Refused&, Step&);
   void on(const Sent&, Step&);
+  void on(const BeginWarmup&, Step&);
+  void on(const Slot&, Step&);
+  void on(const EndWarmup&, Step&);
+  void on(const Unsealed&, Step&);
   void on_message(ClientId peer, const protocol::ChunksHeld& message, Step&);
   void on_message(ClientId peer, const protocol::ChunksAdded& message, Step&);
   void on_message(ClientId peer, const protocol::SwarmState& message, Step&);
   void on_message(ClientId peer, const protocol::ChunkCancelled& message, Step&);
+  void on_message(ClientId peer, const protocol::SealedChunk& message, Step&);
+
+  // Warm-ups (peer_warmup.cc); the first is null outside of one.
+  const WarmupMember* warmup_of(const Torrent& torrent) const;
+  // What a neighbour may know to be here.
+  ChunkSet shown(const Torrent& torrent, ClientId peer) const;
+  bool may_ask_for(const Torrent& torrent, const Share& share, std::uint32_t chunk) const;
+  void note(Torrent& torrent, std::uint32_t chunk);
 
   // Shares
   Torrent* find(const protocol::ObjectId& object);
@@ -193,7 +212,6 @@ class Peer {
   // Download (peer_download.cc)
   void ask_all(Step&);
   void ask(ClientId peer, Neighbour& neighbour, Step&);
-  std::optional<std::uint32_t> pick(const Torrent& torrent, const Share& share) const;
   // At the end: one that somebody else has been asked for, too long ago.
   std::optional<std::uint32_t> pick_again(const Torrent& torrent, ClientId peer, const Share& share,
                                           Time now) const;
@@ -206,20 +224,19 @@ class Peer {
   // Upload (peer_upload.cc)
   void serve(Step&);
   bool serve_one(ClientId peer, Neighbour& neighbour, Step&);
-  void refuse(ClientId peer, const protocol::Chunk& chunk, const Error& error, Step&);
   void choose_slots(Step&);
   void fill_slots(Step&);
   void set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step&);
   void offer_all(Step&);
   void offer(Torrent& torrent, ClientId peer, Share& share, Step&);
-  std::optional<std::uint32_t> pick_offer(const Torrent& torrent, const Share& share) const;
   void withdraw(Torrent& torrent, Share& share, std::uint32_t chunk);
 
   PeerRules rules_;
   UploadPace pace_;
   std::map<protocol::ObjectId, Torrent> torrents_;
-  Neighbours neighbours_;         // that are linked
-  std::optional<ClientId> turn_;  // whom a chunk was last sent to
+  std::map<protocol::ObjectId, WarmupMember> warmups_;
+  std::map<ClientId, Neighbour> neighbours_;  // that are linked
+  std::optional<ClientId> turn_;              // whom a chunk was last sent to
   std::optional<ClientId> optimistic_;
   Time next_tick_{};
   Time next_choice_{};

@@ -6,6 +6,34 @@
 #include "swarm/peer/step.h"
 
 namespace fedge::swarm {
+namespace {
+
+// What the tracker of a warm-up has said to ask this neighbour for.
+std::optional<std::uint32_t> next_order(Torrent& torrent, ClientId peer, const Share& share) {
+  const auto ordered = torrent.ordered.find(peer);
+  if (!share.heard || ordered == torrent.ordered.end()) return std::nullopt;
+  std::set<std::uint32_t>& chunks = ordered->second;
+  std::erase_if(chunks, [&](std::uint32_t chunk) { return !torrent.missing.has(chunk); });
+  if (chunks.empty()) return std::nullopt;
+  return *chunks.begin();
+}
+
+// The rarest chunk that nobody has been asked for.
+std::optional<std::uint32_t> pick(const Torrent& torrent, const Share& share) {
+  std::optional<std::uint32_t> best;
+  torrent.missing.for_each_common(share.has, [&](std::size_t index) {
+    const auto chunk = static_cast<std::uint32_t>(index);
+    const auto rank = [&](std::uint32_t which) {
+      return std::pair(torrent.copies[which], torrent.order[which]);
+    };
+    // What it has been asked for before is on its way from it, or cancelled.
+    if (share.cancelled.contains(chunk) || share.asked.contains(chunk)) return;
+    if (!best || rank(chunk) < rank(*best)) best = chunk;
+  });
+  return best;
+}
+
+}  // namespace
 
 void Peer::on(const Arrived& arrived, Step& step) {
   Torrent* torrent = find(arrived.chunk.object);
@@ -44,7 +72,7 @@ void Peer::on(const Arrived& arrived, Step& step) {
 void Peer::take(Torrent& torrent, std::uint32_t chunk, Step& step) {
   torrent.held.add(chunk);
   torrent.missing.remove(chunk);
-  torrent.fresh.push_back(chunk);
+  note(torrent, chunk);
   if (!announce_at_) announce_at_ = step.now() + rules_.announce;
   if (const auto others = torrent.asked.extract(chunk); !others.empty()) {
     for (const ClientId peer : others.mapped()) {
@@ -75,7 +103,8 @@ void Peer::on(const Refused& refused, Step& step) {
       unask(*torrent, refused.peer, chunk);
       const bool no_credit = refused.refused.error.code == ErrorCode::kResource;
       if (no_credit) neighbour.wait_until = step.now() + kTick;
-      if (no_credit || neighbour.choked) continue;
+      if (no_credit && torrent->warmup) torrent->ordered[refused.peer].insert(chunk);
+      if (no_credit || neighbour.choked || torrent->warmup) continue;
       lied = true;
       if (share->has.remove(chunk)) --torrent->copies[chunk];
     }
@@ -103,15 +132,19 @@ void Peer::ask_all(Step& step) {
 // As many as it sends in one to two seconds are under way: its line does not idle, and what is asked for is
 // not decided long before it comes.
 void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
-  if (neighbour.choked || neighbour.dropped || step.now() < neighbour.wait_until) return;
-  const std::size_t most = std::max(kFewestAsked, neighbour.arrivals + neighbour.arrivals_before);
+  if (neighbour.dropped || step.now() < neighbour.wait_until) return;
+  const std::size_t most = std::min(protocol::kMaxOutstandingChunks,
+                                    std::max(kFewestAsked, neighbour.arrivals + neighbour.arrivals_before));
   for (auto& [id, torrent] : torrents_) {
     const auto found = torrent.shares.find(peer);
     if (torrent.complete() || found == torrent.shares.end()) continue;
     Share& share = found->second;
-    while (neighbour.asked < std::min(most, protocol::kMaxOutstandingChunks)) {
-      auto chunk = pick(torrent, share);
-      if (!chunk) chunk = pick_again(torrent, peer, share, step.now());
+    // What is ordered is asked for at once, and answered by who chokes as well.
+    const bool ordered = torrent.warmup.has_value();
+    if (neighbour.choked && !ordered) continue;
+    while (neighbour.asked < (ordered ? protocol::kMaxOutstandingChunks : most)) {
+      auto chunk = ordered ? next_order(torrent, peer, share) : pick(torrent, share);
+      if (!chunk && !ordered) chunk = pick_again(torrent, peer, share, step.now());
       if (!chunk) break;
       const std::size_t length = torrent.length(*chunk);
       if (neighbour.asked > 0 && neighbour.asked_bytes + length > protocol::kFetchWindow) return;
@@ -124,20 +157,6 @@ void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
       step.emit(Ask{peer, {id, *chunk}});
     }
   }
-}
-
-std::optional<std::uint32_t> Peer::pick(const Torrent& torrent, const Share& share) const {
-  std::optional<std::uint32_t> best;
-  torrent.missing.for_each_common(share.has, [&](std::size_t index) {
-    const auto chunk = static_cast<std::uint32_t>(index);
-    const auto rank = [&](std::uint32_t which) {
-      return std::pair(torrent.copies[which], torrent.order[which]);
-    };
-    // What it has been asked for before is on its way from it, or cancelled.
-    if (share.cancelled.contains(chunk) || share.asked.contains(chunk)) return;
-    if (!best || rank(chunk) < rank(*best)) best = chunk;
-  });
-  return best;
 }
 
 std::optional<std::uint32_t> Peer::pick_again(const Torrent& torrent, ClientId peer, const Share& share,
@@ -161,7 +180,8 @@ bool Peer::wants_from(ClientId peer) const {
   return std::ranges::any_of(torrents_, [&](const auto& entry) {
     const Torrent& torrent = entry.second;
     const auto share = torrent.shares.find(peer);
-    if (torrent.complete() || share == torrent.shares.end() || !share->second.heard) return false;
+    if (torrent.complete() || torrent.warmup || share == torrent.shares.end() || !share->second.heard)
+      return false;
     // It shows what it has one by one.
     if (peer == kCoordinator) return true;
     bool wanted = false;
@@ -189,7 +209,8 @@ void Peer::announce(Step& step) {
                                        {fresh.begin() + static_cast<std::ptrdiff_t>(from),
                                         fresh.begin() + static_cast<std::ptrdiff_t>(end)}};
       for (const auto& [peer, share] : torrent.shares)
-        if (share.heard && (peer == kCoordinator || !share.has.complete())) step.emit(Send{peer, news});
+        if (share.heard && (peer == kCoordinator || (!share.has.complete() && !torrent.warmup)))
+          step.emit(Send{peer, news});
     }
   }
 }

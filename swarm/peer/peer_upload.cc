@@ -7,6 +7,29 @@
 #include "swarm/peer/step.h"
 
 namespace fedge::swarm {
+namespace {
+
+// The chunk of which there are fewest; one that nobody has and nobody is about to get, or as many as the
+// seeder may send.
+std::optional<std::uint32_t> pick_offer(const Torrent& torrent, const Share& share) {
+  std::optional<std::tuple<std::size_t, std::uint32_t, std::uint32_t>> best;
+  torrent.held.for_each_without(share.has, [&](std::size_t index) {
+    const auto chunk = static_cast<std::uint32_t>(index);
+    if (share.offers.contains(chunk)) return;
+    const auto offered = torrent.offered.find(chunk);
+    const std::size_t copies =
+        torrent.copies[chunk] + (offered == torrent.offered.end() ? 0 : offered->second);
+    if (const std::tuple rank(copies, torrent.order[chunk], chunk); !best || rank < *best) best = rank;
+  });
+  if (!best) return std::nullopt;
+  const auto promised = torrent.sent + torrent.offered.size() * std::uint64_t{torrent.chunk_size};
+  const bool affordable =
+      static_cast<double>(promised) < torrent.seeding->copies * static_cast<double>(torrent.size);
+  if (std::get<0>(*best) > 0 && !affordable && !share.starved) return std::nullopt;
+  return std::get<2>(*best);
+}
+
+}  // namespace
 
 void Peer::on(const Requested& requested, Step& step) {
   const protocol::ChunkRequest& request = requested.request;
@@ -15,14 +38,15 @@ void Peer::on(const Requested& requested, Step& step) {
   if (share == nullptr) return;  // the link answers what is no longer exchanged
   for (std::uint32_t i = 0; i < request.count; ++i) {
     const protocol::Chunk chunk{request.object, request.first + i};
-    if (neighbours_.at(requested.peer).choking) {
-      refuse(requested.peer, chunk, {ErrorCode::kUnavailable, "others are being served now"}, step);
-    } else if (!torrent->held.has(chunk.index) || (torrent->seeding && !share->shown.has(chunk.index))) {
-      refuse(requested.peer, chunk, {ErrorCode::kNotFound, "this chunk has not been offered"}, step);
+    if (neighbours_.at(requested.peer).choking && !torrent->warmup) {
+      step.emit(RefuseChunk{requested.peer, chunk, {ErrorCode::kUnavailable, "others are being served now"}});
+    } else if (!may_ask_for(*torrent, *share, chunk.index)) {
+      step.emit(
+          RefuseChunk{requested.peer, chunk, {ErrorCode::kNotFound, "this chunk has not been offered"}});
       strike(requested.peer, "it asks for chunks that it has not been told of", step);
       if (neighbours_.at(requested.peer).dropped) return;
     } else if (share->given.has(chunk.index)) {
-      refuse(requested.peer, chunk, {ErrorCode::kInvalid, "this chunk has been sent"}, step);
+      step.emit(RefuseChunk{requested.peer, chunk, {ErrorCode::kInvalid, "this chunk has been sent"}});
       strike(requested.peer, "it asks again for chunks that it has been sent", step);
       if (neighbours_.at(requested.peer).dropped) return;
     } else {
@@ -30,10 +54,6 @@ void Peer::on(const Requested& requested, Step& step) {
       share->given.add(chunk.index);
     }
   }
-}
-
-void Peer::refuse(ClientId peer, const protocol::Chunk& chunk, const Error& error, Step& step) {
-  step.emit(RefuseChunk{peer, chunk, error});
 }
 
 void Peer::on(const Sent& sent, Step&) {
@@ -59,11 +79,13 @@ void Peer::serve(Step& step) {
 }
 
 bool Peer::serve_one(ClientId peer, Neighbour& neighbour, Step& step) {
-  if (neighbour.choking || neighbour.dropped) return false;
+  if (neighbour.dropped) return false;
   for (auto& [id, torrent] : torrents_) {
     const auto share = torrent.shares.find(peer);
     if (share == torrent.shares.end() || share->second.waiting.empty()) continue;
     const std::uint32_t chunk = share->second.waiting.front();
+    const WarmupMember* warmup = warmup_of(torrent);
+    if (warmup != nullptr ? !warmup->may_send({id, chunk}) : neighbour.choking) continue;
     const std::size_t length = torrent.length(chunk);
     if (neighbour.unsent > 0 && neighbour.unsent + length > kMaxUnsent) return false;
     share->second.waiting.pop_front();
@@ -86,10 +108,10 @@ void Peer::set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step& 
   if (!choking) return;
   for (auto& [id, torrent] : torrents_) {
     const auto share = torrent.shares.find(peer);
-    if (share == torrent.shares.end()) continue;
+    if (share == torrent.shares.end() || torrent.warmup) continue;
     for (const std::uint32_t chunk : std::exchange(share->second.waiting, {})) {
       share->second.given.remove(chunk);
-      refuse(peer, {id, chunk}, {ErrorCode::kUnavailable, "others are being served now"}, step);
+      step.emit(RefuseChunk{peer, {id, chunk}, {ErrorCode::kUnavailable, "others are being served now"}});
     }
   }
 }
@@ -178,26 +200,6 @@ void Peer::offer(Torrent& torrent, ClientId peer, Share& share, Step& step) {
     shown.chunks.push_back(*chunk);
   }
   if (!shown.chunks.empty()) step.emit(Send{peer, std::move(shown)});
-}
-
-// The chunk of which there are fewest; one that nobody has and nobody is about to get, or as many as the
-// seeder may send.
-std::optional<std::uint32_t> Peer::pick_offer(const Torrent& torrent, const Share& share) const {
-  std::optional<std::tuple<std::size_t, std::uint32_t, std::uint32_t>> best;
-  torrent.held.for_each_without(share.has, [&](std::size_t index) {
-    const auto chunk = static_cast<std::uint32_t>(index);
-    if (share.offers.contains(chunk)) return;
-    const auto offered = torrent.offered.find(chunk);
-    const std::size_t copies =
-        torrent.copies[chunk] + (offered == torrent.offered.end() ? 0 : offered->second);
-    if (const std::tuple rank(copies, torrent.order[chunk], chunk); !best || rank < *best) best = rank;
-  });
-  if (!best) return std::nullopt;
-  const auto promised = torrent.sent + torrent.offered.size() * std::uint64_t{torrent.chunk_size};
-  const bool affordable =
-      static_cast<double>(promised) < torrent.seeding->copies * static_cast<double>(torrent.size);
-  if (std::get<0>(*best) > 0 && !affordable && !share.starved) return std::nullopt;
-  return std::get<2>(*best);
 }
 
 }  // namespace fedge::swarm

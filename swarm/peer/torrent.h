@@ -52,6 +52,9 @@ struct Torrent {
   std::set<ClientId> members;                         // who may have a part
   std::map<ClientId, Share> shares;                   // of members that are linked
   std::vector<std::uint32_t> fresh;                   // got and not told to the neighbours
+  // It is exchanged as the tracker of this warm-up says.
+  std::optional<protocol::ObjectId> warmup;
+  std::map<ClientId, std::set<std::uint32_t>> ordered;  // what it has said to ask for, and of whom
   std::optional<Seeding> seeding;
   std::uint64_t sent = 0;                        // bytes, a seeder's
   std::map<std::uint32_t, std::size_t> offered;  // a seeder: chunks with offers, and how many

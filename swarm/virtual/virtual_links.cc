@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "protocol/chunks/chunk_messages.h"
+#include "swarm/peer/parcel.h"
 
 namespace fedge::swarm {
 namespace {
@@ -90,6 +91,8 @@ void VirtualLinks::carry_out(ClientId id, const Peer::EndExchange& effect) {
 
 void VirtualLinks::carry_out(ClientId id, const Peer::Send& effect) {
   if (!linked(id, effect.peer)) return;
+  if (const auto* sealed = std::get_if<protocol::SealedChunk>(&effect.message))
+    return send_sealed(id, effect.peer, *sealed);
   deliver(id, effect.peer, [this, id, effect] { step(effect.peer, Peer::Received{id, effect.message}); });
 }
 
@@ -115,6 +118,23 @@ void VirtualLinks::carry_out(ClientId id, const Peer::SendChunk& effect) {
                  on_link(id, effect.peer, [this, id, effect] {
                    step(effect.peer, Peer::Arrived{id, effect.chunk});
                  }));
+}
+
+// Nothing is sealed here; it takes the line like a chunk.
+void VirtualLinks::carry_out(ClientId id, const Peer::SendSealed& effect) {
+  send_sealed(id, effect.spray.over, {effect.swarm, effect.spray.to, pack(effect.chunk, {})});
+}
+
+void VirtualLinks::send_sealed(ClientId from, ClientId to, const protocol::SealedChunk& message) {
+  const protocol::Chunk chunk = unpack(message.sealed)->first;
+  const Torrent* torrent = nodes_.at(from).peer.torrent(chunk.object);
+  if (!linked(from, to) || torrent == nullptr) return;
+  const std::size_t bytes = protocol::chunk_frame_size(chunk.index, torrent->length(chunk.index)).value();
+  network_.chunk(
+      from, to, bytes, [] {}, on_link(from, to, [this, from, to, message, chunk] {
+        if (message.to == to) return step(to, Peer::Unsealed{chunk});
+        step(to, Peer::Received{from, message});
+      }));
 }
 
 void VirtualLinks::carry_out(ClientId id, const Peer::RefuseChunk& effect) {

@@ -66,6 +66,7 @@ class VirtualLinks {
     std::optional<Time> alarm;
   };
   void arm(ClientId id, Node& node);
+  void send_sealed(ClientId from, ClientId to, const protocol::SealedChunk& message);
   // At the other end, unless the link is another one by then.
   void deliver(ClientId from, ClientId to, Happening what);
   Happening on_link(ClientId a, ClientId b, Happening what);
@@ -75,6 +76,7 @@ class VirtualLinks {
   void carry_out(ClientId id, const Peer::Ask& effect);
   void carry_out(ClientId id, const Peer::SendChunk& effect);
   void carry_out(ClientId id, const Peer::RefuseChunk& effect);
+  void carry_out(ClientId id, const Peer::SendSealed& effect);
   void carry_out(ClientId id, const Peer::Drop& effect);
   void carry_out(ClientId id, const Peer::Completed& effect);
   void carry_out(ClientId, const Event&) {}

@@ -2,8 +2,10 @@
 
 namespace fedge::swarm {
 
+Rng overlay_rng(std::uint64_t seed) { return Rng(seed).fork("overlay"); }
+
 RoundDraw::RoundDraw(const WarmupConfig& config, std::uint64_t seed)
-    : overlay(Overlay::random(config.nodes, config.degree, Rng(seed).fork("overlay"))),
+    : overlay(Overlay::random(config.nodes, config.degree, overlay_rng(seed))),
       universe(config.nodes, config.chunks, Rng(seed).fork("universe")) {}
 
 Digest commit_to_seed(std::uint64_t seed) { return sha256("fedge warm-up seed " + std::to_string(seed)); }

@@ -14,6 +14,9 @@
 
 namespace fedge::swarm {
 
+// Of which a round's overlay is drawn.
+Rng overlay_rng(std::uint64_t seed);
+
 // What a tracker draws for a round.
 struct RoundDraw {
   RoundDraw(const WarmupConfig& config, std::uint64_t seed);

@@ -4,13 +4,8 @@
 
 namespace fedge::swarm {
 
-ClientBuffer::ClientBuffer(const Universe& universe, Pseudonym self, Gate gate, Rng rng)
-    : universe_(&universe),
-      self_(self),
-      gate_(gate),
-      released_(universe.chunks_of(self)),
-      held_(universe.size()),
-      eligible_(universe.size()) {
+ClientBuffer::ClientBuffer(std::size_t universe, std::vector<Chunk> own, Gate gate, Rng rng)
+    : own_(own.size()), gate_(gate), released_(std::move(own)), held_(universe), eligible_(universe) {
   for (const Chunk chunk : released_) held_.add(chunk);
   rng.shuffle(std::span(released_));
   if (gate_.gating) released_.resize(std::min(gate_.kappa, released_.size()));

@@ -21,23 +21,21 @@ struct Gate {
 
 class ClientBuffer {
  public:
-  // Holds its own chunks and nothing else; `universe` must outlive it.
-  ClientBuffer(const Universe& universe, Pseudonym self, Gate gate, Rng rng);
+  // Holds its own chunks, of so many in the universe, and nothing else.
+  ClientBuffer(std::size_t universe, std::vector<Chunk> own, Gate gate, Rng rng);
 
   // False if it holds the chunk already.
   bool receive(Chunk chunk);
 
-  Pseudonym self() const { return self_; }
   const ChunkSet& held() const { return held_; }
   const ChunkSet& eligible() const { return eligible_; }
-  std::size_t foreign() const { return held_.count() - universe_->chunks_each(); }  // |X_u|
-  std::size_t own_eligible() const { return own_eligible_; }                        // O_u
+  std::size_t foreign() const { return held_.count() - own_; }  // |X_u|
+  std::size_t own_eligible() const { return own_eligible_; }    // O_u
 
  private:
   void open_gate();
 
-  const Universe* universe_;
-  Pseudonym self_;
+  std::size_t own_;  // chunks
   Gate gate_;
   std::vector<Chunk> released_;  // the own chunks that become eligible
   ChunkSet held_;

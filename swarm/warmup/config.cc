@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "swarm/warmup/schedulers.h"
+#include "swarm/warmup/schedulers/schedulers.h"
 
 namespace fedge::swarm {
 namespace {

@@ -1,16 +1,21 @@
 #include "swarm/warmup/obfuscation.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace fedge::swarm {
 
 Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& universe, std::size_t sigma,
-                                    Rng rng) {
+                                    SprayTo to, Rng rng) {
   if (sigma > universe.chunks_each()) return invalid("spray: an owner has fewer chunks than it should spray");
   std::vector<Transfer> sent;
   if (sigma == 0) return sent;
   for (Pseudonym owner = 0; owner < universe.owners(); ++owner) {
     std::vector<Pseudonym> strangers;
     for (Pseudonym other = 0; other < overlay.size(); ++other)
-      if (other != owner && !overlay.adjacent(owner, other)) strangers.push_back(other);
+      if (other != owner && !overlay.adjacent(owner, other) &&
+          (to == SprayTo::kStrangers || !common_neighbours(overlay, owner, other).empty()))
+        strangers.push_back(other);
     if (strangers.empty())
       return invalid("spray: client " + std::to_string(owner) + " is everybody's neighbour");
     std::vector<Chunk> chunks = universe.chunks_of(owner);
@@ -20,6 +25,12 @@ Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& univ
       sent.push_back({owner, strangers[draw.below(strangers.size())], chunks[i]});
   }
   return sent;
+}
+
+std::vector<Pseudonym> common_neighbours(const Overlay& overlay, Pseudonym a, Pseudonym b) {
+  std::vector<Pseudonym> common;
+  std::ranges::set_intersection(overlay.neighbours(a), overlay.neighbours(b), std::back_inserter(common));
+  return common;
 }
 
 std::vector<std::size_t> draw_lags(std::size_t nodes, std::size_t bound, Rng rng) {

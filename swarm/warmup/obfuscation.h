@@ -10,11 +10,17 @@
 
 namespace fedge::swarm {
 
-// sigma random chunks of each owner, each sent once, to a client drawn uniformly of those that are not its
-// neighbours nor itself. Ordered by owner. kInvalid if sigma is more than an update has, or somebody has only
-// neighbours.
+// Whom an owner sprays to: anybody that is not its neighbour nor itself, or, of those, who has a neighbour in
+// common with it, over which the chunk can go.
+enum class SprayTo { kStrangers, kNeighboursOfNeighbours };
+
+// sigma random chunks of each owner, each sent once, to a client drawn uniformly of these. Ordered by owner.
+// kInvalid if sigma is more than an update has, or there is nobody to whom somebody could send.
 Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& universe, std::size_t sigma,
-                                    Rng rng);
+                                    SprayTo to, Rng rng);
+
+// The neighbours that both have, ascending.
+std::vector<Pseudonym> common_neighbours(const Overlay& overlay, Pseudonym a, Pseudonym b);
 
 // The first slot in which each may send: uniform on 0 to bound - 1; `bound` (T_lag) must be positive.
 std::vector<std::size_t> draw_lags(std::size_t nodes, std::size_t bound, Rng rng);

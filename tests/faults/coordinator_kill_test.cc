@@ -75,6 +75,14 @@ TEST_CASE("kill loop: a run without a server comes to the undisturbed models, N1
   kill_loop({"serverless", "[dissemination]\nkind = \"serverless\"\n", 3, 4});
 }
 
+TEST_CASE(
+    "kill loop: a run without a server and with warm-ups comes to the undisturbed models, N1 N4, row 1") {
+  kill_loop({"warmup",
+             "[dissemination]\nkind = \"serverless\"\nwarmup = { scheduler = \"greedy_fastest_first\", "
+             "spray_ratio = 0, threshold = 0.0001 }\n",
+             3, 4});
+}
+
 TEST_CASE("kill loop: an asynchronous run of one client comes to the undisturbed models, N1 N4, row 1") {
   kill_loop({"fedbuff", "[strategy]\nkind = \"fedbuff\"\nschedule = { buffer_size = 1 }\n", 1, 8, false});
 }

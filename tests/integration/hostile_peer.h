@@ -72,6 +72,10 @@ class HostilePeer {
                                  members.insert(members.end(), swarm->join.begin(), swarm->join.end());
                                if (const auto* update = std::get_if<protocol::SharedUpdate>(&message))
                                  shared.push_back(*update);
+                               if (const auto* word = std::get_if<protocol::WarmupPlan>(&message))
+                                 plan = *word;
+                               if (const auto* word = std::get_if<protocol::WarmupOver>(&message))
+                                 warm = *word;
                                if (const auto* chunks = std::get_if<protocol::ChunksHeld>(&message))
                                  told.push_back(chunks->object);
                                if (const auto* word = std::get_if<protocol::AggregateUpdates>(&message))
@@ -122,6 +126,8 @@ class HostilePeer {
   std::vector<protocol::SwarmMember> members;  // of swarms, as the coordinator has named them
   std::vector<protocol::SharedUpdate> shared;  // of a round without a server
   std::optional<protocol::AggregateUpdates> order;
+  std::optional<protocol::WarmupPlan> plan;  // of a round's warm-up
+  std::optional<protocol::WarmupOver> warm;
   std::vector<protocol::ObjectId> told;  // of which the coordinator has said what it has
   bool closed = false;
   bool ended = false;  // the run, as the coordinator says

@@ -649,13 +649,13 @@ new 'slot_ + 1 >= result_.lags[peer]'
 caught_by unit_sim 'invariant 5'
 
 mutant owner-preferred 'a serverless round: an owner is asked though another holds its chunk'
-file swarm/warmup/greedy.cc
+file swarm/warmup/schedulers/greedy.cc
 old 'rule_.non_owner_first && candidates_.size() > 1'
 new 'rule_.non_owner_first && candidates_.size() > 2'
 caught_by unit_swarm 'greedy fastest first'
 
 mutant over-budget 'a serverless round: a sender is given one receiver more than its budget'
-file swarm/warmup/requests.cc
+file swarm/warmup/schedulers/requests.cc
 old '    if (up[asked] == 0 || '
 new '    if ('
 caught_by unit_swarm 'invariant 1'

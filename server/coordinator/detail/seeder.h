@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "run/run_config.h"
 #include "server/coordinator/peers.h"
@@ -50,6 +51,12 @@ class Seeder {
   void admit(ClientId client, const protocol::ObjectId& object);
   // Whether those who have a part in a watched object hold all of it between them.
   bool obtainable(const protocol::ObjectId& object) const;
+  // What one of them has said it has of it; null before it has said anything.
+  const swarm::ChunkSet* chunks_of(ClientId client, const protocol::ObjectId& object) const;
+  bool listens(ClientId client) const;
+  PublicKey key(ClientId client) const;  // zeros: it is gone
+  // Tells the client of these others, with whom it exchanges the object, or what goes by this name.
+  void introduce(ClientId client, const std::vector<ClientId>& others, const protocol::ObjectId& object);
   void let_go(const protocol::ObjectId& object) { exchange_->close(object); }
   // Before the links go.
   void stop();

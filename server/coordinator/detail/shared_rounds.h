@@ -6,6 +6,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "run/run_config.h"
 #include "server/coordinator/detail/seeder.h"
 #include "server/engine/shared_round.h"
+#include "server/engine/shared_warmup.h"
 
 namespace fedge::server {
 
@@ -70,9 +72,17 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
 
  private:
   void begin(TaskId task, const protocol::Manifest& model);
+  void plan_warmup();
+  void stop_gathering();
+  void begin_warmup();
+  void go_on_warming();
+  void end_warmup();
+  void tick(void (SharedRounds::*next)(), Duration time);
+  bool exchanging() const { return !warmup_ || warmup_->over(); }
+  Time now() const { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
   void tell(ClientId client, const protocol::Manifest& update);
   void look();
-  void go_on() { stage_ == Stage::kSharing ? look() : choose(); }
+  void go_on();
   void arm(Duration time);
   void choose();
   void fetch(const protocol::Manifest& model);
@@ -96,6 +106,8 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   std::map<ClientId, protocol::UpdateVerdict> kept_;
   boost::asio::steady_timer late_timer_;
   boost::asio::steady_timer look_timer_;
+  boost::asio::steady_timer warmup_timer_;
+  std::optional<SharedWarmup> warmup_;  // of this round, if the run has any
   enum class Stage { kSharing, kMaking, kMade };
   Stage stage_ = Stage::kSharing;
   bool late_ = false;

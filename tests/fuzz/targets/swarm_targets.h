@@ -195,6 +195,9 @@ class PeerUnderTest {
     FEDGE_CHECK(peer_.torrent(effect.chunk.object)->held.has(effect.chunk.index), "what it has");
     answered(effect.peer, effect.chunk);
   }
+  void heed(const Peer::SendSealed& effect) {
+    FEDGE_CHECK(peer_.torrent(effect.chunk.object)->held.has(effect.chunk.index), "what it has");
+  }
   void heed(const Peer::RefuseChunk& effect) { answered(effect.peer, effect.chunk); }
   void answered(ClientId peer, const protocol::Chunk& chunk) {
     auto& requested = wires_[peer].requested;

@@ -83,6 +83,23 @@ bool same(const AggregateMade& a, const AggregateMade& b) {
   return a.run == b.run && a.task() == b.task() && a.model == b.model;
 }
 
+bool same(const WarmupPlan& a, const WarmupPlan& b) {
+  return a.run == b.run && a.task() == b.task() && a.swarm == b.swarm && a.commitment == b.commitment &&
+         a.members == b.members && a.number == b.number && a.degree == b.degree && a.chunks == b.chunks &&
+         a.cover == b.cover && a.kappa == b.kappa && a.lag == b.lag && a.spray == b.spray &&
+         a.neighbours == b.neighbours;
+}
+bool same(const WarmupSlot& a, const WarmupSlot& b) {
+  return a.run == b.run && a.task() == b.task() && a.slot == b.slot && a.asks == b.asks &&
+         a.sprays == b.sprays;
+}
+bool same(const WarmupOver& a, const WarmupOver& b) {
+  return a.run == b.run && a.task() == b.task() && a.seed == b.seed && a.failure == b.failure;
+}
+bool same(const SealedChunk& a, const SealedChunk& b) {
+  return a.swarm == b.swarm && a.to == b.to && a.sealed == b.sealed;
+}
+
 bool same(const Message& a, const Message& b) {
   return a.index() == b.index() &&
          std::visit(

@@ -16,6 +16,7 @@ const Settings kModel = {"model.kind=mlp",
                          "simulation.network.down_mbps=1",
                          "simulation.network.up_mbps=1"};
 const Settings kServerless = kModel + Settings{"dissemination.kind=serverless"};
+const Settings kWarmup = {"dissemination.warmup.scheduler=greedy_fastest_first"};
 constexpr std::uint64_t kModelBytes = 4 * (784 * 40 + 40 + 40 * 10 + 10);
 
 }  // namespace
@@ -59,6 +60,51 @@ TEST_CASE("serverless, simulated: an update with values that may not be there co
       simulate(kServerless + Settings{"simulation.attack.kind=gaussian", "simulation.attack.strength=100",
                                       "strategy.max_abs=16", "simulation.attack.fraction=0.2"});
   for (const auto& round : outcome.rounds) CHECK(round.clients_completed == 8);
+}
+
+TEST_CASE("serverless, simulated: with a warm-up the models are the same, and it takes its time") {
+  const Outcome plain = simulate(kServerless);
+  const Outcome warm = simulate(kServerless + kWarmup);
+  CHECK(warm.hashes() == plain.hashes());
+  CHECK(warm.count("round.warmed_up") == 4);
+  CHECK(warm.count("failed_open") == 0);
+  CHECK(warm.count("sprayed=60 not_sprayed=0") == 4);
+  CHECK(warm.seconds > plain.seconds);
+}
+
+TEST_CASE(
+    "serverless, simulated: with a warm-up the same file and seed give the same run, whatever the threads") {
+  const Settings flaky = {"simulation.dropout.probability=0.2", "simulation.dropout.offline_seconds=5"};
+  const Outcome one = simulate(kServerless + kWarmup + flaky, {.threads = 1});
+  const Outcome two = simulate(kServerless + kWarmup + flaky, {.threads = 2});
+  CHECK(one.hashes() == two.hashes());
+  CHECK(one.seconds == two.seconds);
+  CHECK(one.events == two.events);
+}
+
+TEST_CASE(
+    "serverless, simulated: clients that vanish, for good or for a while, do not keep a warm-up from its "
+    "end") {
+  const Settings flaky = {"simulation.dropout.probability=0.4", "simulation.dropout.offline_seconds=200",
+                          "run.rounds=8", "sampling.clients_per_round=6"};
+  const Outcome outcome = simulate(kServerless + kWarmup + flaky);
+  CHECK(outcome.rounds.size() == 8);
+  CHECK(outcome.count("dropout") > 3);
+  CHECK(outcome.count("round.warmed_up") == 8);
+  CHECK(outcome.count("round.not_aggregated") == 0);
+}
+
+TEST_CASE("serverless, simulated: a threshold that no warm-up could reach is refused with the inequality") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  SimulatedRun run(data.path(), kServerless + kWarmup + Settings{"dissemination.warmup.spray_ratio=0"});
+  const auto state = server::RunState::create(run.config, run.task->model(), *run.test, *run.store, run.pool);
+  REQUIRE(state);
+  const auto engine = server::make_engine(*state);
+  REQUIRE_FALSE(engine);
+  CHECK(
+      engine.error().message.starts_with("dissemination.warmup: threshold is out of reach: k <= kappa + "
+                                         "sigma (n - 1) does not hold, 32 <= 1 + 0 * 9 = 1"));
 }
 
 }  // namespace fedge::sim

@@ -1,6 +1,6 @@
 // Schedulers against what every slot must keep to, against the maximum flow, and greedy fastest first and
 // plain swarming against slow and obvious references.
-#include "swarm/warmup/schedulers.h"
+#include "swarm/warmup/schedulers/schedulers.h"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "swarm/warmup/max_flow.h"
-#include "swarm/warmup/missing_chunks.h"
+#include "swarm/warmup/schedulers/max_flow.h"
+#include "swarm/warmup/schedulers/missing_chunks.h"
 #include "tests/unit/swarm/slots.h"
 
 namespace fedge::swarm {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "swarm/warmup/schedulers.h"
+#include "swarm/warmup/schedulers/schedulers.h"
 
 namespace fedge::swarm::test {
 

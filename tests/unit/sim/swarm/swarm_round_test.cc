@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "swarm/warmup/schedulers.h"
+#include "swarm/warmup/schedulers/schedulers.h"
 
 using namespace fedge;
 using namespace fedge::sim;

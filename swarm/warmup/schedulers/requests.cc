@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "swarm/warmup/missing_chunks.h"
+#include "swarm/warmup/schedulers/missing_chunks.h"
 
 namespace fedge::swarm {
 namespace {

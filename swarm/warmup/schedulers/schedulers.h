@@ -12,7 +12,7 @@
 
 #include "core/result.h"
 #include "swarm/warmup/config.h"
-#include "swarm/warmup/rarity.h"
+#include "swarm/warmup/schedulers/rarity.h"
 #include "swarm/warmup/universe.h"
 
 namespace fedge::swarm {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "swarm/warmup/schedulers.h"
+#include "swarm/warmup/schedulers/schedulers.h"
 
 namespace fedge::swarm {
 

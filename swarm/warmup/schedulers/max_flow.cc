@@ -1,4 +1,4 @@
-#include "swarm/warmup/max_flow.h"
+#include "swarm/warmup/schedulers/max_flow.h"
 
 #include <algorithm>
 #include <limits>

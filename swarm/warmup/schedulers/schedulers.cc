@@ -1,4 +1,4 @@
-#include "swarm/warmup/schedulers.h"
+#include "swarm/warmup/schedulers/schedulers.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "swarm/warmup/missing_chunks.h"
+#include "swarm/warmup/schedulers/missing_chunks.h"
 
 #include <bit>
 

@@ -1,0 +1,90 @@
+#include "server/engine/shared_warmup.h"
+
+#include <utility>
+#include <vector>
+
+#include "protocol/limits.h"
+#include "run/dissemination.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kFewest = 3;  // members
+
+}  // namespace
+
+bool SharedWarmup::begin(const SharedRound& round, const std::function<bool(ClientId)>& listens,
+                         swarm::RoundWarmup::Seeds seeds, Time now) {
+  if (tracker_ || over_) return false;
+  const auto owners = round.owners();
+  if (now - began_ >= end_within(deadline_)) close("too few updates were offered in time");
+  const bool enough =
+      round.gathered() || (now - began_ >= gather_within(deadline_) && owners.size() >= kFewest);
+  if (over_ || !enough) return false;
+  std::vector<swarm::RoundWarmup::Member> members;
+  std::size_t chunks = 0;
+  for (const auto& [client, update] : owners) {
+    if (chunks > 0 && update->chunk_count() != chunks)
+      close("updates of different sizes give their owners away");
+    chunks = update->chunk_count();
+    members.push_back({client, update->id(), listens(client)});
+  }
+  if (over_) return false;
+  const auto config = run::warmup_of(rules_, members.size(), chunks);
+  if (!config) {
+    close(config.error().message);
+    return false;
+  }
+  auto tracker = swarm::RoundWarmup::begin(*config, std::move(members), seeds);
+  if (!tracker) {
+    close(tracker.error().message);
+    return false;
+  }
+  tracker_.emplace(std::move(*tracker));
+  warming_since_ = now;
+  return true;
+}
+
+swarm::RoundWarmup::Orders SharedWarmup::go_on(Time now, const swarm::RoundWarmup::Look& look, RunId run) {
+  if (!tracker_ || over_) return {};
+  if (now - began_ >= end_within(deadline_))
+    tracker_->give_up("three quarters of the round's time have passed");
+  auto orders = tracker_->go_on(now, look, run, task_);
+  over_ = tracker_->over();
+  failure_ = tracker_->failure();
+  return orders;
+}
+
+void SharedWarmup::close(const std::string& why) {
+  if (over_) return;
+  over_ = true;
+  failure_ = why;
+}
+
+protocol::WarmupOver SharedWarmup::message(RunId run) const {
+  return {.run = run,
+          .round = task_.round,
+          .track = task_.track,
+          .seed = tracker_ ? tracker_->overlay_seed() : 0,
+          .failure = failure_.substr(0, protocol::kMaxText)};
+}
+
+Event SharedWarmup::report(Time now) const {
+  Event event{failure_.empty() ? Severity::kInfo : Severity::kWarning, "round.warmed_up", {}};
+  event.with("round", std::int64_t{task_.round.value()});
+  if (tracker_) {
+    const auto& figures = tracker_->figures();
+    event.with("members", static_cast<std::int64_t>(tracker_->members().size()))
+        .with("slots", std::int64_t{figures.slots})
+        .with("seconds", to_seconds(now - warming_since_))
+        .with("transfers", static_cast<std::int64_t>(figures.transfers))
+        .with("of_owners", static_cast<std::int64_t>(figures.owner_transfers))
+        .with("sprayed", static_cast<std::int64_t>(figures.sprayed))
+        .with("not_sprayed", static_cast<std::int64_t>(figures.not_sprayed))
+        .with("left_out", static_cast<std::int64_t>(figures.left_out));
+  }
+  if (!failure_.empty()) event.with("failed_open", failure_);
+  return event;
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,97 @@
+// What a peer does in a warm-up: asks for what the tracker says, sends what the gate lets out, sprays, and
+// passes on what neighbours have sealed for others.
+#include <utility>
+
+#include "swarm/peer/step.h"
+
+namespace fedge::swarm {
+
+void Peer::on(const BeginWarmup& begin, Step& step) {
+  warmups_.try_emplace(begin.plan.swarm, begin.plan, begin.own,
+                       step.context.rng.fork("warm-up", begin.plan.swarm[0], ++choices_));
+}
+
+void Peer::on(const EndWarmup& end, Step& step) {
+  if (warmups_.erase(end.swarm) == 0) return;
+  for (auto& [id, torrent] : torrents_) {
+    if (torrent.warmup != end.swarm) continue;
+    torrent.warmup.reset();
+    torrent.ordered.clear();
+    torrent.fresh.clear();
+    for (const auto& [peer, share] : torrent.shares) tell_held(torrent, peer, step);
+  }
+  for (auto& [peer, neighbour] : neighbours_) show_interest(peer, neighbour, step);
+  ask_all(step);
+}
+
+void Peer::on(const Slot& slot, Step& step) {
+  const auto known = warmups_.find(slot.swarm);
+  if (known == warmups_.end()) return;
+  WarmupMember& member = known->second;
+  member.enter(slot.orders.slot);
+  for (const protocol::WarmupSlot::Ask& ask : slot.orders.asks) {
+    Torrent* torrent = find(ask.object);
+    if (torrent == nullptr || torrent->warmup != slot.swarm || !member.is_neighbour(ask.from)) continue;
+    if (torrent->missing.has(ask.chunk)) torrent->ordered[ask.from].insert(ask.chunk);
+  }
+  const Torrent* own = find(member.own());
+  for (const protocol::WarmupSlot::Spray& spray : slot.orders.sprays) {
+    if (own == nullptr || !own->held.has(spray.chunk) || !member.may_spray(spray)) continue;
+    const std::size_t length = own->length(spray.chunk);
+    figures_.sent += length;
+    pace_.spend(length, step.now());
+    step.emit(SendSealed{slot.swarm, {own->id, spray.chunk}, spray});
+  }
+  ask_all(step);
+}
+
+void Peer::on(const Unsealed& unsealed, Step& step) {
+  Torrent* torrent = find(unsealed.chunk.object);
+  if (torrent == nullptr || torrent->held.has(unsealed.chunk.index)) return;
+  figures_.received += torrent->length(unsealed.chunk.index);
+  take(*torrent, unsealed.chunk.index, step);
+}
+
+// The shell has kept what is for this peer.
+void Peer::on_message(ClientId peer, const protocol::SealedChunk& message, Step& step) {
+  const auto known = warmups_.find(message.swarm);
+  if (known == warmups_.end()) return;
+  if (!known->second.may_relay(peer, message.to))
+    return strike(peer, "it has chunks passed on that it may not", step);
+  if (!neighbours_.contains(message.to)) return;
+  figures_.sent += message.sealed.size();
+  pace_.spend(message.sealed.size(), step.now());
+  step.emit(Send{message.to, message});
+}
+
+const WarmupMember* Peer::warmup_of(const Torrent& torrent) const {
+  return torrent.warmup ? &warmups_.at(*torrent.warmup) : nullptr;
+}
+
+// A seeder shows its chunks one by one; in a warm-up the tracker alone is told.
+ChunkSet Peer::shown(const Torrent& torrent, ClientId peer) const {
+  const WarmupMember* warmup = warmup_of(torrent);
+  if (!torrent.seeding && warmup == nullptr) return torrent.held;
+  ChunkSet shown(torrent.held.size());
+  if (warmup == nullptr || peer != kCoordinator) return shown;
+  torrent.held.for_each([&](std::size_t chunk) {
+    if (warmup->shows({torrent.id, static_cast<std::uint32_t>(chunk)})) shown.add(chunk);
+  });
+  return shown;
+}
+
+// In a warm-up a neighbour asks for what it has not been told of: the tracker has.
+bool Peer::may_ask_for(const Torrent& torrent, const Share& share, std::uint32_t chunk) const {
+  if (!torrent.held.has(chunk)) return false;
+  if (const WarmupMember* warmup = warmup_of(torrent)) return warmup->shows({torrent.id, chunk});
+  return !torrent.seeding || share.shown.has(chunk);
+}
+
+// It is here from now on, and the neighbours are to know.
+void Peer::note(Torrent& torrent, std::uint32_t chunk) {
+  if (!torrent.warmup) return torrent.fresh.push_back(chunk);
+  for (const protocol::Chunk& news : warmups_.at(*torrent.warmup).receive({torrent.id, chunk}))
+    if (Torrent* changed = find(news.object)) changed->fresh.push_back(news.index);
+}
+
+}  // namespace fedge::swarm

@@ -1,0 +1,340 @@
+#include "swarm/warmup/round_warmup.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "protocol/limits.h"
+#include "swarm/warmup/audit.h"
+#include "swarm/warmup/obfuscation.h"
+
+namespace fedge::swarm {
+namespace {
+
+// Chunks that a client is to send, or to get, at a time.
+constexpr std::uint32_t kSending = 8;
+constexpr std::uint32_t kGetting = 16;
+static_assert(kGetting <= protocol::kMaxWarmupOrders && kSending <= protocol::kMaxWarmupOrders);
+// A slot lasts so long at most; what has not come by then may come later.
+constexpr Duration kSlot = seconds(1);
+// What has been ordered and has not come by then will not. The same for the beginning, and for a warm-up in
+// which nothing moves.
+constexpr Duration kPatience = seconds(5);
+constexpr std::size_t kTries = 3;  // of a sprayed chunk, each over another neighbour
+
+std::vector<std::pair<Pseudonym, Pseudonym>> edges_of(const Overlay& overlay,
+                                                      const std::vector<RoundWarmup::Member>& members) {
+  std::vector<std::pair<Pseudonym, Pseudonym>> edges;
+  for (Pseudonym a = 0; a < overlay.size(); ++a)
+    for (const Pseudonym b : overlay.neighbours(a))
+      if (a < b && (members[a].listens || members[b].listens)) edges.emplace_back(a, b);
+  return edges;
+}
+
+std::vector<RoundWarmup::Member> shuffled(std::vector<RoundWarmup::Member> members, Rng rng) {
+  rng.shuffle(std::span(members));
+  return members;
+}
+
+}  // namespace
+
+Result<RoundWarmup> RoundWarmup::begin(const WarmupConfig& config, std::vector<Member> members, Seeds seeds) {
+  RoundWarmup warmup(config, shuffled(std::move(members), Rng(seeds.secret).fork("numbers")), seeds);
+  FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe_, sprayed_chunks(config),
+                                    SprayTo::kNeighboursOfNeighbours, warmup.rng_.fork("spray")));
+  // Not owner by owner: each has only so many under way.
+  warmup.rng_.fork("turns").shuffle(std::span(transfers));
+  for (const Transfer& transfer : transfers) warmup.to_spray_.push_back({transfer, 0});
+  return warmup;
+}
+
+RoundWarmup::RoundWarmup(const WarmupConfig& config, std::vector<Member> members, Seeds seeds)
+    : config_(config),
+      members_(std::move(members)),
+      seeds_(seeds),
+      rng_(seeds.secret),
+      swarm_(sha256("fedge warm-up " + std::to_string(seeds.secret))),
+      drawn_(Overlay::random(config.nodes, config.degree, overlay_rng(seeds.overlay))),
+      universe_(config.nodes, config.chunks, rng_.fork("universe")),
+      places_(config.universe()),
+      k_(cover_size(config)),
+      overlay_(0, {}),
+      edges_(edges_of(drawn_, members_)),
+      rarity_(config.universe()),
+      offered_(config.nodes, ChunkSet(config.universe())),
+      rate_(config.nodes),
+      active_(config.nodes, true),
+      sending_(config.nodes),
+      getting_(config.nodes) {
+  overlay_ = Overlay(config.nodes, edges_);
+  for (const std::size_t lag : draw_lags(config.nodes, config.lag, rng_.fork("lags")))
+    lags_.push_back(static_cast<std::uint32_t>(lag));
+  held_ = offered_;
+  for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
+    numbers_.emplace(members_[owner].client, owner);
+    const std::vector<Chunk>& own = universe_.chunks_of(owner);
+    for (std::uint32_t place = 0; place < own.size(); ++place) places_[own[place]] = place;
+    for (const Chunk chunk : own) {
+      held_[owner].add(chunk);
+      rarity_.add_holder(chunk);
+    }
+  }
+}
+
+std::vector<ClientId> RoundWarmup::neighbours(ClientId client) const {
+  std::vector<ClientId> neighbours;
+  for (const Pseudonym other : drawn_.neighbours(numbers_.at(client)))
+    neighbours.push_back(members_[other].client);
+  return neighbours;
+}
+
+protocol::WarmupPlan RoundWarmup::plan(ClientId client, RunId run, TaskId task) const {
+  const Pseudonym number = numbers_.at(client);
+  protocol::WarmupPlan plan{.run = run,
+                            .round = task.round,
+                            .track = task.track,
+                            .swarm = swarm_,
+                            .commitment = commit_to_seed(seeds_.overlay),
+                            .members = static_cast<std::uint32_t>(config_.nodes),
+                            .number = number,
+                            .degree = static_cast<std::uint32_t>(config_.degree),
+                            .chunks = static_cast<std::uint32_t>(config_.chunks),
+                            .cover = static_cast<std::uint32_t>(gate_size(config_)),
+                            .kappa = static_cast<std::uint32_t>(config_.kappa),
+                            .lag = lags_[number],
+                            .spray = static_cast<std::uint32_t>(sprayed_chunks(config_)),
+                            .neighbours = {}};
+  for (const Pseudonym other : drawn_.neighbours(number))
+    plan.neighbours.push_back({other, members_[other].client});
+  return plan;
+}
+
+void RoundWarmup::leave(ClientId client) {
+  const auto number = numbers_.find(client);
+  if (number != numbers_.end()) leave_out(number->second);
+}
+
+void RoundWarmup::leave_out(Pseudonym client) {
+  if (!active_[client]) return;
+  active_[client] = false;
+  ++figures_.left_out;
+  held_[client].for_each([&](std::size_t chunk) { rarity_.remove_holder(chunk); });
+  for (auto order = orders_.begin(); order != orders_.end();)
+    order = order->first.first == client || order->second.from == client ? withdraw(order) : std::next(order);
+  std::erase_if(to_spray_, [&](const Spray& spray) {
+    const bool in_vain = spray.transfer.from == client || spray.transfer.to == client;
+    if (in_vain) ++figures_.not_sprayed;
+    return in_vain;
+  });
+}
+
+void RoundWarmup::break_edge(Pseudonym a, Pseudonym b) {
+  if (std::erase(edges_, std::pair<Pseudonym, Pseudonym>(std::minmax(a, b))) == 0) return;
+  overlay_ = Overlay(config_.nodes, edges_);
+  for (const Pseudonym end : {a, b})
+    if (overlay_.neighbours(end).empty()) leave_out(end);
+}
+
+void RoundWarmup::give_up(const std::string& why) {
+  if (over_) return;
+  over_ = true;
+  failure_ = why;
+}
+
+RoundWarmup::Orders RoundWarmup::go_on(Time now, const Look& look, RunId run, TaskId task) {
+  if (over_) return {};
+  if (!began_) began_ = moved_ = now;
+  std::vector<protocol::WarmupSlot> slots(members_.size());
+  if (stage_ == Stage::kOpening) {
+    if (!opened(now, look)) return {};
+    begin_with_what_is_there(look);
+    stage_ = Stage::kSpraying;
+    moved_ = now;
+  }
+  collect(now, look);
+  expire(now);
+  if (stage_ == Stage::kSpraying) {
+    spray(now, slots);
+    if (to_spray_.empty() && orders_.empty()) stage_ = Stage::kSlots;
+  }
+  if (stage_ == Stage::kSlots && !over_) schedule(now, look, slots);
+  Orders orders;
+  for (Pseudonym client = 0; client < slots.size(); ++client) {
+    protocol::WarmupSlot& slot = slots[client];
+    // Everybody is to know when its lag has passed.
+    const bool news = stage_ == Stage::kSlots && slot_began_ == now && slot_ < config_.lag;
+    if (!active_[client] || (slot.asks.empty() && slot.sprays.empty() && !news)) continue;
+    slot.run = run;
+    slot.round = task.round;
+    slot.track = task.track;
+    slot.slot = slot_;
+    orders.emplace_back(members_[client].client, std::move(slot));
+  }
+  return orders;
+}
+
+// Whether everybody has opened everybody's update. Who has not in time is left out.
+bool RoundWarmup::opened(Time now, const Look& look) {
+  auto& [client, owner] = opening_;
+  const bool late = now - *began_ >= kPatience;
+  for (; client < members_.size(); ++client, owner = 0)
+    for (; owner < members_.size(); ++owner) {
+      if (!active_[client]) break;
+      if (!active_[owner] || look(members_[client].client, members_[owner].update) != nullptr) continue;
+      if (!late) return false;
+      leave_out(client);
+    }
+  return true;
+}
+
+// Chunks that have been exchanged before, by a round that was begun twice.
+void RoundWarmup::begin_with_what_is_there(const Look& look) {
+  for (Pseudonym client = 0; client < members_.size(); ++client) {
+    if (!active_[client]) continue;
+    for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
+      const ChunkSet* has = look(members_[client].client, members_[owner].update);
+      if (has == nullptr || owner == client || has->size() != config_.chunks) continue;
+      has->for_each([&](std::size_t place) { take(client, universe_.chunks_of(owner)[place]); });
+    }
+  }
+}
+
+void RoundWarmup::take(Pseudonym client, Chunk chunk) {
+  if (!held_[client].add(chunk)) return;
+  offered_[client].add(chunk);
+  rarity_.add_holder(chunk);
+}
+
+void RoundWarmup::order(const Transfer& transfer, const Order& order) {
+  orders_.insert_or_assign({transfer.to, transfer.chunk}, order);
+  ++sending_[transfer.from];
+  ++getting_[transfer.to];
+}
+
+RoundWarmup::Ordered::iterator RoundWarmup::withdraw(Ordered::iterator order) {
+  --sending_[order->second.from];
+  --getting_[order->first.first];
+  return orders_.erase(order);
+}
+
+void RoundWarmup::collect(Time now, const Look& look) {
+  for (auto entry = orders_.begin(); entry != orders_.end();) {
+    const auto& [to, chunk] = entry->first;
+    const ChunkSet* has = look(members_[to].client, update_of(chunk));
+    if (has == nullptr || !has->has(places_[chunk])) {
+      ++entry;
+      continue;
+    }
+    take(to, chunk);
+    moved_ = now;
+    const Order& order = entry->second;
+    if (order.spray) {
+      ++figures_.sprayed;
+    } else {
+      ++figures_.transfers;
+      if (universe_.owner(chunk) == order.from) ++figures_.owner_transfers;
+      ++rate_[order.from];
+    }
+    entry = withdraw(entry);
+  }
+}
+
+void RoundWarmup::expire(Time now) {
+  std::vector<std::pair<Pseudonym, Pseudonym>> silent;
+  for (auto entry = orders_.begin(); entry != orders_.end();) {
+    const Order order = entry->second;
+    if (now - order.since < kPatience) {
+      ++entry;
+      continue;
+    }
+    const auto [to, chunk] = entry->first;
+    entry = withdraw(entry);
+    moved_ = now;
+    if (!order.spray)
+      silent.emplace_back(order.from, to);
+    else if (*order.spray + 1 < kTries)
+      to_spray_.push_back({{order.from, to, chunk}, *order.spray + 1});
+    else
+      ++figures_.not_sprayed;
+  }
+  for (const auto& [from, to] : silent) break_edge(from, to);
+}
+
+void RoundWarmup::spray(Time now, std::vector<protocol::WarmupSlot>& slots) {
+  std::erase_if(to_spray_, [&](const Spray& spray) {
+    const auto& [from, to, chunk] = spray.transfer;
+    if (sending_[from] >= kSending || getting_[to] >= kGetting) return false;
+    const auto over = relay(spray);
+    if (!over) {
+      ++figures_.not_sprayed;
+      return true;
+    }
+    order(spray.transfer, {from, now, spray.tries});
+    slots[from].sprays.push_back({places_[chunk], members_[*over].client, members_[to].client, {}});
+    return true;
+  });
+}
+
+// Another one at each try, as far as there are others.
+std::optional<Pseudonym> RoundWarmup::relay(const Spray& spray) const {
+  std::vector<Pseudonym> relays = common_neighbours(overlay_, spray.transfer.from, spray.transfer.to);
+  std::erase_if(relays, [&](Pseudonym relay) { return !active_[relay]; });
+  if (relays.empty()) return std::nullopt;
+  const std::size_t first = rng_.fork("relay", spray.transfer.chunk).below(relays.size());
+  return relays[(first + spray.tries) % relays.size()];
+}
+
+bool RoundWarmup::covered() const {
+  for (Pseudonym client = 0; client < active_.size(); ++client)
+    if (active_[client] && foreign(client) < k_) return false;
+  return true;
+}
+
+void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::WarmupSlot>& slots) {
+  if (std::ranges::count(active_, true) < 2) return give_up("nearly everybody has gone");
+  if (covered()) {
+    over_ = true;
+    return;
+  }
+  if (!orders_.empty() && now - slot_began_ < kSlot) return;
+  if (orders_.empty() && now - moved_ >= kPatience)
+    return give_up("nothing has moved for " + std::to_string(to_seconds(kPatience)).substr(0, 1) + " s");
+  if (figures_.slots > 0) ++slot_;
+  ++figures_.slots;
+  slot_began_ = now;
+  for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
+    const ChunkSet* own = active_[owner] ? look(members_[owner].client, members_[owner].update) : nullptr;
+    if (own == nullptr) continue;
+    own->for_each([&](std::size_t place) { offered_[owner].add(universe_.chunks_of(owner)[place]); });
+  }
+  for (const Transfer& transfer : next_transfers()) {
+    order(transfer, {transfer.from, now, std::nullopt});
+    slots[transfer.to].asks.push_back(
+        {update_of(transfer.chunk), places_[transfer.chunk], members_[transfer.from].client});
+  }
+}
+
+// What is ordered already counts as held.
+std::vector<Transfer> RoundWarmup::next_transfers() {
+  std::map<Pseudonym, ChunkSet> expecting;
+  for (const auto& [key, order] : orders_)
+    expecting.try_emplace(key.first, held_[key.first]).first->second.add(key.second);
+  std::vector<const ChunkSet*> held;
+  std::vector<const ChunkSet*> offered;
+  std::vector<std::uint32_t> up;
+  std::vector<std::uint32_t> down;
+  for (Pseudonym client = 0; client < members_.size(); ++client) {
+    const auto more = expecting.find(client);
+    held.push_back(more == expecting.end() ? &held_[client] : &more->second);
+    offered.push_back(&offered_[client]);
+    const bool sends = active_[client] && slot_ >= lags_[client];
+    up.push_back(sends ? kSending - sending_[client] : 0);
+    const std::size_t wanted = k_ - std::min(k_, foreign(client) + getting_[client]);
+    const std::size_t room = active_[client] ? kGetting - getting_[client] : 0;
+    down.push_back(static_cast<std::uint32_t>(std::min(room, wanted)));
+  }
+  const SlotState slot{overlay_, universe_, rarity_, held, offered, up, down, rate_};
+  const SchedulerOptions options{config_.non_owner_first, config_.parallel, config_.order};
+  return scheduler_named(config_.scheduler)(slot, options, rng_.fork("slot", slot_));
+}
+
+}  // namespace fedge::swarm
