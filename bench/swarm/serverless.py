@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A run without a server, with real daemons on loopback: what a round takes, and what it loses with killed clients.
 
-  bench/swarm/serverless.py [--clients 20] [--rounds 10] [--kill 3 --in-round 4] [--data DIRECTORY]
+  bench/swarm/serverless.py [--clients 20] [--rounds 10] [--kill 3 --in-round 4] [--warmup] [--data DIRECTORY]
 
 The same run file is carried out three times: by fedge-sim with a coordinator's aggregation, by daemons that send their
 updates to the coordinator, and by daemons that exchange and aggregate them. With --kill so many of the last ones get
-SIGKILL while that round's updates are on their way. Prints, as Markdown, for each round the models' hashes, how many
+SIGKILL while that round's updates are on their way. With --warmup chunks are of 4 KiB, so that an update has enough of
+them to hide among, and a second table says how warm-ups went. Prints, as Markdown, for each round the models' hashes, how many
 clients have made the model and how many updates it is made of. Needs a built release (BIN names another directory of programs).
 """
 import argparse
@@ -26,12 +27,15 @@ BIN = os.environ.get("BIN", os.path.join(ROOT, "build", "release", "bin"))
 def run_file(path, options, kind):
     with open(path, "w") as file:
         file.write(f'[run]\nname = "serverless"\nrounds = {options.rounds}\nseed = 7\nround_deadline = {options.deadline}\n'
+                   f'chunk_size = {4096 if options.warmup else 262144}\n'
                    f'[data]\npartition = {{ kind = "dirichlet", clients = {options.clients}, alpha = 0.5 }}\n'
                    f'[model]\nkind = "mlp"\nhidden = [{options.hidden}]\n'
                    f'[training]\nbatch_size = 32\noptimizer = {{ learning_rate = 0.05 }}\n'
                    f'[sampling]\nclients_per_round = {options.clients}\nmin_available = {options.clients - options.kill}\n')
         if kind != "direct":
             file.write(f'[dissemination]\nkind = "{kind}"\n')
+        if kind == "serverless" and options.warmup:
+            file.write('[dissemination.warmup]\nscheduler = "greedy_fastest_first"\n')
     return path
 
 
@@ -119,6 +123,7 @@ def main():
     parser.add_argument("--deadline", type=float, default=20, help="seconds of a round")
     parser.add_argument("--kill", type=int, default=0)
     parser.add_argument("--in-round", type=int, default=4)
+    parser.add_argument("--warmup", action="store_true")
     parser.add_argument("--data", default="", help="NAME=DIRECTORY of the data set, for the clients")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
@@ -139,6 +144,15 @@ def main():
                   f"{'s' if len(objects) > 1 else ''} | {figures['reconstructable']} | {figures['participants']} |"
                   f" {figures['lost']} | {now[0] - before[0]:.2f} | {now[1] - before[1]:.2f} |")
             before = now
+        if options.warmup:
+            names = ["members", "slots", "seconds", "transfers", "of_owners", "sprayed", "not_sprayed", "left_out"]
+            print("\n| round | " + " | ".join(names) + " | failed open |\n|" + " --- |" * (len(names) + 2))
+            for number in range(1, len(rounds) + 1):
+                text = daemons.of_round("round.warmed_up", number)[0][1]
+                figures = dict(re.findall(r"(\w+)=([\d.]+)", text))
+                failure = re.search(r'failed_open="([^"]*)"', text)
+                print(f"| {number} | " + " | ".join(figures.get(name, "") for name in names) +
+                      f" | {failure.group(1) if failure else 'no'} |")
         print(f"\nLast model: {rounds[-1]['model_hash'][:12]}, simulated {reference[-1]['model_hash'][:12]}; "
               f"model.differs: {daemons.count('model.differs')}; accuracy {rounds[-1]['test_accuracy']:.4f}")
 

@@ -9,7 +9,7 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kFewest = 3;  // members
+constexpr std::size_t kFewest = 4;  // members, of whom two are strangers to each other
 
 }  // namespace
 

@@ -7,8 +7,9 @@
 namespace fedge::swarm {
 
 void Peer::on(const BeginWarmup& begin, Step& step) {
-  warmups_.try_emplace(begin.plan.swarm, begin.plan, begin.own,
-                       step.context.rng.fork("warm-up", begin.plan.swarm[0], ++choices_));
+  std::uint64_t name = 0;
+  for (std::size_t i = 0; i < sizeof name; ++i) name = name << 8 | begin.plan.swarm[i];
+  warmups_.try_emplace(begin.plan.swarm, begin.plan, begin.own, step.context.rng.fork("warm-up", name));
 }
 
 void Peer::on(const EndWarmup& end, Step& step) {

@@ -671,3 +671,47 @@ file sim/swarm/swarm_round.cc
 old '++result_.fallbacks'
 new 'result_.fallbacks += 0'
 caught_by unit_sim 'owners help after a stall'
+
+mutant lag-forgotten 'a warm-up: a client sends before its lag has passed'
+file swarm/warmup/member.h
+old 'return slot_ >= plan_.lag && shows(chunk);'
+new 'return slot_ + 1 >= plan_.lag && shows(chunk);'
+caught_by unit_swarm 'warm-up: nothing is sent before the lag'
+
+mutant spray-without-end 'a warm-up: a client sprays as much as its tracker asks for'
+file swarm/warmup/member.cc
+old 'if (sprayed_.size() >= plan_.spray) return false;'
+new 'if (sprayed_.size() > plan_.spray) return false;'
+caught_by unit_swarm 'asks for too much'
+
+mutant shown-to-neighbours 'a warm-up: neighbours are shown what a client has'
+file swarm/peer/peer_warmup.cc
+old 'if (warmup == nullptr || peer != kCoordinator) return shown;'
+new 'if (warmup == nullptr) return shown;'
+caught_by unit_swarm 'by every scheduler'
+
+mutant announced-to-neighbours 'a warm-up: neighbours are told what comes to a client'
+file swarm/peer/peer_download.cc
+old '(!share.has.complete() && !torrent.warmup)'
+new '!share.has.complete()'
+caught_by unit_swarm 'by every scheduler'
+
+mutant own-on-demand 'a warm-up: whoever asks gets own chunks that the gate holds back'
+file swarm/peer/peer_warmup.cc
+old 'return warmup->shows({torrent.id, chunk});'
+new 'return warmup->shows({torrent.id, chunk}) || torrent.id == warmup->own();'
+caught_by unit_swarm 'refused like what is not there'
+
+mutant never-left-out 'a warm-up: a silent member is waited for to the end'
+file swarm/warmup/round_warmup.cc
+old '    if (!order.spray)
+      silent'
+new '    if (!order.spray && order.from == to)
+      silent'
+caught_by unit_swarm 'one who sends nothing'
+
+mutant warmup-voided 'a warm-up: that it failed is not told'
+file server/engine/shared_warmup.cc
+old '  failure_ = tracker_->failure();'
+new '  if (!over_) failure_ = tracker_->failure();'
+caught_by unit_server 'is over in time'

@@ -45,6 +45,7 @@ class PeerUnderTest {
  private:
   using Peer = swarm::Peer;
   static constexpr std::size_t kNeighbours = 3;
+  static constexpr protocol::ObjectId kWarmup{9};
   struct Wire {
     bool up = false;
     std::set<protocol::ObjectId> exchanged;
@@ -95,6 +96,10 @@ class PeerUnderTest {
         return answer(id, wire, op % 16 == 8);
       case 10:
         return refuse(id, wire);
+      case 11:
+        return warm_up();
+      case 12:
+        return carry_out(object);
       default:
         return say(id, wire, object);
     }
@@ -115,9 +120,40 @@ class PeerUnderTest {
     const std::size_t chunks = manifests_[object].chunk_count();
     swarm::ChunkSet held(chunks);
     if (seeds_) held = swarm::ChunkSet::full(chunks);
+    if (warming_ && object == 0) held = swarm::ChunkSet::full(chunks);
     lacking_[ids_[object]] = chunks - held.count();
     step(Peer::Open{manifests_[object], held, swarm::ChunkSet::full(chunks),
-                    seeds_ ? std::optional(swarm::Seeding{.copies = 2}) : std::nullopt});
+                    seeds_ && !warming_ ? std::optional(swarm::Seeding{.copies = 2}) : std::nullopt,
+                    warming_ ? std::optional(kWarmup) : std::nullopt});
+  }
+  // The first object is its own, and hides behind three chunks of the other.
+  void warm_up() {
+    if (std::exchange(warming_, !warming_)) return step(Peer::EndWarmup{kWarmup});
+    own_sent_.clear();
+    const protocol::WarmupPlan plan{.swarm = kWarmup,
+                                    .members = 3,
+                                    .degree = 2,
+                                    .chunks = 20,
+                                    .cover = 4,
+                                    .kappa = 1,
+                                    .lag = 2,
+                                    .spray = 2,
+                                    .neighbours = {{1, ClientId(1)}, {2, ClientId(2)}}};
+    step(Peer::BeginWarmup{plan, ids_[0]});
+  }
+  void carry_out(std::size_t object) {
+    const std::uint32_t chunk = next();
+    const ClientId other(next() % 4U);
+    if (chunk % 4 == 0) {
+      const swarm::Torrent* torrent = peer_.torrent(ids_[object]);
+      if (torrent == nullptr || chunk >= torrent->held.size()) return;
+      if (!torrent->held.has(chunk)) --lacking_[ids_[object]];
+      return step(Peer::Unsealed{{ids_[object], chunk}});
+    }
+    protocol::WarmupSlot slot{.slot = next() % 4U, .asks = {}, .sprays = {}};
+    slot.asks.push_back({ids_[object], chunk % 32, other});
+    slot.sprays.push_back({chunk % 32, other, ClientId(next() % 4U), {}});
+    step(Peer::Slot{kWarmup, slot});
   }
   // The link answers by itself what is not exchanged.
   void request(ClientId id, Wire& wire, std::size_t object) {
@@ -150,7 +186,7 @@ class PeerUnderTest {
   }
   // A message as it comes over the wire; for the fuzzer's sake perhaps about one of the objects.
   void say(ClientId id, const Wire& wire, std::size_t object) {
-    const auto type = static_cast<protocol::MessageType>(48 + next() % 4);
+    const auto type = static_cast<protocol::MessageType>(48 + next() % 5);
     const std::size_t size = std::min<std::size_t>(next(), script_.size() - position_);
     auto message = protocol::decode(type, script_.subspan(position_, size));
     position_ += size;
@@ -192,7 +228,10 @@ class PeerUnderTest {
     FEDGE_CHECK(wire.asked.size() <= protocol::kMaxOutstandingChunks, "within the credit");
   }
   void heed(const Peer::SendChunk& effect) {
-    FEDGE_CHECK(peer_.torrent(effect.chunk.object)->held.has(effect.chunk.index), "what it has");
+    const swarm::Torrent& torrent = *peer_.torrent(effect.chunk.object);
+    FEDGE_CHECK(torrent.held.has(effect.chunk.index), "what it has");
+    if (torrent.warmup && effect.chunk.object == ids_[0]) own_sent_.insert(effect.chunk.index);
+    FEDGE_CHECK(own_sent_.size() <= 1, "no more of its own than kappa");
     answered(effect.peer, effect.chunk);
   }
   void heed(const Peer::SendSealed& effect) {
@@ -226,6 +265,8 @@ class PeerUnderTest {
 
   std::span<const std::byte> script_;
   std::size_t position_ = 0;
+  bool warming_ = false;
+  std::set<std::uint32_t> own_sent_;  // in a warm-up
   bool seeds_ = false;
   Peer peer_;
   Rng rng_{7};

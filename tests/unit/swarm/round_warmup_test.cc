@@ -263,6 +263,24 @@ TEST_CASE("warm-up: where the rest can get no cover set it is given up, with the
   CHECK_FALSE(scene.warmup->failure().empty());
 }
 
+TEST_CASE("warm-up: a neighbour that asks for what the gate holds back is refused like what is not there, and dropped") {
+  Scene scene(small_round());
+  const ClientId curious = scene.warmup->neighbours(ClientId(0)).front();
+  std::size_t refused = 0;
+  scene.net.instead[ClientId(0)] = [&](const Peer::Effect& effect) {
+    if (const auto* no = std::get_if<Peer::RefuseChunk>(&effect))
+      if (no->peer == curious && no->error.code == ErrorCode::kNotFound) ++refused;
+    return false;
+  };
+  for (std::uint32_t chunk = 0; chunk < 30; ++chunk)
+    scene.net.step(ClientId(0), Peer::Requested{curious, {scene.updates[0].id(), chunk, 1}});
+  CHECK(refused == PeerRules{}.strikes);
+  CHECK(scene.own_sent[ClientId(0)].empty());
+  REQUIRE(scene.run(60));
+  CHECK(std::ranges::find(scene.net.dropped, std::pair(ClientId(0), curious)) != scene.net.dropped.end());
+  CHECK(scene.warmup->failure().empty());
+}
+
 TEST_CASE("warm-up: a tracker that asks for too much is not heeded") {
   WarmupConfig config = small_round();
   Scene scene(config);
