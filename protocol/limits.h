@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxSwarmMembers = 1'024;        // that one messag
 inline constexpr std::size_t kMaxWarmupOrders = 64;           // of a kind, in one slot of a warm-up
 inline constexpr std::uint64_t kMaxWarmupChunks = 4'000'000;  // of all updates in a warm-up
 // A chunk of a run with a warm-up, which passes a third client as one message; sealed, and with its name.
-inline constexpr std::size_t kMaxWarmupChunkSize = 1 << 20;
+inline constexpr std::size_t kMaxWarmupChunkSize = 256 << 10;
 inline constexpr std::size_t kMaxSealedChunk = kMaxWarmupChunkSize + 1024;
 inline constexpr std::size_t kMaxAddressText = 261;      // a DNS name of 255 bytes, a colon, a port
 inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value

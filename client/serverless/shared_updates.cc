@@ -48,6 +48,7 @@ void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<p
   const protocol::ObjectId id = update.update.id();
   if (updates_.size() == protocol::kMaxAggregated && !updates_.contains(id)) return;  // more than can count
   const auto [known, fresh] = updates_.try_emplace(id);
+  if (warming() && planned_.insert(id).second) open_all();
   // Told again by a coordinator that has been away.
   if (!fresh && known->second.examined) return answer(id, known->second);
   if (!fresh) return;
@@ -72,16 +73,16 @@ void SharedUpdates::place(const protocol::ObjectId& id, std::shared_ptr<protocol
 }
 
 void SharedUpdates::open_all() {
-  const auto has_place = [](const auto& entry) { return entry.second.object != nullptr; };
-  const auto placed = static_cast<std::size_t>(std::ranges::count_if(updates_, has_place));
-  if (warming() && placed < plan_->members) return;
+  const auto has_place = [&](const protocol::ObjectId& id) { return updates_.at(id).object != nullptr; };
+  if (warming() && (planned_.size() < plan_->members || !std::ranges::all_of(planned_, has_place))) return;
   for (const auto& [id, entry] : updates_)
     if (entry.object) open(id);
 }
 
 void SharedUpdates::take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
   if (warm_) return;
-  if (plan_) owner_.swarm->close(plan_->swarm);
+  if (plan_) close_all();
+  planned_.clear();
   plan_ = plan;
   owner_.swarm->begin_warmup(plan, own);
   open_all();  // anew, if they were for another warm-up
@@ -194,12 +195,18 @@ void SharedUpdates::give_up(const Error& error) {
                       .with("reason", error.message));
 }
 
+// Updates first: what is still open when its warm-up ends is shown to everybody.
+void SharedUpdates::close_all() {
+  for (const auto& [id, entry] : updates_)
+    if (entry.object) owner_.swarm->close(id);
+  if (plan_) owner_.swarm->close(plan_->swarm);
+}
+
 void SharedUpdates::end() {
   over_ = true;
-  if (plan_) owner_.swarm->close(plan_->swarm);
+  close_all();
   std::vector<protocol::ObjectId> decoded;
   for (const auto& [id, entry] : updates_) {
-    if (entry.object) owner_.swarm->close(id);
     if (!entry.examined || !*entry.examined) continue;
     const run::StoredUpdate& update = **entry.examined;
     if (update.plain != update.arrived) decoded.push_back(update.plain->manifest().id());

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "client/serverless/own_aggregate.h"
 #include "client/swarm/swarm.h"
@@ -55,6 +56,7 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
   };
   void open(const protocol::ObjectId& id);
   void open_all();
+  void close_all();
   bool warming() const { return plan_ && !warm_; }
   void place(const protocol::ObjectId& id, std::shared_ptr<protocol::StoredObject> object);
   void examine(const protocol::ObjectId& id);
@@ -70,7 +72,8 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
   std::map<protocol::ObjectId, Entry> updates_;
   std::optional<protocol::AggregateUpdates> order_;
   std::optional<protocol::WarmupPlan> plan_;
-  bool warm_ = false;  // updates are exchanged freely, and no warm-up can change that
+  std::set<protocol::ObjectId> planned_;  // updates that were told of after it
+  bool warm_ = false;                     // updates are exchanged freely, and no warm-up can change that
   bool making_ = false;
   std::shared_ptr<protocol::StoredObject> made_;
   bool over_ = false;

@@ -210,6 +210,7 @@ void SwarmImpl::end_warmup(const ObjectId& swarm, const ObjectId& other) {
 void SwarmImpl::close(const ObjectId& object) {
   if (stopped_) return;
   exchange_->close(object);
+  exchange_->end_warmup(object);
   like_.erase(object);
   named_.erase(object);
   std::erase(order_, object);

@@ -146,7 +146,7 @@ Result<Message> message_from_wire(const v1::WarmupOver& wire) {
 Result<Message> message_from_wire(const v1::SealedChunk& wire) {
   FieldReader reader;
   reader.require(!wire.sealed().empty() && wire.sealed().size() <= kMaxSealedChunk,
-                 "sealed is not 1 to 1049600 bytes");
+                 "sealed is not 1 to 263168 bytes");
   if (reader.failed()) return reader.finish(SealedChunk{});
   const auto sealed = std::as_bytes(std::span(wire.sealed()));
   return reader.finish(SealedChunk{reader.take(digest_from_wire(wire.swarm()), "swarm"),

@@ -179,7 +179,10 @@ void VirtualSwarm::end_warmup(ClientId client, const protocol::ObjectId& swarm,
 }
 
 void VirtualSwarm::forget(const protocol::ObjectId& swarm) {
-  for (auto& [id, client] : clients_) client.named.erase(swarm);
+  for (auto& [id, client] : clients_) {
+    client.named.erase(swarm);
+    links_.step(id, Peer::EndWarmup{swarm});
+  }
 }
 
 const ChunkSet* VirtualSwarm::chunks_of(ClientId client, const protocol::ObjectId& object) const {

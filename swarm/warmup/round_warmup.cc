@@ -10,7 +10,8 @@
 namespace fedge::swarm {
 namespace {
 
-// Chunks that a client is to send, or to get, at a time.
+// Chunks that a client is to send, or to get, at a time. Of sprayed ones, which are messages to the links
+// that they pass and wait there whole, it gets no more than it sends.
 constexpr std::uint32_t kSending = 8;
 constexpr std::uint32_t kGetting = 16;
 static_assert(kGetting <= protocol::kMaxWarmupOrders && kSending <= protocol::kMaxWarmupOrders);
@@ -44,6 +45,8 @@ Result<RoundWarmup> RoundWarmup::begin(const WarmupConfig& config, std::vector<M
   // Not owner by owner: each has only so many under way.
   warmup.rng_.fork("turns").shuffle(std::span(transfers));
   for (const Transfer& transfer : transfers) warmup.to_spray_.push_back({transfer, 0});
+  for (Pseudonym client = 0; client < warmup.members_.size(); ++client)
+    if (warmup.overlay_.neighbours(client).empty()) warmup.leave_out(client);
   return warmup;
 }
 
@@ -262,7 +265,7 @@ void RoundWarmup::expire(Time now) {
 void RoundWarmup::spray(Time now, std::vector<protocol::WarmupSlot>& slots) {
   std::erase_if(to_spray_, [&](const Spray& spray) {
     const auto& [from, to, chunk] = spray.transfer;
-    if (sending_[from] >= kSending || getting_[to] >= kGetting) return false;
+    if (sending_[from] >= kSending || getting_[to] >= kSending) return false;
     const auto over = relay(spray);
     if (!over) {
       ++figures_.not_sprayed;

@@ -103,6 +103,28 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
   CHECK(hashes(example.directory("concrete")) == expected);
 }
 
+TEST_CASE("modes: runs without a server, with a warm-up and without, give the models of runs with one") {
+  const Example example;
+  const std::string more =
+      "--set data.partition.clients=6 --set sampling.clients_per_round=6 --set run.chunk_size=16384 "
+      "--set run.rounds=2 ";
+  const std::string serverless = more + "--set dissemination.kind=serverless ";
+  const std::string warm = serverless + "--set dissemination.warmup.scheduler=greedy_fastest_first ";
+  for (const auto& [name, settings] :
+       std::vector<std::pair<std::string, std::string>>{{"server", more},
+                                                        {"simulated", serverless},
+                                                        {"real", serverless + "--mode concrete"},
+                                                        {"warm-simulated", warm},
+                                                        {"warm-real", warm + "--mode concrete"}}) {
+    const Outcome outcome = example.simulate(name, settings);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  }
+  const auto expected = hashes(example.directory("server"));
+  REQUIRE(expected.size() == 2);
+  for (const std::string name : {"simulated", "real", "warm-simulated", "warm-real"})
+    CHECK(hashes(example.directory(name)) == expected);
+}
+
 TEST_CASE("modes: with partial work a daemon sends what it has trained when its time is over") {
   const Example example;
   // To the end this would be 100,000 steps of 1.8 million parameters.

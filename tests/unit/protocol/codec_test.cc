@@ -185,6 +185,35 @@ TEST_CASE("codec: what is to be aggregated is bounded and in one order") {
         std::string::npos);
 }
 
+TEST_CASE("codec: a plan or a slot of a warm-up whose numbers do not fit each other is refused") {
+  const auto& messages = example_messages();
+  const auto find = [&](auto type) {
+    using T = decltype(type);
+    return std::get<T>(
+        *std::ranges::find_if(messages, [](const auto& m) { return std::holds_alternative<T>(m); }));
+  };
+  const WarmupPlan plan = find(WarmupPlan{});
+  const auto with = [&](auto change) { return refusal(changed(plan, change)); };
+  CHECK(with([](auto&) {}) == "accepted");
+  CHECK(with([](auto& m) { m.members = 2; }).find("members are not 3") != std::string::npos);
+  CHECK(with([](auto& m) { m.number = 20; }).find("number is not less") != std::string::npos);
+  CHECK(with([](auto& m) { m.degree = 20; }).find("degree") != std::string::npos);
+  CHECK(with([](auto& m) { m.chunks = 0; }).find("chunks are not 1") != std::string::npos);
+  CHECK(with([](auto& m) { m.members = 4096, m.chunks = 1000; }).find("4000000") != std::string::npos);
+  CHECK(with([](auto& m) { m.spray = 101; }).find("spray") != std::string::npos);
+  CHECK(with([](auto& m) { m.neighbours[0].number = 7; }).find("no other member") != std::string::npos);
+  CHECK(with([](auto& m) { std::swap(m.neighbours[0], m.neighbours[1]); }).find("order") !=
+        std::string::npos);
+  CHECK(with([](auto& m) { m.neighbours.resize(1025); }).find("1024") != std::string::npos);
+  const WarmupSlot slot = find(WarmupSlot{});
+  CHECK(refusal(changed(slot, [](auto& m) { m.asks.resize(65); })).find("64") != std::string::npos);
+  CHECK(refusal(changed(slot, [](auto& m) { m.sprays.resize(65); })).find("64") != std::string::npos);
+  const SealedChunk sealed = find(SealedChunk{});
+  CHECK(refusal(changed(sealed, [](auto& m) { m.sealed.clear(); })).find("263168") != std::string::npos);
+  CHECK(refusal(changed(sealed, [](auto& m) { m.sealed.resize(263'169); })).find("263168") !=
+        std::string::npos);
+}
+
 TEST_CASE("codec: any header read as any other type never crashes") {
   for (const Message& message : example_messages())
     for (unsigned type = 0; type < 64; ++type) {

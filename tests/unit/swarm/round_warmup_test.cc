@@ -263,7 +263,9 @@ TEST_CASE("warm-up: where the rest can get no cover set it is given up, with the
   CHECK_FALSE(scene.warmup->failure().empty());
 }
 
-TEST_CASE("warm-up: a neighbour that asks for what the gate holds back is refused like what is not there, and dropped") {
+TEST_CASE(
+    "warm-up: a neighbour that asks for what the gate holds back is refused like what is not there, and "
+    "dropped") {
   Scene scene(small_round());
   const ClientId curious = scene.warmup->neighbours(ClientId(0)).front();
   std::size_t refused = 0;
