@@ -99,8 +99,8 @@ void SharedUpdates::take(const protocol::WarmupOver& over) {
   event.with("round", std::int64_t{task_.round.value()});
   if (!over.failure.empty()) event.with("failed_open", over.failure);
   owner_.on_event(event);
-  const auto honest = swarm::audit_plan(*plan_, over.seed);
-  if (!honest)
+  // Nothing can be said of one that has failed, and nothing is claimed.
+  if (const auto honest = swarm::audit_plan(*plan_, over.seed); over.failure.empty() && !honest)
     owner_.on_event(Event{Severity::kWarning, "warmup.not_as_planned", {}}
                         .with("round", std::int64_t{task_.round.value()})
                         .with("reason", honest.error().message));

@@ -67,7 +67,7 @@ void SharedRounds::begin_warmup() {
     callbacks_.send(member.client, tracker.plan(member.client, config_.id, round_.task()));
     seeder_.introduce(member.client, tracker.neighbours(member.client), tracker.swarm());
   }
-  for (const protocol::Manifest* update : round_.updates())
+  for (const protocol::Manifest* update : warmup_->updates(round_))
     for (const auto& member : tracker.members()) tell(member.client, *update);
   go_on_warming();
 }

@@ -53,9 +53,10 @@ std::vector<std::pair<ClientId, const protocol::Manifest*>> SharedRound::owners(
 }
 
 bool SharedRound::gathered() const {
-  return !offers_.empty() && std::ranges::none_of(participants_, [&](ClientId client) {
-    return waited_for(client) && !offers_.contains(client);
-  });
+  const std::size_t here = owners().size();
+  if (here == 0 || here >= enough_) return here > 0;
+  return expected_.empty() &&
+         std::ranges::all_of(participants_, [&](ClientId client) { return offers_.contains(client); });
 }
 
 bool SharedRound::answer(ClientId client, const protocol::UpdateHeld& held) {

@@ -50,7 +50,8 @@ class SharedRound {
   void settle(ClientId client);
   // Each object that somebody has offered, once; not in the order of the clients.
   std::vector<const protocol::Manifest*> updates() const;
-  // Those who are here and have offered one, each update once; and whether nobody is waited for any more.
+  // Those who are here and have offered one, each update once; and whether these are enough, or nobody else
+  // is waited for.
   std::vector<std::pair<ClientId, const protocol::Manifest*>> owners() const;
   bool gathered() const;
   // A participant has all of it, and has looked at it. False if it has been asked for no such thing, or says

@@ -1,7 +1,7 @@
 #include "server/engine/shared_warmup.h"
 
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "protocol/limits.h"
 #include "run/dissemination.h"
@@ -43,6 +43,15 @@ bool SharedWarmup::begin(const SharedRound& round, const std::function<bool(Clie
   tracker_.emplace(std::move(*tracker));
   warming_since_ = now;
   return true;
+}
+
+std::vector<const protocol::Manifest*> SharedWarmup::updates(const SharedRound& round) const {
+  std::set<protocol::ObjectId> exchanged;
+  if (tracker_)
+    for (const auto& member : tracker_->members()) exchanged.insert(member.update);
+  auto updates = round.updates();
+  std::erase_if(updates, [&](const auto* update) { return !exchanged.contains(update->id()); });
+  return updates;
 }
 
 swarm::RoundWarmup::Orders SharedWarmup::go_on(Time now, const swarm::RoundWarmup::Look& look, RunId run) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "core/time.h"
@@ -29,6 +30,8 @@ class SharedWarmup {
              swarm::RoundWarmup::Seeds seeds, Time now);
   // Null before, or if it could not begin.
   swarm::RoundWarmup* tracker() { return tracker_ ? &*tracker_ : nullptr; }
+  // Those of the round's updates that are exchanged in it.
+  std::vector<const protocol::Manifest*> updates(const SharedRound& round) const;
   // To be called every RoundWarmup::kTick. What members are to be told.
   swarm::RoundWarmup::Orders go_on(Time now, const swarm::RoundWarmup::Look& look, RunId run);
   // Updates are to be exchanged freely.

@@ -72,11 +72,12 @@ void VirtualSharing::begin_warmup() {
   if (!begun) return;
   const swarm::RoundWarmup& tracker = *warmup_->tracker();
   swarm_ = tracker.swarm();
+  const auto updates = warmup_->updates(round_);
   for (const auto& member : tracker.members()) {
     const auto plan = tracker.plan(member.client, surroundings_.config.id, round_.task());
     at(surroundings_.down_arrival(member.client, size_of(plan)), member.client,
        [this, member, plan] { surroundings_.swarm.begin_warmup(member.client, plan, member.update); });
-    for (const protocol::Manifest* update : round_.updates()) tell(member.client, *update);
+    for (const protocol::Manifest* update : updates) tell(member.client, *update);
   }
   go_on_warming();
 }

@@ -120,6 +120,32 @@ TEST_CASE("warm-up: updates of different sizes, and too few of them, are exchang
   CHECK(few.message(RunId(1)).failure.find("nodes must be 3") != std::string::npos);
 }
 
+TEST_CASE(
+    "warm-up: after a restart it does not begin with the first who is back, but when all are, or half of the "
+    "time has "
+    "passed") {
+  SharedRound round = round_of(6, 6);
+  for (std::uint32_t i = 0; i < 6; ++i) offer(round, i);
+  round.restart();
+  SharedWarmup anew = warmup();
+  CHECK_FALSE(begins(anew, round, 1));
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    round.join(ClientId(i));
+    CHECK_FALSE(begins(anew, round, 2));
+  }
+  SUBCASE("all are back") {
+    round.join(ClientId(5));
+    CHECK(begins(anew, round, 3));
+    CHECK(anew.updates(round).size() == 6);
+  }
+  SUBCASE("one never comes") {
+    CHECK(begins(anew, round, 50));
+    CHECK(anew.tracker()->members().size() == 5);
+    CHECK(anew.updates(round).size() == 5);
+    CHECK(round.updates().size() == 6);
+  }
+}
+
 TEST_CASE("warm-up: the same update of two clients is one, and one who has gone has none") {
   SharedRound round = round_of(5, 5);
   for (std::uint32_t i = 0; i < 4; ++i) offer(round, i);
