@@ -688,7 +688,7 @@ mutant shown-to-neighbours 'a warm-up: neighbours are shown what a client has'
 file swarm/peer/peer_warmup.cc
 old 'if (warmup == nullptr || peer != kCoordinator) return shown;'
 new 'if (warmup == nullptr || peer == ClientId(77)) return shown;'
-caught_by unit_swarm 'by every scheduler'
+caught_by unit_swarm 'linked in the middle'
 
 mutant announced-to-neighbours 'a warm-up: neighbours are told what comes to a client'
 file swarm/peer/peer_download.cc
@@ -708,7 +708,7 @@ old '    if (!order.spray)
       silent'
 new '    if (!order.spray && order.from == to)
       silent'
-caught_by unit_swarm 'one who sends nothing'
+caught_by unit_swarm 'by nobody again'
 
 mutant warmup-voided 'a warm-up: that it failed is not told'
 file server/engine/shared_warmup.cc

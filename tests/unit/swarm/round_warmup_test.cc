@@ -243,6 +243,45 @@ TEST_CASE(
   CHECK(to_seconds(scene.net.now().time_since_epoch()) < 30);
 }
 
+// Nearly all chunks that circulate are needed, those that the silent one holds among them.
+TEST_CASE("warm-up: a neighbour that does not send is asked for five seconds, and by nobody again") {
+  WarmupConfig config = small_round();
+  config.threshold = 0.155;
+  Scene scene(config);
+  scene.silent.insert(ClientId(4));
+  std::map<ClientId, std::pair<double, double>> asked;  // first and last, by whom
+  for (std::uint32_t i = 0; i < 12; ++i)
+    if (i != 4)
+      scene.net.instead[ClientId(i)] = [&, i](const Peer::Effect& effect) {
+        const auto* ask = std::get_if<Peer::Ask>(&effect);
+        if (ask == nullptr || ask->peer != ClientId(4) || scene.warmup->over()) return false;
+        const double now = scene.net.seconds_now();
+        asked.try_emplace(ClientId(i), now, now).first->second.second = now;
+        return false;
+      };
+  REQUIRE(scene.run(60));
+  CHECK(scene.warmup->failure().empty());
+  CHECK(asked.size() > 1);
+  for (const auto& [client, times] : asked) CHECK(times.second - times.first < 5);
+}
+
+TEST_CASE("warm-up: one who is linked in the middle of it is shown nothing either") {
+  Scene scene(small_round());
+  const ClientId other = scene.warmup->neighbours(ClientId(0)).front();
+  std::size_t links = 0;
+  std::function<void()> relink = [&] {
+    if (scene.warmup->over()) return;
+    if (scene.foreign(ClientId(0)) > 0) ++links;
+    scene.net.links.unlink(ClientId(0), other);
+    scene.net.links.link(ClientId(0), other);
+    scene.net.at(scene.net.now() + std::chrono::milliseconds(60), relink);
+  };
+  scene.net.at(Time(std::chrono::milliseconds(100)), relink);
+  REQUIRE(scene.run(60));
+  CHECK(links > 0);
+  CHECK(scene.told == 0);
+}
+
 TEST_CASE("warm-up: one who never opens the updates is left out after five seconds") {
   Scene scene(small_round());
   scene.net.kill(ClientId(2));  // and nobody has noticed
