@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "apps/attack_command.h"
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
-#include "apps/overlay_command.h"
-#include "apps/swarm_command.h"
+#include "apps/studies/attack_command.h"
+#include "apps/studies/overlay_command.h"
+#include "apps/studies/swarm_command.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/console.h"
