@@ -11,9 +11,10 @@ namespace fedge::apps {
 namespace {
 
 constexpr const char* kExamples = R"(
-Every client begins with the run file's model; in each round it trains its own by [training], then takes the mean of
-it and its neighbours', W_ij = 1 / (1 + max(d_i, d_j)), however many samples they have. [sampling] must ask for all
-clients. Evaluated are the rounds that run.evaluate_every asks for, and the last.
+Every client begins with the run file's model. In each round it trains its own by [training]; then x_i becomes the
+sum of W_ij x_j over itself and its neighbours, W_ij = 1 / (1 + max(d_i, d_j)) with their degrees d, however many
+samples they have. [sampling] must ask for all clients. Evaluated are the rounds that run.evaluate_every asks for, and
+the last.
 
 Examples:
   fedge-sim gossip examples/fashion-mlp.toml --degree 3
@@ -26,8 +27,8 @@ void print_head(const GossipCommand& command, const run::RunConfig& config, cons
   std::fprintf(out, "%zu clients, %zu neighbours or more, %s\n", config.task.data.partition.clients,
                command.gossip.degree,
                command.topology == "fixed" ? "the same in all rounds" : "drawn anew for each round");
-  std::fprintf(out, "accuracy of %zu clients' models, and of the average of all models\n\n",
-               gossip.tested().size());
+  std::fprintf(out, "accuracy of %zu clients' models %s, and of the average of all models\n\n",
+               gossip.tested().size(), command.evaluate == "mixed" ? "after mixing" : "before mixing");
   std::fprintf(out, "%6s %10s %10s %10s %10s %20s\n", "round", "mean", "least", "most", "average",
                "consensus distance");
 }
@@ -43,9 +44,12 @@ void print_row_of(const sim::GossipFigures& figures, std::FILE* out) {
 
 void print_json(const GossipCommand& command, const run::RunConfig& config, const sim::Gossip& gossip,
                 const std::vector<sim::GossipFigures>& rounds, std::FILE* out) {
-  std::fprintf(out, "{\"name\":%s,\"clients\":%zu,\"degree\":%zu,\"topology\":%s,\"tested\":%zu,\"rounds\":[",
+  std::fprintf(out,
+               "{\"name\":%s,\"clients\":%zu,\"degree\":%zu,\"topology\":%s,\"evaluated\":%s,\"tested\":%zu,"
+               "\"rounds\":[",
                json_text(config.name).c_str(), config.task.data.partition.clients, command.gossip.degree,
-               json_text(command.topology).c_str(), gossip.tested().size());
+               json_text(command.topology).c_str(), json_text(command.evaluate).c_str(),
+               gossip.tested().size());
   for (std::size_t i = 0; i < rounds.size(); ++i)
     std::fprintf(out,
                  "%s\n  {\"round\":%u,\"accuracy_mean\":%s,\"accuracy_least\":%s,\"accuracy_most\":%s,"
@@ -58,11 +62,14 @@ void print_json(const GossipCommand& command, const run::RunConfig& config, cons
 }
 
 // To the end of the run; what is evaluated goes to `report` as it is known.
-Result<void> run_rounds(const run::RunConfig& config, const learn::Dataset& test, sim::Gossip& gossip,
-                        const std::function<void(const sim::GossipFigures&)>& report) {
+Result<void> run_rounds(const run::RunConfig& config, const std::string& evaluate, sim::Gossip& gossip,
+                        const std::function<void()>& report) {
   for (std::uint32_t round = 1; round <= config.rounds; ++round) {
-    FEDGE_TRY_VOID(gossip.round());
-    if (round % config.evaluate_every == 0 || round == config.rounds) report(gossip.figures(test));
+    const bool due = round % config.evaluate_every == 0 || round == config.rounds;
+    FEDGE_TRY_VOID(gossip.train());
+    if (due && evaluate == "trained") report();
+    gossip.mix();
+    if (due && evaluate == "mixed") report();
   }
   return {};
 }
@@ -82,6 +89,12 @@ CLI::App* add_gossip(CLI::App& app, GossipCommand& command) {
                   "each_round: neighbours are drawn anew for each round; fixed: once")
       ->capture_default_str()
       ->check(CLI::IsMember({"each_round", "fixed"}));
+  sub->add_option(
+         "--evaluate", command.evaluate,
+         "mixed: the models that a round ends with; trained: those that clients have trained, before "
+         "they mix them")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"mixed", "trained"}));
   sub->add_option("--tested", command.gossip.most_tested,
                   "Most clients whose models are evaluated; of more, so many are drawn once")
       ->capture_default_str();
@@ -110,9 +123,9 @@ Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out) {
   FEDGE_TRY(gossip, sim::Gossip::create(options, config, *task, threads));
   std::vector<sim::GossipFigures> rounds;
   if (!command.json) print_head(command, config, gossip, out);
-  FEDGE_TRY_VOID(run_rounds(config, *test, gossip, [&](const sim::GossipFigures& figures) {
-    rounds.push_back(figures);
-    if (!command.json) print_row_of(figures, out);
+  FEDGE_TRY_VOID(run_rounds(config, command.evaluate, gossip, [&] {
+    rounds.push_back(gossip.figures(*test));
+    if (!command.json) print_row_of(rounds.back(), out);
   }));
   if (command.json)
     print_json(command, config, gossip, rounds, out);

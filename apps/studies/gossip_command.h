@@ -22,6 +22,7 @@ struct GossipCommand {
   std::vector<std::string> assignments;
   sim::GossipOptions gossip;
   std::string topology = "each_round";
+  std::string evaluate = "mixed";
   std::size_t jobs = available_processors();
   bool json = false;
 };
@@ -30,8 +31,8 @@ struct GossipCommand {
 CLI::App* add_gossip(CLI::App& app, GossipCommand& command);
 
 // Table: a row for each round that is evaluated, printed as it ends. JSON: one object at the end,
-//   {"name":"fashion-mlp","clients":50,"degree":10,"topology":"each_round","tested":50,"rounds":[
-//    {"round":1,"accuracy_mean":0.5,"accuracy_least":0.1,"accuracy_most":0.7,"average_accuracy":0.6,
+//   {"name":"fashion-mlp","clients":50,"degree":10,"topology":"each_round","evaluated":"mixed","tested":50,
+//    "rounds":[{"round":1,"accuracy_mean":0.5,"accuracy_least":0.1,"accuracy_most":0.7,"average_accuracy":0.6,
 //     "consensus_distance":1.5},...],"models_hash":"..."}
 // Errors name the option or the key of the run file that is at fault.
 Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out);

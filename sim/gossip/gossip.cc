@@ -46,15 +46,9 @@ Result<Gossip> Gossip::create(const GossipOptions& options, const run::RunConfig
   return gossip;
 }
 
-Result<void> Gossip::round() {
-  done_ = next(done_);
-  FEDGE_TRY_VOID(train());
-  mix(MixingWeights(neighbours()), values(), parallel_);
-  return {};
-}
-
 Result<void> Gossip::train() {
-  const TaskId task{.round = done_};
+  round_ = next(round_);
+  const TaskId task{.round = round_};
   const Coverage all = Coverage::all(task_.model().layout()->size());
   for (std::uint32_t client = 0; client < models_.size(); ++client)
     pool_.enqueue(ClientId(client),
@@ -62,7 +56,7 @@ Result<void> Gossip::train() {
   for (std::uint32_t client = 0; client < models_.size(); ++client) {
     FEDGE_TRY(trained, pool_.result(ClientId(client)));
     if (trained->failure)
-      return trained->failure->with_prefix(name_of(client) + ", round " + std::to_string(done_.value()) +
+      return trained->failure->with_prefix(name_of(client) + ", round " + std::to_string(round_.value()) +
                                            ": ");
     const std::span<const float> update = trained->values->in_memory();
     const std::span<float> model = models_[client]->values();
@@ -72,8 +66,10 @@ Result<void> Gossip::train() {
   return {};
 }
 
+void Gossip::mix() { sim::mix(MixingWeights(neighbours()), values(), parallel_); }
+
 swarm::Overlay Gossip::neighbours() const {
-  const Rng rng = rng_.fork("gossip overlay", options_.fixed ? 0 : done_.value());
+  const Rng rng = rng_.fork("gossip overlay", options_.fixed ? 0 : round_.value());
   return swarm::Overlay::random(models_.size(), options_.degree, rng);
 }
 
@@ -87,7 +83,7 @@ GossipFigures Gossip::figures(const learn::Dataset& test) const {
   const auto accuracy = [&](const ParameterVector& model) {
     return learn::evaluate(task_.model(), model.values(), test, parallel_).accuracy;
   };
-  GossipFigures figures{.round = done_, .accuracy_least = 1};
+  GossipFigures figures{.round = round_, .accuracy_least = 1};
   for (const ClientId client : tested_) {
     const double one = accuracy(model(client));
     figures.accuracy_mean += one / static_cast<double>(tested_.size());

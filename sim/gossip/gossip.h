@@ -37,7 +37,7 @@ Result<void> check_gossip_options(const GossipOptions& options, std::size_t clie
 // Whether gossip can do what the run file asks for; the error begins with the key that it cannot heed.
 Result<void> check_gossip_run(const run::RunConfig& config, const SimulationSpec& simulation);
 
-// After a round.
+// Between two of a round's steps.
 struct GossipFigures {
   RoundNumber round;
   double accuracy_mean = 0;  // over the models of those clients that are tested
@@ -54,9 +54,10 @@ class Gossip {
   static Result<Gossip> create(const GossipOptions& options, const run::RunConfig& config,
                                const learn::Task& task, Parallel& parallel);
 
-  // Everybody trains, then everybody mixes. The error names the client whose training diverged.
-  Result<void> round();
-  RoundNumber rounds_done() const { return done_; }
+  // A round: everybody trains, then everybody mixes. The error names the client whose training diverged.
+  Result<void> train();
+  void mix();
+  RoundNumber round() const { return round_; }  // the one that has begun last
 
   // Clients whose models are evaluated, ascending.
   const std::vector<ClientId>& tested() const { return tested_; }
@@ -68,7 +69,6 @@ class Gossip {
  private:
   Gossip(const GossipOptions& options, const run::RunConfig& config, const learn::Task& task,
          Parallel& parallel);
-  Result<void> train();
   swarm::Overlay neighbours() const;
   std::vector<std::span<float>> values() const;
 
@@ -79,7 +79,7 @@ class Gossip {
   TrainingPool pool_;
   std::vector<ClientId> tested_;
   std::vector<std::shared_ptr<ParameterVector>> models_;  // of each client; the pool borrows them
-  RoundNumber done_;
+  RoundNumber round_;
 };
 
 }  // namespace fedge::sim

@@ -38,9 +38,10 @@ Gossiped gossip(const GossipOptions& options, const Settings& settings = kAll, s
   REQUIRE(clients);
   Gossiped result;
   for (std::uint32_t round = 1; round <= run.config.rounds; ++round) {
-    const auto done = clients->round();
+    const auto done = clients->train();
     REQUIRE_MESSAGE(done, done.error().message);
-    CHECK(clients->rounds_done() == RoundNumber(round));
+    clients->mix();
+    CHECK(clients->round() == RoundNumber(round));
     result.rounds.push_back(clients->figures(*run.test));
   }
   result.hash = to_hex(clients->hash());
@@ -133,13 +134,40 @@ TEST_CASE("gossip: two rounds are those of a slow reference") {
         }
         models[i][p] = static_cast<float>(next);
       }
-    REQUIRE(clients->round());
+    REQUIRE(clients->train());
+    clients->mix();
     for (std::uint32_t i = 0; i < 10; ++i) {
       const auto values = clients->model(ClientId(i)).values();
       CHECK(farthest({values.begin(), values.end()}, models[i]) < 1e-6);
     }
   }
   CHECK(farthest(models[0], models[1]) > 1e-3);
+}
+
+TEST_CASE("gossip, invariant: mixing brings models together and leaves their average") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  SimulatedRun run(data.path(), kAll);
+  auto clients = Gossip::create({.degree = 3}, run.config, *run.task, run.pool);
+  REQUIRE(clients);
+  const auto average = [&] {
+    std::vector<float> mean(clients->model(ClientId(0)).size());
+    for (std::size_t p = 0; p < mean.size(); ++p) {
+      double sum = 0;
+      for (std::uint32_t i = 0; i < 10; ++i)
+        sum += static_cast<double>(clients->model(ClientId(i)).values()[p]);
+      mean[p] = static_cast<float>(sum / 10);
+    }
+    return mean;
+  };
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(clients->train());
+    const auto trained = average();
+    const double apart = clients->figures(*run.test).consensus_distance;
+    clients->mix();
+    CHECK(farthest(average(), trained) < 2e-7);
+    CHECK(clients->figures(*run.test).consensus_distance < 0.6 * apart);
+  }
 }
 
 TEST_CASE("gossip: the more neighbours, the closer the models; all of them leave no distance") {
@@ -205,8 +233,7 @@ TEST_CASE("gossip, R3: a training that diverges ends it with the client and the 
                    kAll + Settings{"training.optimizer.learning_rate=1000", "training.local_epochs=50"});
   auto clients = Gossip::create({.degree = 3}, run.config, *run.task, run.pool);
   REQUIRE(clients);
-  Result<void> done;
-  for (int round = 0; round < 3 && done; ++round) done = clients->round();
+  const auto done = clients->train();
   REQUIRE(!done);
   CAPTURE(done.error().message);
   CHECK(done.error().message.find("client ") == 0);
