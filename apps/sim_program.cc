@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <optional>
 
-#include "apps/attack_command.h"
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
-#include "apps/overlay_command.h"
-#include "apps/swarm_command.h"
+#include "apps/studies/attack_command.h"
+#include "apps/studies/gossip_command.h"
+#include "apps/studies/overlay_command.h"
+#include "apps/studies/swarm_command.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/console.h"
@@ -35,6 +36,7 @@ Examples:
   fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          Chord, Pastry and Kademlia, side by side
   fedge-sim attack crowd                                       hostile nodes in a directory without a centre
   fedge-sim swarm --nodes 25 --chunks 40 --seeds 2             a round without a server, and whose chunks are whose
+  fedge-sim gossip examples/fashion-mlp.toml --degree 3        no common model: neighbours mix theirs
 )";
 
 volatile sig_atomic_t interrupt_signal = 0;
@@ -52,6 +54,7 @@ struct Options {
   fedge::apps::OverlayCommand overlay;
   fedge::apps::AttackCommand attack;
   fedge::apps::SwarmCommand swarm;
+  fedge::apps::GossipCommand gossip;
   std::string format = "table";
 };
 
@@ -206,6 +209,12 @@ int serverless(Options& options) {
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
 
+int gossip(Options& options) {
+  options.gossip.json = options.format == "json";
+  const auto done = fedge::apps::run_gossip_command(options.gossip, stdout);
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+}
+
 void add_threads(CLI::App& command, Options& options) {
   command.add_option("--threads", options.threads, "Threads; the result does not depend on it")
       ->capture_default_str()
@@ -284,6 +293,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   add_format(*attack_command, options);
   auto* swarm_command = fedge::apps::add_swarm(app, options.swarm);
   add_format(*swarm_command, options);
+  auto* gossip_command = fedge::apps::add_gossip(app, options.gossip);
+  add_format(*gossip_command, options);
   auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
   report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
   try {
@@ -297,6 +308,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
     if (*overlay_command) return overlay(options);
     if (*attack_command) return attack(options);
     if (*swarm_command) return serverless(options);
+    if (*gossip_command) return gossip(options);
     return *run_command ? run_experiment(options) : report(options);
   });
 }

@@ -89,15 +89,6 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
                               run.sampling.kind + "\" weighs them");
 }
 
-// Whether the model becomes what the aggregator says, in the second round as in the first.
-bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
-  const auto optimizer = strategy.server_optimizer(1);
-  const double aggregate = 1;
-  float model = 0;
-  for (int round = 0; round < 2; ++round) optimizer->step(0, {&model, 1}, {&aggregate, 1});
-  return model == 2;
-}
-
 void check_adapters(const RunConfig& run, config::Reader& root) {
   const learn::TrainingSpec& training = run.task.training;
   const auto& recipes = aggregation::recipes();
@@ -284,6 +275,14 @@ void check_warmup(const RunConfig& run, config::Reader& root) {
   if (run.chunk_size > protocol::kMaxWarmupChunkSize)
     root.fail("run", "chunk_size is more than " + std::to_string(protocol::kMaxWarmupChunkSize) +
                          ", which is the most with dissemination.warmup");
+}
+
+bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
+  const auto optimizer = strategy.server_optimizer(1);
+  const double aggregate = 1;
+  float model = 0;
+  for (int round = 0; round < 2; ++round) optimizer->step(0, {&model, 1}, {&aggregate, 1});
+  return model == 2;
 }
 
 config::Table resolve_recipe(const config::Table& root) {

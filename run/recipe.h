@@ -12,6 +12,9 @@ namespace fedge::run {
 // [strategy] implies, where they are not given.
 config::Table resolve_recipe(const config::Table& root);
 
+// Whether the model becomes what the aggregator says, in the second round as in the first.
+bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy);
+
 // Errors are left in `root`, for its finish().
 void check_recipe(const RunConfig& run, config::Reader& root);
 

@@ -715,3 +715,31 @@ file server/engine/shared_warmup.cc
 old '  failure_ = tracker_->failure();'
 new '  if (!over_) failure_ = tracker_->failure();'
 caught_by unit_server 'is over in time'
+
+mutant fewer-neighbours-count 'gossip: weights go by the smaller of two degrees, and rows may go below zero'
+file sim/gossip/mixing.cc
+old 'const std::size_t degree = std::max(neighbours.size()'
+new 'const std::size_t degree = std::min(neighbours.size()'
+caught_by unit_sim 'mixing: weights are'
+
+mutant own-degree-alone 'gossip: a client weighs its neighbours by its own degree, so that the mean moves'
+file sim/gossip/mixing.cc
+old '1.0 / static_cast<double>(1 + degree)'
+new '1.0 / static_cast<double>(1 + std::min(degree, neighbours.size()))'
+caught_by unit_sim 'mixing, invariant: the mean'
+
+mutant mixed-with-the-mixed 'gossip: a client mixes with models that have been mixed already'
+file sim/gossip/mixing.cc
+old '    for (swarm::Pseudonym client = 0; client < models.size(); ++client) {
+      std::ranges::fill(sum, 0.0);'
+new '    for (swarm::Pseudonym client = 0; client < models.size(); ++client) {
+      for (std::size_t i = 0; i < client; ++i)
+        std::ranges::copy(models[i].subspan(first, count), before.data() + i * count);
+      std::ranges::fill(sum, 0.0);'
+caught_by unit_sim 'mixing: a hand-computed path'
+
+mutant one-model-for-all 'gossip: everybody trains the first client'"'"'s model'
+file sim/gossip/gossip.cc
+old '.global = {.model = models_[client]'
+new '.global = {.model = models_[client / task_.clients()]'
+caught_by unit_sim 'gossip: two rounds are those'

@@ -1,9 +1,9 @@
-#include "apps/swarm_command.h"
+#include "apps/studies/swarm_command.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 
-#include "apps/figure_text.h"
+#include "apps/studies/figure_text.h"
 #include "core/platform/thread_pool.h"
 #include "core/text.h"
 #include "swarm/attribution/attacks.h"

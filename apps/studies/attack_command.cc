@@ -1,9 +1,9 @@
-#include "apps/attack_command.h"
+#include "apps/studies/attack_command.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 
-#include "apps/figure_text.h"
+#include "apps/studies/figure_text.h"
 #include "core/platform/thread_pool.h"
 #include "core/text.h"
 

@@ -1,4 +1,4 @@
-#include "apps/figure_text.h"
+#include "apps/studies/figure_text.h"
 
 #include <cmath>
 

@@ -1,0 +1,137 @@
+#include "apps/studies/gossip_command.h"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "apps/common.h"
+#include "apps/studies/figure_text.h"
+#include "core/text.h"
+
+namespace fedge::apps {
+namespace {
+
+constexpr const char* kExamples = R"(
+Every client begins with the run file's model. In each round it trains its own by [training]; then x_i becomes the
+sum of W_ij x_j over itself and its neighbours, W_ij = 1 / (1 + max(d_i, d_j)) with their degrees d, however many
+samples they have. [sampling] must ask for all clients. Evaluated are the rounds that run.evaluate_every asks for, and
+the last.
+
+Examples:
+  fedge-sim gossip examples/fashion-mlp.toml --degree 3
+  fedge-sim gossip examples/fashion-mlp.toml --degree 3 --topology fixed --set data.partition.alpha=0.1
+  fedge-sim gossip examples/fashion-mlp.toml --degree 9            all are neighbours: one model for all
+)";
+
+void print_head(const GossipCommand& command, const run::RunConfig& config, const sim::Gossip& gossip,
+                std::FILE* out) {
+  std::fprintf(out, "%zu clients, %zu neighbours or more, %s\n", config.task.data.partition.clients,
+               command.gossip.degree,
+               command.topology == "fixed" ? "the same in all rounds" : "drawn anew for each round");
+  std::fprintf(out, "accuracy of %zu clients' models %s, and of the average of all models\n\n",
+               gossip.tested().size(), command.evaluate == "mixed" ? "after mixing" : "before mixing");
+  std::fprintf(out, "%6s %10s %10s %10s %10s %20s\n", "round", "mean", "least", "most", "average",
+               "consensus distance");
+}
+
+void print_row_of(const sim::GossipFigures& figures, std::FILE* out) {
+  std::fprintf(
+      out, "%6u %10s %10s %10s %10s %20s\n", figures.round.value(),
+      with_decimals(figures.accuracy_mean, 4).c_str(), with_decimals(figures.accuracy_least, 4).c_str(),
+      with_decimals(figures.accuracy_most, 4).c_str(), with_decimals(figures.average_accuracy, 4).c_str(),
+      number(figures.consensus_distance, "%.6g").c_str());
+  std::fflush(out);
+}
+
+void print_json(const GossipCommand& command, const run::RunConfig& config, const sim::Gossip& gossip,
+                const std::vector<sim::GossipFigures>& rounds, std::FILE* out) {
+  std::fprintf(out,
+               "{\"name\":%s,\"clients\":%zu,\"degree\":%zu,\"topology\":%s,\"evaluated\":%s,\"tested\":%zu,"
+               "\"rounds\":[",
+               json_text(config.name).c_str(), config.task.data.partition.clients, command.gossip.degree,
+               json_text(command.topology).c_str(), json_text(command.evaluate).c_str(),
+               gossip.tested().size());
+  for (std::size_t i = 0; i < rounds.size(); ++i)
+    std::fprintf(out,
+                 "%s\n  {\"round\":%u,\"accuracy_mean\":%s,\"accuracy_least\":%s,\"accuracy_most\":%s,"
+                 "\"average_accuracy\":%s,\"consensus_distance\":%s}",
+                 i == 0 ? "" : ",", rounds[i].round.value(), json_number(rounds[i].accuracy_mean).c_str(),
+                 json_number(rounds[i].accuracy_least).c_str(), json_number(rounds[i].accuracy_most).c_str(),
+                 json_number(rounds[i].average_accuracy).c_str(),
+                 json_number(rounds[i].consensus_distance).c_str());
+  std::fprintf(out, "],\n \"models_hash\":\"%s\"}\n", to_hex(gossip.hash()).c_str());
+}
+
+// To the end of the run; what is evaluated goes to `report` as it is known.
+Result<void> run_rounds(const run::RunConfig& config, const std::string& evaluate, sim::Gossip& gossip,
+                        const std::function<void()>& report) {
+  for (std::uint32_t round = 1; round <= config.rounds; ++round) {
+    const bool due = round % config.evaluate_every == 0 || round == config.rounds;
+    FEDGE_TRY_VOID(gossip.train());
+    if (due && evaluate == "trained") report();
+    gossip.mix();
+    if (due && evaluate == "mixed") report();
+  }
+  return {};
+}
+
+}  // namespace
+
+CLI::App* add_gossip(CLI::App& app, GossipCommand& command) {
+  auto* sub = app.add_subcommand(
+      "gossip",
+      "Train a run file's clients without a common model: each trains its own and mixes it with its "
+      "neighbours' "
+      "(mix-and-forward with Metropolis weights), for comparison with rounds that have one");
+  sub->add_option("file", command.run_file, "Run file (TOML)")->required();
+  sub->add_option("--degree", command.gossip.degree, "Neighbours that each client has at least")
+      ->capture_default_str();
+  sub->add_option("--topology", command.topology,
+                  "each_round: neighbours are drawn anew for each round; fixed: once")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"each_round", "fixed"}));
+  sub->add_option(
+         "--evaluate", command.evaluate,
+         "mixed: the models that a round ends with; trained: those that clients have trained, before "
+         "they mix them")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"mixed", "trained"}));
+  sub->add_option("--tested", command.gossip.most_tested,
+                  "Most clients whose models are evaluated; of more, so many are drawn once")
+      ->capture_default_str();
+  sub->add_option("--set", command.assignments, "Override a key of the run file: section.key=value")
+      ->take_all();
+  sub->add_option("--jobs", command.jobs, "Threads; the result does not depend on it")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  sub->footer(kExamples);
+  return sub;
+}
+
+Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out) {
+  sim::GossipOptions options = command.gossip;
+  options.fixed = command.topology == "fixed";
+  FEDGE_TRY(document, load_document(command.run_file, command.assignments));
+  FEDGE_TRY(config, run::read_run_config(document));
+  FEDGE_TRY(simulation, sim::read_simulation(document));
+  if (const auto fits = sim::check_gossip_run(config, simulation); !fits)
+    return fits.error().with_prefix(document.name + ": ");
+  if (const auto fits = sim::check_gossip_options(options, config.task.data.partition.clients); !fits)
+    return fits.error().with_prefix("--");
+  FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
+  FEDGE_TRY(test, learn::load_test(config.task.data));
+  ThreadPool threads(command.jobs);
+  FEDGE_TRY(gossip, sim::Gossip::create(options, config, *task, threads));
+  std::vector<sim::GossipFigures> rounds;
+  if (!command.json) print_head(command, config, gossip, out);
+  FEDGE_TRY_VOID(run_rounds(config, command.evaluate, gossip, [&] {
+    rounds.push_back(gossip.figures(*test));
+    if (!command.json) print_row_of(rounds.back(), out);
+  }));
+  if (command.json)
+    print_json(command, config, gossip, rounds, out);
+  else
+    std::fprintf(out, "\nmodels    %s\n", to_hex(gossip.hash()).c_str());
+  return {};
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,40 @@
+// `fedge-sim gossip`: a run file's clients without a common model: each trains its own and mixes it with
+// those of its neighbours; the baseline that rounds without a server are compared with.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/platform/thread_pool.h"
+#include "core/result.h"
+#include "sim/gossip/gossip.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fedge::apps {
+
+struct GossipCommand {
+  std::string run_file;
+  std::vector<std::string> assignments;
+  sim::GossipOptions gossip;
+  std::string topology = "each_round";
+  std::string evaluate = "mixed";
+  std::size_t jobs = available_processors();
+  bool json = false;
+};
+
+// Adds the sub-command, which fills in `command`.
+CLI::App* add_gossip(CLI::App& app, GossipCommand& command);
+
+// Table: a row for each round that is evaluated, printed as it ends. JSON: one object at the end,
+//   {"name":"fashion-mlp","clients":50,"degree":10,"topology":"each_round","evaluated":"mixed","tested":50,
+//    "rounds":[{"round":1,"accuracy_mean":0.5,"accuracy_least":0.1,"accuracy_most":0.7,"average_accuracy":0.6,
+//     "consensus_distance":1.5},...],"models_hash":"..."}
+// Errors name the option or the key of the run file that is at fault.
+Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out);
+
+}  // namespace fedge::apps
