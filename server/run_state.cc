@@ -65,6 +65,7 @@ RoundRules RunState::rules() const {
                               std::max<std::size_t>(run::TrackModel::contributors(*config_), 1);
   return {.run = config_->id,
           .layout = model_->layout()->hash(),
+          .chunk_size = config_->chunk_size,
           .parameters = model_->layout()->size(),
           .rounds = config_->rounds,
           .clients_per_round = config_->sampling.clients_per_round,

@@ -4,9 +4,15 @@
 #include <vector>
 
 #include "core/crypto/sealed_box.h"
+#include "protocol/limits.h"
 #include "swarm/peer/parcel.h"
 
 namespace fedge::swarm {
+namespace {
+
+constexpr std::size_t kMaxQueuedSealed = protocol::kMaxQueuedControl / 4;
+
+}  // namespace
 
 // What one link sends of one object: says so when a chunk is written.
 class Exchange::Source final : public protocol::ChunkSource {
@@ -70,7 +76,7 @@ void Exchange::unlink(ClientId peer) {
 void Exchange::received(ClientId peer, const protocol::Message& message) {
   const auto* sealed = std::get_if<protocol::SealedChunk>(&message);
   if (sealed == nullptr || sealed->to != owner_.self) return step(Peer::Received{peer, message});
-  if (owner_.unseal) open_sealed(*sealed);
+  if (owner_.unseal) open_sealed(peer, *sealed);
 }
 
 void Exchange::arrived(ClientId peer, const protocol::Chunk& chunk, const Result<void>& outcome) {
@@ -118,7 +124,12 @@ void Exchange::carry_out(const Peer::EndExchange& effect) {
 }
 
 void Exchange::carry_out(const Peer::Send& effect) {
-  if (const auto link = links_.find(effect.peer); link != links_.end()) link->second->send(effect.message);
+  const auto link = links_.find(effect.peer);
+  if (link == links_.end()) return;
+  // Sealed chunks wait whole: on a line too slow for them they are given up, for others come over others.
+  const bool sealed = std::holds_alternative<protocol::SealedChunk>(effect.message);
+  if (sealed && link->second->queued() > kMaxQueuedSealed) return;
+  link->second->send(effect.message);
 }
 
 void Exchange::carry_out(const Peer::Ask& effect) {
@@ -143,20 +154,20 @@ void Exchange::carry_out(const Peer::SendSealed& effect) {
   if (!opened->second.object.source->read_part(effect.chunk.index, 0, bytes)) return;
   // Who cannot be sealed to gets nothing: the tracker hears nothing of it.
   if (auto sealed = seal(effect.spray.key, pack(effect.chunk, bytes)))
-    link->second->send(protocol::SealedChunk{effect.swarm, effect.spray.to, std::move(*sealed)});
+    carry_out(Peer::Send{effect.spray.over,
+                         protocol::SealedChunk{effect.swarm, effect.spray.to, std::move(*sealed)}});
 }
 
 // What cannot be opened, or is no chunk that is exchanged, is nobody's in particular: whoever passed it on
 // could not know.
-void Exchange::open_sealed(const protocol::SealedChunk& message) {
+void Exchange::open_sealed(ClientId peer, const protocol::SealedChunk& message) {
   const auto packed = owner_.unseal(message.sealed);
   const auto parcel = packed ? unpack(*packed) : std::nullopt;
   if (!parcel) return;
   const auto& [chunk, bytes] = *parcel;
   const auto opened = objects_.find(chunk.object);
-  if (opened == objects_.end() || !opened->second.object.warmup) return;
+  if (opened == objects_.end() || !peer_.takes_sealed(peer, message.swarm, chunk)) return;
   const Object& object = opened->second.object;
-  if (chunk.index >= object.manifest.chunk_count() || object.sink->has(chunk.index)) return;
   if (!protocol::verify_chunk(object.manifest, chunk.index, bytes)) return;
   if (const auto written = object.sink->write(chunk.index, bytes); !written) {
     finish(chunk.object, written);

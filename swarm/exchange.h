@@ -76,7 +76,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void step(const Peer::Input& input);
   void arrived(ClientId peer, const protocol::Chunk& chunk, const Result<void>& outcome);
   void finish(const protocol::ObjectId& object, const Result<void>& outcome);
-  void open_sealed(const protocol::SealedChunk& message);
+  void open_sealed(ClientId peer, const protocol::SealedChunk& message);
   void carry_out(const Peer::Exchange& effect);
   void carry_out(const Peer::EndExchange& effect);
   void carry_out(const Peer::Send& effect);

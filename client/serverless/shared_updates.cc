@@ -75,8 +75,9 @@ void SharedUpdates::place(const protocol::ObjectId& id, std::shared_ptr<protocol
 void SharedUpdates::open_all() {
   const auto has_place = [&](const protocol::ObjectId& id) { return updates_.at(id).object != nullptr; };
   if (warming() && (planned_.size() < plan_->members || !std::ranges::all_of(planned_, has_place))) return;
+  // Of an earlier plan there may be others.
   for (const auto& [id, entry] : updates_)
-    if (entry.object) open(id);
+    if (entry.object && (!warming() || planned_.contains(id))) open(id);
 }
 
 void SharedUpdates::take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
@@ -100,12 +101,20 @@ void SharedUpdates::take(const protocol::WarmupOver& over) {
   if (!over.failure.empty()) event.with("failed_open", over.failure);
   owner_.on_event(event);
   // Nothing can be said of one that has failed, and nothing is claimed.
-  if (const auto honest = swarm::audit_plan(*plan_, over.seed); over.failure.empty() && !honest)
-    owner_.on_event(Event{Severity::kWarning, "warmup.not_as_planned", {}}
-                        .with("round", std::int64_t{task_.round.value()})
-                        .with("reason", honest.error().message));
+  if (over.failure.empty()) audit(over.seed);
   owner_.swarm->end_warmup(plan_->swarm, model_ ? model_->manifest().id() : plan_->swarm);
   open_all();
+}
+
+void SharedUpdates::audit(std::uint64_t seed) {
+  const auto honest = std::make_shared<Result<void>>();
+  owner_.compute([honest, plan = *plan_, seed](TaskFiles&) { *honest = swarm::audit_plan(plan, seed); },
+                 [self = shared_from_this(), honest] {
+                   if (*honest) return;
+                   self->owner_.on_event(Event{Severity::kWarning, "warmup.not_as_planned", {}}
+                                             .with("round", std::int64_t{self->task_.round.value()})
+                                             .with("reason", honest->error().message));
+                 });
 }
 
 void SharedUpdates::open(const protocol::ObjectId& id) {

@@ -57,6 +57,7 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
   void open(const protocol::ObjectId& id);
   void open_all();
   void close_all();
+  void audit(std::uint64_t seed);
   bool warming() const { return plan_ && !warm_; }
   void place(const protocol::ObjectId& id, std::shared_ptr<protocol::StoredObject> object);
   void examine(const protocol::ObjectId& id);

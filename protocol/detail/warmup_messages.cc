@@ -9,6 +9,8 @@
 namespace fedge::protocol {
 namespace {
 
+constexpr std::uint32_t kMaxDegree = 200;  // what a run file may ask for
+
 Result<WarmupSlot::Ask> ask_from_wire(const v1::WarmupAsk& wire) {
   FEDGE_TRY(object, digest_from_wire(wire.object()));
   return WarmupSlot::Ask{object, wire.chunk(), ClientId(wire.from())};
@@ -23,7 +25,8 @@ Result<WarmupSlot::Spray> spray_from_wire(const v1::WarmupSpray& wire) {
 void check(const WarmupPlan& plan, FieldReader& reader) {
   reader.require(plan.members >= 3 && plan.members <= kMaxAggregated, "members are not 3 to 4096");
   reader.require(plan.number < plan.members, "number is not less than members");
-  reader.require(plan.degree >= 1 && plan.degree < plan.members, "degree is not 1 to less than members");
+  reader.require(plan.degree >= 1 && plan.degree < plan.members && plan.degree <= kMaxDegree,
+                 "degree is not 1 to less than members and at most 200");
   reader.require(plan.chunks >= 1 && plan.chunks <= kMaxChunks, "chunks are not 1 to 30000");
   reader.require(std::uint64_t{plan.members} * plan.chunks <= kMaxWarmupChunks,
                  "members have more than 4000000 chunks together");

@@ -77,6 +77,8 @@ class Link {
   virtual bool send_chunk(const Chunk& chunk) = 0;
   virtual bool refuse_chunk(const Chunk& chunk, const Error& error) = 0;
 
+  // Bytes of control messages that have not been written yet.
+  virtual std::size_t queued() const = 0;
   virtual Traffic traffic() const = 0;
   // Sends what is queued, then closes. Fetches fail, no more messages are handed over, and on_closed
   // gets kUnavailable and this reason. To tell the peer why, send a Goodbye first.

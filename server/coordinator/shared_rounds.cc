@@ -27,6 +27,7 @@ void SharedRounds::begin(TaskId task, const protocol::Manifest& model) {
   for (const protocol::ObjectId& object : std::exchange(watched_, {})) seeder_.let_go(object);
   round_ = SharedRound(task, config_.sampling.clients_per_round);
   model_ = model;
+  known_from_ = {};
   refused_ = lost_ = 0;
   stage_ = Stage::kSharing;
   arm(seconds(SharedRound::kLate * to_seconds(config_.round_deadline)));
@@ -92,7 +93,7 @@ void SharedRounds::end_warmup() {
     callbacks_.send(client, warmup_->message(config_.id));
     for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
   }
-  look();
+  look_again_after(SharedRound::kGrace);
 }
 
 void SharedRounds::arm(Duration time) {
@@ -112,6 +113,8 @@ void SharedRounds::resume(SharedRound round, const protocol::Manifest& model) {
   model_ = model;
   arm(config_.round_deadline);
   plan_warmup();
+  // What clients hold is not said before they exchange it.
+  if (warmup_) known_from_ = Time::max();
   for (const protocol::Manifest* update : round_.updates())
     if (seeder_.watch(*update)) watched_.insert(update->id());
 }
@@ -181,6 +184,7 @@ bool SharedRounds::departed(ClientId client) {
 }
 
 void SharedRounds::look_again_after(Duration time) {
+  if (exchanging()) known_from_ = now() + time;
   look_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
   look_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
@@ -220,8 +224,9 @@ void SharedRounds::go_on() {
 
 // Decisions may come in the middle of carrying out the engine's effects: they are told afterwards.
 void SharedRounds::look() {
-  const auto decisions =
-      round_.decide(late_, [this](const protocol::ObjectId& object) { return seeder_.obtainable(object); });
+  const auto decisions = round_.decide(late_, [this](const protocol::ObjectId& object) {
+    return now() < known_from_ || seeder_.obtainable(object);
+  });
   for (const SharedRound::Decision& decision : decisions) {
     if (decision.fault) ++refused_;
     if (decision.lost) ++lost_;

@@ -12,6 +12,9 @@ std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
   if (offer.update.layout != rules.layout)
     return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
                    short_hex(rules.layout));
+  if (offer.update.chunk_size != rules.chunk_size)
+    return invalid("the update's chunks are of " + std::to_string(offer.update.chunk_size) +
+                   " bytes, the run's of " + std::to_string(rules.chunk_size));
   if (!protocol::made_by(rules.compression, offer.update))
     return invalid("the update is not encoded as the run's [compression] says");
   if (offer.update.coverage != asked)

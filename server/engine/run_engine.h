@@ -26,8 +26,9 @@ namespace fedge::server {
 
 struct RoundRules {
   RunId run;
-  Digest layout{};             // of the model
-  std::size_t parameters = 0;  // in the model
+  Digest layout{};               // of the model
+  std::uint32_t chunk_size = 0;  // bytes; of it and of updates
+  std::size_t parameters = 0;    // in the model
   std::uint32_t rounds = 1;
   std::size_t clients_per_round = 1;
   double over_selection = 1.0;  // ask ceil(clients_per_round * this), close at clients_per_round answers

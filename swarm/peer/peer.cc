@@ -115,7 +115,10 @@ void Peer::on(const Dismiss& dismiss, Step& step) {
 }
 
 void Peer::on(const Linked& linked, Step& step) {
-  if (!neighbours_.try_emplace(linked.peer).second) return;
+  const auto [neighbour, fresh] = neighbours_.try_emplace(linked.peer);
+  if (!fresh) return;
+  for (const auto& [swarm, member] : warmups_)
+    neighbour->second.strikes = std::max(neighbour->second.strikes, member.strikes(linked.peer));
   for (auto& [id, torrent] : torrents_)
     if (torrent.members.contains(linked.peer)) begin_share(torrent, linked.peer, step);
 }
@@ -237,7 +240,10 @@ void Peer::on_message(ClientId peer, const protocol::ChunkCancelled& message, St
 }
 
 void Peer::strike(ClientId peer, const std::string& reason, Step& step) {
-  if (++neighbours_.at(peer).strikes >= rules_.strikes) drop(peer, reason, step);
+  const std::size_t strikes = ++neighbours_.at(peer).strikes;
+  // A new link does not make them forgotten.
+  for (auto& [swarm, member] : warmups_) member.note_strikes(peer, strikes);
+  if (strikes >= rules_.strikes) drop(peer, reason, step);
 }
 
 void Peer::drop(ClientId peer, const std::string& reason, Step& step) {

@@ -166,10 +166,11 @@ class Peer {
   const Figures& figures() const { return figures_; }
   // Null if it is not open.
   const Torrent* torrent(const protocol::ObjectId& object) const;
+  // Whether a chunk that was sealed for this peer, and came over that one, is to be kept.
+  bool takes_sealed(ClientId peer, const protocol::ObjectId& swarm, const protocol::Chunk& chunk) const;
 
  private:
   struct Step;  // context and effects of the step in hand
-
   void on(const Expired&, Step&);
   void on(const Open&, Step&);
   void on(const Close&, Step&);
@@ -196,7 +197,7 @@ class Peer {
   const WarmupMember* warmup_of(const Torrent& torrent) const;
   // What a neighbour may know to be here.
   ChunkSet shown(const Torrent& torrent, ClientId peer) const;
-  bool may_ask_for(const Torrent& torrent, const Share& share, std::uint32_t chunk) const;
+  bool may_ask_for(const Torrent& torrent, ClientId peer, std::uint32_t chunk) const;
   void note(Torrent& torrent, std::uint32_t chunk);
 
   // Shares

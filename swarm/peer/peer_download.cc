@@ -13,7 +13,8 @@ std::optional<std::uint32_t> next_order(Torrent& torrent, ClientId peer, const S
   const auto ordered = torrent.ordered.find(peer);
   if (!share.heard || ordered == torrent.ordered.end()) return std::nullopt;
   std::set<std::uint32_t>& chunks = ordered->second;
-  std::erase_if(chunks, [&](std::uint32_t chunk) { return !torrent.missing.has(chunk); });
+  std::erase_if(chunks,
+                [&](std::uint32_t chunk) { return torrent.held.has(chunk) || share.asked.contains(chunk); });
   if (chunks.empty()) return std::nullopt;
   return *chunks.begin();
 }
@@ -154,6 +155,7 @@ void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
       share.asked.emplace(*chunk, step.now());
       torrent.asked[*chunk].insert(peer);
       torrent.missing.remove(*chunk);
+      if (ordered) torrent.ordered.at(peer).erase(*chunk);
       step.emit(Ask{peer, {id, *chunk}});
     }
   }

@@ -40,7 +40,7 @@ void Peer::on(const Requested& requested, Step& step) {
     const protocol::Chunk chunk{request.object, request.first + i};
     if (neighbours_.at(requested.peer).choking && !torrent->warmup) {
       step.emit(RefuseChunk{requested.peer, chunk, {ErrorCode::kUnavailable, "others are being served now"}});
-    } else if (!may_ask_for(*torrent, *share, chunk.index)) {
+    } else if (!may_ask_for(*torrent, requested.peer, chunk.index)) {
       step.emit(
           RefuseChunk{requested.peer, chunk, {ErrorCode::kNotFound, "this chunk has not been offered"}});
       strike(requested.peer, "it asks for chunks that it has not been told of", step);

@@ -33,7 +33,9 @@ void Peer::on(const Slot& slot, Step& step) {
   for (const protocol::WarmupSlot::Ask& ask : slot.orders.asks) {
     Torrent* torrent = find(ask.object);
     if (torrent == nullptr || torrent->warmup != slot.swarm || !member.is_neighbour(ask.from)) continue;
-    if (torrent->missing.has(ask.chunk)) torrent->ordered[ask.from].insert(ask.chunk);
+    // Somebody who does not send it may have been asked for it before.
+    if (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk))
+      torrent->ordered[ask.from].insert(ask.chunk);
   }
   const Torrent* own = find(member.own());
   for (const protocol::WarmupSlot::Spray& spray : slot.orders.sprays) {
@@ -46,9 +48,16 @@ void Peer::on(const Slot& slot, Step& step) {
   ask_all(step);
 }
 
+bool Peer::takes_sealed(ClientId peer, const protocol::ObjectId& swarm, const protocol::Chunk& chunk) const {
+  const Torrent* torrent = this->torrent(chunk.object);
+  return torrent != nullptr && torrent->warmup == swarm && chunk.index < torrent->held.size() &&
+         !torrent->held.has(chunk.index) && warmups_.at(swarm).takes_sealed(peer, chunk.object);
+}
+
 void Peer::on(const Unsealed& unsealed, Step& step) {
   Torrent* torrent = find(unsealed.chunk.object);
-  if (torrent == nullptr || torrent->held.has(unsealed.chunk.index)) return;
+  if (torrent == nullptr || !torrent->warmup || torrent->held.has(unsealed.chunk.index)) return;
+  warmups_.at(*torrent->warmup).unsealed(unsealed.chunk.object);
   figures_.received += torrent->length(unsealed.chunk.index);
   take(*torrent, unsealed.chunk.index, step);
 }
@@ -82,10 +91,11 @@ ChunkSet Peer::shown(const Torrent& torrent, ClientId peer) const {
 }
 
 // In a warm-up a neighbour asks for what it has not been told of: the tracker has.
-bool Peer::may_ask_for(const Torrent& torrent, const Share& share, std::uint32_t chunk) const {
+bool Peer::may_ask_for(const Torrent& torrent, ClientId peer, std::uint32_t chunk) const {
   if (!torrent.held.has(chunk)) return false;
-  if (const WarmupMember* warmup = warmup_of(torrent)) return warmup->shows({torrent.id, chunk});
-  return !torrent.seeding || share.shown.has(chunk);
+  if (const WarmupMember* warmup = warmup_of(torrent))
+    return warmup->is_neighbour(peer) && warmup->shows({torrent.id, chunk});
+  return !torrent.seeding || torrent.shares.at(peer).shown.has(chunk);
 }
 
 // It is here from now on, and the neighbours are to know.

@@ -132,8 +132,8 @@ void VirtualLinks::send_sealed(ClientId from, ClientId to, const protocol::Seale
   const std::size_t bytes = protocol::chunk_frame_size(chunk.index, torrent->length(chunk.index)).value();
   network_.chunk(
       from, to, bytes, [] {}, on_link(from, to, [this, from, to, message, chunk] {
-        if (message.to == to) return step(to, Peer::Unsealed{chunk});
-        step(to, Peer::Received{from, message});
+        if (message.to != to) return step(to, Peer::Received{from, message});
+        if (nodes_.at(to).peer.takes_sealed(from, message.swarm, chunk)) step(to, Peer::Unsealed{chunk});
       }));
 }
 

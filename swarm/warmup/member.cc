@@ -69,6 +69,21 @@ bool WarmupMember::may_relay(ClientId from, ClientId to) {
   return true;
 }
 
+// An owner sprays so many, to one client or to several.
+bool WarmupMember::takes_sealed(ClientId from, const protocol::ObjectId& update) const {
+  const auto unsealed = unsealed_.find(update);
+  return is_neighbour(from) && (unsealed == unsealed_.end() ? 0 : unsealed->second) < plan_.spray;
+}
+
+std::size_t WarmupMember::strikes(ClientId client) const {
+  const auto known = strikes_.find(client);
+  return known == strikes_.end() ? 0 : known->second;
+}
+
+void WarmupMember::note_strikes(ClientId client, std::size_t strikes) {
+  if (is_neighbour(client)) strikes_[client] = strikes;
+}
+
 Result<void> audit_plan(const protocol::WarmupPlan& plan, std::uint64_t seed) {
   if (commit_to_seed(seed) != plan.commitment)
     return Error{ErrorCode::kCorrupt, "the seed is not the one that the coordinator committed to"};

@@ -1,7 +1,7 @@
 // WarmupMember: what one client of a round keeps to in its warm-up, whatever the tracker asks of it: own
 // chunks that nobody gets before a cover set hides them, no chunk before its lag has passed, chunks of
-// neighbours alone, and so many sprayed ones. The same for daemons and in virtual time. Two bits a chunk of
-// the round's updates. Not thread-safe.
+// neighbours alone, and so many sprayed ones, out and in. The same for daemons and in virtual time. Two bits
+// a chunk of the round's updates. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,12 @@ class WarmupMember {
   bool may_spray(const protocol::WarmupSlot::Spray& spray);
   // Whether it passes on one more chunk that a neighbour has sealed for another one.
   bool may_relay(ClientId from, ClientId to);
+  // Whether it keeps one more chunk of this update that a neighbour has passed on, sealed for it.
+  bool takes_sealed(ClientId from, const protocol::ObjectId& update) const;
+  void unsealed(const protocol::ObjectId& update) { ++unsealed_[update]; }
+  // Of a client that asks for what it may not, over all its links.
+  std::size_t strikes(ClientId client) const;
+  void note_strikes(ClientId client, std::size_t strikes);
 
   const protocol::WarmupPlan& plan() const { return plan_; }
   const protocol::ObjectId& own() const { return own_; }
@@ -54,6 +60,8 @@ class WarmupMember {
   std::uint32_t slot_ = 0;
   std::map<std::uint32_t, ClientId> sprayed_;  // own chunks, and to whom
   std::map<ClientId, std::size_t> relayed_;    // by neighbour
+  std::map<protocol::ObjectId, std::size_t> unsealed_;
+  std::map<ClientId, std::size_t> strikes_;  // of neighbours
 };
 
 // Whether the overlay that the tracker committed to, by its seed, has these neighbours of the receiver's:

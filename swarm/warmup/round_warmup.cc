@@ -11,7 +11,9 @@ namespace fedge::swarm {
 namespace {
 
 // Chunks that a client is to send, or to get, at a time. Of sprayed ones, which are messages to the links
-// that they pass and wait there whole, it gets no more than it sends.
+// that they pass and wait there whole, it gets no more than it sends. Each begins
+// with kFirst; what comes within a slot makes room for one more, what does not for one less.
+constexpr std::uint32_t kFirst = 2;
 constexpr std::uint32_t kSending = 8;
 constexpr std::uint32_t kGetting = 16;
 static_assert(kGetting <= protocol::kMaxWarmupOrders && kSending <= protocol::kMaxWarmupOrders);
@@ -20,6 +22,8 @@ constexpr Duration kSlot = seconds(1);
 // What has been ordered and has not come by then will not. The same for the beginning, and for a warm-up in
 // which nothing moves.
 constexpr Duration kPatience = seconds(5);
+// Spraying ends when nothing has come for so long: one more try of what went over somebody silent.
+constexpr Duration kSprayPatience = 2 * kPatience;
 constexpr std::size_t kTries = 3;  // of a sprayed chunk, each over another neighbour
 
 std::vector<std::pair<Pseudonym, Pseudonym>> edges_of(const Overlay& overlay,
@@ -34,6 +38,10 @@ std::vector<std::pair<Pseudonym, Pseudonym>> edges_of(const Overlay& overlay,
 std::vector<RoundWarmup::Member> shuffled(std::vector<RoundWarmup::Member> members, Rng rng) {
   rng.shuffle(std::span(members));
   return members;
+}
+
+void adapt(std::uint32_t& window, bool quick, std::uint32_t most) {
+  window = quick ? std::min(window + 1, most) : std::max(window - 1, 1U);
 }
 
 }  // namespace
@@ -65,12 +73,18 @@ RoundWarmup::RoundWarmup(const WarmupConfig& config, std::vector<Member> members
       rarity_(config.universe()),
       offered_(config.nodes, ChunkSet(config.universe())),
       rate_(config.nodes),
+      most_sent_(config.nodes, kFirst),
+      most_got_(config.nodes, kFirst),
       active_(config.nodes, true),
+      relaying_(config.nodes, true),
       sending_(config.nodes),
-      getting_(config.nodes) {
+      getting_(config.nodes),
+      sent_(config.nodes),
+      got_(config.nodes) {
   overlay_ = Overlay(config.nodes, edges_);
   for (const std::size_t lag : draw_lags(config.nodes, config.lag, rng_.fork("lags")))
     lags_.push_back(static_cast<std::uint32_t>(lag));
+  longest_lag_ = *std::ranges::max_element(lags_);
   held_ = offered_;
   for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
     numbers_.emplace(members_[owner].client, owner);
@@ -121,8 +135,12 @@ void RoundWarmup::leave_out(Pseudonym client) {
   active_[client] = false;
   ++figures_.left_out;
   held_[client].for_each([&](std::size_t chunk) { rarity_.remove_holder(chunk); });
-  for (auto order = orders_.begin(); order != orders_.end();)
-    order = order->first.first == client || order->second.from == client ? withdraw(order) : std::next(order);
+  for (auto entry = orders_.begin(); entry != orders_.end();) {
+    const auto& [to, chunk] = entry->first;
+    const Order& order = entry->second;
+    if (order.over == client) to_spray_.push_back({{order.from, to, chunk}, *order.spray});
+    entry = to == client || order.from == client || order.over == client ? withdraw(entry) : std::next(entry);
+  }
   std::erase_if(to_spray_, [&](const Spray& spray) {
     const bool in_vain = spray.transfer.from == client || spray.transfer.to == client;
     if (in_vain) ++figures_.not_sprayed;
@@ -157,7 +175,9 @@ RoundWarmup::Orders RoundWarmup::go_on(Time now, const Look& look, RunId run, Ta
   expire(now);
   if (stage_ == Stage::kSpraying) {
     spray(now, slots);
+    if (now - moved_ >= kSprayPatience) end_spraying();
     if (to_spray_.empty() && orders_.empty()) stage_ = Stage::kSlots;
+    busy_ = now;
   }
   if (stage_ == Stage::kSlots && !over_) schedule(now, look, slots);
   Orders orders;
@@ -210,11 +230,13 @@ void RoundWarmup::take(Pseudonym client, Chunk chunk) {
 void RoundWarmup::order(const Transfer& transfer, const Order& order) {
   orders_.insert_or_assign({transfer.to, transfer.chunk}, order);
   ++sending_[transfer.from];
+  if (order.over) ++sending_[*order.over];
   ++getting_[transfer.to];
 }
 
 RoundWarmup::Ordered::iterator RoundWarmup::withdraw(Ordered::iterator order) {
   --sending_[order->second.from];
+  if (order->second.over) --sending_[*order->second.over];
   --getting_[order->first.first];
   return orders_.erase(order);
 }
@@ -228,8 +250,12 @@ void RoundWarmup::collect(Time now, const Look& look) {
       continue;
     }
     take(to, chunk);
-    moved_ = now;
     const Order& order = entry->second;
+    const bool quick = now - order.since <= kSlot;
+    adapt(most_sent_[order.from], quick, kSending);
+    adapt(most_got_[to], quick, kGetting);
+    if (order.over) adapt(most_sent_[*order.over], quick, kSending);
+    sent_[order.from] = got_[to] = sent_[order.over.value_or(order.from)] = moved_ = now;
     if (order.spray) {
       ++figures_.sprayed;
     } else {
@@ -241,49 +267,69 @@ void RoundWarmup::collect(Time now, const Look& look) {
   }
 }
 
+std::uint32_t RoundWarmup::room_to_send(Pseudonym client) const {
+  return most_sent_[client] - std::min(most_sent_[client], sending_[client]);
+}
+
+std::uint32_t RoundWarmup::room_to_get(Pseudonym client) const {
+  return most_got_[client] - std::min(most_got_[client], getting_[client]);
+}
+
 void RoundWarmup::expire(Time now) {
-  std::vector<std::pair<Pseudonym, Pseudonym>> silent;
+  std::vector<std::pair<Pseudonym, Pseudonym>> dead;
   for (auto entry = orders_.begin(); entry != orders_.end();) {
     const Order order = entry->second;
+    const auto [to, chunk] = entry->first;
     if (now - order.since < kPatience) {
       ++entry;
       continue;
     }
-    const auto [to, chunk] = entry->first;
     entry = withdraw(entry);
-    moved_ = now;
+    // Of the three only it can be at fault.
+    if (order.over && std::min(sent_[order.from], got_[to]) >= order.since &&
+        sent_[*order.over] < order.since)
+      relaying_[*order.over] = false;
     if (!order.spray)
-      silent.emplace_back(order.from, to);
+      dead.emplace_back(order.from, to);
     else if (*order.spray + 1 < kTries)
       to_spray_.push_back({{order.from, to, chunk}, *order.spray + 1});
     else
       ++figures_.not_sprayed;
   }
-  for (const auto& [from, to] : silent) break_edge(from, to);
+  for (const auto& [from, to] : dead) break_edge(from, to);
 }
 
 void RoundWarmup::spray(Time now, std::vector<protocol::WarmupSlot>& slots) {
   std::erase_if(to_spray_, [&](const Spray& spray) {
     const auto& [from, to, chunk] = spray.transfer;
-    if (sending_[from] >= kSending || getting_[to] >= kSending) return false;
-    const auto over = relay(spray);
-    if (!over) {
+    if (room_to_send(from) == 0 || room_to_get(to) == 0 || getting_[to] >= kSending) return false;
+    const Relays relays = this->relays(spray);
+    if (!relays.any) {
       ++figures_.not_sprayed;
       return true;
     }
-    order(spray.transfer, {from, now, spray.tries});
-    slots[from].sprays.push_back({places_[chunk], members_[*over].client, members_[to].client, {}});
+    if (!relays.next) return false;
+    order(spray.transfer, {from, now, spray.tries, relays.next});
+    slots[from].sprays.push_back({places_[chunk], members_[*relays.next].client, members_[to].client, {}});
     return true;
   });
 }
 
+void RoundWarmup::end_spraying() {
+  figures_.not_sprayed += to_spray_.size() + orders_.size();
+  to_spray_.clear();
+  for (auto order = orders_.begin(); order != orders_.end();) order = withdraw(order);
+}
+
 // Another one at each try, as far as there are others.
-std::optional<Pseudonym> RoundWarmup::relay(const Spray& spray) const {
+RoundWarmup::Relays RoundWarmup::relays(const Spray& spray) const {
   std::vector<Pseudonym> relays = common_neighbours(overlay_, spray.transfer.from, spray.transfer.to);
-  std::erase_if(relays, [&](Pseudonym relay) { return !active_[relay]; });
-  if (relays.empty()) return std::nullopt;
+  std::erase_if(relays, [&](Pseudonym relay) { return !active_[relay] || !relaying_[relay]; });
+  if (relays.empty()) return {};
+  std::erase_if(relays, [&](Pseudonym relay) { return room_to_send(relay) == 0; });
+  if (relays.empty()) return {.any = true, .next = {}};
   const std::size_t first = rng_.fork("relay", spray.transfer.chunk).below(relays.size());
-  return relays[(first + spray.tries) % relays.size()];
+  return {.any = true, .next = relays[(first + spray.tries) % relays.size()]};
 }
 
 bool RoundWarmup::covered() const {
@@ -299,8 +345,6 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
     return;
   }
   if (!orders_.empty() && now - slot_began_ < kSlot) return;
-  if (orders_.empty() && now - moved_ >= kPatience)
-    return give_up("nothing has moved for " + std::to_string(to_seconds(kPatience)).substr(0, 1) + " s");
   if (figures_.slots > 0) ++slot_;
   ++figures_.slots;
   slot_began_ = now;
@@ -309,8 +353,12 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
     if (own == nullptr) continue;
     own->for_each([&](std::size_t place) { offered_[owner].add(universe_.chunks_of(owner)[place]); });
   }
-  for (const Transfer& transfer : next_transfers()) {
-    order(transfer, {transfer.from, now, std::nullopt});
+  const std::vector<Transfer> transfers = next_transfers();
+  if (!transfers.empty() || !orders_.empty() || slot_ <= longest_lag_) busy_ = now;
+  if (now - busy_ >= kPatience)
+    return give_up("nothing has moved for " + std::to_string(to_seconds(kPatience)).substr(0, 1) + " s");
+  for (const Transfer& transfer : transfers) {
+    order(transfer, {transfer.from, now, std::nullopt, std::nullopt});
     slots[transfer.to].asks.push_back(
         {update_of(transfer.chunk), places_[transfer.chunk], members_[transfer.from].client});
   }
@@ -330,9 +378,9 @@ std::vector<Transfer> RoundWarmup::next_transfers() {
     held.push_back(more == expecting.end() ? &held_[client] : &more->second);
     offered.push_back(&offered_[client]);
     const bool sends = active_[client] && slot_ >= lags_[client];
-    up.push_back(sends ? kSending - sending_[client] : 0);
+    up.push_back(sends ? room_to_send(client) : 0);
     const std::size_t wanted = k_ - std::min(k_, foreign(client) + getting_[client]);
-    const std::size_t room = active_[client] ? kGetting - getting_[client] : 0;
+    const std::size_t room = active_[client] ? room_to_get(client) : 0;
     down.push_back(static_cast<std::uint32_t>(std::min(room, wanted)));
   }
   const SlotState slot{overlay_, universe_, rarity_, held, offered, up, down, rate_};

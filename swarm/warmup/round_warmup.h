@@ -1,7 +1,8 @@
 // RoundWarmup: the tracker of one round's warm-up, in the coordinator and in the simulator: draws the overlay
 // and the universe, has owners spray, schedules slots until everybody holds k chunks of others, and gives up
 // on whom nothing comes to. It sees no chunk, only who says that he has which. A slot ends when everything
-// ordered has come, or after a second: no line's speed has to be known. Pure, not thread-safe. Memory: two
+// ordered has come, or after a second, and where chunks come quickly more are ordered: no line's speed
+// has to be known. Pure, not thread-safe. Memory: two
 // bits for each client and chunk of all.
 #pragma once
 
@@ -80,7 +81,8 @@ class RoundWarmup {
   struct Order {
     Pseudonym from = 0;
     Time since{};
-    std::optional<std::size_t> spray;  // which try it is
+    std::optional<std::size_t> spray;  // which try it is, and
+    std::optional<Pseudonym> over;     // over whom
   };
   using Ordered = std::map<std::pair<Pseudonym, Chunk>, Order>;  // by receiver
   struct Spray {
@@ -94,11 +96,19 @@ class RoundWarmup {
   void collect(Time now, const Look& look);
   void expire(Time now);
   void spray(Time now, std::vector<protocol::WarmupSlot>& slots);
-  std::optional<Pseudonym> relay(const Spray& spray) const;
+  void end_spraying();
+  // Who can pass it on, and is to: none of them may have room now.
+  struct Relays {
+    bool any = false;
+    std::optional<Pseudonym> next;
+  };
+  Relays relays(const Spray& spray) const;
   void schedule(Time now, const Look& look, std::vector<protocol::WarmupSlot>& slots);
   std::vector<Transfer> next_transfers();
   bool covered() const;
   void order(const Transfer& transfer, const Order& order);
+  std::uint32_t room_to_send(Pseudonym client) const;
+  std::uint32_t room_to_get(Pseudonym client) const;
   Ordered::iterator withdraw(Ordered::iterator order);
   void take(Pseudonym client, Chunk chunk);
   void leave_out(Pseudonym client);
@@ -116,21 +126,29 @@ class RoundWarmup {
   Universe universe_;
   std::vector<std::uint32_t> places_;  // of each chunk in its update
   std::vector<std::uint32_t> lags_;
+  std::uint32_t longest_lag_ = 0;
   std::size_t k_;
   Overlay overlay_;                                     // of the edges that work
   std::vector<std::pair<Pseudonym, Pseudonym>> edges_;  // likewise
   Rarity rarity_;
   std::vector<ChunkSet> held_;
   std::vector<ChunkSet> offered_;
-  std::vector<std::uint32_t> rate_;  // chunks that each has sent
+  std::vector<std::uint32_t> rate_;       // chunks that each has sent
+  std::vector<std::uint32_t> most_sent_;  // that each is to send at a time
+  std::vector<std::uint32_t> most_got_;   // likewise
   std::vector<bool> active_;
-  std::vector<std::uint32_t> sending_;  // ordered and not yet there
+  std::vector<bool> relaying_;          // nothing says that it does not
+  std::vector<std::uint32_t> sending_;  // or passing on: ordered and not yet there
   std::vector<std::uint32_t> getting_;
   Ordered orders_;
   std::vector<Spray> to_spray_;
   Stage stage_ = Stage::kOpening;
   std::optional<Time> began_;
+  // When something that was ordered last came from, and to, each; and to anybody.
+  std::vector<Time> sent_;
+  std::vector<Time> got_;
   Time moved_{};
+  Time busy_{};  // when something was last under way, or held up by a lag
   Time slot_began_{};
   std::uint32_t slot_ = 0;
   std::pair<Pseudonym, Pseudonym> opening_{};  // whom is waited for, and about whose update

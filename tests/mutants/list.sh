@@ -705,9 +705,9 @@ caught_by unit_swarm 'refused like what is not there'
 mutant never-left-out 'a warm-up: a silent member is waited for to the end'
 file swarm/warmup/round_warmup.cc
 old '    if (!order.spray)
-      silent'
+      dead'
 new '    if (!order.spray && order.from == to)
-      silent'
+      dead'
 caught_by unit_swarm 'by nobody again'
 
 mutant warmup-voided 'a warm-up: that it failed is not told'
@@ -743,3 +743,33 @@ file sim/gossip/gossip.cc
 old '.global = {.model = models_[client]'
 new '.global = {.model = models_[client / task_.clients()]'
 caught_by unit_sim 'gossip: two rounds are those'
+
+mutant asked-once-for-all 'a warm-up: what a silent neighbour was asked for is asked of nobody else'
+file swarm/peer/peer_warmup.cc
+old 'if (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk))'
+new 'if (torrent->missing.has(ask.chunk))'
+caught_by unit_swarm 'is asked of another'
+
+mutant forgiven 'a warm-up: a new link makes strikes forgotten'
+file swarm/peer/peer.cc
+old 'std::max(neighbour->second.strikes, member.strikes(linked.peer));'
+new 'std::min(neighbour->second.strikes, member.strikes(linked.peer));'
+caught_by unit_swarm 'is not forgiven'
+
+mutant strangers-served 'a warm-up: whoever is linked gets chunks'
+file swarm/peer/peer_warmup.cc
+old 'return warmup->is_neighbour(peer) && warmup->shows'
+new 'return warmup->shows'
+caught_by unit_swarm 'nobody but a neighbour'
+
+mutant slow-is-silent 'a warm-up: a slow line is taken for a silent one'
+file swarm/warmup/round_warmup.cc
+old 'most_sent_(config.nodes, kFirst)'
+new 'most_sent_(config.nodes, kFirst + 6)'
+caught_by unit_swarm 'a slow line is not taken'
+
+mutant chunks-of-any-size 'an update in chunks of another size is taken'
+file server/engine/offer_check.cc
+old 'if (offer.update.chunk_size != rules.chunk_size)'
+new 'if (offer.update.chunk_size < rules.chunk_size)'
+caught_by unit_server 'updates nobody asked for'

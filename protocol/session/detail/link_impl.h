@@ -46,6 +46,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   bool ask(const Chunk& chunk) override;
   bool send_chunk(const Chunk& chunk) override;
   bool refuse_chunk(const Chunk& chunk, const Error& error) override;
+  std::size_t queued() const override { return writer_.control_size(); }
   Traffic traffic() const override { return traffic_; }
   void close(const std::string& reason) override;
 

@@ -111,6 +111,7 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   enum class Stage { kSharing, kMaking, kMade };
   Stage stage_ = Stage::kSharing;
   bool late_ = false;
+  Time known_from_{};        // before that, who has which chunks may not have been said
   bool full_ = false;        // has been reported
   std::size_t refused_ = 0;  // updates of this round
   std::size_t lost_ = 0;

@@ -58,6 +58,7 @@ class ScriptedLink final : public protocol::Link {
   bool ask(const protocol::Chunk&) override { return touched = true; }
   bool send_chunk(const protocol::Chunk&) override { return touched = true; }
   bool refuse_chunk(const protocol::Chunk&, const Error&) override { return touched = true; }
+  std::size_t queued() const override { return 0; }
   protocol::Traffic traffic() const override { return {}; }
   void close(const std::string&) override { closed = true; }
 

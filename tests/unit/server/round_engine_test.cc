@@ -207,6 +207,9 @@ TEST_CASE(
   auto layout = h.offer(1);
   layout.update.layout = sha256("another");
   CHECK(refused(layout, ErrorCode::kInvalid));
+  auto chunks = h.offer(1);
+  chunks.update.chunk_size = 4096;
+  CHECK(refused(chunks, ErrorCode::kInvalid));
   auto compressed = h.offer(1);
   compressed.update.codec = protocol::Codec::kFloat16;
   CHECK(refused(compressed, ErrorCode::kInvalid));

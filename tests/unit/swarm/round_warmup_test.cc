@@ -163,6 +163,7 @@ TEST_CASE("invariants 4 and 5: warm-up: own chunks leave behind a cover set, at 
   for (const std::size_t kappa : {0U, 1U, 3U}) {
     WarmupConfig config = small_round();
     config.kappa = kappa;
+    if (kappa > 0) config.threshold = 0.155;  // what was sprayed does not go round
     Scene scene(config);
     REQUIRE(scene.run());
     REQUIRE(scene.warmup->failure().empty());
@@ -265,6 +266,63 @@ TEST_CASE("warm-up: a neighbour that does not send is asked for five seconds, an
   for (const auto& [client, times] : asked) CHECK(times.second - times.first < 5);
 }
 
+TEST_CASE("warm-up: one who opens everything, and then does nothing at all, holds the rest up for a while") {
+  Scene scene(small_round());
+  scene.net.instead[ClientId(4)] = [](const Peer::Effect& effect) {
+    const auto* send = std::get_if<Peer::Send>(&effect);
+    return std::holds_alternative<Peer::Ask>(effect) || std::holds_alternative<Peer::SendChunk>(effect) ||
+           std::holds_alternative<Peer::SendSealed>(effect) ||
+           (send != nullptr && std::holds_alternative<protocol::SealedChunk>(send->message));
+  };
+  REQUIRE(scene.run(60));
+  CHECK(scene.warmup->failure().empty());
+  CHECK(scene.warmup->figures().left_out == 1);
+  CHECK(scene.warmup->figures().not_sprayed >= 6);
+  for (const auto& [client, foreign] : scene.foreign_at_end)
+    if (client != ClientId(4)) CHECK(foreign >= cover_size(small_round()));
+  CHECK(to_seconds(scene.net.now().time_since_epoch()) < 40);
+}
+
+// Two chunks take nearly as long as is waited for one.
+TEST_CASE("warm-up: who has a slow line is not taken for one who sends nothing") {
+  Scene scene(small_round());
+  scene.net.line[ClientId(3)] = 2 * (16 << 10) / 4.4;
+  REQUIRE(scene.run());
+  CHECK(scene.warmup->failure().empty());
+  CHECK(scene.warmup->figures().left_out == 0);
+  CHECK(scene.warmup->figures().not_sprayed == 0);
+}
+
+TEST_CASE("warm-up: what a neighbour does not send is asked of another, when the tracker says so") {
+  Scene scene(small_round());
+  const auto neighbours = scene.warmup->neighbours(ClientId(0));
+  const auto wanted = scene.updates[neighbours[2].value()].id();
+  std::vector<ClientId> asked;
+  scene.net.instead[ClientId(0)] = [&](const Peer::Effect& effect) {
+    const auto* ask = std::get_if<Peer::Ask>(&effect);
+    if (ask == nullptr || !(ask->chunk == protocol::Chunk{wanted, 5})) return false;
+    asked.push_back(ask->peer);
+    return true;  // no answer comes
+  };
+  REQUIRE(scene.net.run([&] { return scene.net.seconds_now() > 0.04; }, 1));
+  const auto order = [&](ClientId from) {
+    scene.net.step(ClientId(0), Peer::Slot{scene.warmup->swarm(),
+                                           {.run = kRun, .asks = {{wanted, 5, from}}, .sprays = {}}});
+  };
+  order(neighbours[0]);
+  order(neighbours[1]);
+  order(neighbours[1]);
+  CHECK(asked == std::vector<ClientId>{neighbours[0], neighbours[1]});
+}
+
+TEST_CASE("warm-up: lags that are longer than the patience with silent ones are waited for") {
+  WarmupConfig config = small_round();
+  config.lag = 200;
+  Scene scene(config);
+  REQUIRE(scene.run(60));
+  CHECK(scene.warmup->failure().empty());
+}
+
 TEST_CASE("warm-up: one who is linked in the middle of it is shown nothing either") {
   Scene scene(small_round());
   const ClientId other = scene.warmup->neighbours(ClientId(0)).front();
@@ -322,6 +380,48 @@ TEST_CASE(
   CHECK(scene.warmup->failure().empty());
 }
 
+TEST_CASE("warm-up: whoever asks for what it may not is not forgiven for coming back over a new link") {
+  Scene scene(small_round());
+  const ClientId curious = scene.warmup->neighbours(ClientId(0)).front();
+  for (std::uint32_t chunk = 0; chunk < 30; ++chunk) {
+    scene.net.links.unlink(ClientId(0), curious);
+    scene.net.links.link(ClientId(0), curious);
+    scene.net.step(ClientId(0), Peer::Requested{curious, {scene.updates[0].id(), chunk, 1}});
+  }
+  REQUIRE(scene.run());
+  CHECK(std::ranges::find(scene.net.dropped, std::pair(ClientId(0), curious)) != scene.net.dropped.end());
+}
+
+TEST_CASE("warm-up: nobody but a neighbour gets anything") {
+  Scene scene(small_round());
+  const auto neighbours = scene.warmup->neighbours(ClientId(0));
+  std::uint32_t other = 1;
+  while (std::ranges::find(neighbours, ClientId(other)) != neighbours.end()) ++other;
+  const ClientId stranger(other);
+  scene.net.links.link(ClientId(0), stranger);
+  // Somebody has told it wrongly.
+  for (const auto& update : scene.updates) scene.net.step(ClientId(0), Peer::Admit{update.id(), stranger});
+  std::size_t refused = 0;
+  std::size_t sent = 0;
+  scene.net.instead[ClientId(0)] = [&](const Peer::Effect& effect) {
+    if (const auto* no = std::get_if<Peer::RefuseChunk>(&effect)) refused += no->peer == stranger ? 1U : 0U;
+    if (const auto* chunk = std::get_if<Peer::SendChunk>(&effect)) sent += chunk->peer == stranger ? 1U : 0U;
+    return false;
+  };
+  REQUIRE(scene.net.run([&] { return scene.foreign(ClientId(0)) > 0; }, 60));
+  for (const auto& update : scene.updates) {
+    const ChunkSet& held = scene.net.peer(ClientId(0)).torrent(update.id())->held;
+    if (update == scene.updates[0] || held.count() == 0) continue;
+    std::uint32_t chunk = 0;
+    while (!held.has(chunk)) ++chunk;
+    scene.net.step(ClientId(0), Peer::Requested{stranger, {update.id(), chunk, 1}});
+    break;
+  }
+  CHECK(refused == 1);
+  REQUIRE(scene.run());
+  CHECK(sent == 0);
+}
+
 TEST_CASE("warm-up: a tracker that asks for too much is not heeded") {
   WarmupConfig config = small_round();
   Scene scene(config);
@@ -352,6 +452,14 @@ TEST_CASE("warm-up: a tracker that asks for too much is not heeded") {
   CHECK_FALSE(member.may_relay(neighbours[0], neighbours[1]));
   CHECK_FALSE(member.may_relay(strangers[0], neighbours[1]));
   CHECK_FALSE(member.may_relay(neighbours[1], strangers[0]));
+  // So many come of one update that somebody sprays, and nothing that no neighbour has passed on.
+  CHECK_FALSE(member.takes_sealed(strangers[0], scene.updates[1].id()));
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(member.takes_sealed(neighbours[i % 2], scene.updates[1].id()));
+    member.unsealed(scene.updates[1].id());
+  }
+  CHECK_FALSE(member.takes_sealed(neighbours[0], scene.updates[1].id()));
+  CHECK(member.takes_sealed(neighbours[0], scene.updates[2].id()));
 }
 
 TEST_CASE(
