@@ -184,6 +184,10 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
   app.add_flag("--relayed-spray", warmup.relayed,
                "sprayed chunks pass a common neighbour, as daemons send them, not a tunnel of their own")
       ->group("Warm-up");
+  app.add_flag(
+         "--blended", warmup.blended,
+         "Ours: a client gets its own chunks as if they were another's, and sprays to neighbours as well")
+      ->group("Warm-up");
   add("--lag", warmup.lag, "T_lag: each waits for 0 to so many less one slots");
   add("--kappa", warmup.kappa, "Own chunks that a client may send in the warm-up");
   add("--parallel", warmup.parallel, "tau: receivers that a sender serves in a slot (random_*, plain)");
@@ -195,7 +199,8 @@ void add_measures(CLI::App& app, SwarmCommand& command) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->capture_default_str()->group("What is measured");
   };
-  add("--attack", command.attacks, "sequence, count, cluster, absence, with commas between them; all; none")
+  add("--attack", command.attacks,
+      "sequence, count, cluster, absence, elimination, with commas between; all; none")
       ->delimiter(',');
   add("--early", command.study.early, "Chunks of each sender that count looks at");
   add("--coalition", command.study.coalitions, "Observers that pool what they see; several with commas")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-ATTACKS = ("sequence", "count", "cluster", "absence")
+ATTACKS = ("sequence", "count", "cluster", "absence", "elimination")
 SPLIT = ["--k-mode", "split", "--chunk-order", "random"]
 WARMUP = ["--warmup-only"]
 

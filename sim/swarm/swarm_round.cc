@@ -38,7 +38,8 @@ class Round {
         up_(config_.nodes),
         down_(config_.nodes),
         active_(config_.nodes, true),
-        vanish_at_(config_.nodes) {
+        vanish_at_(config_.nodes),
+        got_(config_.nodes, swarm::ChunkSet(config_.universe())) {
     result_.budgets = {draw_budgets(config_.nodes, options.up, rng_.fork("up")),
                        draw_budgets(config_.nodes, options.down, rng_.fork("down"))};
     result_.lags = swarm::draw_lags(config_.nodes, config_.lag, rng_.fork("lags"));
@@ -80,9 +81,7 @@ class Round {
       for (const swarm::Chunk chunk : draw_.universe.chunks_of(peer)) rarity_.add_holder(chunk);
     }
     FEDGE_TRY(sprayed, swarm::spray(draw_.overlay, draw_.universe, swarm::sprayed_chunks(config_),
-                                    config_.relayed ? swarm::SprayTo::kNeighboursOfNeighbours
-                                                    : swarm::SprayTo::kStrangers,
-                                    rng_.fork("spray")));
+                                    swarm::spray_to(config_), rng_.fork("spray")));
     for (const Transfer& transfer : sprayed) deliver(transfer);
     result_.sprayed = sprayed.size();
     const std::uint32_t slowest = std::ranges::min(result_.budgets.up);
@@ -155,8 +154,9 @@ class Round {
     const bool fallback = warming() && config_.fallback_after && still_ >= *config_.fallback_after;
     std::vector<const swarm::ChunkSet*> held;
     std::vector<const swarm::ChunkSet*> offered;
-    for (const swarm::ClientBuffer& buffer : buffers_) {
-      held.push_back(&buffer.held());
+    for (Pseudonym peer = 0; peer < config_.nodes; ++peer) {
+      const swarm::ClientBuffer& buffer = buffers_[peer];
+      held.push_back(warming() && config_.blended ? &got_[peer] : &buffer.held());
       offered.push_back(warming() && !fallback ? &buffer.eligible() : &buffer.held());
     }
     const swarm::SlotState slot{draw_.overlay, draw_.universe, rarity_,           held, offered,
@@ -203,6 +203,7 @@ class Round {
   }
 
   void deliver(const Transfer& transfer) {
+    got_[transfer.to].add(transfer.chunk);
     if (buffers_[transfer.to].receive(transfer.chunk)) rarity_.add_holder(transfer.chunk);
   }
 
@@ -217,6 +218,7 @@ class Round {
   std::vector<bool> active_;
   std::vector<std::optional<std::size_t>> vanish_at_;
   std::vector<swarm::ClientBuffer> buffers_;
+  std::vector<swarm::ChunkSet> got_;  // own ones as well, if they were scheduled
   std::size_t slot_ = 0;
   std::size_t still_ = 0;  // slots since something moved
   bool observing_ = true;  // until everybody holds k

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "swarm/attribution/attacks.h"
+#include "swarm/warmup/obfuscation.h"
 
 namespace fedge::sim {
 namespace {
@@ -28,14 +29,31 @@ double percent(double part, double whole) {
 
 // What each client saw in the warm-up, or in the slots after it; chunks that were sprayed to it came by
 // tunnels, from nobody.
-std::vector<std::vector<Observation>> observations(const SwarmRoundOptions& options,
-                                                   const SwarmRoundResult& result) {
+struct Seen {
+  std::vector<Observation> sent;   // to it
+  std::vector<Observation> asked;  // of it
+  std::vector<Pseudonym> sprayed;  // to it
+};
+
+std::vector<Seen> observations(const SwarmRoundOptions& options, const SwarmRoundResult& result) {
   const swarm::RoundDraw draw(options.warmup, options.seed);
-  std::vector<std::vector<Observation>> seen(options.warmup.nodes);
+  std::vector<Seen> seen(options.warmup.nodes);
+  Rng relays = Rng(options.seed).fork("relays");
+  for (const auto& [from, to, chunk] : result.sprayed_to) {
+    const Pseudonym descriptor = draw.universe.owner(chunk);
+    if (!options.warmup.blended) seen[to].sprayed.push_back(descriptor);
+    if (!options.warmup.relayed) continue;
+    // Who passes a chunk on is not its owner either.
+    const auto common = swarm::common_neighbours(draw.overlay, from, to);
+    seen[to].asked.push_back({common[relays.below(common.size())], descriptor});
+  }
   const auto& log = result.revealed.log;
   for (std::size_t slot = options.watch > 0 ? result.warmup_slots : 0; slot < log.size(); ++slot)
-    for (const swarm::Transfer& transfer : log[slot])
-      seen[transfer.to].push_back({transfer.from, draw.universe.owner(transfer.chunk)});
+    for (const swarm::Transfer& transfer : log[slot]) {
+      const Pseudonym descriptor = draw.universe.owner(transfer.chunk);
+      seen[transfer.to].sent.push_back({transfer.from, descriptor});
+      seen[transfer.from].asked.push_back({transfer.to, descriptor});
+    }
   return seen;
 }
 
@@ -67,8 +85,11 @@ class Attacked {
  private:
   std::vector<std::vector<Guess>> guesses_of(swarm::Attack attack) const {
     std::vector<std::vector<Guess>> guesses;
-    for (Pseudonym observer = 0; observer < seen_.size(); ++observer)
-      guesses.push_back(attack(seen_[observer], {observer, round_.warmup.nodes, options_.early}));
+    for (Pseudonym observer = 0; observer < seen_.size(); ++observer) {
+      const Seen& seen = seen_[observer];
+      guesses.push_back(
+          attack(seen.sent, {observer, round_.warmup.nodes, options_.early, seen.asked, seen.sprayed}));
+    }
     return guesses;
   }
 
@@ -94,7 +115,7 @@ class Attacked {
 
   const SwarmStudyOptions& options_;
   const SwarmRoundOptions& round_;
-  std::vector<std::vector<Observation>> seen_;
+  std::vector<Seen> seen_;
 };
 
 void add_time(const SwarmRoundOptions& options, const SwarmRoundResult& result, std::vector<Value>& out) {

@@ -14,7 +14,7 @@ namespace fedge::sim {
 struct SwarmStudyOptions {
   SwarmRoundOptions round;  // `seed` is the first
   std::size_t seeds = 5;
-  std::vector<std::string> attacks = {"sequence", "count", "cluster", "absence"};
+  std::vector<std::string> attacks = {"sequence", "count", "cluster", "absence", "elimination"};
   std::size_t early = 10;               // chunks of a sender that the count attack looks at
   std::vector<std::size_t> coalitions;  // observers each
   std::size_t coalition_draws = 20;     // coalitions of each size and seed, at random

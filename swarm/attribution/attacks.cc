@@ -64,11 +64,12 @@ std::vector<Guess> assign(const Features& features, const AttackView& view, Scor
   return guesses;
 }
 
-constexpr std::array<AttackEntry, 4> kAttacks = {{
+constexpr std::array<AttackEntry, 5> kAttacks = {{
     {"sequence", sequence_attack},
     {"count", count_attack},
     {"cluster", cluster_attack},
     {"absence", absence_attack},
+    {"elimination", elimination_attack},
 }};
 
 }  // namespace
@@ -105,6 +106,24 @@ std::vector<Guess> absence_attack(std::span<const Observation> seen, const Attac
   const Features features(seen, view.descriptors);
   return assign(features, view, [&](std::size_t sender, Pseudonym descriptor) {
     return features.share_elsewhere(sender, descriptor) - features.share(sender, descriptor);
+  });
+}
+
+std::vector<Guess> elimination_attack(std::span<const Observation> seen, const AttackView& view) {
+  constexpr double kNever = -1000;  // less than any score
+  const Features sent(seen, view.descriptors);
+  const Features asked(view.asked, view.descriptors);
+  std::vector<bool> sprayed(view.descriptors);
+  for (const Pseudonym descriptor : view.strangers) sprayed[descriptor] = true;
+  return assign(sent, view, [&](std::size_t sender, Pseudonym descriptor) {
+    double score = sent.share_elsewhere(sender, descriptor) - sent.share(sender, descriptor);
+    const auto found = std::ranges::lower_bound(asked.senders, sent.senders[sender]);
+    if (found != asked.senders.end() && *found == sent.senders[sender]) {
+      const auto asker = static_cast<std::size_t>(found - asked.senders.begin());
+      if (asked.share(asker, descriptor) > 0) return kNever;
+      score += asked.share_elsewhere(asker, descriptor);
+    }
+    return sprayed[descriptor] ? kNever : score;
   });
 }
 

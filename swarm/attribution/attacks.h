@@ -1,5 +1,5 @@
-// Attacks on a warm-up by curious receivers: whose update are the chunks that a neighbour sends? An attack
-// sees what one receiver saw in the warm-up, and guesses for each sender which descriptor is its own (the
+// Attacks on a warm-up by curious members: whose update are the chunks that a neighbour sends? An attack
+// sees what one member saw in the warm-up, and guesses for each sender which descriptor is its own (the
 // paper's section VI). Descriptors are numbered as the clients that own them, which the attack does not use.
 // Pure.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace fedge::swarm {
 
-// A chunk that came: from whom, and of which update. In the order of arrival.
+// A chunk that came: from whom, and of which update. In the order of arrival. Or one that was asked for.
 struct Observation {
   Pseudonym sender = 0;
   Pseudonym descriptor = 0;
@@ -30,6 +30,8 @@ struct AttackView {
   Pseudonym observer = 0;       // knows its own descriptor, and that nobody else has it
   std::size_t descriptors = 0;  // n
   std::size_t early = 10;       // "early transfers" of a sender: its first so many (reconstructed)
+  std::span<const Observation> asked = {};    // of the observer, by its neighbours
+  std::span<const Pseudonym> strangers = {};  // descriptors of which chunks were sprayed to it
 };
 
 // One guess a sender that was seen, by sender, ascending.
@@ -46,6 +48,11 @@ std::vector<Guess> cluster_attack(std::span<const Observation> seen, const Attac
 // Ours, not the paper's: its own is what a sender never sends. A descriptor's score at a sender is its share
 // of what others sent, less its share of what the sender sent; assigned as above.
 std::vector<Guess> absence_attack(std::span<const Observation> seen, const AttackView& view);
+
+// Ours: nobody asks for its own update, and none is sprayed to a neighbour. A descriptor's score at a sender
+// is that of absence, and the same of what was asked for; what a sender has asked for, and what was sprayed
+// to the observer, is not its own.
+std::vector<Guess> elimination_attack(std::span<const Observation> seen, const AttackView& view);
 
 struct AttackEntry {
   const char* name;

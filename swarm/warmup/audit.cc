@@ -30,7 +30,7 @@ Result<void> audit(const Digest& commitment, const WarmupConfig& config, const B
         return refuse(transfer, "there is no such client or chunk");
       if (!round.overlay.adjacent(transfer.from, transfer.to))
         return refuse(transfer, "they are no neighbours");
-      if (round.universe.owner(transfer.chunk) == transfer.to)
+      if (round.universe.owner(transfer.chunk) == transfer.to && !config.blended)
         return refuse(transfer, "it is the receiver's own");
       if (!got[transfer.to].add(transfer.chunk)) return refuse(transfer, "it was delivered before");
       if (up[transfer.from]-- == 0) return refuse(transfer, "the sender's budget is exceeded");

@@ -26,11 +26,14 @@ Result<KMode> k_mode_named(const std::string& name);  // kInvalid names those th
 enum class ChunkOrder { kRarestFirst, kRandom };
 
 struct WarmupConfig {
-  std::size_t nodes = 100;                         // n: clients, each with one update
-  std::size_t chunks = 206;                        // K: chunks of one update, the same for all
-  std::size_t degree = 10;                         // m: neighbours that each has at least
-  double spray_ratio = 0.2;                        // R: share of its update that an owner sprays; 0: none
-  bool relayed = false;                            // sprayed chunks pass a neighbour of both ends, sealed
+  std::size_t nodes = 100;   // n: clients, each with one update
+  std::size_t chunks = 206;  // K: chunks of one update, the same for all
+  std::size_t degree = 10;   // m: neighbours that each has at least
+  double spray_ratio = 0.2;  // R: share of its update that an owner sprays; 0: none
+  bool relayed = false;      // sprayed chunks pass a neighbour of both ends, sealed
+  // Ours: a client is scheduled to get its own chunks as if they were another's, and sprays to neighbours
+  // like to anybody, so that nobody stands out as the one who lacks nothing of an update.
+  bool blended = false;
   std::size_t lag = 3;                             // T_lag: each waits for 0 to so many less one slots
   bool gating = true;                              // own chunks wait for a cover set of others'
   bool non_owner_first = true;                     // a holder that is not the owner is preferred

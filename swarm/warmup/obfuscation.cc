@@ -5,24 +5,28 @@
 
 namespace fedge::swarm {
 
+SprayTo spray_to(const WarmupConfig& config) {
+  return {.neighbours = config.blended, .relayed = config.relayed};
+}
+
 Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& universe, std::size_t sigma,
                                     SprayTo to, Rng rng) {
   if (sigma > universe.chunks_each()) return invalid("spray: an owner has fewer chunks than it should spray");
   std::vector<Transfer> sent;
   if (sigma == 0) return sent;
   for (Pseudonym owner = 0; owner < universe.owners(); ++owner) {
-    std::vector<Pseudonym> strangers;
+    std::vector<Pseudonym> receivers;
     for (Pseudonym other = 0; other < overlay.size(); ++other)
-      if (other != owner && !overlay.adjacent(owner, other) &&
-          (to == SprayTo::kStrangers || !common_neighbours(overlay, owner, other).empty()))
-        strangers.push_back(other);
-    if (strangers.empty())
+      if (other != owner && (to.neighbours || !overlay.adjacent(owner, other)) &&
+          (!to.relayed || !common_neighbours(overlay, owner, other).empty()))
+        receivers.push_back(other);
+    if (receivers.empty())
       return invalid("spray: client " + std::to_string(owner) + " is everybody's neighbour");
     std::vector<Chunk> chunks = universe.chunks_of(owner);
     Rng draw = rng.fork("owner", owner);
     draw.shuffle(std::span(chunks));
     for (std::size_t i = 0; i < sigma; ++i)
-      sent.push_back({owner, strangers[draw.below(strangers.size())], chunks[i]});
+      sent.push_back({owner, receivers[draw.below(receivers.size())], chunks[i]});
   }
   return sent;
 }

@@ -6,13 +6,17 @@
 #include <vector>
 
 #include "core/result.h"
+#include "swarm/warmup/config.h"
 #include "swarm/warmup/universe.h"
 
 namespace fedge::swarm {
 
-// Whom an owner sprays to: anybody that is not its neighbour nor itself, or, of those, who has a neighbour in
-// common with it, over which the chunk can go.
-enum class SprayTo { kStrangers, kNeighboursOfNeighbours };
+// Whom an owner sprays to.
+struct SprayTo {
+  bool neighbours = false;  // to them as well as to those who are none
+  bool relayed = false;     // of those, to who has a neighbour in common with it, over which the chunk can go
+};
+SprayTo spray_to(const WarmupConfig& config);
 
 // sigma random chunks of each owner, each sent once, to a client drawn uniformly of these. Ordered by owner.
 // kInvalid if sigma is more than an update has, or there is nobody to whom somebody could send.

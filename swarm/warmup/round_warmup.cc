@@ -48,8 +48,8 @@ void adapt(std::uint32_t& window, bool quick, std::uint32_t most) {
 
 Result<RoundWarmup> RoundWarmup::begin(const WarmupConfig& config, std::vector<Member> members, Seeds seeds) {
   RoundWarmup warmup(config, shuffled(std::move(members), Rng(seeds.secret).fork("numbers")), seeds);
-  FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe_, sprayed_chunks(config),
-                                    SprayTo::kNeighboursOfNeighbours, warmup.rng_.fork("spray")));
+  FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe_, sprayed_chunks(config), spray_to(config),
+                                    warmup.rng_.fork("spray")));
   // Not owner by owner: each has only so many under way.
   warmup.rng_.fork("turns").shuffle(std::span(transfers));
   for (const Transfer& transfer : transfers) warmup.to_spray_.push_back({transfer, 0});

@@ -72,6 +72,18 @@ TEST_CASE("attribution: absence names what all others send and a sender does not
   CHECK(pairs(absence_attack(seen, {.observer = 3, .descriptors = 4})) == Pairs{{0, 0}, {1, 1}, {2, 2}});
 }
 
+TEST_CASE("attribution: elimination leaves out what a sender asked for, and what was sprayed to the observer") {
+  const std::vector<Observation> seen = {{0, 2}, {1, 2}};
+  const std::vector<Observation> asked = {{0, 1}, {2, 0}};  // 2 has sent nothing
+  const std::vector<Pseudonym> sprayed = {2, 4};
+  const auto named = [&](const AttackView& view) { return pairs(elimination_attack(seen, view)); };
+  CHECK(named({.observer = 3, .descriptors = 5, .asked = asked, .strangers = sprayed}) ==
+        Pairs{{0, 0}, {1, 1}});
+  // 1 asks for much of 0's: what one asks for, and the other never, is the other's.
+  const std::vector<Observation> by_all = {{0, 1}, {0, 4}, {0, 2}, {1, 0}, {1, 0}, {1, 4}, {1, 2}};
+  CHECK(named({.observer = 3, .descriptors = 5, .asked = by_all}) == Pairs{{0, 0}, {1, 1}});
+}
+
 TEST_CASE("attribution: a coalition succeeds where one member does, and its members are no targets") {
   // 0 and 1 are members. 0 is right about 2 and wrong about 3; 1 is wrong about 2 and 4, and right about 0.
   const std::vector<std::vector<Guess>> guesses = {{{2, 2}, {3, 4}}, {{2, 3}, {4, 2}, {0, 0}}, {}, {}, {}};
@@ -88,7 +100,7 @@ TEST_CASE("attribution: an attack that there is not is refused by name") {
   const auto refused = check_attack("guess");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
-        "attack must be one of sequence, count, cluster, absence; \"guess\" is none of them");
+        "attack must be one of sequence, count, cluster, absence, elimination; \"guess\" is none of them");
 }
 
 TEST_CASE("bounds: equations 1, 2, 3 and 5 as worked out by hand") {

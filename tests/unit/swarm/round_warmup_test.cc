@@ -490,7 +490,7 @@ TEST_CASE(
 TEST_CASE("spray: a chunk that goes over a neighbour comes to one who has it as well") {
   const Overlay overlay = Overlay::random(40, 3, Rng(5));
   const Universe universe(40, 10, Rng(6));
-  const auto sent = spray(overlay, universe, 4, SprayTo::kNeighboursOfNeighbours, Rng(7));
+  const auto sent = spray(overlay, universe, 4, SprayTo{.relayed = true}, Rng(7));
   REQUIRE(sent);
   CHECK(sent->size() == 160);
   for (const Transfer& transfer : *sent) {

@@ -150,7 +150,7 @@ TEST_CASE("invariant 6: each owner sprays exactly sigma chunks, none to a neighb
   const std::size_t sigma = 8;
   const Overlay overlay = Overlay::random(nodes, 6, Rng(1));
   const Universe universe(nodes, 40, Rng(2));
-  const auto sent = spray(overlay, universe, sigma, SprayTo::kStrangers, Rng(3));
+  const auto sent = spray(overlay, universe, sigma, SprayTo{}, Rng(3));
   REQUIRE(sent);
   CHECK(sent->size() == nodes * sigma);
   std::map<Pseudonym, std::set<Chunk>> of;
@@ -165,12 +165,12 @@ TEST_CASE("invariant 6: each owner sprays exactly sigma chunks, none to a neighb
   for (const auto& [owner, chunks] : of) CHECK(chunks.size() == sigma);
   CHECK(of.size() == nodes);
   CHECK(ways.size() > nodes * sigma / 2);  // not all to the same
-  CHECK_FALSE(spray(overlay, universe, 41, SprayTo::kStrangers, Rng(3)));
+  CHECK_FALSE(spray(overlay, universe, 41, SprayTo{}, Rng(3)));
 }
 
 TEST_CASE("warm-up: who is everybody's neighbour cannot spray, and is named") {
   const std::vector<std::pair<Pseudonym, Pseudonym>> edges = {{0, 1}, {0, 2}, {0, 3}, {1, 2}};
-  const auto sent = spray(Overlay(4, edges), Universe(4, 5, Rng(1)), 1, SprayTo::kStrangers, Rng(1));
+  const auto sent = spray(Overlay(4, edges), Universe(4, 5, Rng(1)), 1, SprayTo{}, Rng(1));
   REQUIRE_FALSE(sent);
   CHECK(contains(sent.error().message, "client 0 is everybody's neighbour"));
 }
