@@ -145,7 +145,7 @@ def main():
                   f" {figures['lost']} | {now[0] - before[0]:.2f} | {now[1] - before[1]:.2f} |")
             before = now
         if options.warmup:
-            names = ["members", "slots", "seconds", "transfers", "of_owners", "sprayed", "not_sprayed", "left_out"]
+            names = ["members", "slots", "seconds", "transfers", "of_owners", "blended", "sprayed", "not_sprayed", "left_out"]
             print("\n| round | " + " | ".join(names) + " | failed open |\n|" + " --- |" * (len(names) + 2))
             for number in range(1, len(rounds) + 1):
                 text = daemons.of_round("round.warmed_up", number)[0][1]

@@ -5,7 +5,8 @@
 
 Tables: time (n = 100, 200, 500, against plain swarming), models (what larger ones cost), schedulers, flow (where greedy
 meets the maximum flow), mechanisms (what each of them hides), gated (the same behind a gate), readings (the meanings of
-k), clients, degree, spray, coalitions, threshold (5, 10 and 50 %), fallback, afterwards, vanished.
+k), clients, degree, spray, coalitions, threshold (5, 10 and 50 %), fallback, afterwards, asked (what neighbours ask
+for, and blended rounds), vanished.
 """
 import argparse
 import json
@@ -14,7 +15,8 @@ import subprocess
 import sys
 import time
 
-ATTACKS = ("sequence", "count", "cluster", "absence", "elimination")
+ATTACKS = ("sequence", "count", "cluster", "absence")
+OURS = ("absence", "elimination")
 SPLIT = ["--k-mode", "split", "--chunk-order", "random"]
 WARMUP = ["--warmup-only"]
 
@@ -54,10 +56,10 @@ class Bench:
         print(flush=True)
 
     # ASR: the best observer's, and in brackets the mean of all.
-    def rates(self, result):
+    def rates(self, result, attacks=ATTACKS):
         figures = result["figures"]
         return [cell(figures.get(f"asr_{name}_max_percent")) + " (" + cell(figures.get(f"asr_{name}_mean_percent")) +
-                ")" for name in ATTACKS]
+                ")" for name in attacks]
 
     def attacked(self, title, first, cases, note=""):
         rows = []
@@ -229,6 +231,19 @@ def afterwards(bench):
                    "ASR of the best observer and, in brackets, of all in the mean; own chunks are those of the warm-up.")
 
 
+def asked(bench):
+    rows = []
+    for nodes in (100, 200):
+        for sprayed, tunnel in (("strangers", []), ("over a neighbour", ["--relayed-spray"])):
+            for mode, extra in (("per_universe", []), ("split, random", SPLIT)):
+                for blended in ([], ["--blended"]):
+                    result = bench.run("--nodes", nodes, *WARMUP, *tunnel, *extra, *blended)
+                    rows.append([str(nodes), mode, sprayed, "yes" if blended else "no",
+                                 cell(result["figures"].get("warmup_slots"))] + bench.rates(result, OURS))
+    bench.table("What neighbours ask for", ["n", "k-mode", "sprayed to", "blended", "warm-up, slots"] +
+                [f"{name}, %" for name in OURS], rows)
+
+
 def vanished(bench):
     rows = []
     for share, within in ((0.05, 500), (0.2, 500), (0.2, 200)):
@@ -248,7 +263,7 @@ def vanished(bench):
 TABLES = {"time": times, "models": models, "schedulers": schedulers, "flow": flow,
           "mechanisms": mechanisms, "gated": gated, "readings": readings, "clients": growth, "degree": degree,
           "spray": spray, "coalitions": coalitions, "threshold": threshold, "fallback": fallback,
-          "afterwards": afterwards, "vanished": vanished}
+          "afterwards": afterwards, "asked": asked, "vanished": vanished}
 
 
 def main():

@@ -88,6 +88,7 @@ Event SharedWarmup::report(Time now) const {
         .with("seconds", to_seconds(now - warming_since_))
         .with("transfers", static_cast<std::int64_t>(figures.transfers))
         .with("of_owners", static_cast<std::int64_t>(figures.owner_transfers))
+        .with("blended", static_cast<std::int64_t>(figures.blended))
         .with("sprayed", static_cast<std::int64_t>(figures.sprayed))
         .with("not_sprayed", static_cast<std::int64_t>(figures.not_sprayed))
         .with("left_out", static_cast<std::int64_t>(figures.left_out));

@@ -9,12 +9,13 @@ namespace fedge::swarm {
 namespace {
 
 // What the tracker of a warm-up has said to ask this neighbour for.
-std::optional<std::uint32_t> next_order(Torrent& torrent, ClientId peer, const Share& share) {
+std::optional<std::uint32_t> next_order(Torrent& torrent, ClientId peer, const Share& share, bool own) {
   const auto ordered = torrent.ordered.find(peer);
   if (!share.heard || ordered == torrent.ordered.end()) return std::nullopt;
   std::set<std::uint32_t>& chunks = ordered->second;
-  std::erase_if(chunks,
-                [&](std::uint32_t chunk) { return torrent.held.has(chunk) || share.asked.contains(chunk); });
+  std::erase_if(chunks, [&](std::uint32_t chunk) {
+    return (torrent.held.has(chunk) && !own) || share.asked.contains(chunk);
+  });
   if (chunks.empty()) return std::nullopt;
   return *chunks.begin();
 }
@@ -138,13 +139,15 @@ void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
                                     std::max(kFewestAsked, neighbour.arrivals + neighbour.arrivals_before));
   for (auto& [id, torrent] : torrents_) {
     const auto found = torrent.shares.find(peer);
-    if (torrent.complete() || found == torrent.shares.end()) continue;
+    const WarmupMember* warmup = warmup_of(torrent);
+    if ((torrent.complete() && warmup == nullptr) || found == torrent.shares.end()) continue;
     Share& share = found->second;
     // What is ordered is asked for at once, and answered by who chokes as well.
-    const bool ordered = torrent.warmup.has_value();
+    const bool ordered = warmup != nullptr;
+    const bool own = ordered && warmup->own() == id;
     if (neighbour.choked && !ordered) continue;
     while (neighbour.asked < (ordered ? protocol::kMaxOutstandingChunks : most)) {
-      auto chunk = ordered ? next_order(torrent, peer, share) : pick(torrent, share);
+      auto chunk = ordered ? next_order(torrent, peer, share, own) : pick(torrent, share);
       if (!chunk && !ordered) chunk = pick_again(torrent, peer, share, step.now());
       if (!chunk) break;
       const std::size_t length = torrent.length(*chunk);

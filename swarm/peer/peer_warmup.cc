@@ -33,8 +33,9 @@ void Peer::on(const Slot& slot, Step& step) {
   for (const protocol::WarmupSlot::Ask& ask : slot.orders.asks) {
     Torrent* torrent = find(ask.object);
     if (torrent == nullptr || torrent->warmup != slot.swarm || !member.is_neighbour(ask.from)) continue;
-    // Somebody who does not send it may have been asked for it before.
-    if (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk))
+    // Somebody who does not send it may have been asked for it before. An own one is got like others.
+    const bool own = ask.object == member.own() && ask.chunk < torrent->held.size();
+    if (own || (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk)))
       torrent->ordered[ask.from].insert(ask.chunk);
   }
   const Torrent* own = find(member.own());

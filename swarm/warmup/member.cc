@@ -52,7 +52,7 @@ bool WarmupMember::shows(const protocol::Chunk& chunk) const {
 }
 
 bool WarmupMember::may_spray(const protocol::WarmupSlot::Spray& spray) {
-  if (!is_neighbour(spray.over) || is_neighbour(spray.to) || spray.chunk >= plan_.chunks) return false;
+  if (!is_neighbour(spray.over) || spray.over == spray.to || spray.chunk >= plan_.chunks) return false;
   const auto sprayed = sprayed_.find(spray.chunk);
   if (sprayed != sprayed_.end()) return sprayed->second == spray.to;
   if (sprayed_.size() >= plan_.spray) return false;

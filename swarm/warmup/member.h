@@ -33,7 +33,7 @@ class WarmupMember {
   bool shows(const protocol::Chunk& chunk) const;
   bool may_send(const protocol::Chunk& chunk) const { return slot_ >= plan_.lag && shows(chunk); }
   bool is_neighbour(ClientId client) const { return neighbours_.contains(client); }
-  // Whether it sprays this chunk of its own: over a neighbour, to one who is none, each chunk to one client
+  // Whether it sprays this chunk of its own: over a neighbour to another client, each chunk to one client
   // alone, and no more of them than the plan says. Asked again for the same it says the same.
   bool may_spray(const protocol::WarmupSlot::Spray& spray);
   // Whether it passes on one more chunk that a neighbour has sealed for another one.

@@ -48,8 +48,8 @@ void adapt(std::uint32_t& window, bool quick, std::uint32_t most) {
 
 Result<RoundWarmup> RoundWarmup::begin(const WarmupConfig& config, std::vector<Member> members, Seeds seeds) {
   RoundWarmup warmup(config, shuffled(std::move(members), Rng(seeds.secret).fork("numbers")), seeds);
-  FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe_, sprayed_chunks(config), spray_to(config),
-                                    warmup.rng_.fork("spray")));
+  FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe_, sprayed_chunks(config),
+                                    SprayTo{.neighbours = true, .relayed = true}, warmup.rng_.fork("spray")));
   // Not owner by owner: each has only so many under way.
   warmup.rng_.fork("turns").shuffle(std::span(transfers));
   for (const Transfer& transfer : transfers) warmup.to_spray_.push_back({transfer, 0});
@@ -79,21 +79,19 @@ RoundWarmup::RoundWarmup(const WarmupConfig& config, std::vector<Member> members
       relaying_(config.nodes, true),
       sending_(config.nodes),
       getting_(config.nodes),
-      sent_(config.nodes),
-      got_(config.nodes) {
+      sent_at_(config.nodes),
+      got_at_(config.nodes) {
   overlay_ = Overlay(config.nodes, edges_);
   for (const std::size_t lag : draw_lags(config.nodes, config.lag, rng_.fork("lags")))
     lags_.push_back(static_cast<std::uint32_t>(lag));
   longest_lag_ = *std::ranges::max_element(lags_);
-  held_ = offered_;
+  got_ = offered_;
+  own_got_.resize(config.nodes);
   for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
     numbers_.emplace(members_[owner].client, owner);
     const std::vector<Chunk>& own = universe_.chunks_of(owner);
     for (std::uint32_t place = 0; place < own.size(); ++place) places_[own[place]] = place;
-    for (const Chunk chunk : own) {
-      held_[owner].add(chunk);
-      rarity_.add_holder(chunk);
-    }
+    for (const Chunk chunk : own) rarity_.add_holder(chunk);
   }
 }
 
@@ -134,7 +132,11 @@ void RoundWarmup::leave_out(Pseudonym client) {
   if (!active_[client]) return;
   active_[client] = false;
   ++figures_.left_out;
-  held_[client].for_each([&](std::size_t chunk) { rarity_.remove_holder(chunk); });
+  for (const Chunk chunk : universe_.chunks_of(client)) rarity_.remove_holder(chunk);
+  got_[client].for_each([&](std::size_t chunk) {
+    if (universe_.owner(static_cast<Chunk>(chunk)) != client)
+      rarity_.remove_holder(static_cast<Chunk>(chunk));
+  });
   for (auto entry = orders_.begin(); entry != orders_.end();) {
     const auto& [to, chunk] = entry->first;
     const Order& order = entry->second;
@@ -222,7 +224,7 @@ void RoundWarmup::begin_with_what_is_there(const Look& look) {
 }
 
 void RoundWarmup::take(Pseudonym client, Chunk chunk) {
-  if (!held_[client].add(chunk)) return;
+  if (!got_[client].add(chunk)) return;
   offered_[client].add(chunk);
   rarity_.add_holder(chunk);
 }
@@ -255,7 +257,7 @@ void RoundWarmup::collect(Time now, const Look& look) {
     adapt(most_sent_[order.from], quick, kSending);
     adapt(most_got_[to], quick, kGetting);
     if (order.over) adapt(most_sent_[*order.over], quick, kSending);
-    sent_[order.from] = got_[to] = sent_[order.over.value_or(order.from)] = moved_ = now;
+    sent_at_[order.from] = got_at_[to] = sent_at_[order.over.value_or(order.from)] = moved_ = now;
     if (order.spray) {
       ++figures_.sprayed;
     } else {
@@ -286,8 +288,8 @@ void RoundWarmup::expire(Time now) {
     }
     entry = withdraw(entry);
     // Of the three only it can be at fault.
-    if (order.over && std::min(sent_[order.from], got_[to]) >= order.since &&
-        sent_[*order.over] < order.since)
+    if (order.over && std::min(sent_at_[order.from], got_at_[to]) >= order.since &&
+        sent_at_[*order.over] < order.since)
       relaying_[*order.over] = false;
     if (!order.spray)
       dead.emplace_back(order.from, to);
@@ -340,10 +342,8 @@ bool RoundWarmup::covered() const {
 
 void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::WarmupSlot>& slots) {
   if (std::ranges::count(active_, true) < 2) return give_up("nearly everybody has gone");
-  if (covered()) {
-    over_ = true;
-    return;
-  }
+  over_ = covered();
+  if (over_) return;
   if (!orders_.empty() && now - slot_began_ < kSlot) return;
   if (figures_.slots > 0) ++slot_;
   ++figures_.slots;
@@ -353,29 +353,37 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
     if (own == nullptr) continue;
     own->for_each([&](std::size_t place) { offered_[owner].add(universe_.chunks_of(owner)[place]); });
   }
-  const std::vector<Transfer> transfers = next_transfers();
+  const auto transfers = next_transfers();
   if (!transfers.empty() || !orders_.empty() || slot_ <= longest_lag_) busy_ = now;
   if (now - busy_ >= kPatience)
     return give_up("nothing has moved for " + std::to_string(to_seconds(kPatience)).substr(0, 1) + " s");
   for (const Transfer& transfer : transfers) {
-    order(transfer, {transfer.from, now, std::nullopt, std::nullopt});
+    // An own one, like others' to its neighbours; nobody says that it has come, or waits for it.
+    if (universe_.owner(transfer.chunk) == transfer.to) {
+      got_[transfer.to].add(transfer.chunk);
+      ++own_got_[transfer.to];
+      ++figures_.blended;
+    } else {
+      order(transfer, {transfer.from, now, std::nullopt, std::nullopt});
+    }
     slots[transfer.to].asks.push_back(
         {update_of(transfer.chunk), places_[transfer.chunk], members_[transfer.from].client});
   }
 }
 
-// What is ordered already counts as held.
+// What is ordered already counts as held. What a client has made does not before it has got that: whoever
+// never asked for a chunk of an update would be its owner.
 std::vector<Transfer> RoundWarmup::next_transfers() {
   std::map<Pseudonym, ChunkSet> expecting;
   for (const auto& [key, order] : orders_)
-    expecting.try_emplace(key.first, held_[key.first]).first->second.add(key.second);
+    expecting.try_emplace(key.first, got_[key.first]).first->second.add(key.second);
   std::vector<const ChunkSet*> held;
   std::vector<const ChunkSet*> offered;
   std::vector<std::uint32_t> up;
   std::vector<std::uint32_t> down;
   for (Pseudonym client = 0; client < members_.size(); ++client) {
     const auto more = expecting.find(client);
-    held.push_back(more == expecting.end() ? &held_[client] : &more->second);
+    held.push_back(more == expecting.end() ? &got_[client] : &more->second);
     offered.push_back(&offered_[client]);
     const bool sends = active_[client] && slot_ >= lags_[client];
     up.push_back(sends ? room_to_send(client) : 0);

@@ -70,6 +70,7 @@ class RoundWarmup {
     std::uint32_t slots = 0;
     std::size_t transfers = 0;        // in slots
     std::size_t owner_transfers = 0;  // of them: from the chunk's owner
+    std::size_t blended = 0;          // ordered besides: to the chunk's owner
     std::size_t sprayed = 0;
     std::size_t not_sprayed = 0;  // because they did not arrive
     std::size_t left_out = 0;     // members that have gone, or to whom nothing came
@@ -113,7 +114,7 @@ class RoundWarmup {
   void take(Pseudonym client, Chunk chunk);
   void leave_out(Pseudonym client);
   void break_edge(Pseudonym a, Pseudonym b);
-  std::size_t foreign(Pseudonym client) const { return held_[client].count() - config_.chunks; }
+  std::size_t foreign(Pseudonym client) const { return got_[client].count() - own_got_[client]; }
   const protocol::ObjectId& update_of(Chunk chunk) const { return members_[universe_.owner(chunk)].update; }
 
   WarmupConfig config_;
@@ -131,7 +132,8 @@ class RoundWarmup {
   Overlay overlay_;                                     // of the edges that work
   std::vector<std::pair<Pseudonym, Pseudonym>> edges_;  // likewise
   Rarity rarity_;
-  std::vector<ChunkSet> held_;
+  std::vector<ChunkSet> got_;  // of its own update as well, as far as these were ordered
+  std::vector<std::size_t> own_got_;
   std::vector<ChunkSet> offered_;
   std::vector<std::uint32_t> rate_;       // chunks that each has sent
   std::vector<std::uint32_t> most_sent_;  // that each is to send at a time
@@ -145,8 +147,8 @@ class RoundWarmup {
   Stage stage_ = Stage::kOpening;
   std::optional<Time> began_;
   // When something that was ordered last came from, and to, each; and to anybody.
-  std::vector<Time> sent_;
-  std::vector<Time> got_;
+  std::vector<Time> sent_at_;
+  std::vector<Time> got_at_;
   Time moved_{};
   Time busy_{};  // when something was last under way, or held up by a lag
   Time slot_began_{};

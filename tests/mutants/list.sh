@@ -750,6 +750,12 @@ old 'if (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk))'
 new 'if (torrent->missing.has(ask.chunk))'
 caught_by unit_swarm 'is asked of another'
 
+mutant own-never-asked 'a warm-up: a client does not ask for its own chunks, and stands out'
+file swarm/peer/peer_download.cc
+old 'const bool own = ordered && warmup->own() == id;'
+new 'const bool own = ordered && warmup->own() == torrent.id && torrent.size == 0;'
+caught_by unit_swarm 'about as often as others do'
+
 mutant forgiven 'a warm-up: a new link makes strikes forgotten'
 file swarm/peer/peer.cc
 old 'std::max(neighbour->second.strikes, member.strikes(linked.peer));'

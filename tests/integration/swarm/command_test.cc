@@ -65,6 +65,7 @@ TEST_CASE("swarm: a bad value gets one sentence that names the option and what w
        "them; \"all\" is none of these");
   says("--chunk-order common", "chunk-order must be rarest or random; \"common\" is neither");
   says("--nodes 2", "nodes must be 3 to 5000");
-  says("--attack luck", "attack must be one of sequence, count, cluster, absence, elimination; \"luck\" is none of them");
+  says("--attack luck",
+       "attack must be one of sequence, count, cluster, absence, elimination; \"luck\" is none of them");
   CHECK(run("fedge-sim swarm --up 7").code == 2);
 }

@@ -72,7 +72,8 @@ TEST_CASE("attribution: absence names what all others send and a sender does not
   CHECK(pairs(absence_attack(seen, {.observer = 3, .descriptors = 4})) == Pairs{{0, 0}, {1, 1}, {2, 2}});
 }
 
-TEST_CASE("attribution: elimination leaves out what a sender asked for, and what was sprayed to the observer") {
+TEST_CASE(
+    "attribution: elimination leaves out what a sender asked for, and what was sprayed to the observer") {
   const std::vector<Observation> seen = {{0, 2}, {1, 2}};
   const std::vector<Observation> asked = {{0, 1}, {2, 0}};  // 2 has sent nothing
   const std::vector<Pseudonym> sprayed = {2, 4};
