@@ -698,8 +698,8 @@ caught_by unit_swarm 'by every scheduler'
 
 mutant own-on-demand 'a warm-up: whoever asks gets own chunks that the gate holds back'
 file swarm/peer/peer_warmup.cc
-old 'return warmup->shows({torrent.id, chunk});'
-new 'return warmup->shows({torrent.id, chunk}) || torrent.id == warmup->own();'
+old '&& warmup->shows({torrent.id, chunk});'
+new '&& (warmup->shows({torrent.id, chunk}) || torrent.id == warmup->own());'
 caught_by unit_swarm 'refused like what is not there'
 
 mutant never-left-out 'a warm-up: a silent member is waited for to the end'
