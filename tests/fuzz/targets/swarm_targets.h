@@ -145,9 +145,9 @@ class PeerUnderTest {
     const std::uint32_t chunk = next();
     const ClientId other(next() % 4U);
     if (chunk % 4 == 0) {
-      const swarm::Torrent* torrent = peer_.torrent(ids_[object]);
-      if (torrent == nullptr || chunk >= torrent->held.size()) return;
-      if (!torrent->held.has(chunk)) --lacking_[ids_[object]];
+      if (!peer_.takes_sealed(other, kWarmup, {ids_[object], chunk})) return;
+      FEDGE_CHECK(warming_ && !peer_.torrent(ids_[object])->held.has(chunk), "what is missing, in a warm-up");
+      --lacking_[ids_[object]];
       return step(Peer::Unsealed{{ids_[object], chunk}});
     }
     protocol::WarmupSlot slot{.slot = next() % 4U, .asks = {}, .sprays = {}};
@@ -219,7 +219,9 @@ class PeerUnderTest {
     Wire& wire = wires_[effect.peer];
     FEDGE_CHECK(wire.exchanged.contains(effect.chunk.object), "only of whom it is exchanged with");
     FEDGE_CHECK(!wire.dropped, "not of whom it has dropped");
-    FEDGE_CHECK(!peer_.torrent(effect.chunk.object)->held.has(effect.chunk.index), "what it has not");
+    const swarm::Torrent& torrent = *peer_.torrent(effect.chunk.object);
+    const bool own = torrent.warmup && effect.chunk.object == ids_[0];
+    FEDGE_CHECK(own || !torrent.held.has(effect.chunk.index), "what it has not, or has made");
     // The same chunk may still be on its way from before the exchange ended: the link says so.
     if (!wire.asked.insert({effect.chunk.object, effect.chunk.index}).second)
       later_.push_back(Peer::Refused{
