@@ -231,6 +231,8 @@ void resolve_training(const config::Table& root, config::Table& training) {
     training.try_emplace("nesting", config::Value{std::string(recipe.nesting), "strategy.kind"});
 }
 
+namespace {
+
 // Whoever takes part in a round must be able to make its aggregate, also who comes to it anew.
 void check_serverless(const RunConfig& run, config::Reader& root) {
   if (!run.dissemination.serverless) return;
@@ -276,6 +278,8 @@ void check_warmup(const RunConfig& run, config::Reader& root) {
     root.fail("run", "chunk_size is more than " + std::to_string(protocol::kMaxWarmupChunkSize) +
                          ", which is the most with dissemination.warmup");
 }
+
+}  // namespace
 
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
   const auto optimizer = strategy.server_optimizer(1);

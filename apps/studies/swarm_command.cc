@@ -24,6 +24,7 @@ Examples:
   fedge-sim swarm --warmup pre-round,lags --warmup-only        without gating, and without the rest of the round
   fedge-sim swarm --scheduler random_fifo --max-flow 1         against the most that each slot could carry
   fedge-sim swarm --spray-ratio 0 --owner-fallback 3           gating that only owners' help gets going
+  fedge-sim swarm --relayed-spray --blended --warmup-only      what daemons do, and what it hides
   fedge-sim swarm --coalition 5,25 --jobs 2 --format json
 )";
 
@@ -121,10 +122,12 @@ void print_json(const SwarmCommand& command, const sim::SwarmStudyOptions& study
   const swarm::WarmupConfig& warmup = study.round.warmup;
   const auto deadlock = study.round.plain ? std::nullopt : swarm::deadlock_of(warmup);
   std::fprintf(out,
-               "{\"nodes\":%zu,\"chunks\":%zu,\"degree\":%zu,\"scheduler\":%s,\"warmup\":%s,\"k_mode\":%s,"
+               "{\"nodes\":%zu,\"chunks\":%zu,\"degree\":%zu,\"scheduler\":%s,\"warmup\":%s,"
+               "\"relayed_spray\":%s,\"blended\":%s,\"k_mode\":%s,"
                "\"seeds\":%zu,\n \"deadlock\":%s,\"failed_open\":[",
                warmup.nodes, warmup.chunks, warmup.degree, json_text(warmup.scheduler).c_str(),
-               json_text(mechanisms_of(command)).c_str(), json_text(command.k_mode).c_str(), study.seeds,
+               json_text(mechanisms_of(command)).c_str(), warmup.relayed ? "true" : "false",
+               warmup.blended ? "true" : "false", json_text(command.k_mode).c_str(), study.seeds,
                deadlock ? json_text(*deadlock).c_str() : "null");
   for (std::size_t i = 0; i < result.failed_open.size(); ++i)
     std::fprintf(out, "%s%s", i == 0 ? "" : ",", json_text(result.failed_open[i]).c_str());

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: tests/mutants/run.sh [--list] [NAME...]     (no name: every mutant of list.sh)" >&2
+  echo "usage: tests/mutants/run.sh [--list] [NAME...]     (no name: every mutant of lists/)" >&2
   exit 2
 }
 fail() {
@@ -34,8 +34,10 @@ caught_by() { # PROGRAM PART: of that test program, the tests with this regular 
   programs[$current]+="$1 "
   tests[$current]+="^$1: *.*($2)"$'\n'
 }
-# shellcheck source=tests/mutants/list.sh
-. tests/mutants/list.sh
+for list in tests/mutants/lists/*.sh; do
+  # shellcheck source=/dev/null
+  . "$list"
+done
 
 # A text's place may move, but it must be there, and once: a mutant that changes nothing, or something else
 # than was meant, proves nothing.

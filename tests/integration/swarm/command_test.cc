@@ -27,7 +27,8 @@ TEST_CASE("swarm: JSON carries every figure with its interval, and logs that job
   const Outcome one = run(command + "1");
   CHECK(one.code == 0);
   for (const char* part : {"{\"nodes\":25,\"chunks\":40,\"degree\":10,\"scheduler\":\"greedy_fastest_first\"",
-                           "\"warmup\":\"pre-round,gating\",\"k_mode\":\"per_universe\",\"seeds\":3",
+                           "\"warmup\":\"pre-round,gating\",\"relayed_spray\":false,\"blended\":false,\"k_"
+                           "mode\":\"per_universe\"",
                            "\"deadlock\":null", "\"failed_open\":[]",
                            "\"asr_sequence_max_percent\":{\"mean\":", "\"coalition_5_sequence_any_percent\"",
                            "\"flow_percent\":{\"mean\":", "\"slots_per_second\":"})
@@ -38,6 +39,16 @@ TEST_CASE("swarm: JSON carries every figure with its interval, and logs that job
     return outcome.output.substr(outcome.output.find("\"log_hashes\""));
   };
   CHECK(hashes(one) == hashes(three));
+}
+
+TEST_CASE("swarm: what daemons do can be looked at, as the help's example says") {
+  const std::string options = "--relayed-spray --blended --warmup-only";
+  CHECK(run("fedge-sim swarm --help").output.find(options) != std::string::npos);
+  const Outcome outcome = run("fedge-sim swarm --nodes 30 --chunks 40 --seeds 2 --format json " + options);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.output.find("\"relayed_spray\":true,\"blended\":true") != std::string::npos);
+  CHECK(outcome.output.find("\"asr_elimination_mean_percent\"") != std::string::npos);
+  CHECK(outcome.output.find("\"failed_open\":[]") != std::string::npos);
 }
 
 TEST_CASE("swarm: a deadlock that owners are let out of is said, and one that they are not is refused") {

@@ -1,10 +1,12 @@
 // Runs without a server: updates stay with the clients, which exchange and aggregate them.
 #include <doctest/doctest.h>
 
-#include "tests/integration/hostile_peer.h"
+#include "tests/integration/swarm/serverless_runs.h"
 
 using namespace fedge;
+using test::add_listening_clients;
 using test::Federation;
+using test::hashes_of;
 using test::HostilePeer;
 
 namespace {
@@ -13,8 +15,6 @@ constexpr std::size_t kClients = 6;
 constexpr std::uint64_t kModelBytes = 4 * (784 * 64 + 64 + 64 * 10 + 10);
 
 const std::vector<std::string> kModel = {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096"};
-
-client::SwarmOptions listening() { return {.listen = protocol::Address{"127.0.0.1", 0}, .announce = {}}; }
 
 std::vector<std::string> operator+(std::vector<std::string> first, const std::vector<std::string>& more) {
   first.insert(first.end(), more.begin(), more.end());
@@ -31,18 +31,6 @@ std::vector<std::string> serverless(const std::vector<std::string>& more) {
   return kModel + std::vector<std::string>{"dissemination.kind=serverless"} + more;
 }
 
-void add_clients(Federation& f, std::size_t clients) {
-  f.swarm_of = [](std::size_t) { return listening(); };
-  for (std::size_t i = 0; i < clients; ++i) f.add_client();
-}
-
-std::vector<std::string> hashes_of(const std::vector<std::string>& settings) {
-  Federation f(kClients, settings);
-  add_clients(f, kClients);
-  f.run_to_the_end();
-  return f.hashes();
-}
-
 // Five honest clients, and a peer that has a part in round 1 like them and does what the test says.
 struct Scene {
   Federation f;
@@ -51,7 +39,7 @@ struct Scene {
 
   explicit Scene(const std::vector<std::string>& more)
       : f(kClients, serverless(std::vector<std::string>{"run.rounds=1"} + more)) {
-    add_clients(f, kClients - 1);
+    add_listening_clients(f, kClients - 1);
     hostile.join(f.token());
     hostile.wait_for_task(1);
   }
@@ -142,9 +130,9 @@ TEST_CASE(
         more + std::vector<std::string>{"strategy.aggregator.kind=fednova", "sampling.clients_per_round=4"};
   }
   Federation f(kClients, serverless(more));
-  add_clients(f, kClients);
+  add_listening_clients(f, kClients);
   f.run_to_the_end();
-  CHECK(f.hashes() == hashes_of(kModel + more));
+  CHECK(f.hashes() == hashes_of(kClients, kModel + more));
   CHECK(f.count(f.client_events, "peer.dropped") == 0);
   CHECK(f.count(f.events, "model.differs") == 0);
   CHECK(f.count(f.client_events, "model.made round=3") == f.rounds.front().clients_completed);
@@ -292,9 +280,9 @@ TEST_CASE("serverless, A1: word of an update that there is not costs its sender 
 TEST_CASE("serverless: a client that comes later gets the model from the others") {
   Federation f(kClients, serverless({"run.rounds=3", "run.wait_for_clients=4", "sampling.min_available=4",
                                      "sampling.clients_per_round=6"}));
-  add_clients(f, 4);
+  add_listening_clients(f, 4);
   f.run_until([&] { return f.rounds.size() == 1; });
-  add_clients(f, 2);
+  add_listening_clients(f, 2);
   f.run_to_the_end();
   CHECK(f.rounds.back().clients_completed == kClients);
   CHECK(f.count(f.events, "model.differs") == 0);

@@ -1,10 +1,12 @@
 // Rounds without a server that begin with a warm-up, in which nobody can tell whose update is whose.
 #include <doctest/doctest.h>
 
-#include "tests/integration/hostile_peer.h"
+#include "tests/integration/swarm/serverless_runs.h"
 
 using namespace fedge;
+using test::add_listening_clients;
 using test::Federation;
+using test::hashes_of;
 using test::HostilePeer;
 
 namespace {
@@ -21,20 +23,6 @@ std::vector<std::string> operator+(std::vector<std::string> first, const std::ve
   return first;
 }
 
-void add_clients(Federation& f, std::size_t clients) {
-  f.swarm_of = [](std::size_t) {
-    return client::SwarmOptions{.listen = protocol::Address{"127.0.0.1", 0}, .announce = {}};
-  };
-  for (std::size_t i = 0; i < clients; ++i) f.add_client();
-}
-
-std::vector<std::string> hashes_of(const std::vector<std::string>& settings) {
-  Federation f(kClients, settings);
-  add_clients(f, kClients);
-  f.run_to_the_end();
-  return f.hashes();
-}
-
 // Eight honest clients, and a member of round 1 that looks on.
 struct Scene {
   Federation f;
@@ -46,7 +34,7 @@ struct Scene {
 
   explicit Scene(const std::vector<std::string>& more)
       : f(kClients, kServerless + kWarmup + std::vector<std::string>{"run.rounds=1"} + more) {
-    add_clients(f, kClients - 1);
+    add_listening_clients(f, kClients - 1);
     curious.join(f.token());
     curious.wait_for_task(1);
   }
@@ -96,9 +84,9 @@ struct Scene {
 TEST_CASE("warm-up: the models are those of the run without one, and nothing of it is voided") {
   const std::vector<std::string> more = {"run.rounds=3"};
   Federation f(kClients, kServerless + kWarmup + more);
-  add_clients(f, kClients);
+  add_listening_clients(f, kClients);
   f.run_to_the_end();
-  CHECK(f.hashes() == hashes_of(kServerless + more));
+  CHECK(f.hashes() == hashes_of(kClients, kServerless + more));
   CHECK(f.count(f.events, "round.warmed_up") == 3);
   CHECK(f.count(f.events, "failed_open") == 0);
   CHECK(f.count(f.events, "left_out=0") == 3);
@@ -137,7 +125,7 @@ TEST_CASE(
     "warm-up: where too few clients are left for one, updates are exchanged all the same, and it is said") {
   Federation f(
       2, kServerless + kWarmup + std::vector<std::string>{"run.rounds=1", "sampling.clients_per_round=4"});
-  add_clients(f, 2);
+  add_listening_clients(f, 2);
   f.run_to_the_end();
   CHECK(f.count(f.events, "failed_open=\"dissemination.warmup: nodes must be 3 to 5000\"") == 1);
   CHECK(f.reported("reconstructable=2"));

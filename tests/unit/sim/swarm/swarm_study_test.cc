@@ -64,6 +64,21 @@ TEST_CASE("swarm study: behind a gate for everybody's chunks no attack of the pa
   CHECK(figure(result, "guess_percent") == doctest::Approx(100.0 / 6));
 }
 
+TEST_CASE("swarm study: neighbours tell by what they are never asked for, unless the round is blended") {
+  for (const bool relayed : {false, true}) {
+    SwarmStudyOptions study = small_study();
+    study.round.warmup.chunks = 200;  // so that some of every update are asked for
+    study.round.warmup.relayed = relayed;
+    const SwarmStudyResult published = run(study);
+    study.round.warmup.blended = true;
+    const SwarmStudyResult blended = run(study);
+    CHECK(figure(published, "asr_elimination_mean_percent") > 80);
+    CHECK(figure(blended, "asr_elimination_mean_percent") < 20);
+    CHECK(blended.failed_open.empty());  // and the audit finds nothing
+    CHECK(figure(blended, "warmup_slots") < 1.2 * figure(published, "warmup_slots"));
+  }
+}
+
 TEST_CASE("swarm study: after the warm-up a plain swarm gives away what the warm-up hid") {
   SwarmStudyOptions study = small_study();
   study.round.watch = 5;

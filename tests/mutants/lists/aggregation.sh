@@ -1,0 +1,10 @@
+# shellcheck shell=bash
+# Mutants of aggregation/.
+
+mutant adapters-count-twice 'N4: what has joined the frozen weights stays in the adapters too'
+file aggregation/aggregators/adapters/rules.cc
+old '    set(layout.prefix(layout.rank), fresh());
+'
+new '    if (products_.mean(0).size() == 0) set(layout.prefix(layout.rank), fresh());
+'
+caught_by unit_aggregation 'FLoRA adds the mean of products'

@@ -1,0 +1,52 @@
+# shellcheck shell=bash
+# Mutants of client/.
+
+mutant skip-cached-hash 'R2: a client trains on a model that its disk has changed'
+file client/task_files.cc
+old '    if (const auto sound = protocol::verify_chunk(manifest, i, chunk); !sound) {'
+new '    if (const auto sound = protocol::verify_chunk(manifest, i, chunk); !sound && i > manifest.chunk_count()) {'
+caught_by unit_client 'damage|hash|pending|cache'
+
+mutant skip-pending-hash 'N1: a client believes a damaged note of its pending update'
+file client/pending_update.cc
+old '  if (std::memcmp(digest.data(), text.data() + body.size(), digest.size()) != 0) return std::nullopt;'
+new '  (void)digest;'
+caught_by unit_client 'damage|hash|pending|cache'
+
+mutant any-coordinator 'A1: a client that was told whom to trust takes whoever announces the run'
+file client/join.cc
+old ' : order_.coordinator;'
+new ' : std::optional<PublicKey>();'
+caught_by integration_discovery 'of two coordinators that announce'
+
+mutant first-coordinator 'A1: of two coordinators that announce a run a client takes the first'
+file client/discovery/discovery.cc
+old '  if (found.size() == 1) return found.front();'
+new '  if (found.size() <= 2) return found.front();'
+caught_by integration_discovery 'of two coordinators that announce'
+
+mutant labels-told 'A4: a device tells its labels though it was told to keep them'
+file client/node_status.cc
+old '  if (!withheld.contains(Field::kLabels)) record'
+new '  if (!withheld.contains(Field::kLabels) || figures.labels.size() > 0) record'
+caught_by unit_client 'but for what is withheld'
+caught_by integration_discovery 'what a device withholds'
+
+mutant open-swarm 'A1: a client gives the model to whoever knows its address'
+file client/swarm/swarm.cc
+old '    return contact.second.member.key == link->peer() && is_wanted(contact.first);'
+new '    return is_wanted(contact.first);'
+caught_by integration_federation 'swarm, row 62'
+
+mutant unseen-by-the-others 'A2: clients aggregate updates without a look at their values'
+file client/serverless/own_aggregate.cc
+old '  return run::examine_update(arrived, {*task_->model().layout(), config_->strategy.fixed_point}, store);'
+new '  (void)store;
+  return run::StoredUpdate{arrived, arrived, 0};'
+caught_by integration_federation 'serverless, A2: an update with values'
+
+mutant forgets-its-model 'a client that was killed cannot aggregate any more'
+file client/serverless/daemon_serverless.cc
+old '    part.shared->fetch_model(in_hand->model);'
+new '    part.exchanging.reset();'
+caught_by faults_coordinator 'kill loop: a run without a server'

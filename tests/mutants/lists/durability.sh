@@ -1,0 +1,135 @@
+# shellcheck shell=bash
+# Fsync, and what is said before it (N1, N2, R3).
+
+mutant skip-fsync-file 'N2: a file takes its place before its bytes are on the disk'
+file core/platform/files.cc
+old '  if (result && ::fsync(fd.get()) != 0) result = system_error("cannot sync", temporary, errno);
+'
+new ''
+caught_by faults_coordinator 'what takes a file.s place'
+
+mutant skip-fsync-folder 'N2: the folder is not synced after a file has taken its place'
+file core/platform/files.cc
+old '  return sync_directory(directory);'
+new '  return {};'
+caught_by faults_coordinator 'what takes a file.s place'
+
+mutant skip-fsync-chunks 'N1: chunks of updates and models are never synced'
+file protocol/chunks/file_pool.cc
+old '  if (::fdatasync(open.fd) != 0)
+    return'
+new '  if (open.fd < 0)
+    return'
+caught_by faults_coordinator 'durable: '
+caught_by faults_client 'an update that cannot be made durable'
+
+mutant skip-fsync-chunk-folder 'N1: the name of a new chunk file is never synced'
+file protocol/chunks/file_pool.cc
+old '  if (const auto synced = sync_directory(directory_); !synced)
+    return'
+new '  if (const Result<void> synced; !synced)
+    return'
+caught_by faults_coordinator 'durable: '
+
+mutant skip-fsync-key 'A1: a new key has its name before its bytes are on the disk'
+file core/crypto/ed25519.cc
+old '  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+'
+new ''
+caught_by faults_coordinator 'what takes a file.s place'
+
+mutant skip-fsync-audit 'A1: what changes who may connect holds before it is recorded'
+file server/audit_log.cc
+old '    if (::fsync(fd_) != 0) return error("cannot sync");
+'
+new ''
+caught_by faults_coordinator 'an enrolment is in the audit log'
+
+mutant synchronous-off 'N1: the run store does not wait for the disk'
+file server/store/sqlite_store.cc
+old 'PRAGMA synchronous = FULL'
+new 'PRAGMA synchronous = OFF'
+caught_by faults_coordinator 'before it says accepted|before the next round'
+
+mutant synchronous-normal 'N1: the run store waits for the disk at its checkpoints alone'
+file server/store/sqlite_store.cc
+old 'PRAGMA synchronous = FULL'
+new 'PRAGMA synchronous = NORMAL'
+caught_by faults_coordinator 'before it says accepted|before the next round'
+
+mutant early-verdict 'N1: a client hears that its update is accepted while that is being written'
+file server/coordinator/run_host.cc
+old '    waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
+    if (lasting) journal_->flush();'
+new '    (void)sequence;
+    if (lasting) journal_->flush();
+    carry_out(effects);'
+caught_by faults_coordinator 'before it says accepted'
+
+mutant journal-before-update 'N1: the journal names an update that may still be lost'
+file server/coordinator/journal_writer.cc
+old '    for (const auto& object : work->objects)
+      if (outcome) outcome = object->sync();
+    if (outcome && !work->batches.empty()) outcome = self->store_.append(work->batches);'
+new '    if (!work->batches.empty()) outcome = self->store_.append(work->batches);
+    for (const auto& object : work->objects)
+      if (outcome) outcome = object->sync();'
+caught_by faults_coordinator 'before it says accepted'
+
+mutant early-model 'N2: the next round begins while the checkpoint of this one is being written'
+file server/coordinator/run_host_effects.cc
+old '    return journal_->keep(std::move(*closing->checkpoint), [this, closing] {
+      if (!finished_) committed(closing);
+    });'
+new '    journal_->keep(std::move(*closing->checkpoint), [] {});'
+caught_by faults_coordinator 'before the next round'
+
+mutant early-offer 'N1: a client offers an update that may still be lost'
+file client/task_files.cc
+old '  FEDGE_TRY_VOID(payload->sync());
+'
+new ''
+caught_by faults_coordinator 'before it offers it'
+caught_by faults_client 'an update that cannot be made durable'
+
+mutant close-drops-updates 'N1: on a full disk a coordinator that is told to end removes the chunks it goes on with'
+file protocol/chunks/file_pool.cc
+old '  closed_ = true;'
+new '  closed_ = false;'
+caught_by faults_coordinator 'a store that is closed keeps what it holds'
+
+mutant wanted-gives-way 'N1: a coordinator that comes up on a full disk removes chunks before it knows which it needs'
+file protocol/chunks/file_pool.h
+old 'return settled_ || !options_.all_wanted || !spare.inherited_;'
+new 'return spare.size_ > 0;'
+caught_by unit_protocol 'while all is wanted nothing gives way'
+
+mutant swallow-last-failure 'R3: a journal that fails while the run ends is not heeded, and the coordinator waits for ever'
+file server/coordinator/run_host.cc
+old '  if (!finished_) leave();
+  callbacks_.on_failure(error);'
+new '  fail(error);'
+caught_by faults_coordinator 'after a write or sync that fails'
+
+mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'
+file protocol/chunks/file_pool.cc
+old '  if (::fdatasync(open.fd) != 0)
+    return'
+new '  (void)::fdatasync(open.fd);
+  if (false)
+    return'
+caught_by faults_coordinator 'after a write or sync that fails'
+caught_by faults_client 'an update that cannot be made durable'
+
+mutant unreadable-is-too-few 'N1: an update that cannot be read back costs a round all of them'
+file run/stored_update.h
+old '    if (!read && read.error().code == ErrorCode::kUnavailable)'
+new '    if (false)'
+caught_by unit_server 'run state: an update that cannot be read again'
+
+mutant ignore-failed-journal 'R3: a journal that cannot be written passes for durable'
+file server/coordinator/journal_writer.cc
+old '    failed_ = true;
+    return callbacks_.on_failure(outcome.error());'
+new '    failed_ = false;'
+caught_by faults_coordinator 'where an update cannot be synced'

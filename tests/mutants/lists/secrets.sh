@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# Secrets (A4).
+
+mutant log-a-token 'A4: a join token is written to the coordinator'\''s log'
+file server/coordinator/gatekeeper.cc
+old '              .with("software", hello.software));
+  link->close("enrolled");'
+new '              .with("software", hello.software)
+              .with("token", hello.token));
+  link->close("enrolled");'
+caught_by integration_programs 'canary: no token'
+
+mutant log-a-wrong-token 'A4: the refusal of a join token repeats it'
+file server/enrolment.cc
+old '  if (!knows(hash)) return refused("the join token is not known here");'
+new '  if (!knows(hash)) return Error{ErrorCode::kRefused, "join token " + redemption.secret + " is not known here"};'
+caught_by integration_programs 'canary: no token'
+
+mutant audit-a-token 'A4: a join token is written to the audit log'
+file server/enrolment.cc
+old '                   {{"token", std::to_string(client.token)}}};'
+new '                   {{"token", redemption.secret}}};'
+caught_by integration_programs 'canary: no token'
+
+mutant keep-a-token 'A4: the enrolment book keeps the join tokens themselves'
+file server/enrolment.cc
+old 'std::string hash_of(const std::string& secret) { return to_hex(sha256(secret)); }'
+new 'std::string hash_of(const std::string& secret) { return secret; }'
+caught_by unit_server 'enrolment'
+caught_by integration_programs 'canary: no token'
+
+mutant token-on-command-line 'A4: a join token stays readable among the client'\''s arguments'
+file apps/fedge_client.cc
+old '  fedge::apps::hide_argument(argc, argv, options.token);
+'
+new ''
+caught_by integration_programs 'canary: no token'
