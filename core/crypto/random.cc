@@ -7,16 +7,14 @@
 
 #include "core/check.h"
 #include "core/crypto/sha256.h"
+#include "core/crypto/sodium_ready.h"
 
 namespace fedge {
-namespace {
 
 void need_sodium() {
   static const bool ready = sodium_init() >= 0;
   FEDGE_CHECK(ready, "libsodium cannot reach the system's random generator");
 }
-
-}  // namespace
 
 void fill_random(std::span<std::uint8_t> out) {
   need_sodium();
