@@ -1,0 +1,100 @@
+#include "privacy/secure_aggregation/cells.h"
+
+#include <algorithm>
+#include <string>
+
+namespace fedge::privacy {
+namespace {
+
+std::vector<Range> cells_of(std::span<const Coverage> coverages) {
+  std::vector<std::size_t> borders;
+  Coverage all;
+  for (const Coverage& coverage : coverages) {
+    all = all.unite(coverage);
+    for (const Range& range : coverage.ranges()) {
+      borders.push_back(range.begin);
+      borders.push_back(range.end);
+    }
+  }
+  std::ranges::sort(borders);
+  borders.erase(std::ranges::unique(borders).begin(), borders.end());
+  std::vector<Range> cells;
+  for (std::size_t b = 0; b + 1 < borders.size(); ++b)
+    if (all.contains(borders[b])) cells.push_back({borders[b], borders[b + 1]});
+  return cells;
+}
+
+std::vector<Coverage> distinct(std::span<const Coverage> coverages) {
+  std::vector<Coverage> result;
+  for (const Coverage& coverage : coverages)
+    if (std::ranges::find(result, coverage) == result.end()) result.push_back(coverage);
+  return result;
+}
+
+}  // namespace
+
+bool has_cell(const Coverage& coverage, const Range& cell) { return coverage.contains(cell.begin); }
+
+CoveragePlan plan_coverages(std::span<const Coverage> trained, std::uint32_t enough) {
+  const std::vector<Coverage> kinds = distinct(trained);
+  std::vector<std::uint32_t> kind_of;
+  std::vector<std::uint32_t> all;
+  for (const Coverage& coverage : trained) {
+    kind_of.push_back(static_cast<std::uint32_t>(std::ranges::find(kinds, coverage) - kinds.begin()));
+    all.push_back(static_cast<std::uint32_t>(all.size()));
+  }
+  CoveragePlan plan;
+  const std::vector<Range> cells = cells_of(kinds);
+  const std::vector<std::uint32_t> trainers = contributors(cells, kinds, kind_of, all);
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    if (trainers[c] >= enough)
+      plan.cells.push_back(cells[c]);
+    else
+      plan.left_out += cells[c].size();
+  }
+  const Coverage summed = Coverage::of(plan.cells);
+  std::vector<std::uint32_t> index_of_kind;
+  for (const Coverage& kind : kinds) {
+    const Coverage rest = kind.intersect(summed);
+    const auto known = std::ranges::find(plan.coverages, rest);
+    index_of_kind.push_back(rest.empty() ? CoveragePlan::kNothing
+                                         : static_cast<std::uint32_t>(known - plan.coverages.begin()));
+    if (!rest.empty() && known == plan.coverages.end()) plan.coverages.push_back(rest);
+  }
+  for (const std::uint32_t kind : kind_of) plan.coverage_of.push_back(index_of_kind[kind]);
+  return plan;
+}
+
+std::vector<std::uint32_t> contributors(std::span<const Range> cells, std::span<const Coverage> coverages,
+                                        std::span<const std::uint32_t> coverage_of,
+                                        std::span<const std::uint32_t> members) {
+  std::vector<std::uint32_t> of_kind(coverages.size(), 0);
+  for (const std::uint32_t member : members) ++of_kind[coverage_of.empty() ? 0 : coverage_of[member]];
+  std::vector<std::uint32_t> result(cells.size(), 0);
+  for (std::size_t k = 0; k < coverages.size(); ++k)
+    for (std::size_t c = 0; c < cells.size(); ++c)
+      if (has_cell(coverages[k], cells[c])) result[c] += of_kind[k];
+  return result;
+}
+
+Result<void> check_cells(std::span<const Range> cells, std::size_t parameters) {
+  std::size_t end = 0;
+  for (const Range& cell : cells) {
+    if (cell.begin < end || cell.end <= cell.begin || cell.end > parameters)
+      return invalid("the stretches of the model that are summed overlap, are empty or reach beyond it");
+    end = cell.end;
+  }
+  if (cells.empty()) return invalid("no part of the model is summed");
+  return {};
+}
+
+Result<void> check_made_of(const Coverage& coverage, std::span<const Range> cells) {
+  std::size_t covered = 0;
+  for (const Range& cell : cells)
+    if (has_cell(coverage, cell) && coverage.contains(Coverage::of({cell}))) covered += cell.size();
+  if (covered != coverage.count())
+    return invalid("what a client masks does not consist of stretches that are summed");
+  return {};
+}
+
+}  // namespace fedge::privacy

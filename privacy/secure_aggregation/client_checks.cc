@@ -1,0 +1,129 @@
+// SecureClient: what it insists on before it goes on.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "privacy/secure_aggregation/cells.h"
+#include "privacy/secure_aggregation/client.h"
+#include "privacy/secure_aggregation/graph.h"
+#include "protocol/limits.h"
+
+namespace fedge::privacy {
+namespace {
+
+Error refused(std::string what) { return {ErrorCode::kRefused, std::move(what)}; }
+
+// Whether these are ascending, each once, and below the bound.
+bool ascending_below(std::span<const std::uint32_t> numbers, std::uint32_t bound) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i] >= bound || (i > 0 && numbers[i] <= numbers[i - 1])) return false;
+  return true;
+}
+
+}  // namespace
+
+Result<void> SecureClient::check_roster(const protocol::SecureRoster& roster) const {
+  const std::uint32_t least = terms_.rules.min_survivors;
+  if (roster.members < least)
+    return refused("a sum of " + std::to_string(roster.members) + " clients; this one asks for at least " +
+                   std::to_string(least));
+  if (roster.number >= roster.members) return invalid("the coordinator gives this client no number");
+  if (roster.cipher == StreamCipher::kAes256Ctr && !terms_.fast_aes)
+    return refused("the coordinator wants masks of AES, which this device has not offered");
+  FEDGE_TRY_VOID(check_secure(
+      roster.members, {.degree = roster.degree, .threshold = roster.threshold, .complete = roster.complete},
+      terms_.rules.assumptions));
+  if (!roster.complete && roster.members < terms_.rules.complete_below)
+    return refused("a sparse graph among " + std::to_string(roster.members) +
+                   " clients, who must all be neighbours");
+  const MaskGraph graph = roster.complete ? MaskGraph::complete(roster.members)
+                                          : MaskGraph::neighbours(roster.members, roster.degree, roster.seed);
+  const bool as_drawn = std::ranges::equal(graph.neighbours(roster.number), roster.peers, {}, {},
+                                           &protocol::SecureRoster::Peer::number);
+  if (!as_drawn) return refused("the coordinator names other neighbours than the graph has");
+  FEDGE_TRY_VOID(check_parties(roster));
+  return check_coverages(roster);
+}
+
+Result<void> SecureClient::check_parties(const protocol::SecureRoster& roster) const {
+  std::set<ClientId> clients = {terms_.self};
+  std::set<PublicKey> identities = {identity_.public_key()};
+  std::set<ExchangeKey> keys = {keys_.channel, keys_.mask};
+  for (const auto& peer : roster.peers) {
+    const std::string name = "client " + std::to_string(peer.client.value());
+    if (!clients.insert(peer.client).second || !identities.insert(peer.identity).second)
+      return refused(name + " is named twice");
+    if (!keys.insert(peer.keys.channel).second || !keys.insert(peer.keys.mask).second)
+      return refused("the keys of " + name + " are somebody else's, too");
+    if (terms_.vouch) FEDGE_TRY_VOID(terms_.vouch(peer.client, peer.identity));
+    if (!verify_keys(peer.identity, context_, peer.client, peer.keys))
+      return refused("the keys of " + name + " are not signed by it, or for another session or model");
+  }
+  return {};
+}
+
+Result<void> SecureClient::check_coverages(const protocol::SecureRoster& roster) const {
+  FEDGE_TRY_VOID(check_cells(roster.cells, terms_.parameters));
+  if (roster.cells.size() > protocol::kMaxSecureCells)
+    return invalid("too many stretches of the model are summed");
+  for (const Coverage& coverage : roster.coverages) FEDGE_TRY_VOID(check_made_of(coverage, roster.cells));
+  const std::size_t kinds = roster.coverages.size();
+  const bool indexed =
+      roster.coverage_of.empty()
+          ? kinds == 1
+          : roster.coverage_of.size() == roster.members &&
+                std::ranges::all_of(roster.coverage_of, [&](std::uint32_t kind) { return kind < kinds; });
+  if (!indexed) return invalid("the coordinator does not say who contributes to which part of the model");
+  const Coverage& own = roster.coverages[roster.coverage_of.empty() ? 0 : roster.coverage_of[roster.number]];
+  if (own != terms_.trained.intersect(Coverage::of(roster.cells)))
+    return refused("the coordinator tells others that this client trains something else than it does");
+  return {};
+}
+
+Result<void> SecureClient::check_survivors(std::span<const std::uint32_t> survivors) const {
+  if (!ascending_below(survivors, roster_.members))
+    return invalid("the coordinator's list of survivors is malformed");
+  if (!std::ranges::binary_search(survivors, roster_.number))
+    return Error{ErrorCode::kStale, "the sum was made without this client"};
+  if (!masked_) return refused("the coordinator claims an update of this client's that it has not sent");
+  const std::uint32_t least = terms_.rules.min_survivors;
+  if (survivors.size() < least || (roster_.complete && survivors.size() < roster_.threshold))
+    return refused("a sum of only " + std::to_string(survivors.size()) + " updates");
+  std::size_t near = roster_.complete ? 1 : 0;
+  for (const std::uint32_t number : survivors) {
+    const Peer* survivor = peer(number);
+    if (survivor == nullptr) continue;
+    if (!survivor->takes_part)
+      return refused("the coordinator claims an update of client " +
+                     std::to_string(survivor->told.client.value()) + ", which takes no part");
+    ++near;
+  }
+  if (near < roster_.threshold)
+    return Error{ErrorCode::kUnavailable, "too few neighbours of this client are left"};
+  for (const std::uint32_t count :
+       contributors(roster_.cells, roster_.coverages, roster_.coverage_of, survivors))
+    if (count < least)
+      return refused("a sum of only " + std::to_string(count) + " updates of a part of the model");
+  return {};
+}
+
+Result<void> SecureClient::check_consents(const protocol::SecureConsents& consents) const {
+  std::size_t agreed = roster_.complete ? 1 : 0;
+  std::optional<std::uint32_t> last;
+  for (const auto& consent : consents.consents) {
+    const Peer* other = peer(consent.number);
+    if (other == nullptr || !survives(consent.number) || (last && consent.number <= *last))
+      return refused("the coordinator names somebody's consent who is no surviving neighbour");
+    last = consent.number;
+    if (!verify_survivors(other->told.identity, told_, {consent.number, survivors_, consent.signature}))
+      return refused("client " + std::to_string(other->told.client.value()) +
+                     " was told of other survivors, or has not consented");
+    ++agreed;
+  }
+  if (agreed < roster_.threshold)
+    return refused("only " + std::to_string(agreed) + " clients have consented to the survivors; " +
+                   std::to_string(roster_.threshold) + " are needed");
+  return {};
+}
+
+}  // namespace fedge::privacy

@@ -1,0 +1,131 @@
+#include "privacy/secure_aggregation/graph_parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <optional>
+#include <string>
+
+namespace fedge::privacy {
+namespace {
+
+// Half of the security for each of the two ways to be insecure.
+constexpr double kLogInsecure = -41 * std::numbers::ln2;
+constexpr double kLogStuck = -20 * std::numbers::ln2;
+// Keeps 0.3 * 10 from being 2 and 0.7 * 10 from being 8.
+constexpr double kSlack = 1e-14;
+
+std::uint32_t at_most(double share, std::uint32_t members) {
+  return static_cast<std::uint32_t>(std::floor((share + kSlack) * members));
+}
+
+double log_choose(double n, double k) {
+  if (k < 0 || k > n) return -std::numeric_limits<double>::infinity();
+  return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+}
+
+// How many of `drawn` members are marked ones, `marked` of all `members` being that.
+struct Hypergeometric {
+  double members;
+  double marked;
+  std::uint32_t drawn;
+
+  double probability(std::uint32_t hits) const {
+    return std::exp(log_choose(marked, hits) + log_choose(members - marked, drawn - hits) -
+                    log_choose(members, drawn));
+  }
+  // Least x for which more than x hits have at most this probability.
+  std::uint32_t most(double probability_of_more) const {
+    double tail = 0;
+    std::uint32_t x = drawn;
+    while (x > 0 && tail + probability(x) < probability_of_more) tail += probability(x--);
+    return x;
+  }
+  // Largest x for which fewer than x hits have less than this probability.
+  std::uint32_t least(double probability_of_fewer) const {
+    double tail = 0;
+    std::uint32_t x = 0;
+    while (x < drawn && tail + probability(x) < probability_of_fewer) tail += probability(x++);
+    return x;
+  }
+};
+
+// Bounds the chance that the ring falls apart: somewhere degree / 2 in a row are corrupt or gone, and
+// somewhere else as many.
+double log_disconnected(std::uint32_t members, std::uint32_t degree, const GraphAssumptions& assumptions) {
+  const double bad = at_most(assumptions.corrupt, members) + at_most(assumptions.dropout, members);
+  if (degree > bad) return -std::numeric_limits<double>::infinity();
+  const double n = members;
+  const double pairs_of_gaps = std::log(n) + std::log(n - degree - 1) - std::numbers::ln2;
+  return pairs_of_gaps + log_choose(bad, degree) - log_choose(n, degree);
+}
+
+std::uint32_t least_threshold(std::uint32_t members, std::uint32_t degree,
+                              const GraphAssumptions& assumptions) {
+  const Hypergeometric corrupt{static_cast<double>(members),
+                               static_cast<double>(at_most(assumptions.corrupt, members)), degree};
+  const double most = corrupt.most(std::exp(kLogInsecure) / members);
+  // 1.25 rather than 1: where the sum is odd, half of it is enough.
+  const double needed =
+      assumptions.adversary == Adversary::kCurious ? most : std::ceil((most + degree - 1.25) / 2);
+  return static_cast<std::uint32_t>(needed + 1);
+}
+
+std::optional<std::uint32_t> threshold_for(std::uint32_t members, std::uint32_t degree,
+                                           const GraphAssumptions& assumptions) {
+  if (log_disconnected(members, degree, assumptions) >= kLogInsecure) return std::nullopt;
+  const std::uint32_t threshold = least_threshold(members, degree, assumptions);
+  const auto surviving = static_cast<std::uint32_t>(std::ceil((1 - assumptions.dropout - kSlack) * members));
+  const Hypergeometric alive{static_cast<double>(members), static_cast<double>(surviving), degree};
+  if (threshold > alive.least(std::exp(kLogStuck) / members)) return std::nullopt;
+  // A secret is shared among two at least. Where one share would do, the other is not reckoned with above: as
+  // published; only a dozen members are so few.
+  return std::max(threshold, 2U);
+}
+
+std::string percent(double share) {
+  return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
+}
+
+}  // namespace
+
+Result<GraphParameters> sparse_graph(std::uint32_t members, const GraphAssumptions& assumptions) {
+  for (std::uint32_t degree = 2; degree + 1 < members; degree += 2)
+    if (const auto threshold = threshold_for(members, degree, assumptions))
+      return GraphParameters{.degree = degree, .threshold = *threshold, .complete = false};
+  return invalid("no graph on " + std::to_string(members) + " clients is secure when " +
+                 percent(assumptions.corrupt) + " of them are corrupt and " + percent(assumptions.dropout) +
+                 " drop out");
+}
+
+GraphParameters complete_graph(std::uint32_t members) {
+  return {.degree = members - 1, .threshold = 2 * members / 3 + 1, .complete = true};
+}
+
+Result<void> check_secure(std::uint32_t members, const GraphParameters& graph,
+                          const GraphAssumptions& assumptions) {
+  const auto refused = [](const std::string& what) { return Error{ErrorCode::kRefused, what}; };
+  if (graph.complete) {
+    const std::uint32_t least = complete_graph(members).threshold;
+    if (graph.degree != members - 1) return refused("a complete graph in which not all are neighbours");
+    if (graph.threshold < least || graph.threshold > members)
+      return refused("a threshold of " + std::to_string(graph.threshold) + " among " +
+                     std::to_string(members) + " clients; at least " + std::to_string(least) + " are needed");
+    return {};
+  }
+  if (graph.degree % 2 != 0 || graph.degree < 2 || graph.degree + 1 > members)
+    return refused("a graph of " + std::to_string(graph.degree) + " neighbours among " +
+                   std::to_string(members) + " clients");
+  if (log_disconnected(members, graph.degree, assumptions) >= kLogInsecure)
+    return refused("only " + std::to_string(graph.degree) + " neighbours among " + std::to_string(members) +
+                   " clients");
+  const std::uint32_t least = std::max(least_threshold(members, graph.degree, assumptions), 2U);
+  if (graph.threshold < least || graph.threshold > graph.degree)
+    return refused("a threshold of " + std::to_string(graph.threshold) + " of " +
+                   std::to_string(graph.degree) + " neighbours; at least " + std::to_string(least) +
+                   " are needed");
+  return {};
+}
+
+}  // namespace fedge::privacy
