@@ -9,8 +9,10 @@
 #include "core/text.h"
 #include "proto/fedge.pb.h"
 #include "protocol/detail/field_reader.h"
+#include "protocol/detail/secure_messages.h"
 #include "protocol/detail/shared_messages.h"
 #include "protocol/detail/swarm_messages.h"
+#include "protocol/detail/task_messages.h"
 #include "protocol/detail/warmup_messages.h"
 #include "protocol/detail/wire_values.h"
 #include "protocol/session/endpoint.h"
@@ -19,8 +21,6 @@ namespace fedge::protocol {
 namespace {
 
 // ---- values to protobuf ----
-
-bool is_size(double value) { return std::isfinite(value) && value >= 0; }
 
 v1::Hello message_to_wire(const Hello& message) {
   v1::Hello wire;
@@ -63,21 +63,6 @@ v1::RunDescription message_to_wire(const RunDescription& message) {
   return wire;
 }
 
-v1::TrainRequest message_to_wire(const TrainRequest& message) {
-  auto wire = begun<v1::TrainRequest>(message.run, message.task());
-  *wire.mutable_model() = to_wire(message.model);
-  wire.set_coverage(to_wire(message.coverage));
-  const Duration left = std::clamp<Duration>(message.time_left, Duration::zero(), kMaxTimeLeft);
-  wire.set_time_left_ns(static_cast<std::uint64_t>(left.count()));
-  wire.set_last_round(message.last_round.value());
-  if (message.control) *wire.mutable_control() = to_wire(*message.control);
-  if (message.data_share < 1) wire.set_data_share(message.data_share);
-  for (const TrackId track : message.live_tracks) wire.add_live_tracks(track.value());
-  wire.set_again(message.again);
-  wire.set_swarm(message.swarm);
-  return wire;
-}
-
 v1::RunAnswer message_to_wire(const RunAnswer& message) {
   v1::RunAnswer wire;
   wire.set_run(message.run.value());
@@ -98,40 +83,6 @@ v1::PublishRecord message_to_wire(const PublishRecord& message) {
   wire.set_round(message.round.value());
   wire.set_sequence(message.sequence);
   wire.set_value(message.value.data(), message.value.size());
-  return wire;
-}
-
-v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
-  auto wire = begun<v1::UpdateOffer>(message.run, message.task());
-  *wire.mutable_update() = to_wire(message.update);
-  wire.set_samples(message.samples.value());
-  wire.set_steps(message.steps);
-  wire.set_train_loss(message.train_loss);
-  wire.set_norm(message.norm);
-  wire.set_loss_rms(message.loss_rms);
-  wire.set_wanted_share(message.wanted_share);
-  return wire;
-}
-
-v1::TaskFailed message_to_wire(const TaskFailed& message) {
-  auto wire = begun<v1::TaskFailed>(message.run, message.task());
-  wire.set_code(to_wire(message.code));
-  wire.set_reason(clean_text(message.reason, kMaxText));
-  return wire;
-}
-
-v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
-  auto wire = begun<v1::UpdateVerdict>(message.run, message.task());
-  wire.set_accepted(message.accepted);
-  if (message.accepted) return wire;
-  wire.set_code(to_wire(message.code));
-  wire.set_reason(clean_text(message.reason, kMaxText));
-  return wire;
-}
-
-v1::CancelTask message_to_wire(const CancelTask& message) {
-  auto wire = begun<v1::CancelTask>(message.run, message.task());
-  wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
 }
 
@@ -188,36 +139,6 @@ Result<Message> message_from_wire(const v1::RunDescription& wire) {
                                       reader.take(digest_from_wire(wire.layout()), "layout")});
 }
 
-Result<Message> message_from_wire(const v1::TrainRequest& wire) {
-  constexpr auto kMax = std::chrono::duration_cast<Duration>(kMaxTimeLeft);
-  FieldReader reader;
-  reader.require(wire.time_left_ns() <= static_cast<std::uint64_t>(kMax.count()),
-                 "time_left_ns is above 366 days");
-  TrainRequest message{.run = RunId(wire.run()),
-                       .round = RoundNumber(wire.round()),
-                       .model = reader.take(from_wire(wire.model()), "model"),
-                       .coverage = reader.take(coverage_from_wire(wire.coverage()), "coverage"),
-                       .time_left = Duration(static_cast<Duration::rep>(wire.time_left_ns())),
-                       .last_round = RoundNumber(wire.last_round()),
-                       .control = {},
-                       .track = TrackId(wire.track()),
-                       .data_share = wire.data_share() > 0 ? wire.data_share() : 1.0};
-  reader.require(wire.data_share() >= 0 && wire.data_share() <= 1, "data_share is not between 0 and 1");
-  const auto& live = wire.live_tracks();
-  reader.require(static_cast<std::size_t>(live.size()) <= kMaxLiveTracks &&
-                     std::ranges::adjacent_find(live, std::ranges::greater_equal()) == live.end(),
-                 "live_tracks are not at most 16384 in ascending order");
-  for (const std::uint32_t track : live) message.live_tracks.emplace_back(track);
-  message.again = wire.again();
-  message.swarm = wire.swarm();
-  if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
-  reader.require(
-      message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
-      "model: a model is sent as plain float32");
-  reader.require(message.model.coverage.contains(message.coverage), "coverage reaches beyond the model's");
-  return reader.finish(std::move(message));
-}
-
 Result<Message> message_from_wire(const v1::RunAnswer& wire) {
   FieldReader reader;
   reader.require(!wire.ready() || (wire.samples() >= 1 && wire.samples() <= kMaxSamples),
@@ -235,44 +156,6 @@ Result<Message> message_from_wire(const v1::PublishRecord& wire) {
   const auto b = std::as_bytes(std::span(wire.value()));
   return reader.finish(
       PublishRecord{RunId(wire.run()), RoundNumber(wire.round()), wire.sequence(), {b.begin(), b.end()}});
-}
-
-Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
-  FieldReader reader;
-  reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
-  reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
-  reader.require(is_size(wire.norm()), "norm is no finite number from 0 on");
-  reader.require(is_size(wire.loss_rms()), "loss_rms is no finite number from 0 on");
-  reader.require(is_size(wire.wanted_share()) && wire.wanted_share() <= 1, "wanted_share is not from 0 to 1");
-  return reader.finish(UpdateOffer{.run = RunId(wire.run()),
-                                   .round = RoundNumber(wire.round()),
-                                   .update = reader.take(from_wire(wire.update()), "update"),
-                                   .samples = SampleCount(wire.samples()),
-                                   .steps = wire.steps(),
-                                   .train_loss = wire.train_loss(),
-                                   .norm = wire.norm(),
-                                   .loss_rms = wire.loss_rms(),
-                                   .track = TrackId(wire.track()),
-                                   .wanted_share = wire.wanted_share()});
-}
-
-Result<Message> message_from_wire(const v1::TaskFailed& wire) {
-  FieldReader reader;
-  return reader.finish(TaskFailed{RunId(wire.run()), RoundNumber(wire.round()), from_wire(wire.code()),
-                                  reader.text(wire.reason(), "reason"), TrackId(wire.track())});
-}
-
-Result<Message> message_from_wire(const v1::UpdateVerdict& wire) {
-  FieldReader reader;
-  return reader.finish(UpdateVerdict{RunId(wire.run()), RoundNumber(wire.round()), wire.accepted(),
-                                     from_wire(wire.code()), reader.text(wire.reason(), "reason"),
-                                     TrackId(wire.track())});
-}
-
-Result<Message> message_from_wire(const v1::CancelTask& wire) {
-  FieldReader reader;
-  return reader.finish(CancelTask{RunId(wire.run()), RoundNumber(wire.round()),
-                                  reader.text(wire.reason(), "reason"), TrackId(wire.track())});
 }
 
 Result<Message> message_from_wire(const v1::RunEnded& wire) {
@@ -317,7 +200,15 @@ MessageType type_of(const Message& message) {
                                [](const WarmupPlan&) { return MessageType::kWarmupPlan; },
                                [](const WarmupSlot&) { return MessageType::kWarmupSlot; },
                                [](const WarmupOver&) { return MessageType::kWarmupOver; },
-                               [](const SealedChunk&) { return MessageType::kSealedChunk; }},
+                               [](const SealedChunk&) { return MessageType::kSealedChunk; },
+                               [](const SecureKeys&) { return MessageType::kSecureKeys; },
+                               [](const SecureRoster&) { return MessageType::kSecureRoster; },
+                               [](const SecureShares&) { return MessageType::kSecureShares; },
+                               [](const SecurePeerShares&) { return MessageType::kSecurePeerShares; },
+                               [](const SecureSurvivors&) { return MessageType::kSecureSurvivors; },
+                               [](const SecureConsent&) { return MessageType::kSecureConsent; },
+                               [](const SecureConsents&) { return MessageType::kSecureConsents; },
+                               [](const SecureUnmask&) { return MessageType::kSecureUnmask; }},
                     message);
 }
 
@@ -388,6 +279,22 @@ Result<Message> decode(MessageType type, std::span<const std::byte> header) {
       return parse<v1::WarmupOver>(type, header);
     case MessageType::kSealedChunk:
       return parse<v1::SealedChunk>(type, header);
+    case MessageType::kSecureKeys:
+      return parse<v1::SecureKeys>(type, header);
+    case MessageType::kSecureRoster:
+      return parse<v1::SecureRoster>(type, header);
+    case MessageType::kSecureShares:
+      return parse<v1::SecureShares>(type, header);
+    case MessageType::kSecurePeerShares:
+      return parse<v1::SecurePeerShares>(type, header);
+    case MessageType::kSecureSurvivors:
+      return parse<v1::SecureSurvivors>(type, header);
+    case MessageType::kSecureConsent:
+      return parse<v1::SecureConsent>(type, header);
+    case MessageType::kSecureConsents:
+      return parse<v1::SecureConsents>(type, header);
+    case MessageType::kSecureUnmask:
+      return parse<v1::SecureUnmask>(type, header);
     default:
       return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
                                                 " is not a control message of this version"};

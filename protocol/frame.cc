@@ -92,6 +92,22 @@ const char* name_of(MessageType type) {
       return "warmup_over";
     case MessageType::kSealedChunk:
       return "sealed_chunk";
+    case MessageType::kSecureKeys:
+      return "secure_keys";
+    case MessageType::kSecureRoster:
+      return "secure_roster";
+    case MessageType::kSecureShares:
+      return "secure_shares";
+    case MessageType::kSecurePeerShares:
+      return "secure_peer_shares";
+    case MessageType::kSecureSurvivors:
+      return "secure_survivors";
+    case MessageType::kSecureConsent:
+      return "secure_consent";
+    case MessageType::kSecureConsents:
+      return "secure_consents";
+    case MessageType::kSecureUnmask:
+      return "secure_unmask";
   }
   return "unknown";
 }

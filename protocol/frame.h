@@ -44,6 +44,14 @@ enum class MessageType : std::uint16_t {
   kChunkCancelled = 51,
   kSealedChunk = 52,
   kWarmupOver = 56,
+  kSecureKeys = 60,
+  kSecureRoster = 61,
+  kSecureShares = 62,
+  kSecurePeerShares = 63,
+  kSecureSurvivors = 64,
+  kSecureConsent = 65,
+  kSecureConsents = 66,
+  kSecureUnmask = 67,
 };
 
 // "train_request", or "unknown" for a number that is none of the above.

@@ -42,11 +42,13 @@ inline constexpr std::uint64_t kMaxWarmupChunks = 4'000'000;  // of all updates 
 // A chunk of a run with a warm-up, which passes a third client as one message; sealed, and with its name.
 inline constexpr std::size_t kMaxWarmupChunkSize = 256 << 10;
 inline constexpr std::size_t kMaxSealedChunk = kMaxWarmupChunkSize + 1024;
-inline constexpr std::size_t kMaxSecureMembers = 65'536;  // whose updates one secure sum has
-inline constexpr std::size_t kMaxSecurePeers = 1'024;     // that one of them masks with
-inline constexpr std::size_t kMaxSecureCells = 8'190;     // stretches of the model that are summed
-inline constexpr std::size_t kMaxAddressText = 261;       // a DNS name of 255 bytes, a colon, a port
-inline constexpr std::size_t kMaxRecordBytes = 4 << 10;   // a directory record's value
+inline constexpr std::size_t kMaxSecureMembers = 65'536;   // whose updates one secure sum has
+inline constexpr std::size_t kMaxSecurePeers = 1'024;      // that one of them masks with
+inline constexpr std::size_t kMaxSecureCells = 8'190;      // stretches of the model that are summed
+inline constexpr std::size_t kMaxSecureCoverages = 4'096;  // different parts of the model that members train
+inline constexpr std::size_t kMaxSecureScalars = 8'192;    // that a masked update has
+inline constexpr std::size_t kMaxAddressText = 261;        // a DNS name of 255 bytes, a colon, a port
+inline constexpr std::size_t kMaxRecordBytes = 4 << 10;    // a directory record's value
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;
 inline constexpr std::chrono::hours kMaxTimeLeft{366 * 24};
 // Chunk bytes asked for and not yet received on one link: the credit a receiver grants.

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "protocol/chunks/manifest.h"
+#include "protocol/secure_messages.h"
 #include "protocol/swarm_messages.h"
 #include "protocol/warmup_messages.h"
 
@@ -94,6 +95,8 @@ struct TrainRequest {
   bool again = false;
   // The model is not fetched from the sender alone: its chunks are exchanged with the members of its swarm.
   bool swarm = false;
+  // The update is masked, in this attempt at the round's secure sum (SecureSession), from 1 on; 0: it is not.
+  std::uint32_t secure_attempt = 0;
 
   TaskId task() const { return {round, track}; }
 };
@@ -110,7 +113,9 @@ struct UpdateOffer {
   double loss_rms = 0;    // root of the mean squared loss of the samples seen; finite, not negative
   TrackId track;
   double wanted_share = 0;  // in (0, 1]: at most this much from the next task on; 0: nothing is asked for
-
+  // Of a masked update, whose samples are then 1 and whose figures 0: masked themselves, modulo 2^64
+  // (docs/PROTOCOL.md). At most kMaxSecureScalars.
+  std::vector<std::uint64_t> masked_scalars = {};
   TaskId task() const { return {round, track}; }
 };
 
@@ -165,7 +170,8 @@ using Message =
     std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
                  UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers, SharedUpdate,
                  UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan, WarmupSlot, WarmupOver, SealedChunk,
-                 ChunksHeld, ChunksAdded, SwarmState, ChunkCancelled>;
+                 ChunksHeld, ChunksAdded, SwarmState, ChunkCancelled, SecureKeys, SecureRoster, SecureShares,
+                 SecurePeerShares, SecureSurvivors, SecureConsent, SecureConsents, SecureUnmask>;
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

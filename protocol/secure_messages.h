@@ -41,6 +41,7 @@ struct SecureAdvertisement {
 struct SecureKeys {
   SecureSession session;
   SecureAdvertisement keys;
+  bool operator==(const SecureKeys&) const = default;
 };
 
 // Coordinator to client: who masks with it.
@@ -63,9 +64,11 @@ struct SecureRoster {
   // What is summed, as stretches of the model that the same members train: ascending, disjoint, not empty, at
   // most kMaxSecureCells.
   std::vector<Range> cells;
-  std::vector<Coverage> coverages;         // distinct, each a union of cells: what somebody contributes to
+  // Distinct, each a union of cells: what somebody contributes to. At most kMaxSecureCoverages.
+  std::vector<Coverage> coverages;
   std::vector<std::uint32_t> coverage_of;  // for each member, which of them; empty: there is but one
   std::vector<Peer> peers;                 // ascending by number; at most kMaxSecurePeers
+  bool operator==(const SecureRoster&) const = default;
 };
 
 inline constexpr std::size_t kSealedShares = 96;  // bytes
@@ -80,6 +83,7 @@ struct SecureShares {
   };
   SecureSession session;
   std::vector<Sealed> shares;  // ascending; at most kMaxSecurePeers
+  bool operator==(const SecureShares&) const = default;
 };
 
 // Coordinator to client: who takes part from here on, and what they have sealed for it.
@@ -91,18 +95,21 @@ struct SecurePeerShares {
   };
   SecureSession session;
   std::vector<Sealed> shares;  // ascending; at most kMaxSecurePeers
+  bool operator==(const SecurePeerShares&) const = default;
 };
 
 // Coordinator to client: whose masked updates are in the sum.
 struct SecureSurvivors {
   SecureSession session;
   std::vector<std::uint32_t> numbers;  // ascending; at most kMaxSecureMembers
+  bool operator==(const SecureSurvivors&) const = default;
 };
 
 // Client to coordinator: round 3, ConsistencyCheck.
 struct SecureConsent {
   SecureSession session;
   Signature signature{};  // by its node key, of the session, the seed and the survivors
+  bool operator==(const SecureConsent&) const = default;
 };
 
 // Coordinator to client: what its peers have been told.
@@ -114,6 +121,7 @@ struct SecureConsents {
   };
   SecureSession session;
   std::vector<Consent> consents;  // ascending; at most kMaxSecurePeers
+  bool operator==(const SecureConsents&) const = default;
 };
 
 // Client to coordinator: round 4, Unmasking.
@@ -133,6 +141,7 @@ struct SecureUnmask {
   SecureSession session;
   std::vector<Survivor> survivors;  // ascending; at most kMaxSecurePeers
   std::vector<Dropped> dropped;     // likewise
+  bool operator==(const SecureUnmask&) const = default;
 };
 
 }  // namespace fedge::protocol

@@ -25,8 +25,8 @@ static_assert(static_cast<int>(Codec::kFloat16) == v1::CODEC_FLOAT16);
 static_assert(static_cast<int>(Codec::kBfloat16) == v1::CODEC_BFLOAT16);
 static_assert(static_cast<int>(Codec::kInt8) == v1::CODEC_INT8);
 static_assert(static_cast<int>(Codec::kQsgd) == v1::CODEC_QSGD);
-static_assert(static_cast<int>(Codec::kSparse) == v1::CODEC_SPARSE);
-static_assert(kLastCodec == Codec::kSparse);
+static_assert(static_cast<int>(Codec::kMasked64) == v1::CODEC_MASKED64);
+static_assert(kLastCodec == Codec::kMasked64);
 
 std::span<const std::uint8_t> octets(const std::string& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
@@ -99,7 +99,7 @@ Result<Manifest> from_wire(const v1::Manifest& wire) {
   if (hashes.size() % sizeof(Digest) != 0 || hashes.size() / sizeof(Digest) > kMaxChunks)
     return invalid("chunk_hashes has " + std::to_string(hashes.size()) +
                    " bytes, not 32 for each of at most " + std::to_string(kMaxChunks) + " chunks");
-  if (wire.codec() < v1::CODEC_FLOAT32 || wire.codec() > v1::CODEC_SPARSE)
+  if (wire.codec() < v1::CODEC_FLOAT32 || wire.codec() > v1::CODEC_MASKED64)
     return Error{ErrorCode::kUnsupported,
                  "codec " + std::to_string(static_cast<int>(wire.codec())) + " is not known to this version"};
   Manifest manifest;

@@ -34,6 +34,8 @@ Result<void> check_codec(const Manifest& manifest) {
     if (manifest.levels < 1 || manifest.levels > kMaxQsgdLevels)
       return invalid("QSGD with " + number(manifest.levels) + " levels; 1 to " + number(kMaxQsgdLevels) +
                      " are allowed");
+  } else if (is_masked(manifest.codec) && manifest.raw_size != 0) {
+    return invalid("masked values do not become smaller by zstd");
   } else if (manifest.levels != 0) {
     return invalid("levels is " + number(manifest.levels) + " for a codec that has none; it must be 0");
   }

@@ -24,8 +24,12 @@ enum class Codec : std::uint8_t {
   kInt8 = 3,
   kQsgd = 4,
   kSparse = 5,
+  // Masked integers, little-endian, modulo 2^32 or 2^64: nothing can be read of them but a sum.
+  kMasked32 = 6,
+  kMasked64 = 7,
 };
-inline constexpr Codec kLastCodec = Codec::kSparse;
+inline constexpr Codec kLastCodec = Codec::kMasked64;
+inline bool is_masked(Codec codec) { return codec == Codec::kMasked32 || codec == Codec::kMasked64; }
 
 struct Manifest {
   Digest layout{};  // ParameterLayout::hash()

@@ -126,7 +126,7 @@ void write_sparse(const Values& values, PayloadWriter& writer, Rng rng, const Co
 }  // namespace
 
 Result<void> validate(const Compression& compression) {
-  if (compression.codec > kLastCodec)
+  if (compression.codec > kLastCodec || is_masked(compression.codec))
     return invalid("codec " + std::to_string(static_cast<unsigned>(compression.codec)) + " does not exist");
   if (compression.codec == Codec::kQsgd && (compression.levels < 1 || compression.levels > kMaxQsgdLevels))
     return invalid("QSGD with " + std::to_string(compression.levels) + " levels; 1 to " +
@@ -170,6 +170,9 @@ EncodedPayload encode_payload(const Compression& compression, std::span<const fl
     case Codec::kSparse:
       write_sparse(both, writer, rng.fork("payload"), compression);
       break;
+    case Codec::kMasked32:
+    case Codec::kMasked64:
+      FEDGE_CHECK(false, "masks are no compression");
   }
   return writer.finish(compression);
 }

@@ -70,6 +70,9 @@ struct PayloadDecoder::Impl {
         return QsgdCodec(levels).decode_bucket(*bytes, out);
       case Codec::kSparse:
         return decode_sparse_block(*bytes, out);
+      case Codec::kMasked32:
+      case Codec::kMasked64:
+        break;
     }
     FEDGE_CHECK(false, "a codec that validate() has not seen");
   }
@@ -88,6 +91,7 @@ PayloadDecoder::~PayloadDecoder() = default;
 
 Result<PayloadDecoder> PayloadDecoder::open(const Manifest& manifest, ChunkSource& chunks) {
   FEDGE_TRY_VOID(validate(manifest));
+  if (is_masked(manifest.codec)) return invalid("masked values can only be summed");
   auto bytes = make_chunk_stream(manifest, chunks);
   if (manifest.raw_size != 0) bytes = make_zstd_stream(std::move(bytes), manifest.raw_size);
   return PayloadDecoder(std::unique_ptr<Impl>(new Impl{.codec = manifest.codec,

@@ -42,6 +42,10 @@ SizeBounds raw_size_bounds(Codec codec, std::uint32_t levels, std::uint64_t valu
       const std::uint64_t counts = blocks_of(values, kSparseBlock) * 4;
       return {counts, counts + bytes_of_bits(values) + values * 4};
     }
+    case Codec::kMasked32:
+      return exactly(values * 4);
+    case Codec::kMasked64:
+      return exactly(values * 8);
   }
   FEDGE_CHECK(false, "a codec that validate() has not seen");
 }

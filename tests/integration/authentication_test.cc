@@ -80,6 +80,14 @@ std::vector<Row> table() {
       {MessageType::kWarmupSlot, "", unexpected("warmup_slot")},
       {MessageType::kWarmupOver, "", unexpected("warmup_over")},
       {MessageType::kSealedChunk, "", kOpen},
+      {MessageType::kSecureKeys, "", kOpen},
+      {MessageType::kSecureRoster, "", unexpected("secure_roster")},
+      {MessageType::kSecureShares, "", kOpen},
+      {MessageType::kSecurePeerShares, "", unexpected("secure_peer_shares")},
+      {MessageType::kSecureSurvivors, "", unexpected("secure_survivors")},
+      {MessageType::kSecureConsent, "", kOpen},
+      {MessageType::kSecureConsents, "", unexpected("secure_consents")},
+      {MessageType::kSecureUnmask, "", kOpen},
   };
   for (Row& row : rows) row.frame = frame_of(row.type);
   return rows;
@@ -167,7 +175,7 @@ TEST_CASE("A1 row 35: no message but hello does anything for whoever has not bee
       CHECK(peer.count(MessageType::kRunDescription) == 0);
       ++cases;
     }
-  CHECK(cases == 4 * 30 - 1);
+  CHECK(cases == 4 * 38 - 1);
   CHECK_FALSE(door.f.reported("client.arrived"));
   CHECK(door.state() == before);
 }

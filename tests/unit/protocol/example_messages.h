@@ -35,6 +35,23 @@ inline Manifest example_compressed_manifest() {
           .levels = 15};
 }
 
+// And as masked integers.
+inline Manifest example_masked_manifest() {
+  Manifest manifest = example_manifest();
+  manifest.codec = Codec::kMasked32;
+  return manifest;
+}
+
+inline SecureSession example_session() { return {RunId(5), RoundNumber(3), TrackId(4), 2}; }
+
+inline SecureAdvertisement example_keys(std::uint8_t first) {
+  return {.channel = {{first, 2}},
+          .mask = {{first, 3}},
+          .commitment = Digest{first, 4},
+          .fast_aes = true,
+          .signature = {first, 5}};
+}
+
 inline std::vector<Message> example_messages() {
   return {
       Hello{1, 3, {"swarm", "int8"}, "fedge-client 0.1.0", "c0ffee"},
@@ -115,6 +132,36 @@ inline std::vector<Message> example_messages() {
                  {{99, ClientId(9), ClientId(2), PublicKey{{9, 8}}}}},
       WarmupOver{RunId(5), RoundNumber(3), TrackId(4), 0x1234567890abcdef, "nothing has moved"},
       SealedChunk{Digest{1, 2}, ClientId(4), {std::byte{1}, std::byte{0}, std::byte{0xff}}},
+      UpdateOffer{.run = RunId(5),
+                  .round = RoundNumber(3),
+                  .update = example_masked_manifest(),
+                  .samples = SampleCount(1),
+                  .masked_scalars = {1, 0xfedcba9876543210}},
+      TrainRequest{.run = RunId(5),
+                   .round = RoundNumber(3),
+                   .model = example_manifest(),
+                   .coverage = example_manifest().coverage,
+                   .secure_attempt = 2},
+      SecureKeys{example_session(), example_keys(1)},
+      SecureRoster{.session = example_session(),
+                   .seed = Digest{7},
+                   .members = 20,
+                   .number = 7,
+                   .degree = 19,
+                   .threshold = 14,
+                   .complete = true,
+                   .cipher = StreamCipher::kChaCha20,
+                   .cells = {{10, 500}, {500, 1010}, {2000, 4000}},
+                   .coverages = {Coverage::of({{10, 1010}}), Coverage::of({{500, 1010}, {2000, 4000}})},
+                   .coverage_of = {0, 1, 1, 0},
+                   .peers = {{3, ClientId(9), PublicKey{{9, 8}}, example_keys(2)},
+                             {8, ClientId(12), PublicKey{{7}}, example_keys(3)}}},
+      SecureShares{example_session(), {{3, {1, 2}, {3}}, {8, {4}, {5, 6}}}},
+      SecurePeerShares{example_session(), {{3, {1, 2}}, {8, {4}}}},
+      SecureSurvivors{example_session(), {0, 3, 19}},
+      SecureConsent{example_session(), Signature{1, 2, 3}},
+      SecureConsents{example_session(), {{3, Signature{1}}, {8, Signature{2}}}},
+      SecureUnmask{example_session(), {{3, {1, 2}}, {7, {3}}}, {{8, {4}, {5, 6}}}},
   };
 }
 

@@ -198,7 +198,9 @@ TEST_CASE("compression: levels and fractions out of range are refused") {
   CHECK(validate(Compression{.codec = Codec::kSparse, .fraction = 1.0}));
   for (const double fraction : {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN()})
     CHECK_FALSE(validate(Compression{.codec = Codec::kSparse, .fraction = fraction}));
-  CHECK_FALSE(validate(Compression{.codec = static_cast<Codec>(6)}));
+  CHECK_FALSE(validate(Compression{.codec = static_cast<Codec>(8)}));
+  CHECK_FALSE(validate(Compression{.codec = Codec::kMasked32}));
+  CHECK_FALSE(validate(Compression{.codec = Codec::kMasked64}));
 }
 
 }  // namespace fedge::protocol
