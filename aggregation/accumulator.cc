@@ -26,6 +26,16 @@ std::uint64_t load_of(SampleCount weight, double factor) {
 
 }  // namespace
 
+bool contribution(const FixedPoint& format, SampleCount weight, std::span<const float> values,
+                  std::span<std::int64_t> out) {
+  FEDGE_CHECK(values.size() >= out.size(), "as many values");
+  std::ranges::fill(out, 0);
+  if (out.empty()) return true;
+  const Coverage all = Coverage::all(out.size());
+  return Folding(fold_kernels().front(), format, out)
+      .run_part({.weight = weight, .coverage = &all, .values = values.first(out.size())}, 0);
+}
+
 Accumulator::Accumulator(std::shared_ptr<const ParameterLayout> layout, FixedPoint format,
                          const FoldKernel& kernel)
     : layout_(std::move(layout)), format_(format), kernel_(kernel), limit_(limit_bits(format.max_abs)) {
@@ -107,6 +117,41 @@ void Accumulator::add(const UpdateView& piece, std::size_t first) {
   FEDGE_CHECK(first + piece.values.size() <= piece.coverage->count(), "a piece beyond the end of its update");
   const Folding folding(kernel_, format_, sums_.span());
   FEDGE_CHECK(folding.run_part(piece, first), "a piece that was not checked");
+}
+
+Result<void> Accumulator::add(const ExactSum& sum) {
+  std::uint64_t heaviest = 0;
+  for (const std::uint64_t weight : sum.weights) heaviest = std::max(heaviest, weight);
+  const std::uint64_t room = format_.max_total_weight().value();
+  if (heaviest > room - held_)
+    return invalid("a sum of a weight of " + std::to_string(heaviest) + " on top of " +
+                   std::to_string(held_) + " exceeds the " + std::to_string(room) +
+                   " that the sums can hold");
+  const std::int64_t* values = sum.sums.data();
+  for (std::size_t c = 0; c < sum.cells.size(); ++c) {
+    const Range& cell = sum.cells[c];
+    FEDGE_CHECK(cell.end <= layout_->size(), "cells of this model");
+    // The room leaves this below 2^63; each contribution may have been rounded up.
+    const auto most = static_cast<std::int64_t>(sum.weights[c]) *
+                          static_cast<std::int64_t>(std::ceil(format_.max_abs * format_.unit())) +
+                      static_cast<std::int64_t>(sum.updates);
+    for (std::size_t i = 0; i < cell.size(); ++i)
+      if (values[i] > most || values[i] < -most)
+        return invalid("the sum of parameter " + std::to_string(cell.begin + i) +
+                       " is more than updates of its weight can come to");
+    values += cell.size();
+  }
+  require_sums();
+  values = sum.sums.data();
+  for (std::size_t c = 0; c < sum.cells.size(); ++c) {
+    const Range& cell = sum.cells[c];
+    for (std::size_t p = cell.begin; p < cell.end; ++p) sums_.data()[p] += *values++;
+    if (sum.weights[c] > 0) weights_.add(Coverage::of({cell}), SampleCount(sum.weights[c]));
+  }
+  total_weight_ += SampleCount(heaviest);
+  held_ += heaviest;
+  updates_ += sum.updates;
+  return {};
 }
 
 void Accumulator::require_sums() {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 
+#include "aggregation/exact_sum.h"
 #include "aggregation/fixed_point.h"
 #include "aggregation/kernels/fold.h"
 #include "aggregation/value_check.h"
@@ -36,6 +37,11 @@ struct UpdateView {
   double factor = 1.0;
 };
 inline constexpr double kMaxFactor = 1e6;
+
+// What an update of this weight adds to the sums: out[i] = round(values[i] * weight * 2^fraction_bits), of as
+// many values as `out` holds. False if one is not finite or beyond max_abs; `out` is of no use then.
+bool contribution(const FixedPoint& format, SampleCount weight, std::span<const float> values,
+                  std::span<std::int64_t> out);
 
 class Accumulator {
  public:
@@ -62,6 +68,9 @@ class Accumulator {
   // Of `update`, open() looks at no values; add() is given a piece of them.
   Result<void> open(const UpdateView& update);
   void add(const UpdateView& piece, std::size_t first);
+
+  // Adds what others have summed, in the same format. kInvalid if updates of such weights cannot come to it.
+  Result<void> add(const ExactSum& sum);
 
   // The mean of parameters first, first + 1, ... in double; 0 where nobody contributed.
   void mean(std::size_t first, std::span<double> out) const;

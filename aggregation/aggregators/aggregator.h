@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "aggregation/exact_sum.h"
 #include "aggregation/fixed_point.h"
 #include "core/adapter_layout.h"
 #include "core/coverage.h"
@@ -49,7 +50,8 @@ struct Update {
 
 // What a rule can do and asks for; impossible combinations are refused before a run starts.
 struct AggregatorTraits {
-  bool linear = false;             // a weighted sum, streamed: can be merged over relays and summed in secret
+  bool linear = false;             // a weighted sum, streamed
+  bool takes_sums = false;         // add_sum(): updates may be summed elsewhere, or in secret
   bool keeps_individuals = false;  // reads every update again at the end of the round
   bool partial_updates = false;    // takes updates that cover a part of the model
   bool adapters = false;           // combines adapters by their ranks, and needs a model that has some
@@ -61,6 +63,9 @@ class Aggregator {
   // Takes updates in, all or none; the order of calls and of updates never shows in the result. Linear
   // rules have read them when this returns, others keep their `values` until clear().
   virtual Result<void> add(std::span<const Update> updates, Parallel& parallel) = 0;
+  // Takes in what updates come to that have been summed elsewhere; only for rules that take sums. Besides
+  // their errors: kInvalid if no updates of these weights make such a sum.
+  virtual Result<void> add_sum(const ExactSum& sum);
   // The model that the round's updates were trained from, before prepare(); lent until it returns.
   virtual void see_model(const UpdateValues& /*model*/) {}
   // The round's last update is in. kUnavailable if they are too few for the rule, with a sentence

@@ -6,6 +6,7 @@
 
 #include "aggregation/accumulator.h"
 #include "core/aligned_buffer.h"
+#include "core/check.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -23,9 +24,7 @@ class Mean final : public Aggregator {
   Mean(const AggregatorContext& context, Weighting weighting)
       : context_(context),
         weighting_(weighting),
-        uniform_weight_(std::clamp<std::uint64_t>(
-            context.fixed_point.max_total_weight().value() / std::max<std::size_t>(context.max_updates, 1), 1,
-            kUniformWeight)),
+        uniform_weight_(uniform_weight(context.fixed_point, context.max_updates)),
         room_(static_cast<double>(context.fixed_point.max_total_weight().value() /
                                   std::max<std::size_t>(context.max_updates, 1))),
         accumulator_(context.layout, context.fixed_point) {}
@@ -47,6 +46,11 @@ class Mean final : public Aggregator {
     if (!in_memory.empty()) FEDGE_TRY_VOID(accumulator_.fold(in_memory, parallel));
     for (const Update& update : updates) count_steps(update);
     return {};
+  }
+
+  Result<void> add_sum(const ExactSum& sum) override {
+    FEDGE_CHECK(weighting_ != Weighting::kNormalised, "whose steps are whose is not in a sum");
+    return accumulator_.add(sum);
   }
 
   Result<void> prepare(Parallel&) override {
@@ -121,6 +125,11 @@ AggregatorPart part(Weighting weighting) {
 }
 
 }  // namespace
+
+std::uint64_t uniform_weight(const FixedPoint& format, std::size_t updates) {
+  return std::clamp<std::uint64_t>(format.max_total_weight().value() / std::max<std::size_t>(updates, 1), 1,
+                                   kUniformWeight);
+}
 
 double effective_steps(std::uint64_t steps, double momentum, double alpha) {
   const auto tau = static_cast<double>(steps);

@@ -14,6 +14,9 @@ AggregatorPart read_mean(config::Reader& section);
 AggregatorPart read_uniform_mean(config::Reader& section);
 AggregatorPart read_fednova(config::Reader& section);
 
+// What an update weighs where all weigh the same and at most so many come.
+std::uint64_t uniform_weight(const FixedPoint& format, std::size_t updates);
+
 // FedNova's ||a||_1 after `steps` local steps: of plain SGD the number of steps; with momentum rho each
 // step counts for what it moves until the end, [steps - rho (1 - rho^steps) / (1 - rho)] / (1 - rho);
 // with a proximal term (alpha = learning rate * mu) earlier steps decay, (1 - (1 - alpha)^steps) / alpha.

@@ -14,7 +14,7 @@ namespace fedge::aggregation {
 namespace {
 
 std::vector<AggregatorKind>& table() {
-  constexpr AggregatorTraits kSum = {.linear = true, .partial_updates = true};
+  constexpr AggregatorTraits kSum = {.linear = true, .takes_sums = true, .partial_updates = true};
   constexpr AggregatorTraits kFactors = {
       .keeps_individuals = true, .partial_updates = true, .adapters = true};
   constexpr AggregatorTraits kRows = {.keeps_individuals = true};
@@ -73,5 +73,7 @@ void register_aggregator(const AggregatorKind& kind) {
   FEDGE_CHECK(std::none_of(table().begin(), table().end(), same), "two aggregators of one name");
   table().push_back(kind);
 }
+
+Result<void> Aggregator::add_sum(const ExactSum&) { FEDGE_CHECK(false, "a rule that takes no sums"); }
 
 }  // namespace fedge::aggregation
