@@ -1,7 +1,10 @@
 #include "privacy/secure_aggregation/cells.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+
+#include "protocol/limits.h"
 
 namespace fedge::privacy {
 namespace {
@@ -75,6 +78,33 @@ std::vector<std::uint32_t> contributors(std::span<const Range> cells, std::span<
     for (std::size_t c = 0; c < cells.size(); ++c)
       if (has_cell(coverages[k], cells[c])) result[c] += of_kind[k];
   return result;
+}
+
+std::uint32_t enough_trainers(const SecureRules& rules) {
+  const double dropout = std::min(2 * rules.assumptions.dropout, 0.9);
+  std::uint32_t trainers = rules.min_survivors;
+  while (trainers - static_cast<std::uint32_t>(std::ceil(dropout * trainers)) < rules.min_survivors)
+    ++trainers;
+  return trainers;
+}
+
+Result<void> check_fits(const CoveragePlan& plan) {
+  const auto too_many = [](std::size_t count, const char* what, std::size_t most) {
+    return Error{ErrorCode::kResource, "clients train " + std::to_string(count) + " different " + what +
+                                           " of the model; at most " + std::to_string(most) +
+                                           " can be summed in secret"};
+  };
+  if (plan.cells.size() > protocol::kMaxSecureCells)
+    return too_many(plan.cells.size(), "stretches", protocol::kMaxSecureCells);
+  if (plan.coverages.size() > protocol::kMaxSecureCoverages)
+    return too_many(plan.coverages.size(), "parts", protocol::kMaxSecureCoverages);
+  std::size_t bytes = 0;
+  for (const Coverage& coverage : plan.coverages) bytes += coverage.encode().size();
+  if (bytes > protocol::kMaxCoverageBytes)
+    return Error{ErrorCode::kResource, "the parts of the model that clients train take " +
+                                           std::to_string(bytes) + " bytes to name; at most " +
+                                           std::to_string(protocol::kMaxCoverageBytes) + " are possible"};
+  return {};
 }
 
 Result<void> check_cells(std::span<const Range> cells, std::size_t parameters) {

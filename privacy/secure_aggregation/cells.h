@@ -10,6 +10,7 @@
 
 #include "core/coverage.h"
 #include "core/result.h"
+#include "privacy/secure_aggregation/session.h"
 
 namespace fedge::privacy {
 
@@ -25,6 +26,11 @@ struct CoveragePlan {
 // `trained`: what each member trains. Cells that fewer than `enough` of them train are left out.
 CoveragePlan plan_coverages(std::span<const Coverage> trained, std::uint32_t enough);
 
+// So many trainers of a cell that not all members train that enough are left even when twice as many of them
+// drop out as are expected to.
+std::uint32_t enough_trainers(const SecureRules& rules);
+// Whether members can be told of it.
+Result<void> check_fits(const CoveragePlan& plan);
 // Whether these are cells of a vector of this size. kInvalid says what is wrong.
 Result<void> check_cells(std::span<const Range> cells, std::size_t parameters);
 // Whether this coverage is a union of cells.

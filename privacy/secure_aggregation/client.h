@@ -98,7 +98,8 @@ class SecureClient {
   void receive(const protocol::SecureConsents& consents, std::vector<Effect>& effects);
 
   const protocol::SecureSession& session() const { return terms_.session; }
-  // Once Ready, until the update is masked.
+  // Whether masking() can be called: once Ready, until the update is masked.
+  bool ready() const { return stage_ == Stage::kReady && !masked_; }
   Masking masking() const;
   // The masked update goes to the coordinator: from now on it may be among the survivors.
   void masked() { masked_ = true; }

@@ -83,11 +83,22 @@ void SecureServer::returned(ClientId client, std::vector<Effect>& effects) {
 void SecureServer::receive(ClientId client, const protocol::SecureKeys& keys, Time now,
                            std::vector<Effect>& effects) {
   Party* party = find(client);
-  if (party == nullptr || !mine(keys.session) || stage_ != Stage::kAdvertising || party->keys) return;
-  if (!verify_keys(party->member.identity, context_, client, keys.keys))
-    return exclude(*party, "its keys are not signed as they should be", effects), go_on(now, false, effects);
-  party->keys = keys.keys;
-  go_on(now, false, effects);
+  if (party == nullptr || !mine(keys.session) || party->keys == keys.keys) return;
+  if (stage_ == Stage::kAdvertising) {
+    if (verify_keys(party->member.identity, context_, client, keys.keys))
+      party->keys = keys.keys;
+    else
+      exclude(*party, "its keys are not signed as they should be", effects);
+    return go_on(now, false, effects);
+  }
+  // A process that was started anew has not the secrets of the one before.
+  const char* lost = "it has lost its secrets, and made others";
+  if (stage_ == Stage::kSharing) {
+    exclude(*party, lost, effects);
+    return go_on(now, false, effects);
+  }
+  // Others mask with it already; what it was is one that drops out, or has delivered.
+  if (stage_ == Stage::kSumming) effects.push_back(Excluded{client, lost});
 }
 
 void SecureServer::end_advertising(Time now, std::vector<Effect>& effects) {
@@ -116,12 +127,7 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
     return false;
   };
   if (count < least) return too_few(count);
-  // So many contributors that enough are left even when as many drop out as may.
-  const GraphParameters first = choose_graph(terms_.rules, count);
-  const std::uint32_t may_drop =
-      first.complete ? count - first.threshold
-                     : static_cast<std::uint32_t>(2 * terms_.rules.assumptions.dropout * least) + 1;
-  const CoveragePlan plan = plan_coverages(trained, least + may_drop);
+  const CoveragePlan plan = plan_coverages(trained, std::min(enough_trainers(terms_.rules), count));
   left_out_ = plan.left_out;
   for (std::size_t i = 0; i < ready.size(); ++i) {
     if (plan.coverage_of[i] == CoveragePlan::kNothing) {
@@ -134,11 +140,8 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
   }
   const auto members = static_cast<std::uint32_t>(by_number_.size());
   if (members < least) return too_few(members);
-  if (plan.cells.size() > protocol::kMaxSecureCells) {
-    fail(invalid("clients train " + std::to_string(plan.cells.size()) +
-                 " different stretches of the model, more than " + std::to_string(protocol::kMaxSecureCells) +
-                 " cannot be summed"),
-         effects);
+  if (const auto fits = check_fits(plan); !fits) {
+    fail(fits.error(), effects);
     return false;
   }
   graph_ = choose_graph(terms_.rules, members);
@@ -161,6 +164,7 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
     seed.add(std::as_bytes(std::span(keys.commitment)));
   }
   roster_.seed = seed.finish();
+  summed_ = Coverage::of(roster_.cells);
   told_ = digest_of(roster_, context_);
   mask_graph_ = graph_.complete ? MaskGraph::complete(members)
                                 : MaskGraph::neighbours(members, graph_.degree, roster_.seed);
@@ -241,9 +245,15 @@ protocol::SecurePeerShares SecureServer::shares_for(const Party& party) const {
   return result;
 }
 
+std::size_t SecureServer::members() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(by_number_, [&](const Party* party) { return takes_part(*party); }));
+}
+
 const Coverage* SecureServer::coverage_of(ClientId client) const {
   const auto found = parties_.find(client);
   if (found == parties_.end() || !takes_part(found->second)) return nullptr;
+  if (!graph_.complete) return &summed_;
   if (roster_.coverages.size() == 1) return &roster_.coverages.front();
   return &roster_.coverages[roster_.coverage_of[found->second.number]];
 }

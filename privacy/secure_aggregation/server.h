@@ -80,6 +80,7 @@ class SecureServer {
 
   // Once Agreed: what this member's masked update covers, or null if it takes no part.
   const Coverage* coverage_of(ClientId client) const;
+  std::size_t members() const;  // who take part
   // Likewise, of all: what is summed, and how many parameters too few train.
   const std::vector<Range>& cells() const { return roster_.cells; }
   std::size_t left_out() const { return left_out_; }
@@ -136,6 +137,7 @@ class SecureServer {
   std::optional<MaskGraph> mask_graph_;
   protocol::SecureRoster roster_;  // what it tells all alike
   Digest told_{};                  // digest_of() that
+  Coverage summed_;                // all of its cells
   std::size_t left_out_ = 0;
   std::vector<std::uint32_t> survivors_;
 };

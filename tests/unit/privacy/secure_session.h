@@ -119,6 +119,9 @@ class TestSession {
   // What of the masked updates is counted, and what the coordinator saw of them.
   std::map<ClientId, std::vector<Word>> seen;
 
+  // The member's process is another once it has sent its keys (0), shares (1) or consent (2).
+  void make_anew_after(std::uint32_t member, std::size_t message) { anew_.emplace(member, message); }
+
   SecureServer& server() { return *server_; }
   SecureClient& client(std::uint32_t member) { return *clients_[member]; }
   const SecretKey& identity(std::uint32_t member) const { return identities_[member]; }
@@ -188,7 +191,17 @@ class TestSession {
         });
       });
       static_cast<void>(silent_after(member, kNeeds[kind]));
+      if (anew_ == std::pair(member, kind)) begin_anew(member);
     }
+  }
+
+  void begin_anew(std::uint32_t member) {
+    anew_.reset();
+    std::erase(ready_, member);
+    clients_[member] = make_client(member, server_->session());
+    std::vector<SecureClient::Effect> effects;
+    clients_[member]->start(effects);
+    perform(member, effects);
   }
 
   void perform(const SecureServer::Effect& effect) {
@@ -275,6 +288,7 @@ class TestSession {
 
   Plan plan_;
   std::uint32_t members_;
+  std::optional<std::pair<std::uint32_t, std::size_t>> anew_;
   std::vector<SecretKey> identities_;
   Rng entropy_{99};
   std::optional<SecureServer> server_;

@@ -1,0 +1,40 @@
+// MaskingSpec: what a client is told of a run's secure aggregation: section [masking] of the run's
+// description, which the coordinator makes of the run file. How values become the integers that are summed in
+// secret, and what the session must be like.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/config/reader.h"
+#include "core/result.h"
+#include "privacy/secure_aggregation/session.h"
+#include "protocol/chunks/manifest.h"
+
+namespace fedge::privacy {
+
+struct MaskingSpec {
+  // Words of 64 bits hold the very integers of the sums that are made without masks. Those of 32 are half as
+  // long, and values are rounded at random to what so few bits can hold of a sum.
+  protocol::Codec codec = protocol::Codec::kMasked64;
+  // A value x of weight w is x * w * 2^fraction_bits.
+  int fraction_bits = 28;
+  double max_abs = 256;              // largest |x|
+  std::uint64_t uniform_weight = 0;  // of every update; 0: its samples
+  std::uint64_t max_weight = 1;      // more samples count as so many
+  SecureRules rules;
+
+  std::uint64_t weight_of(SampleCount samples) const;
+};
+
+// As section [masking], to be read by read_masking().
+config::Table to_table(const MaskingSpec& spec);
+// Nothing if there is no such section. Errors are left in `root`.
+std::optional<MaskingSpec> read_masking(config::Reader& root);
+
+// How many bits after the binary point words of 32 bits have room for: so many updates of at most this weight
+// and |value| may be summed, and no sum wraps, however values are rounded. Nothing if that is less than one
+// 256th of max_abs.
+std::optional<int> fraction_bits_of(std::size_t updates, std::uint64_t max_weight, double max_abs);
+
+}  // namespace fedge::privacy
