@@ -73,7 +73,9 @@ RunConfig read_sections(config::Reader& root) {
   run.compression = protocol::read_compression(root);
   run.status = protocol::read_status(root);
   run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;
+  run.secure = read_secure_aggregation(root);
   check_recipe(run, root);
+  resolve_secure_aggregation(run, root);
   run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : clients;
   root.ignore("simulation");
   return run;
@@ -150,6 +152,8 @@ Result<RunConfig> read_described_run(const config::Document& document) {
   sections.emplace_back("status");
   for (const std::string& name : sections)
     if (const auto it = resolved.find(name); it != resolved.end()) task.insert(*it);
+  if (run.secure.on)
+    task.emplace("masking", config::Value{privacy::to_table(run.secure.masking), "secure_aggregation"});
   run.task_text = config::canonical_toml(run.dissemination.serverless ? root_table : task);
   if (run.task_text.size() > protocol::kMaxTaskText)
     return invalid(document.name + ": what clients must know of it is longer than they accept (" +

@@ -16,6 +16,7 @@
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/status_spec.h"
 #include "run/dissemination.h"
+#include "run/secure_aggregation.h"
 
 namespace fedge::run {
 
@@ -43,6 +44,7 @@ struct RunConfig {
   aggregation::StrategySpec strategy;
   TracksSpec tracks;
   DisseminationSpec dissemination;
+  SecureAggregationSpec secure;
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   bool control_variates = false;  // SCAFFOLD

@@ -74,6 +74,7 @@ Result<double> inspect_values(const ValueRules& rules, const Coverage& coverage,
 Result<StoredUpdate> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived,
                                     const ValueRules& rules, protocol::ChunkStore& store) {
   StoredUpdate update{arrived, arrived, 0};
+  if (protocol::is_masked(arrived->manifest().codec)) return update;  // nothing can be seen of its values
   if (!arrived->manifest().is_plain_float32()) {
     FEDGE_TRY(decoded, decode_update(*arrived, store));
     update.plain = std::move(decoded);

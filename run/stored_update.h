@@ -56,8 +56,8 @@ struct StoredUpdate {
   std::shared_ptr<protocol::StoredObject> plain;    // as float32, once it has been inspected; may be the same
   double norm = 0;
 };
-// Decodes an update that has arrived and looks at every value. kInvalid and kCorrupt: the sender's fault;
-// other errors are the disk's.
+// Decodes an update that has arrived and looks at every value; but for masked ones, which stay as they are.
+// kInvalid and kCorrupt: the sender's fault; other errors are the disk's.
 Result<StoredUpdate> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived,
                                     const ValueRules& rules, protocol::ChunkStore& store);
 

@@ -197,6 +197,12 @@ Result<void> TrackModel::fold(std::span<const aggregation::Update> updates) {
   return {};
 }
 
+Result<void> TrackModel::add_sum(const aggregation::ExactSum& sum) {
+  FEDGE_TRY_VOID(aggregator_->add_sum(sum));
+  updates_ += sum.updates;
+  return {};
+}
+
 // Another track that began as this object holds it still: the store forgets it, its user does not.
 Result<void> TrackModel::replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill) {
   protocol::Manifest shape;

@@ -71,6 +71,8 @@ class TrackModel {
 
   // Gives inspected updates to the aggregator, all that wait at once.
   Result<void> fold(std::span<const aggregation::Update> updates);
+  // The same of updates that have been summed elsewhere; kInvalid if they cannot come to this.
+  Result<void> add_sum(const aggregation::ExactSum& sum);
   // Moves the model by the aggregate and forgets the aggregate. After kResource it may be called again.
   Result<void> close();
   // In the place of close(): takes a model that others have made of the same updates, complete and in this

@@ -24,7 +24,7 @@ inline const std::vector<Room>& rooms() {
       {"learn", {"core", "protocol"}, true, false},
       {"dht", {"core", "protocol"}, false, false},
       {"swarm", {"core", "protocol"}, true, false},
-      {"run", {"core", "protocol", "aggregation", "learn", "swarm"}, true, false},
+      {"run", {"core", "protocol", "aggregation", "privacy", "learn", "swarm"}, true, false},
       {"server", {"core", "protocol", "aggregation", "privacy", "learn", "run", "dht", "swarm"}, false, true},
       {"client", {"core", "protocol", "aggregation", "privacy", "learn", "run", "dht", "swarm"}, false, true},
       {"sim",

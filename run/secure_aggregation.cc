@@ -1,0 +1,135 @@
+#include "run/secure_aggregation.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "aggregation/aggregators/mean.h"
+#include "protocol/limits.h"
+#include "run/run_config.h"
+#include "run/track_model.h"
+
+namespace fedge::run {
+namespace {
+
+constexpr const char* kSection = "secure_aggregation";
+// Samplers that go by nothing that updates say of themselves.
+constexpr std::array kSamplers = {"uniform", "poisson", "aw_psp"};
+constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs without
+
+// Most updates that one sum may have.
+std::size_t most_updates(const RunConfig& run) {
+  return run.sampling.kind == "poisson" ? run.task.data.partition.clients : TrackModel::contributors(run);
+}
+
+// What goes by whose update is whose, or by what an update says of itself.
+void check_parts(const RunConfig& run, config::Reader& root) {
+  const auto refuse = [&](const std::string& why) {
+    root.fail(kSection, "nobody sees single updates: " + why);
+  };
+  if (!run.strategy.traits.takes_sums)
+    refuse("the aggregator " + run.strategy.aggregator_kind +
+           " is no mean of them; take mean or uniform_mean");
+  if (run.strategy.schedule.buffered)
+    refuse("they are summed in synchronous rounds, and the schedule is not");
+  if (run.control_variates) refuse("scaffold's control variate is made of them");
+  if (run.compression.format.codec != protocol::Codec::kFloat32 || run.compression.format.zstd)
+    refuse("masked updates cannot be compressed; leave [compression] out, or take kind = \"compact\"");
+  if (run.dissemination.serverless) refuse("without a server everybody does, by dissemination.kind");
+  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
+  const bool blind = std::ranges::find(kSamplers, run.sampling.kind) != kSamplers.end();
+  if (!blind || sampler.weighs || sampler.unbiased || sampler.draw != aggregation::Draw::kNever)
+    refuse(
+        "sampling.kind = \"" + run.sampling.kind +
+        "\" as configured goes by their samples, losses or norms, or weighs them; take uniform or poisson");
+  if (run.tracks.lifting_rounds > 0) refuse("tracks.lifting_rounds weighs them");
+}
+
+// Whether so many can agree on masks at all.
+void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root) {
+  const privacy::SecureRules& rules = run.secure.masking.rules;
+  if (updates < rules.min_survivors)
+    return root.fail(kSection, "min_clients is " + std::to_string(rules.min_survivors) +
+                                   ", and a round has " + std::to_string(updates) + " clients");
+  if (updates > protocol::kMaxSecureMembers)
+    return root.fail(kSection, "at most " + std::to_string(protocol::kMaxSecureMembers) +
+                                   " clients can sum in secret, and a round has " + std::to_string(updates));
+  const privacy::GraphParameters graph = privacy::choose_graph(rules, static_cast<std::uint32_t>(updates));
+  if (graph.degree > protocol::kMaxSecurePeers)
+    root.fail(kSection, "each of " + std::to_string(updates) + " clients would need " +
+                            std::to_string(graph.degree) + " neighbours; at most " +
+                            std::to_string(protocol::kMaxSecurePeers) +
+                            " are possible: lower corrupt or dropout");
+}
+
+}  // namespace
+
+SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
+  SecureAggregationSpec spec;
+  privacy::MaskingSpec& masking = spec.masking;
+  config::Reader section = root.section(kSection);
+  const std::vector<std::string> kinds = {"none", "exact", "compact"};
+  const std::size_t kind = section.choice(
+      "kind", kinds, 0,
+      "Whether the coordinator learns the sum of updates alone, not a single one: \"exact\" gives the same "
+      "model as without, 8 bytes a parameter; \"compact\" takes 4, and rounds values.");
+  spec.on = kind > 0;
+  masking.codec = kind == 2 ? protocol::Codec::kMasked32 : protocol::Codec::kMasked64;
+  for (const char* key : {"corrupt", "dropout", "min_clients", "complete_below", "max_weight", "patience"})
+    if (!spec.on && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
+  privacy::SecureRules& rules = masking.rules;
+  rules.assumptions.corrupt =
+      section.number("corrupt", rules.assumptions.corrupt, {0, 0.33},
+                     "Share of a round's clients that the coordinator may control, where not everybody masks "
+                     "with everybody.");
+  rules.assumptions.dropout =
+      section.number("dropout", rules.assumptions.dropout, {0, 0.6},
+                     "Share of a round's clients that may vanish there without it coming to nothing.");
+  rules.complete_below = static_cast<std::uint32_t>(
+      section.integer("complete_below", rules.complete_below, {2, protocol::kMaxSecurePeers + 1},
+                      "With fewer clients in a round everybody masks with everybody; with more, with some "
+                      "neighbours at random."));
+  rules.min_survivors = static_cast<std::uint32_t>(
+      section.integer("min_clients", rules.min_survivors, {2, protocol::kMaxSecureMembers},
+                      "Of fewer updates of any parameter no sum is revealed."));
+  masking.max_weight = static_cast<std::uint64_t>(
+      section.integer("max_weight", 16384, {1, 1 << 20},
+                      "compact: more samples of a client count as so many; the sums are finer for fewer."));
+  if (kind == 1 && section.has("max_weight")) section.fail("max_weight", "belongs to kind = \"compact\"");
+  spec.patience = seconds(section.number("patience", 10, {0.1, 3600},
+                                         "Seconds that clients have for each step of agreeing on masks."));
+  root.adopt(section);
+  return spec;
+}
+
+void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
+  if (!run.secure.on) return;
+  check_parts(run, root);
+  privacy::MaskingSpec& masking = run.secure.masking;
+  aggregation::FixedPoint& format = run.strategy.fixed_point;
+  const std::size_t updates = std::max<std::size_t>(most_updates(run), 1);
+  check_graph(run, updates, root);
+  const bool uniform = run.strategy.aggregator_kind == "uniform_mean";
+  masking.max_abs = format.max_abs;
+  if (masking.codec == protocol::Codec::kMasked64) {
+    const std::uint64_t share = format.max_total_weight().value() / updates;
+    if (share == 0)
+      return root.fail(kSection, "the sums have no room for " + std::to_string(updates) +
+                                     " updates; lower strategy.fraction_bits or strategy.max_abs");
+    masking.max_weight = std::min(share, kMaxSamplesPerClient);
+    masking.uniform_weight = uniform ? aggregation::uniform_weight(format, TrackModel::contributors(run)) : 0;
+  } else {
+    if (uniform) masking.max_weight = masking.uniform_weight = 1;
+    const auto bits = privacy::fraction_bits_of(updates, masking.max_weight, masking.max_abs);
+    if (!bits)
+      return root.fail(kSection, "kind = \"compact\": " + std::to_string(updates) +
+                                     " updates of a weight up to " + std::to_string(masking.max_weight) +
+                                     " and values up to strategy.max_abs are too coarse in 32 bits; lower "
+                                     "strategy.max_abs or max_weight, or take kind = \"exact\"");
+    format.fraction_bits = *bits;
+  }
+  masking.fraction_bits = format.fraction_bits;
+}
+
+}  // namespace fedge::run

@@ -1,0 +1,185 @@
+#include "run/secure_update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/check.h"
+#include "protocol/limits.h"
+
+namespace fedge::run {
+namespace {
+
+// Bytes of a masked update in memory at a time while it is added.
+constexpr std::size_t kPiece = std::size_t{1} << 18;
+constexpr double kLossUnit = 0x1p16;
+// The loss is a figure for people: beyond these, loss and samples count as these there, so that no sum wraps.
+constexpr double kMostLoss = 0x1p10;
+constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 21;
+
+static_assert(protocol::kMaxSecureCells + kSecureFigures <= protocol::kMaxSecureScalars);
+static_assert(protocol::kMaxSecureScalars <= privacy::kMaxScalars);
+
+// Of an update packed over one coverage, its values packed over another; zeros where the first has none.
+AlignedBuffer<float> repacked(const PlainUpdate& update, const privacy::Masking& masking) {
+  AlignedBuffer<float> values(masking.coverage().count());
+  std::size_t trained = 0;  // position in update.values
+  std::size_t masked = 0;   // position in values
+  auto to = masking.contributes().ranges().begin();
+  const auto end = masking.contributes().ranges().end();
+  auto whole = masking.coverage().ranges().begin();
+  for (const Range& range : update.coverage->ranges()) {
+    for (; to != end && to->begin < range.end; ++to) {
+      FEDGE_CHECK(to->begin >= range.begin && to->end <= range.end, "a client masks what it has trained");
+      for (; whole->end <= to->begin; ++whole) masked += whole->size();
+      std::copy_n(update.values.data() + trained + (to->begin - range.begin), to->size(),
+                  values.data() + masked + (to->begin - whole->begin));
+    }
+    trained += range.size();
+  }
+  FEDGE_CHECK(to == end, "a client masks what it has trained");
+  return values;
+}
+
+// Modulo 2^32, rounded up or down at random so that the mean is exact.
+bool round_at_random(const privacy::MaskingSpec& spec, double weight, std::span<const float> values, Rng rng,
+                     std::span<std::uint32_t> words) {
+  const double scale = std::ldexp(weight, spec.fraction_bits);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = static_cast<double>(values[i]);
+    if (!(std::abs(value) <= spec.max_abs)) return false;
+    words[i] =
+        static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(value * scale + rng.uniform())));
+  }
+  return true;
+}
+
+std::string at_fault(std::span<const float> values, double max_abs) {
+  for (const float value : values)
+    if (!(std::abs(static_cast<double>(value)) <= max_abs))
+      return "a value of the update is " + std::to_string(value) + "; at most " + std::to_string(max_abs) +
+             " can be summed (strategy.max_abs)";
+  return "a value of the update cannot be summed";
+}
+
+std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, std::uint64_t weight,
+                                      const privacy::Masking& masking) {
+  std::vector<std::uint64_t> scalars;
+  for (const Range& cell : masking.cells())
+    scalars.push_back(masking.contributes().contains(cell.begin) ? weight : 0);
+  const double loss = std::clamp(update.loss, -kMostLoss, kMostLoss);
+  const std::uint64_t samples = std::min(update.samples.value(), kMostSamples);
+  scalars.push_back(
+      static_cast<std::uint64_t>(std::llround(loss * static_cast<double>(samples) * kLossUnit)));
+  scalars.push_back(samples);
+  return scalars;
+}
+
+}  // namespace
+
+Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
+                                 const privacy::Masking& masking, Parallel& parallel) {
+  FEDGE_CHECK(update.values.size() == update.coverage->count(), "a value for each covered parameter");
+  const std::uint64_t weight = spec.weight_of(update.samples);
+  const AlignedBuffer<float> values = repacked(update, masking);
+  const std::size_t count = values.size();
+  const bool wide = spec.codec == protocol::Codec::kMasked64;
+  MaskedUpdate masked{.coverage = masking.coverage(),
+                      .words = std::vector<std::byte>(count * (wide ? 8 : 4)),
+                      .scalars = scalars_of(update, weight, masking)};
+  std::byte* bytes = masked.words.data();
+  if (wide) {
+    const std::span sums(reinterpret_cast<std::int64_t*>(bytes), count);
+    const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.max_abs};
+    if (!aggregation::contribution(format, SampleCount(weight), values.span(), sums))
+      return invalid(at_fault(values.span(), spec.max_abs));
+    masking.apply(std::span(reinterpret_cast<std::uint64_t*>(bytes), count), masked.scalars, parallel);
+  } else {
+    const std::span words(reinterpret_cast<std::uint32_t*>(bytes), count);
+    if (!round_at_random(spec, static_cast<double>(weight), values.span(), update.rounding, words))
+      return invalid(at_fault(values.span(), spec.max_abs));
+    masking.apply(words, masked.scalars, parallel);
+  }
+  return masked;
+}
+
+SecureSum::SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells)
+    : spec_(spec), cells_(std::move(cells)), scalars_(cells_.size() + kSecureFigures) {
+  std::size_t position = 0;
+  for (const Range& cell : cells_) {
+    positions_.push_back(position);
+    position += cell.size();
+  }
+  if (spec_.codec == protocol::Codec::kMasked64)
+    wide_ = AlignedBuffer<std::int64_t>(position);
+  else
+    narrow_ = AlignedBuffer<std::uint32_t>(position);
+}
+
+std::size_t SecureSum::position_of(std::size_t parameter) const {
+  const auto cell = std::ranges::upper_bound(cells_, parameter, {}, &Range::end);
+  FEDGE_CHECK(cell != cells_.end() && cell->begin <= parameter, "a masked parameter is in a cell");
+  return positions_[static_cast<std::size_t>(cell - cells_.begin())] + parameter - cell->begin;
+}
+
+template <class Word>
+Result<void> SecureSum::add_words(Word* sums, const Masked& update) {
+  AlignedBuffer<Word> piece(std::min(kPiece / sizeof(Word), update.coverage->count()));
+  std::uint64_t read = 0;
+  for (const Range& range : update.coverage->ranges()) {
+    // Cells touch where a range goes on from one to the next, and so they do in the sums.
+    Word* sum = sums + position_of(range.begin);
+    FEDGE_CHECK(position_of(range.end - 1) == position_of(range.begin) + range.size() - 1,
+                "what is masked is a union of cells");
+    for (std::size_t done = 0; done < range.size();) {
+      const auto words = piece.span().first(std::min(piece.size(), range.size() - done));
+      FEDGE_TRY_VOID(update.read(read, std::as_writable_bytes(words)));
+      for (std::size_t i = 0; i < words.size(); ++i) sum[done + i] += words[i];
+      done += words.size();
+      read += words.size_bytes();
+    }
+  }
+  return {};
+}
+
+Result<void> SecureSum::add(const Masked& update) {
+  FEDGE_CHECK(update.scalars.size() == scalars_.size(), "scalars for this session");
+  if (spec_.codec == protocol::Codec::kMasked64)
+    FEDGE_TRY_VOID(add_words(wide_words().data(), update));
+  else
+    FEDGE_TRY_VOID(add_words(narrow_.data(), update));
+  for (std::size_t s = 0; s < scalars_.size(); ++s) scalars_[s] += update.scalars[s];
+  ++updates_;
+  return {};
+}
+
+Result<SecureSum::Plain> SecureSum::unmask(const privacy::SumMasks& masks, Parallel& parallel) && {
+  Plain plain;
+  if (spec_.codec == protocol::Codec::kMasked64) {
+    masks.take_away(wide_words(), scalars_, parallel);
+    plain.sums = std::move(wide_);
+  } else {
+    masks.take_away(narrow_.span(), scalars_, parallel);
+    plain.sums = AlignedBuffer<std::int64_t>(narrow_.size());
+    for (std::size_t i = 0; i < narrow_.size(); ++i)
+      plain.sums.data()[i] = static_cast<std::int32_t>(narrow_.data()[i]);
+  }
+  plain.updates = updates_;
+  plain.weights.assign(scalars_.begin(), scalars_.end() - kSecureFigures);
+  const std::uint64_t most = updates_ * std::max(spec_.uniform_weight, spec_.max_weight);
+  for (const std::uint64_t weight : plain.weights)
+    if (weight > most)
+      return invalid("the sum of " + std::to_string(updates_) + " masked updates has a weight of " +
+                     std::to_string(weight) + ", at most " + std::to_string(most) +
+                     " is possible: somebody has sent another update than it should");
+  plain.samples = scalars_.back();
+  const auto loss =
+      static_cast<double>(static_cast<std::int64_t>(scalars_[scalars_.size() - kSecureFigures]));
+  plain.loss = plain.samples > 0 ? loss / kLossUnit / static_cast<double>(plain.samples) : 0;
+  plain.cells = std::move(cells_);
+  narrow_ = {};
+  return plain;
+}
+
+}  // namespace fedge::run
