@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
+#include "core/check.h"
 #include "learn/evaluate.h"
 #include "protocol/limits.h"
 #include "server/store/saved_state.h"
@@ -79,7 +81,8 @@ RoundRules RunState::rules() const {
           .local_epochs = config_->task.training.local_epochs,
           .batch_size = config_->task.training.batch_size,
           .local_steps = config_->task.training.local_steps,
-          .compression = config_->compression.format};
+          .compression = config_->compression.format,
+          .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
 }
 
 Result<std::vector<FinalModel>> RunState::load_models() const {
@@ -98,6 +101,62 @@ Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> 
   for (const aggregation::Update& update : updates)
     if (update.values) contributors_.insert(update.client);
   return this->track(track).fold(updates);
+}
+
+void RunState::open_secure(std::vector<Range> cells) {
+  secure_.emplace(config_->secure.masking, std::move(cells));
+  masked_.clear();
+}
+
+Result<void> RunState::fold_masked(ClientId client, const run::SecureSum::Masked& update) {
+  FEDGE_CHECK(secure_.has_value(), "masked updates come once their session has begun");
+  masked_.push_back(client);
+  return secure_->add(update);
+}
+
+Result<RunState::Summed> RunState::sum_up(TaskId task, const privacy::Unmasking& unmasking) {
+  FEDGE_CHECK(secure_.has_value(), "masks are taken away of a sum");
+  run::SecureSum sum = std::move(*secure_);
+  secure_.reset();
+  FEDGE_TRY(recovered, unmasking.recover(*parallel_));
+  FEDGE_TRY(plain, std::move(sum).unmask(recovered.masks, *parallel_));
+  FEDGE_TRY_VOID(track(task.track).add_sum(plain.view()));
+  contributors_.insert(masked_.begin(), masked_.end());
+  Summed summed{plain.loss, std::move(recovered.bad_shares), {}, nullptr};
+  protocol::Manifest shape{.layout = model_->layout()->hash(),
+                           .coverage = Coverage::of(plain.cells),
+                           .codec = protocol::Codec::kMasked64,
+                           .payload_size = plain.sums.size() * sizeof(std::int64_t),
+                           .chunk_size = config_->chunk_size};
+  const auto bytes = std::as_bytes(plain.sums.span());
+  FEDGE_TRY(object, store_->build(shape, [&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+    std::memcpy(out.data(), bytes.data() + chunk * shape.chunk_size, out.size());
+    return {};
+  }));
+  summed.object = std::move(object);
+  summed.turn = {{.run = config_->id,
+                  .round = task.round,
+                  .update = summed.object->manifest(),
+                  .samples = SampleCount(plain.updates),
+                  .train_loss = plain.loss,
+                  .track = task.track,
+                  .masked_scalars = plain.weights},
+                 plain.cells,
+                 masked_};
+  return summed;
+}
+
+Result<void> RunState::take_up_sum(const SummedTurn& turn) {
+  FEDGE_TRY(object, take_up(turn.offer.update));
+  run::SecureSum::Plain plain{.cells = turn.cells,
+                              .weights = turn.offer.masked_scalars,
+                              .sums = AlignedBuffer<std::int64_t>(turn.offer.update.coverage.count()),
+                              .updates = turn.offer.samples.value()};
+  FEDGE_TRY_VOID(object->read_bytes(0, std::as_writable_bytes(plain.sums.span())));
+  FEDGE_TRY_VOID(track(turn.offer.track).add_sum(plain.view()));
+  contributors_.insert(turn.clients.begin(), turn.clients.end());
+  store_->remove(object->manifest().id());
+  return {};
 }
 
 Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClients* made) {

@@ -24,12 +24,14 @@
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
 #include "run/run_config.h"
+#include "run/secure_update.h"
 #include "run/stored_update.h"
 #include "run/track_model.h"
 #include "server/engine/run_engine.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/report/participation.h"
+#include "server/summed_turn.h"
 
 namespace fedge::server {
 
@@ -62,6 +64,22 @@ class RunState {
   run::ValueRules value_rules() const { return {*model_->layout(), config_->strategy.fixed_point}; }
   // Gives inspected updates to the track's aggregator, all that wait at once.
   Result<void> fold(TrackId track, std::span<const aggregation::Update> updates);
+
+  // --- of a turn whose updates are summed in secret ---
+  // The sum begins, with nothing in it.
+  void open_secure(std::vector<Range> cells);
+  Result<void> fold_masked(ClientId client, const run::SecureSum::Masked& update);
+  struct Summed {
+    double train_loss = 0;
+    std::vector<ClientId> bad_shares;                // whose shares of others' secrets were of no use
+    SummedTurn turn;                                 // to be kept, with
+    std::shared_ptr<protocol::StoredObject> object;  // its sums, which are the caller's to remove
+  };
+  // Ends it: without its masks it goes to the track's aggregator. kUnavailable: the masks are not known;
+  // kInvalid: what comes out is no sum of such updates.
+  Result<Summed> sum_up(TaskId task, const privacy::Unmasking& unmasking);
+  // The same from what was kept of it.
+  Result<void> take_up_sum(const SummedTurn& turn);
 
   // Where it is known how many samples of each label a client trains on (a simulation): for the figures of
   // coverage. Asked at the end of a round about those whose updates have come.
@@ -129,6 +147,8 @@ class RunState {
   RoundMetrics metrics_;
   std::size_t turns_ = 0;
   std::set<ClientId> contributors_;
+  std::optional<run::SecureSum> secure_;
+  std::vector<ClientId> masked_;  // whose updates are in it
   Participation participation_;
   std::vector<protocol::ObjectId> memories_;  // of the last save(): what it made for it
   LabelCounts labels_of_;                     // null if it is not known

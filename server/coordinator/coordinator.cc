@@ -26,6 +26,10 @@ std::optional<RunId> run_of(const protocol::Message& message) {
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return record->run;
   if (const auto* held = std::get_if<protocol::UpdateHeld>(&message)) return held->run;
   if (const auto* made = std::get_if<protocol::AggregateMade>(&message)) return made->run;
+  if (const auto* keys = std::get_if<protocol::SecureKeys>(&message)) return keys->session.run;
+  if (const auto* shares = std::get_if<protocol::SecureShares>(&message)) return shares->session.run;
+  if (const auto* consent = std::get_if<protocol::SecureConsent>(&message)) return consent->session.run;
+  if (const auto* unmask = std::get_if<protocol::SecureUnmask>(&message)) return unmask->session.run;
   return std::nullopt;
 }
 

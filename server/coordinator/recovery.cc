@@ -28,9 +28,13 @@ Result<Recovered> Recovery::run() {
                                           " ends before its last checkpoint; restore the data directory from "
                                           "a backup"};
   for (const auto& [client, manifest] : offered_) {
-    if (is_serverless()) break;
+    if (is_serverless() || is_secure()) break;
     FEDGE_TRY(object, parts_.updates.create(manifest));
     result_.arriving.push_back(std::move(object));
+  }
+  for (const auto& manifest : masked_) {
+    FEDGE_TRY(object, parts_.updates.create(manifest));
+    parts_.updates.remove(object->manifest().id());
   }
   return std::move(result_);
 }
@@ -38,6 +42,7 @@ Result<Recovered> Recovery::run() {
 Result<void> Recovery::take(JournalStep step) {
   result_.entries = step.sequence;
   result_.time = step.time;
+  if (step.summed && result_.unmade) FEDGE_TRY_VOID(take_up_sum(*step.summed));
   if (!step.input) return {};
   RunEngine::Input input = std::move(*step.input);
   if (const auto* stored = std::get_if<RunEngine::Stored>(&input)) {
@@ -45,6 +50,9 @@ Result<void> Recovery::take(JournalStep step) {
     input = std::move(instead);
   }
   if (const auto* changed = std::get_if<RunEngine::PolicyChanged>(&input)) result_.policy = changed->policy;
+  // Nothing had come of it then.
+  if (std::holds_alternative<RunEngine::Committed>(input) && is_secure() && result_.unmade)
+    FEDGE_TRY_VOID(carry_out(*std::exchange(result_.unmade, std::nullopt)));
   if (std::holds_alternative<RunEngine::Committed>(input) && !result_.closed.empty())
     result_.closed.erase(result_.closed.begin());
   std::vector<RunEngine::Effect> effects;
@@ -55,7 +63,7 @@ Result<void> Recovery::take(JournalStep step) {
 
 Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std::uint64_t sequence) {
   if (result_.shared) result_.shared->settle(stored.client);
-  if (is_kept() || is_serverless()) return RunEngine::Input(stored);
+  if (is_kept() || is_serverless() || is_secure()) return RunEngine::Input(stored);
   const auto offered = offered_.find(stored.client);
   if (offered == offered_.end()) return RunEngine::Input(stored);  // the engine will discard it
   FEDGE_TRY(object, parts_.updates.create(offered->second));
@@ -91,6 +99,7 @@ Result<void> Recovery::perform(const RunEngine::Effect& effect) {
   if (is_serverless()) share(effect);
   if (const auto* fetch = std::get_if<RunEngine::Fetch>(&effect)) {
     offered_.insert_or_assign(fetch->client, fetch->offer.update);
+    if (is_secure() && !is_kept()) masked_.push_back(fetch->offer.update);
   } else if (const auto* dropped = std::get_if<RunEngine::Discard>(&effect)) {
     offered_.erase(dropped->client);
   } else if (const auto* start = std::get_if<RunEngine::StartTrack>(&effect)) {
@@ -115,7 +124,7 @@ Result<void> Recovery::perform(const RunEngine::Effect& effect) {
 
 Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
   offered_.erase(accepted.client);
-  if (is_kept() || is_serverless()) return {};
+  if (is_kept() || is_serverless() || is_secure()) return {};
   auto upload = uploads_.extract(accepted.client);
   if (upload.empty())
     return Error{ErrorCode::kCorrupt, "the journal stores an update of client " +
@@ -133,10 +142,21 @@ Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
 
 Result<void> Recovery::close(const RunEngine::CloseRound& close) {
   descriptions_[close.track] = close.description;
-  if (is_serverless() && !is_kept()) {
+  if ((is_serverless() || is_secure()) && !is_kept()) {
     result_.unmade = close;
     return {};
   }
+  return carry_out(close);
+}
+
+Result<void> Recovery::take_up_sum(const SummedTurn& turn) {
+  RunEngine::CloseRound close = *std::exchange(result_.unmade, std::nullopt);
+  FEDGE_TRY_VOID(parts_.state.take_up_sum(turn));
+  close.train_loss = turn.offer.train_loss;
+  return carry_out(close);
+}
+
+Result<void> Recovery::carry_out(const RunEngine::CloseRound& close) {
   result_.closed.push_back(close);
   const bool kept = is_kept();
   if (close.ends_round) ++closed_rounds_;

@@ -31,7 +31,8 @@ struct Recovered {
   std::optional<aggregation::Policy> policy;  // the last one that the engine was told
   // Turns that have been carried out, those that end a round durably, but the engine has not been told.
   std::vector<RunEngine::CloseRound> closed;
-  // Of a run without a server: its last round, and whether it is closed but its model not made.
+  // Of a run without a server, its last round; and of such a run, or one with secure sums, a turn that is
+  // closed, but its model not made.
   std::optional<SharedRound> shared;
   std::optional<RunEngine::CloseRound> unmade;
   bool finished = false;                                          // there is nothing left to do
@@ -66,6 +67,10 @@ class Recovery {
   // Of a run without a server, whose updates are its clients'.
   bool is_serverless() const { return parts_.state.config().dissemination.serverless; }
   void share(const RunEngine::Effect& effect);
+  // Of one with secure sums: masked updates are of no use to another process, what they have come to is.
+  bool is_secure() const { return parts_.state.config().secure.on; }
+  Result<void> take_up_sum(const SummedTurn& turn);
+  Result<void> carry_out(const RunEngine::CloseRound& close);
   // Whether what the engine wants now is in the checkpoint already.
   bool is_kept() const { return closed_rounds_ < kept_rounds_; }
 
@@ -78,6 +83,7 @@ class Recovery {
   RunState::Descriptions descriptions_;
   std::map<ClientId, protocol::Manifest> offered_;  // being fetched
   std::map<ClientId, run::StoredUpdate> uploads_;   // about to be folded
+  std::vector<protocol::Manifest> masked_;          // offered, of secure sums
 };
 
 }  // namespace fedge::server

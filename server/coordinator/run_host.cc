@@ -27,6 +27,10 @@ Result<void> RunHost::prepare() {
   FEDGE_TRY_VOID(take_policy());
   if (config().dissemination.serverless)
     shared_ = std::make_shared<SharedRounds>(house_.io, *house_.seeder, *parts_.models, config());
+  if (config().secure.on)
+    secure_ = std::make_shared<SecureRounds>(
+        house_.io, SecureRound::Setup{config().id, sha256(config().task_text), config().secure.masking,
+                                      config().secure.patience});
   hear();
   return {};
 }
@@ -92,6 +96,7 @@ void RunHost::hear() {
                                  if (const auto alive = self.lock()) alive->journal_failed(error);
                                },
                            .on_event = tell});
+  if (secure_) hear_secure();
   if (!shared_) return;
   shared_->set_callbacks({.on_outcome =
                               [self = weak_from_this()](const RunEngine::Input& outcome) {
@@ -133,6 +138,7 @@ void RunHost::joined(ClientId client) {
 
 void RunHost::left(ClientId client) {
   serving_.erase(client);
+  if (secure_) secure_->left(client);
   if (shared_ && shared_->departed(client)) return;
   step(RunEngine::ClientLeft{client});
 }
@@ -183,7 +189,7 @@ void RunHost::arm_timer() {
 void RunHost::received(ClientId client, const protocol::Message& message) {
   messages_.received += Bytes(protocol::frame_size(message));
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
-  if (shared(client, message)) return;
+  if (shared(client, message) || secure(client, message)) return;
   if (!allowance_.answer(client)) return house_.misbehaved(client, "more answers than it was asked for");
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
@@ -224,7 +230,9 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
   if (answer.ready && has_part) {
     read_policy();  // a round may begin with it
     if (shared_) shared_->arrived(client);
-    return step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
+    step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
+    if (secure_) secure_->returned(client);
+    return;
   }
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
@@ -280,6 +288,7 @@ void RunHost::leave() {
   for (auto* timer : {&timer_, &look_timer_, &retry_timer_}) timer->cancel();
   uploads_->stop();
   if (shared_) shared_->stop();
+  if (secure_) secure_->stop();
   while (!serving_.empty()) stop_serving(serving_.begin()->first, serving_.begin()->second.task);
 }
 

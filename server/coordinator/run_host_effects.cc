@@ -16,6 +16,7 @@ constexpr std::chrono::seconds kRetryWhenFull{1};
 void RunHost::perform(const RunEngine::Effect& effect) {
   std::visit(Overloaded{[&](const RunEngine::StartTrack& start) { start_track(start); },
                         [&](const RunEngine::RetireTrack& retired) { state_.retire(retired.track); },
+                        [&](const RunEngine::BeginSecure& begin) { begin_secure(begin); },
                         [&](const RunEngine::Assign& work) { assign(work); },
                         [&](const RunEngine::Send& message) { send(message.client, message.message); },
                         [&](const RunEngine::Fetch& offered) { fetch(offered); },
@@ -59,6 +60,9 @@ void RunHost::assign(const RunEngine::Assign& work) {
   if (house_.announcer != nullptr)
     house_.announcer->set_model(config().id, work.task.track, {parts_.engine->round(), model->manifest()});
   allowance_.asked(work.client);
+  // Who agrees on masks has as much to say besides, and says it again over a new link.
+  if (secure_) allowance_.asked(work.client);
+  if (secure_) allowance_.asked(work.client);
   deliver(work.client,
           protocol::TrainRequest{.run = state_.config().id,
                                  .round = work.task.round,
@@ -71,7 +75,8 @@ void RunHost::assign(const RunEngine::Assign& work) {
                                  .data_share = work.data_share,
                                  .live_tracks = state_.tracks_to_remember(),
                                  .again = work.again,
-                                 .swarm = dissemination.swarm});
+                                 .swarm = dissemination.swarm,
+                                 .secure_attempt = work.secure_attempt});
   if (!dissemination.swarm) return;
   serving_[work.client].exchanged = model->manifest().id();
   house_.seeder->give(work.client, model, std::make_shared<CountedSource>(model, served_), dissemination);
@@ -83,6 +88,7 @@ void RunHost::send(ClientId client, const protocol::Message& message) {
   if (cancel != nullptr) stop_serving(client, cancel->task());
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
   if (shared_ && verdict != nullptr && verdict->accepted) return shared_->keep(client, *verdict);
+  if (secure_ && verdict != nullptr && verdict->accepted) return secure_->keep(client, *verdict);
   if (shared_ && (cancel != nullptr || verdict != nullptr)) shared_->dismissed(client);
   deliver(client, message);
 }
@@ -96,6 +102,11 @@ void RunHost::deliver(ClientId client, const protocol::Message& message) {
 
 void RunHost::fetch(const RunEngine::Fetch& offered) {
   if (shared_) return shared_->offered(offered);
+  const auto objection = secure_ ? secure_->offered(offered) : std::nullopt;
+  if (objection)  // not at once: the effects of the step that asked for this are still being carried out
+    return boost::asio::post(house_.io, [self = shared_from_this(), offered, error = *objection] {
+      self->step(RunEngine::Damaged{offered.client, offered.offer.task(), error});
+    });
   if (const auto link = house_.peers.find(offered.client)) uploads_->fetch(offered, link);
 }
 
@@ -107,6 +118,7 @@ void RunHost::uploaded(const RunEngine::Input& outcome) {
 
 void RunHost::fold(const RunEngine::Fold& accepted) {
   if (shared_) return shared_->fold(accepted);
+  if (secure_) return fold_masked(accepted);
   run::StoredUpdate upload = uploads_->take(accepted.client);
   folded_.push_back(upload.arrived);
   auto update = update_of(accepted, upload);
@@ -140,9 +152,9 @@ void RunHost::close_round(const RunEngine::CloseRound& close) {
     closing->folded = std::exchange(folded_, {});
     arriving_.clear();
   }
-  if (!shared_) return post_closing(closing);
+  if (!shared_ && !secure_) return post_closing(closing);
   unmade_ = closing;
-  shared_->aggregate();
+  shared_ ? shared_->aggregate() : secure_->close();
 }
 
 void RunHost::made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model) {
@@ -205,6 +217,7 @@ void RunHost::committed(const std::shared_ptr<Closing>& closing) {
   if (closing->waits_for_room) report(Event{Severity::kInfo, "disk.has_room", {}});
   for (const auto& object : closing->folded) parts_.updates->remove(object->manifest().id());
   closing->folded.clear();
+  if (closing->summed) parts_.models->remove(closing->summed->manifest().id());
   parts_.models->carry_out(closing->removals);
   if (closing->not_aggregated)
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
@@ -213,6 +226,7 @@ void RunHost::committed(const std::shared_ptr<Closing>& closing) {
   if (closing->metrics) callbacks_.on_round(*closing->metrics);
   if (--closing_ == 0 && ending_) return finish();
   if (shared_) shared_->finish(closing->made.has_value());
+  if (secure_) secure_->finish(!closing->not_aggregated);
   read_policy();
   step(RunEngine::Committed{closing->close.round, closing->close.track});
 }

@@ -5,6 +5,20 @@
 #include "protocol/codecs/compression_spec.h"
 
 namespace fedge::server {
+namespace {
+
+// What a masked update covers is what its session has agreed on (SecureRound), at most all that was asked for
+// of anybody.
+std::optional<Error> check_masked(const RoundRules& rules, const protocol::UpdateOffer& offer) {
+  if (offer.update.codec != *rules.masked) return invalid("the update is not masked as the run says");
+  if (offer.update.coverage.end() > rules.parameters)
+    return invalid("the update covers parameters that the model has not");
+  if (offer.samples.value() != 1 || offer.steps != 1)
+    return invalid("a masked update says nothing of its samples and steps but that they are 1");
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
                                  const protocol::UpdateOffer& offer) {
@@ -15,6 +29,7 @@ std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
   if (offer.update.chunk_size != rules.chunk_size)
     return invalid("the update's chunks are of " + std::to_string(offer.update.chunk_size) +
                    " bytes, the run's of " + std::to_string(rules.chunk_size));
+  if (rules.masked) return check_masked(rules, offer);
   if (!protocol::made_by(rules.compression, offer.update))
     return invalid("the update is not encoded as the run's [compression] says");
   if (offer.update.coverage != asked)

@@ -121,6 +121,14 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   effects.push_back(Fetch{offered.client, offered.offer});
 }
 
+// Whoever has vanished may have lost its part in the secure sum, too.
+RoundEngine::Task* RoundEngine::lost_task(ClientId client, TaskId task) {
+  const auto found = tasks_.find(client);
+  const bool lost = phase_ == Phase::kCollecting && task == current() && found != tasks_.end() &&
+                    found->second.state == TaskState::kLost;
+  return lost ? &found->second : nullptr;
+}
+
 RoundEngine::Task* RoundEngine::active_task(ClientId client, TaskId task) {
   if (phase_ != Phase::kCollecting || task != current()) return nullptr;
   const auto found = tasks_.find(client);
@@ -166,7 +174,10 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
   Task* task = active_task(failed.client, failed.failure.task());
-  if (failed.failure.run != rules_.run || task == nullptr || task->state != TaskState::kAssigned) return;
+  if (task == nullptr && rules_.masked) task = lost_task(failed.client, failed.failure.task());
+  if (failed.failure.run != rules_.run || task == nullptr ||
+      (task->state != TaskState::kAssigned && task->state != TaskState::kLost))
+    return;
   lose(failed.client, TaskState::kFailed, failed.failure.reason, context, effects);
 }
 
@@ -218,6 +229,7 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
   present_.clear();
   announced_waiting_ = false;
   return_by_ = context.now + rules_.return_within;
+  if (rules_.masked && phase_ == Phase::kCollecting) begin_anew(effects);
   if (phase_ != Phase::kCollecting) return start_round_if_possible(context, effects);
   deadline_ = context.now + rules_.deadline;
   for (auto& [client, task] : tasks_)
@@ -227,6 +239,18 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
       returning_.insert(client);
     }
   close_if_complete(context, effects);
+}
+
+// What members of a secure sum have told each other was in this process alone.
+void RoundEngine::begin_anew(std::vector<Effect>& effects) {
+  for (const auto& [client, task] : tasks_) {
+    if (at_work(task.state) && task.state != TaskState::kAssigned)
+      effects.push_back(Discard{client, current()});
+    returning_.insert(client);
+  }
+  forget_tasks();
+  phase_ = Phase::kWaiting;
+  anew_ = true;
 }
 
 std::size_t RoundEngine::taken_places() const {
@@ -244,11 +268,11 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
                        const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
   // Of one whose link is gone what has arrived is kept: it may come back and send the rest.
-  if (state == TaskState::kLost && refills())
+  if (state == TaskState::kLost && spares())
     task.partial = task.partial || task.state == TaskState::kFetching;
   else if (task.state == TaskState::kFetching || std::exchange(task.partial, false))
     effects.push_back(Discard{client, current()});
-  set_state(task, refills() ? state : TaskState::kFailed);
+  set_state(task, spares() ? state : TaskState::kFailed);
   track().deciders.sampler->remember({.client = client, .round = round_});
   effects.push_back(
       event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
@@ -317,7 +341,7 @@ void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effe
   }
   const std::size_t done = count(TaskState::kDone);
   // Who was drawn stands for others: without it the mean would be biased towards the fast ones.
-  if (done >= rules_.clients_per_round && refills()) {
+  if (done >= rules_.clients_per_round && spares()) {
     close("enough answers", effects);
     return;
   }

@@ -73,6 +73,8 @@ class RoundEngine final : public RunEngine {
   void tell_records();
   // The next track's part of the round.
   void begin_turn(const StepContext& context, std::vector<Effect>& effects);
+  // Those who have a task agree on masks for their updates.
+  void begin_secure(std::vector<Effect>& effects);
   // The client's task of this round, with its part of the model.
   Task& plan(ClientId client, const StepContext& context);
   void assign(ClientId client, const StepContext& context, std::vector<Effect>& effects);
@@ -85,18 +87,22 @@ class RoundEngine final : public RunEngine {
   // Marks a task lost or failed and asks somebody else, if there is anybody.
   void lose(ClientId client, TaskState state, const std::string& reason, const StepContext& context,
             std::vector<Effect>& effects);
-  // Whether a place that has become free is given to another client: a draw is not repeated.
-  bool refills() const {
+  // Whether a round can do without one of its clients: nobody was drawn to stand for others.
+  bool spares() const {
     return traits().substitutes && !(drawn_ && traits().draw != aggregation::Draw::kNever);
   }
+  // Whether a place that has become free is given to another client: a draw is not repeated, and those who
+  // sum in secret have agreed on who they are.
+  bool refills() const { return spares() && !rules_.masked; }
   // Whether a client that delivers nothing counts as an update of zeros.
-  bool counts_missing(const Task& task) const { return task.weighed || (!refills() && traits().unbiased); }
+  bool counts_missing(const Task& task) const { return task.weighed || (!spares() && traits().unbiased); }
   // Gives the clients of this selection their weight in the aggregate, where the sampler says so.
   void weigh(std::span<const aggregation::Selected> selected);
   // Decides which clients in this state contribute to the round.
   void draw(TaskState state, const StepContext& context, std::vector<Effect>& effects);
   // The same once they have trained; who has not is cancelled.
   void draw_uploads(const StepContext& context, std::vector<Effect>& effects);
+  void begin_anew(std::vector<Effect>& effects);
   void close_if_complete(const StepContext& context, std::vector<Effect>& effects);
   void close(const std::string& reason, std::vector<Effect>& effects);
   void finish(const std::string& reason, std::vector<Effect>& effects);
@@ -104,6 +110,7 @@ class RoundEngine final : public RunEngine {
   std::optional<Error> objection(ClientId client, const protocol::UpdateOffer& offer) const;
   // The task of a client that is at work on it, or null.
   Task* active_task(ClientId client, TaskId task);
+  Task* lost_task(ClientId client, TaskId task);
   Track& track() { return tracks_.turn(turn_); }
   const Track& track() const { return tracks_.turn(turn_); }
   const aggregation::SamplerTraits& traits() const { return track().traits; }
@@ -128,6 +135,9 @@ class RoundEngine final : public RunEngine {
   Time deadline_;           // of the round in progress
   std::size_t wanted_ = 0;  // clients first asked in it
   bool drawn_ = false;      // it is decided who contributes
+  // Of secure sums: attempts at the turn, and whether it is to begin anew, since the coordinator was gone.
+  std::uint32_t attempt_ = 0;
+  bool anew_ = false;
   Roster present_;
   std::map<ClientId, Task> tasks_;          // of the turn in progress
   std::array<std::size_t, 7> counts_{};     // of them in each state: asked for at every answer

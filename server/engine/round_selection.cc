@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "aggregation/accumulator.h"
 #include "core/check.h"
@@ -37,6 +38,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
     return;
   }
   announced_waiting_ = false;
+  if (std::exchange(anew_, false)) return begin_turn(context, effects);
   round_ = next(round_);
   const TrackBook::Changes changes = tracks_.begin_round(round_);
   for (const auto& start : changes.started) {
@@ -53,6 +55,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   }
   if (changes.joined) tell_records();
   turn_ = 0;
+  attempt_ = 0;
   begin_turn(context, effects);
 }
 
@@ -88,9 +91,16 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   if (selected.empty()) return close("nobody was selected", effects);
   for (const auto& choice : selected) plan(choice.client, context);
   weigh(selected);
+  if (rules_.masked) begin_secure(effects);
   if (traits().draw == aggregation::Draw::kBeforeTraining)
     return draw(TaskState::kAssigned, context, effects);
   for (const auto& choice : selected) assign(choice.client, context, effects);
+}
+
+void RoundEngine::begin_secure(std::vector<Effect>& effects) {
+  BeginSecure begin{.task = current(), .attempt = ++attempt_, .members = {}};
+  for (const auto& [client, task] : tasks_) begin.members.push_back({client, task.coverage});
+  effects.push_back(std::move(begin));
 }
 
 // The aggregator divides by the weights of all selected clients: a coefficient c becomes the factor
@@ -135,7 +145,8 @@ void RoundEngine::assign(ClientId client, const StepContext& context, std::vecto
                            .coverage = task.coverage,
                            .time_left = deadline_ - context.now,
                            .last_round = last == track().last_rounds.end() ? RoundNumber() : last->second,
-                           .data_share = tracks_.data_share(client)});
+                           .data_share = tracks_.data_share(client),
+                           .secure_attempt = rules_.masked ? attempt_ : 0});
 }
 
 void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {

@@ -43,6 +43,8 @@ struct RoundRules {
   std::uint64_t batch_size = 1;       // theirs: no update has more steps than these make of its samples, or
   std::uint64_t local_steps = 0;      // if that is not 0, than this
   protocol::Compression compression;  // that updates must come in
+  // Updates are summed in secret, and come masked, in this codec.
+  std::optional<protocol::Codec> masked = {};
 };
 
 class RunEngine {
@@ -110,15 +112,27 @@ class RunEngine {
   struct RetireTrack {
     TrackId track;
   };
+  // The turn's updates are summed in secret: whatever has been folded of it before counts no more, and these
+  // clients, who are assigned next, agree on masks. Who can take no part comes back as Failed.
+  struct BeginSecure {
+    struct Member {
+      ClientId client;
+      Coverage coverage;  // that it is to train
+    };
+    TaskId task;
+    std::uint32_t attempt = 1;    // at this turn
+    std::vector<Member> members;  // ascending
+  };
   // Send a TrainRequest for the track's model with these ranges.
   struct Assign {
     ClientId client;
     TaskId task;  // names the task for this client
     Coverage coverage;
     Duration time_left;
-    RoundNumber last_round;  // its last task for this track whose update was accepted, 0 for none
-    double data_share = 1;   // of its samples, to be trained on
-    bool again = false;      // whoever has the task in hand from before goes on with it
+    RoundNumber last_round;            // its last task for this track whose update was accepted, 0 for none
+    double data_share = 1;             // of its samples, to be trained on
+    bool again = false;                // whoever has the task in hand from before goes on with it
+    std::uint32_t secure_attempt = 0;  // of the turn's BeginSecure; 0: there was none
   };
   struct Send {
     ClientId client;
@@ -163,8 +177,8 @@ class RunEngine {
   struct Finished {
     std::string reason;
   };
-  using Effect = std::variant<StartTrack, RetireTrack, Assign, Send, Fetch, Fold, Count, Discard, CloseRound,
-                              Finished, Event>;
+  using Effect = std::variant<StartTrack, RetireTrack, BeginSecure, Assign, Send, Fetch, Fold, Count, Discard,
+                              CloseRound, Finished, Event>;
 
   virtual ~RunEngine() = default;
   virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;

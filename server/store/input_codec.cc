@@ -62,6 +62,16 @@ void put(Record& out, const RunEngine::PolicyChanged& changed) {
 void put(Record& out, const RunEngine::Stop& stop) { out.set_stop(stop.reason); }
 void put(Record& out, const RunEngine::Restarted&) { out.mutable_restarted(); }
 
+void put(Record& out, const SummedTurn& summed) {
+  auto* made = out.mutable_summed();
+  made->set_offer(protocol::encode(summed.offer));
+  for (const Range& cell : summed.cells) {
+    made->add_cells(cell.begin);
+    made->add_cells(cell.end);
+  }
+  for (const ClientId client : summed.clients) made->add_clients(client.value());
+}
+
 template <class M>
 Result<M> message(protocol::MessageType type, const std::string& bytes) {
   FEDGE_TRY(decoded, protocol::decode(type, std::as_bytes(std::span(bytes))));
@@ -112,10 +122,30 @@ Result<RunEngine::Input> input_of(const Record& record) {
     case Record::kRestarted:
       return Input(RunEngine::Restarted{});
     case Record::kLost:
+    case Record::kSummed:
     case Record::INPUT_NOT_SET:
       break;
   }
   return Error{ErrorCode::kCorrupt, "it is of a kind that this version does not know"};
+}
+
+Result<SummedTurn> summed_of(const Record::Summed& record) {
+  SummedTurn summed;
+  FEDGE_TRY(offer, message<protocol::UpdateOffer>(protocol::MessageType::kUpdateOffer, record.offer()));
+  summed.offer = std::move(offer);
+  std::size_t values = 0;
+  for (int i = 0; i + 1 < record.cells_size(); i += 2) {
+    const Range cell{record.cells(i), record.cells(i + 1)};
+    if (cell.begin >= cell.end || (!summed.cells.empty() && cell.begin < summed.cells.back().end))
+      return invalid("its cells are not in order");
+    values += cell.size();
+    summed.cells.push_back(cell);
+  }
+  if (summed.offer.masked_scalars.size() != summed.cells.size() ||
+      summed.offer.update.payload_size != values * sizeof(std::int64_t))
+    return invalid("its sums are not those of its cells");
+  for (const std::uint32_t client : record.clients()) summed.clients.emplace_back(client);
+  return summed;
 }
 
 }  // namespace
@@ -124,6 +154,8 @@ std::string encode_record(const JournalRecord& record) {
   Record out;
   if (const auto* lost = std::get_if<LostUpdate>(&record)) {
     out.set_lost(lost->sequence);
+  } else if (const auto* summed = std::get_if<SummedTurn>(&record)) {
+    put(out, *summed);
   } else {
     std::visit([&](const auto& input) { put(out, input); }, std::get<RunEngine::Input>(record));
   }
@@ -135,6 +167,11 @@ Result<JournalRecord> decode_record(std::string_view bytes) {
   if (!record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return Error{ErrorCode::kCorrupt, "it is no journal record"};
   if (record.input_case() == Record::kLost) return JournalRecord(LostUpdate{record.lost()});
+  if (record.input_case() == Record::kSummed) {
+    auto summed = summed_of(record.summed());
+    if (!summed) return Error{ErrorCode::kCorrupt, summed.error().message};
+    return JournalRecord(std::move(*summed));
+  }
   auto input = input_of(record);
   if (!input) return Error{ErrorCode::kCorrupt, input.error().message};
   return JournalRecord(std::move(*input));

@@ -9,6 +9,7 @@
 
 #include "core/result.h"
 #include "server/engine/run_engine.h"
+#include "server/summed_turn.h"
 
 namespace fedge::server {
 
@@ -17,7 +18,7 @@ namespace fedge::server {
 struct LostUpdate {
   std::uint64_t sequence = 0;
 };
-using JournalRecord = std::variant<RunEngine::Input, LostUpdate>;
+using JournalRecord = std::variant<RunEngine::Input, LostUpdate, SummedTurn>;
 
 std::string encode_record(const JournalRecord& record);
 // kCorrupt for what is no record.

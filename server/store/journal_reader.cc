@@ -33,6 +33,7 @@ Result<void> read_inputs(RunStore& store, RunNumber run,
     FEDGE_TRY(record, decode(run, entry));
     JournalStep step{entry.sequence, entry.time, std::nullopt};
     if (auto* input = std::get_if<RunEngine::Input>(&record)) step.input = std::move(*input);
+    if (auto* summed = std::get_if<SummedTurn>(&record)) step.summed = std::move(*summed);
     if (step.input && lost.contains(entry.sequence))
       if (const auto* stored = std::get_if<RunEngine::Stored>(&*step.input))
         step.input = RunEngine::ClientLeft{stored->client};

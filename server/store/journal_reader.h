@@ -11,6 +11,7 @@
 #include "core/time.h"
 #include "server/engine/run_engine.h"
 #include "server/store/run_store.h"
+#include "server/summed_turn.h"
 
 namespace fedge::server {
 
@@ -20,6 +21,8 @@ struct JournalStep {
   Time time{};
   // None for a note. A Stored whose update was lost later is a ClientLeft.
   std::optional<RunEngine::Input> input;
+  // Of the note about what a turn that is closed has come to.
+  std::optional<SummedTurn> summed = {};
 };
 
 // Calls `visit` with each entry, ascending; its first error ends the reading. kCorrupt names the entry that

@@ -20,6 +20,7 @@
 #include "aggregation/aggregators/aggregator.h"
 #include "server/access/message_allowance.h"
 #include "server/coordinator/detail/journal_writer.h"
+#include "server/coordinator/detail/secure_rounds.h"
 #include "server/coordinator/detail/seeder.h"
 #include "server/coordinator/detail/shared_rounds.h"
 #include "server/coordinator/peers.h"
@@ -87,6 +88,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
     protocol::Traffic traffic;
     std::vector<std::shared_ptr<protocol::StoredObject>> folded;  // to be let go of then
     std::optional<RunState::MadeByClients> made;
+    std::shared_ptr<protocol::StoredObject> summed;  // what its secret sum has come to, likewise
     bool closed = false;
     bool waits_for_room = false;
     std::optional<Error> not_aggregated;
@@ -124,8 +126,15 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   void close_round(const RunEngine::CloseRound& close);
   // What clients have made of the round that is being closed.
   void made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model);
-  // Whether the message is about a round whose updates stay with the clients.
+  // Whether the message is about a round whose updates stay with the clients, or are summed in secret.
   bool shared(ClientId client, const protocol::Message& message);
+  bool secure(ClientId client, const protocol::Message& message);
+  void begin_secure(const RunEngine::BeginSecure& begin);
+  void fold_masked(const RunEngine::Fold& fold);
+  // The masks of the round that is being closed are known, or why there is nothing to take them away of.
+  void summed(SecureRound::Closed closed);
+  void unmasked(const std::shared_ptr<Closing>& closing, const Result<RunState::Summed>& sum);
+  void hear_secure();
   // On the worker thread: as far as there is room on the disk, to be called again after kResource.
   Result<void> go_on_closing(Closing& closing);
   void post_closing(const std::shared_ptr<Closing>& closing);
@@ -164,6 +173,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
   std::shared_ptr<Uploads> uploads_;
   std::shared_ptr<SharedRounds> shared_;  // in a run without a server
+  std::shared_ptr<SecureRounds> secure_;  // in a run with secure sums
   std::shared_ptr<Closing> unmade_;       // its round that is closed, and its model not made
   std::shared_ptr<JournalWriter> journal_;
   struct Waiting {

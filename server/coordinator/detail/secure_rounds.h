@@ -1,0 +1,60 @@
+// SecureRounds: the shell around a run's SecureRound: its timer, and what it wants done handed to whoever
+// does it. On the io_context's thread; owned by shared_ptr, since the timer calls back. Private to
+// coordinator/.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/engine/secure_round.h"
+
+namespace fedge::server {
+
+class SecureRounds : public std::enable_shared_from_this<SecureRounds> {
+ public:
+  struct Callbacks {
+    std::function<void(const RunEngine::Input&)> on_outcome;  // Failed
+    std::function<void(std::vector<Range> cells)> on_open;    // a sum begins
+    std::function<void(SecureRound::Closed)> on_closed;       // of close()
+    std::function<void(ClientId, const protocol::Message&)> send;
+    std::function<void(const Event&)> on_event;
+  };
+  SecureRounds(boost::asio::io_context& io, const SecureRound::Setup& setup)
+      : io_(io), setup_(setup), timer_(io) {}
+  void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
+
+  void begin(const RunEngine::BeginSecure& begin, const Digest& model,
+             const std::map<ClientId, PublicKey>& identities);
+  // False: no message of secure aggregation.
+  bool received(ClientId client, const protocol::Message& message);
+  void left(ClientId client);
+  void returned(ClientId client);
+  // Why its masked update is not to be fetched, or nothing.
+  std::optional<Error> offered(const RunEngine::Fetch& fetch);
+  std::vector<std::uint64_t> take_scalars(ClientId client) { return round_->take_scalars(client); }
+  void keep(ClientId client, const protocol::UpdateVerdict& verdict) { round_->keep(client, verdict); }
+  void close();
+  // The turn is durable: what was kept is said.
+  void finish(bool summed);
+  // Nothing is waited for any more.
+  void stop();
+
+ private:
+  void carry_out(std::vector<SecureRound::Effect>& effects);
+  Time now() const { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
+
+  boost::asio::io_context& io_;
+  SecureRound::Setup setup_;
+  boost::asio::steady_timer timer_;
+  Callbacks callbacks_;
+  std::optional<SecureRound> round_;
+};
+
+}  // namespace fedge::server
