@@ -56,6 +56,8 @@ struct Options {
   std::string peer_listen;  // empty: other clients cannot connect to this one
   std::string peer_announce;
   double upload_mbit = 0;
+  bool only_secure = false;
+  std::uint32_t min_clients = 0;
 
   bool has_token() const { return !token.empty() || !token_file.empty(); }
 };
@@ -210,6 +212,7 @@ int run(const Options& options) {
                                                    .withheld = *withheld,
                                                    .directory = std::move(*node),
                                                    .swarm = *swarm,
+                                                   .secure = {options.only_secure, options.min_clients},
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -332,6 +335,12 @@ int main(int argc, char** argv) {
       ->type_name("[NAME=]DIR")
       ->allow_extra_args(false);
   run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
+  run_command->add_flag("--only-secure", options.only_secure,
+                        "Take part only in runs whose coordinator sees sums of updates, not single ones");
+  run_command
+      ->add_option("--min-clients", options.min_clients,
+                   "Of such a sum: of fewer clients' updates help nobody to see it, whatever the run says")
+      ->check(CLI::Range(2, 65'536));
   run_command
       ->add_option(
           "--withhold", options.withheld,

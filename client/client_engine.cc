@@ -310,8 +310,8 @@ void ClientEngine::on(const Trained& trained, const StepContext& context, std::v
 }
 
 void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vector<Effect>& effects) {
-  if (Run* run = at_work(failed.run, failed.task, WorkState::kTraining))
-    fail_task(*run, failed.error, effects);
+  Run* run = find(failed.run);
+  if (run != nullptr && run->works_on(failed.task)) fail_task(*run, failed.error, effects);
 }
 
 void ClientEngine::fail_task(Run& run, const Error& error, std::vector<Effect>& effects) {

@@ -75,6 +75,7 @@ class ClientEngine {
     TaskId task;
     protocol::UpdateOffer offer;
   };
+  // At whatever it was, but for an offer.
   struct TrainingFailed {
     RunId run;
     TaskId task;
@@ -188,6 +189,7 @@ class ClientEngine {
     std::optional<protocol::UpdateOffer> offer;
 
     bool has(TaskId wanted) const { return task && task->task() == wanted; }
+    bool works_on(TaskId wanted) const { return has(wanted) && work != WorkState::kOffered; }
   };
 
   void on(const Expired&, const StepContext&, std::vector<Effect>&);

@@ -18,6 +18,8 @@ constexpr Duration kSearchPatience = seconds(2);
 }  // namespace
 
 Result<void> Daemon::Impl::prepare() {
+  FEDGE_TRY(known, KnownClients::read(options_.state_directory));
+  known_clients_ = std::move(known);
   FEDGE_TRY(identity, protocol::make_tls_identity(key_));
   identity_ = std::move(identity);
   addresses_ = membership_.coordinators;
@@ -53,6 +55,10 @@ void Daemon::Impl::step(const ClientEngine::Input& input) {
   std::vector<ClientEngine::Effect> effects;
   engine_.step(input, {now(), rng_}, effects);
   for (const auto& effect : effects) perform(effect);
+  if (const auto* received = std::get_if<ClientEngine::Received>(&input))
+    if (const auto* request = std::get_if<protocol::TrainRequest>(&received->message))
+      repeat_session(*request);
+  tend_sessions();
   arm_timer();
   show_status();
 }
@@ -187,7 +193,8 @@ void Daemon::Impl::connect_to(const protocol::Address& address) {
 void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome) {
   link->set_callbacks({.on_message =
                            [self = shared_from_this()](const protocol::Message& message) {
-                             if (!self->swarm_->received(message) && !self->share(message))
+                             if (!self->swarm_->received(message) && !self->share(message) &&
+                                 !self->agree(message))
                                self->step(ClientEngine::Received{message});
                            },
                        .on_closed =

@@ -36,7 +36,13 @@ struct DaemonOptions {
   // To find the coordinator when it has moved, and to publish records where runs want that. With a file of
   // known nodes in the state directory.
   std::optional<dht::NodeSettings> directory;
-  SwarmOptions swarm;                     // exchanging models with other clients, in runs that do
+  SwarmOptions swarm;  // exchanging models with other clients, in runs that do
+  // What it asks of a run's secure aggregation, whatever the run says.
+  struct SecureTerms {
+    bool required = false;          // no part in runs without
+    std::uint32_t min_clients = 0;  // in every sum
+  };
+  SecureTerms secure;
   bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;

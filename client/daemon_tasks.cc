@@ -24,7 +24,8 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
                                            .state_directory = self->options_.state_directory,
                                            .trainer = trainer,
                                            .data_directories = self->options_.data_directories,
-                                           .in_directory = in_directory});
+                                           .in_directory = in_directory,
+                                           .only_secure = self->options_.secure.required});
     boost::asio::post(
         self->io_, [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
   });
@@ -49,7 +50,9 @@ void Daemon::Impl::prepared(RunId run, const Result<std::shared_ptr<PreparedRun>
   part->second.prepared = *built;
   const PreparedRun& ready = **built;
   const double capability = ready.capability.value_or(options_.capability);
-  step(ClientEngine::RunPrepared{run, ready.samples, capability, ready.status.every});
+  // How many samples it has is not told where only sums are.
+  const SampleCount samples = ready.masking ? SampleCount(1) : ready.samples;
+  step(ClientEngine::RunPrepared{run, samples, capability, ready.status.every});
 }
 
 // The run is over.
@@ -191,8 +194,8 @@ void Daemon::Impl::fetch_object(const protocol::Manifest& manifest, std::shared_
 }
 
 // On the worker thread. The model is in memory while training lasts, and no longer.
-Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download download,
-                                             const TaskToTrain& order) {
+Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download download,
+                                      const TaskToTrain& order) {
   const auto& layout = run.task->model().layout();
   std::optional<ParameterVector> control;
   FEDGE_TRY(model, files_->load(download.model, layout, download.wanted));
@@ -204,7 +207,7 @@ Result<TaskFiles::Update> Daemon::Impl::work(PreparedRun& run, TaskFiles::Downlo
   FEDGE_TRY(result, work_on(run, {membership_.client, order.request, model, control ? &*control : nullptr,
                                   order.stop, order.enough}));
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
-  return files_->keep(order.request, result);
+  return result;
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
@@ -215,18 +218,30 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
                               download = std::exchange(download_, {})]() mutable {
     const auto self = weak.lock();
     if (!self || order.stop.stop_requested()) return;
-    auto update = self->work(*run, std::exchange(download, {}), order);
+    auto result = std::make_shared<Result<WorkResult>>(self->work(*run, std::exchange(download, {}), order));
+    if (order.request.secure_attempt > 0) {
+      boost::asio::post(self->io_, [self, order, result] {
+        if (!order.stop.stop_requested()) self->trained_plain(order, std::move(*result));
+      });
+      return;
+    }
+    auto update =
+        *result ? self->files_->keep(order.request, **result) : Result<TaskFiles::Update>(result->error());
     boost::asio::post(self->io_, [self, order, update = std::move(update)] {
-      if (order.stop.stop_requested()) return;  // given up meanwhile: another task may be in hand
-      const protocol::TrainRequest& task = order.request;
-      if (!update) return self->step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
-      self->busy_with_.reset();
-      self->parts_[task.run].update = update->payload;
-      const auto& offer = update->pending.offer;
-      self->parts_[task.run].utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
-      self->step(ClientEngine::Trained{task.run, task.task(), update->pending.offer});
+      // Otherwise given up meanwhile: another task may be in hand.
+      if (!order.stop.stop_requested()) self->trained(order, update);
     });
   });
+}
+
+void Daemon::Impl::trained(const TaskToTrain& order, const Result<TaskFiles::Update>& update) {
+  const protocol::TrainRequest& task = order.request;
+  if (!update) return step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
+  busy_with_.reset();
+  parts_[task.run].update = update->payload;
+  const auto& offer = update->pending.offer;
+  parts_[task.run].utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
+  step(ClientEngine::Trained{task.run, task.task(), offer});
 }
 
 // Partial work: asks the training to end in time.

@@ -6,6 +6,7 @@
 
 #include "aggregation/control_variate.h"
 #include "aggregation/value_check.h"
+#include "run/secure_update.h"
 
 namespace fedge::client {
 namespace {
@@ -27,6 +28,7 @@ WorkSpec read_work(config::Reader& root) {
   spec.task = learn::read_task(root);
   spec.compression = protocol::read_compression(root);
   spec.status = protocol::read_status(root);
+  spec.masking = privacy::read_masking(root);
   return spec;
 }
 
@@ -126,6 +128,26 @@ void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult&
   for_each_range(order.coverage, [&](std::size_t parameter, std::size_t position, std::size_t count) {
     std::copy_n(residual.data() + position, count, memory.residual.data() + parameter);
   });
+}
+
+Result<void> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
+                             const privacy::Masking& masking, WorkResult& result) const {
+  Sequential here;
+  const fedge::run::PlainUpdate plain{
+      .coverage = &order.coverage,
+      .values = result.values.span(),
+      .samples = result.training.samples,
+      .loss = result.training.mean_loss,
+      .rounding = rng_.fork("rounding", order.round.value(), order.client.value())};
+  FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
+  result.values = {};
+  result.norm = 0;
+  result.training = {};
+  result.training.samples = SampleCount(1);
+  result.training.steps = 1;
+  result.encoded = {.bytes = std::move(masked.words), .codec = spec.codec, .raw_size = 0, .levels = 0};
+  result.masked = WorkResult::Masked{std::move(masked.coverage), std::move(masked.scalars)};
+  return {};
 }
 
 }  // namespace fedge::client

@@ -17,6 +17,8 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "learn/task.h"
+#include "privacy/secure_aggregation/client.h"
+#include "privacy/secure_aggregation/masking_spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/messages.h"
 #include "protocol/status_spec.h"
@@ -29,6 +31,7 @@ struct WorkSpec {
   learn::TaskSpec task;
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
+  std::optional<privacy::MaskingSpec> masking = {};  // in a run whose updates are summed in secret
 };
 // Errors are left in `root`.
 WorkSpec read_work(config::Reader& root);
@@ -62,6 +65,12 @@ struct WorkResult {
   double norm = 0;                   // Euclidean, of the update before it was encoded
   AlignedBuffer<float> values;       // packed over the coverage, as the receiver will see them
   protocol::EncodedPayload encoded;  // no bytes if the values are sent as they are
+  // Once it is masked: there are no values any more, and no figures of the training.
+  struct Masked {
+    Coverage coverage;
+    std::vector<std::uint64_t> scalars;
+  };
+  std::optional<Masked> masked = {};
 
   // What travels.
   std::span<const std::byte> payload() const {
@@ -89,6 +98,9 @@ class LocalWork {
   // kInvalid if the training diverged.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
+  // Of the order the client, round, track and coverage count. kInvalid if a value cannot be summed.
+  Result<void> mask(const WorkOrder& order, const privacy::MaskingSpec& spec, const privacy::Masking& masking,
+                    WorkResult& result) const;
 
  private:
   bool scaffold() const { return task_.spec().training.objective.kind == learn::ObjectiveKind::kScaffold; }

@@ -61,7 +61,7 @@ std::optional<PendingUpdate> parse(std::string_view text) {
 }  // namespace
 
 bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest& asked) {
-  return known.task() == asked.task() &&
+  return known.task() == asked.task() && known.secure_attempt == asked.secure_attempt &&
          (asked.again || (known.model == asked.model && known.coverage == asked.coverage &&
                           known.data_share == asked.data_share && known.last_round == asked.last_round &&
                           known.control == asked.control));

@@ -122,7 +122,18 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
                                                  const ClientSide& side) {
   FEDGE_TRY(described, read_description(description));
+  const auto masking = described.work.masking;
+  if (side.only_secure && !masking)
+    return Error{ErrorCode::kRefused,
+                 "the coordinator would see this client's updates one by one, and it was started with "
+                 "--only-secure: the run file needs secure_aggregation.kind"};
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
+  prepared->masking = masking;
+  if (masking) {
+    FEDGE_TRY(answered, Answered::read(prepared->memory));
+    prepared->answered = std::make_shared<Answered>(std::move(answered));
+  }
+  prepared->terms = sha256(description.task);
   if (described.whole) prepared->aggregate = std::make_shared<OwnAggregate>(described.whole, prepared->task);
   return prepared;
 }
@@ -157,7 +168,8 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
 }
 
 protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task) {
-  protocol::Manifest manifest = update.shape(task.model.layout, task.coverage, task.model.chunk_size);
+  const Coverage& coverage = update.masked ? update.masked->coverage : task.coverage;
+  protocol::Manifest manifest = update.shape(task.model.layout, coverage, task.model.chunk_size);
   manifest.chunks =
       protocol::make_manifest(manifest.layout, manifest.coverage, update.payload(), manifest.chunk_size)
           .chunks;
@@ -170,7 +182,8 @@ protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRe
           .norm = update.norm,
           .loss_rms = update.training.rms_loss,
           .track = task.track,
-          .wanted_share = update.training.wanted_share};
+          .wanted_share = update.training.wanted_share,
+          .masked_scalars = update.masked ? update.masked->scalars : std::vector<std::uint64_t>()};
 }
 
 }  // namespace fedge::client

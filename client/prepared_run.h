@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/local_work.h"
+#include "client/secure/answered.h"
 #include "client/serverless/own_aggregate.h"
 #include "client/trainers/external_trainer.h"
 #include "core/parameters.h"
@@ -33,6 +34,9 @@ struct PreparedRun {
   SampleCount samples;                                      // to train on, at least 1
   std::optional<double> capability;                         // share of a model, if a trainer program has said
   std::shared_ptr<const OwnAggregate> aggregate = nullptr;  // in a run without a server
+  std::optional<privacy::MaskingSpec> masking = {};         // in a run whose updates are summed in secret
+  Digest terms{};                                           // hash of the run's description
+  std::shared_ptr<Answered> answered = nullptr;             // likewise; used on the io_context's thread
 };
 
 struct ClientSide {
@@ -41,6 +45,7 @@ struct ClientSide {
   std::shared_ptr<ExternalTrainer> trainer;  // the user's program; null: the built-in trainer
   learn::DataDirectories data_directories;
   bool in_directory = false;  // it is a node of the distributed directory
+  bool only_secure = false;   // it takes no part where updates are seen one by one
 };
 // Errors say what this client lacks, or what it builds otherwise than the coordinator. With a trainer program
 // none of the run's data is read: the program has its own.

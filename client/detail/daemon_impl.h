@@ -16,10 +16,12 @@
 #include "client/discovery/discovery.h"
 #include "client/handshake.h"
 #include "client/prepared_run.h"
+#include "client/secure/known_clients.h"
 #include "client/serverless/shared_updates.h"
 #include "client/task_files.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
+#include "privacy/secure_aggregation/client.h"
 #include "protocol/session/endpoint.h"
 
 namespace fedge::client {
@@ -78,8 +80,10 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::stop_token stop;
     std::stop_token enough;
   };
-  Result<TaskFiles::Update> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
+  Result<WorkResult> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
   void train(const ClientEngine::Train& train);
+  void trained_plain(const TaskToTrain& order, Result<WorkResult> result);
+  void trained(const TaskToTrain& order, const Result<TaskFiles::Update>& update);
   // What the coordinator says of a round without a server; false: it is something else.
   bool share(const protocol::Message& message);
   // The round's updates at this client, if it is the run's task in hand.
@@ -87,6 +91,21 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   template <class M>
   bool pass_on(const protocol::Message& message);
   void end_sharing(RunId run);
+  // Of runs whose updates are summed in secret.
+  struct Part;
+  void tend_sessions();
+  void begin_session(RunId run, Part& part, const protocol::TrainRequest& task);
+  // What the coordinator says of a session; false: it is something else.
+  bool agree(const protocol::Message& message);
+  template <class M>
+  bool hear(const M& message);
+  void repeat_session(const protocol::TrainRequest& request);
+  void carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects);
+  void stop_session(RunId run, const Error& error);
+  Result<void> vouch(ClientId client, const PublicKey& key);
+  // Shares leave once it is on the disk that they have.
+  void reveal(RunId run, const protocol::SecureUnmask& answer);
+  void mask(RunId run);
   void publish(const ClientEngine::Publish& publish);
   void publish_in_directory(RunId run, const NodeRecord& record, Time expires);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
@@ -115,6 +134,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   boost::asio::steady_timer training_timer_;
   boost::asio::steady_timer status_timer_;
   StatusFile status_;
+  KnownClients known_clients_;
   bool status_due_ = false;
   // Keeps the io_context running while only the worker has something to do.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
@@ -128,6 +148,15 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   dht::Subscription search_;  // for the coordinator, before each connection
   std::shared_ptr<protocol::Link> link_;
   std::shared_ptr<Swarm> swarm_;
+  // A task whose update is summed in secret with others'.
+  struct SecureTask {
+    struct Trained {
+      TaskToTrain order;
+      WorkResult result;
+    };
+    privacy::SecureClient session;
+    std::unique_ptr<Trained> trained = nullptr;  // and not masked yet
+  };
   // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.
   struct Part {
     std::string name;                                // empty: not described yet
@@ -137,6 +166,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::optional<protocol::Manifest> serving;
     std::optional<protocol::ObjectId> exchanging;  // the model, with other clients
     std::shared_ptr<SharedUpdates> shared;         // of its task, in a run without a server
+    std::unique_ptr<SecureTask> secure;            // likewise, in a run with secure sums
     std::shared_ptr<protocol::StoredObject> made;  // by the last one
     std::optional<double> utility;                 // of its last training
   };

@@ -1,0 +1,178 @@
+// What the client daemon does for updates that are summed in secret.
+#include <algorithm>
+#include <utility>
+
+#include "client/detail/daemon_impl.h"
+#include "core/crypto/entropy.h"
+
+namespace fedge::client {
+namespace {
+
+protocol::SecureSession session_of(const protocol::TrainRequest& request) {
+  return {request.run, request.round, request.track, request.secure_attempt};
+}
+
+}  // namespace
+
+// A session begins as soon as its task is there, whatever the device does just then, and ends with the task.
+void Daemon::Impl::tend_sessions() {
+  for (auto& [run, part] : parts_) {
+    const protocol::TrainRequest* task = engine_.task(run);
+    if (task == nullptr || task->secure_attempt == 0) {
+      part.secure.reset();
+      continue;
+    }
+    // Of an update that an earlier process has masked nothing can be revealed any more.
+    const bool begun = part.secure && part.secure->session.session() == session_of(*task);
+    if (begun || !part.prepared || !part.prepared->masking || (!part.secure && engine_.holds_update(run)))
+      continue;
+    begin_session(run, part, *task);
+  }
+}
+
+void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainRequest& task) {
+  const PreparedRun& prepared = *part.prepared;
+  privacy::SecureRules rules = prepared.masking->rules;
+  rules.min_survivors = std::max(rules.min_survivors, options_.secure.min_clients);
+  part.secure = std::make_unique<SecureTask>(SecureTask{
+      .session = {{.session = session_of(task),
+                   .self = membership_.client,
+                   .model = task.model.id(),
+                   .terms = prepared.terms,
+                   .parameters = prepared.task->model().layout()->size(),
+                   .trained = task.coverage,
+                   .rules = rules,
+                   .fast_aes = has_fast_aes(),
+                   .vouch = [this](ClientId client, const PublicKey& key) { return vouch(client, key); }},
+                  key_,
+                  system_entropy()}});
+  // Of two sums of the same updates but this one, this one would be known.
+  if (prepared.answered->has(task.task()))
+    return stop_session(run,
+                        {ErrorCode::kRefused, "the masks of this round's sum have been taken away before"});
+  std::vector<privacy::SecureClient::Effect> effects;
+  part.secure->session.start(effects);
+  carry_out(run, effects);
+}
+
+Result<void> Daemon::Impl::vouch(ClientId client, const PublicKey& key) {
+  const auto known = known_clients_.vouch(client, key);
+  if (!known_clients_.changed()) return known;
+  boost::asio::post(worker_, [weak = weak_from_this(), all = known_clients_] {
+    const auto self = weak.lock();
+    const auto written = self ? all.write(self->options_.state_directory) : Result<void>();
+    if (written) return;
+    boost::asio::post(self->io_, [self, error = written.error()] {
+      self->report(Event{Severity::kWarning, "known_clients.not_written", {}}.with("reason", error.message));
+    });
+  });
+  return known;
+}
+
+void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
+  Answered& answered = *parts_[run].prepared->answered;
+  answered.add(answer.session.task());
+  boost::asio::post(worker_, [weak = weak_from_this(), run, answer, answered] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const auto noted = answered.write();
+    boost::asio::post(self->io_, [self, run, answer, noted] {
+      if (noted) return self->send(answer);
+      self->stop_session(run, noted.error());
+    });
+  });
+}
+
+bool Daemon::Impl::agree(const protocol::Message& message) {
+  return std::visit(Overloaded{[&](const protocol::SecureRoster& m) { return hear(m); },
+                               [&](const protocol::SecurePeerShares& m) { return hear(m); },
+                               [&](const protocol::SecureSurvivors& m) { return hear(m); },
+                               [&](const protocol::SecureConsents& m) { return hear(m); },
+                               [](const auto&) { return false; }},
+                    message);
+}
+
+template <class M>
+bool Daemon::Impl::hear(const M& message) {
+  const auto part = parts_.find(message.session.run);
+  if (part == parts_.end() || !part->second.secure) return true;
+  std::vector<privacy::SecureClient::Effect> effects;
+  part->second.secure->session.receive(message, effects);
+  carry_out(message.session.run, effects);
+  return true;
+}
+
+// Asked for again, perhaps over a new link: the coordinator may not have heard the last word.
+void Daemon::Impl::repeat_session(const protocol::TrainRequest& request) {
+  const auto part = parts_.find(request.run);
+  if (part == parts_.end() || !part->second.secure) return;
+  privacy::SecureClient& session = part->second.secure->session;
+  if (session.session() != session_of(request)) return;
+  std::vector<privacy::SecureClient::Effect> effects;
+  session.repeat(effects);
+  carry_out(request.run, effects);
+}
+
+void Daemon::Impl::carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects) {
+  using Session = privacy::SecureClient;
+  for (const auto& effect : effects)
+    std::visit(Overloaded{[&](const Session::Send& send) {
+                            if (const auto* answer = std::get_if<protocol::SecureUnmask>(&send.message))
+                              return reveal(run, *answer);
+                            std::visit([&](const auto& message) { this->send(protocol::Message(message)); },
+                                       send.message);
+                          },
+                          [&](const Session::Ready&) { mask(run); },
+                          [&](const Session::Stopped& stopped) { stop_session(run, stopped.error); }},
+               effect);
+}
+
+// What the coordinator asks is against the terms, or too few are left: this client has no further part.
+void Daemon::Impl::stop_session(RunId run, const Error& error) {
+  report(Event{Severity::kWarning, "secure.stopped", {}}
+             .with("run", parts_[run].name)
+             .with("reason", error.message));
+  const protocol::TrainRequest* task = engine_.task(run);
+  if (task == nullptr || engine_.holds_update(run)) return;  // it is told what has become of its update
+  boost::asio::post(io_, [self = shared_from_this(), run, task = task->task(), error] {
+    self->step(ClientEngine::TrainingFailed{run, task, error});
+  });
+}
+
+void Daemon::Impl::trained_plain(const TaskToTrain& order, Result<WorkResult> result) {
+  Part& part = parts_[order.request.run];
+  if (!result) return trained(order, result.error());
+  if (!part.secure) return;
+  part.secure->trained =
+      std::make_unique<SecureTask::Trained>(SecureTask::Trained{order, std::move(*result)});
+  mask(order.request.run);
+}
+
+// Once the masks are agreed on and the update is there.
+void Daemon::Impl::mask(RunId run) {
+  Part& part = parts_[run];
+  SecureTask& secure = *part.secure;
+  if (!secure.trained || !secure.session.ready()) return;
+  auto work = std::make_shared<SecureTask::Trained>(std::move(*std::exchange(secure.trained, nullptr)));
+  auto masking = std::make_shared<const privacy::Masking>(secure.session.masking());
+  boost::asio::post(worker_, [weak = weak_from_this(), work, masking, prepared = part.prepared] {
+    const auto self = weak.lock();
+    if (!self || work->order.stop.stop_requested()) return;
+    const protocol::TrainRequest& request = work->order.request;
+    auto masked = prepared->work.mask({.client = self->membership_.client,
+                                       .round = request.round,
+                                       .coverage = request.coverage,
+                                       .track = request.track},
+                                      *prepared->masking, *masking, work->result);
+    Result<TaskFiles::Update> kept =
+        masked ? self->files_->keep(request, work->result) : Result<TaskFiles::Update>(masked.error());
+    boost::asio::post(self->io_, [self, order = work->order, kept = std::move(kept)] {
+      if (order.stop.stop_requested()) return;
+      Part& owner = self->parts_[order.request.run];
+      if (kept && owner.secure) owner.secure->session.masked();
+      self->trained(order, kept);
+    });
+  });
+}
+
+}  // namespace fedge::client

@@ -1,0 +1,57 @@
+#include "client/secure/known_clients.h"
+
+#include <charconv>
+#include <sstream>
+#include <utility>
+
+#include "core/platform/files.h"
+
+namespace fedge::client {
+namespace {
+
+constexpr std::size_t kMaxFile = std::size_t{64} << 20;  // of some 800,000 clients
+
+std::filesystem::path file_in(const std::filesystem::path& directory) { return directory / "known-clients"; }
+
+}  // namespace
+
+// A line for each: number, key in hexadecimal.
+Result<KnownClients> KnownClients::read(const std::filesystem::path& state_directory) {
+  KnownClients known;
+  const auto file = file_in(state_directory);
+  const auto text = read_file(file, kMaxFile);
+  if (!text && text.error().code == ErrorCode::kNotFound) return known;
+  if (!text) return text.error();
+  std::istringstream lines(*text);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++count;
+    const std::size_t space = line.find(' ');
+    std::uint32_t client = 0;
+    const auto number = std::from_chars(line.data(), line.data() + std::min(space, line.size()), client);
+    const auto key = parse_public_key(space == std::string::npos ? "" : line.substr(space + 1));
+    if (number.ec != std::errc() || number.ptr != line.data() + space || !key)
+      return Error{ErrorCode::kCorrupt, file.string() + ":" + std::to_string(count) +
+                                            ": is damaged; remove the file to know other clients anew"};
+    known.keys_.insert_or_assign(ClientId(client), *key);
+  }
+  return known;
+}
+
+Result<void> KnownClients::vouch(ClientId client, const PublicKey& key) {
+  const auto [known, is_new] = keys_.try_emplace(client, key);
+  changed_ = changed_ || is_new;
+  if (known->second == key) return {};
+  return Error{ErrorCode::kRefused,
+               "client " + std::to_string(client.value()) +
+                   " had another key when it was seen first: the coordinator may have put "
+                   "its own in its place"};
+}
+
+Result<void> KnownClients::write(const std::filesystem::path& state_directory) const {
+  std::string text;
+  for (const auto& [client, key] : keys_) text += std::to_string(client.value()) + " " + to_hex(key) + "\n";
+  return write_file_atomic(file_in(state_directory), text, 0600);
+}
+
+}  // namespace fedge::client
