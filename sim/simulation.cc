@@ -48,6 +48,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   enter_directory();
   enter_swarm();
   share_updates();
+  sum_in_secret();
   if (config.status.every > Duration::zero()) {
     const bool in_directory = config.status.via == protocol::StatusSpec::Via::kDirectory;
     nodes_.emplace(
@@ -88,7 +89,7 @@ void Simulation::report(const Event& event) {
 }
 
 void Simulation::dispatch(Scheduled& event) {
-  if (const auto* happens = std::get_if<InSwarm>(&event.payload)) return happens->what();
+  if (const auto* happens = std::get_if<Happening>(&event.payload)) return happens->what();
   if (!event.client) return step_server(Expired{});
   const ClientId id = *event.client;
   VirtualClient& client = at(id);
@@ -134,8 +135,10 @@ void Simulation::dispatch(Scheduled& event) {
                    if (sharing_ && std::holds_alternative<server::RunEngine::Failed>(input.input))
                      sharing_->dismissed(id);
                    step_server(input.input);
+                   if (sessions_ && std::holds_alternative<server::RunEngine::ClientArrived>(input.input))
+                     sessions_->returned(id);
                  },
-                 [](const InSwarm&) {},  // dealt with above
+                 [](const Happening&) {},  // dealt with above
              },
              event.payload);
 }
@@ -160,11 +163,17 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
       if (const auto corrupted = adversary_.corrupt(id, trained->task); !corrupted)
         return fail(corrupted.error());
     describe(**update, trained->offer);
+    if (waits_for_masks(id, *trained)) return;
   }
+  const auto* received = std::get_if<client::ClientEngine::Received>(&completed);
+  if (sessions_ && received != nullptr && sessions_->hear(id, received->message)) return;
   const Rng rng = root_.fork("client", id.value());
   std::vector<client::ClientEngine::Effect> effects;
   at(id).engine.step(completed, {now_, rng}, effects);
   for (const auto& effect : effects) perform(id, effect);
+  if (sessions_)
+    sessions_->tend(id, at(id).engine.task(state_.config().id),
+                    received != nullptr && std::holds_alternative<protocol::TrainRequest>(received->message));
   arm_client_timer(id);
 }
 
@@ -205,6 +214,7 @@ void Simulation::cut(ClientId id, const char* reason) {
   at(id).exchanging.reset();
   if (swarm_) swarm_->gone(id);
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
+  if (sessions_) sessions_->left(id);
   if (sharing_ && sharing_->departed(id)) return;
   step_server(server::RunEngine::ClientLeft{id});
 }

@@ -28,6 +28,7 @@
 #include "sim/dissemination/virtual_sharing.h"
 #include "sim/dissemination/virtual_swarm.h"
 #include "sim/event_queue.h"
+#include "sim/secure/virtual_sessions.h"
 #include "sim/spec.h"
 #include "sim/training_pool.h"
 
@@ -77,11 +78,11 @@ class Simulation {
     server::RunEngine::Input input;
     std::uint32_t session;
   };
-  struct InSwarm {
-    swarm::VirtualLinks::Happening what;
+  struct Happening {
+    std::function<void()> what;
   };
   using Payload =
-      std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ServerInput, InSwarm>;
+      std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ServerInput, Happening>;
   struct Scheduled {
     std::optional<ClientId> client;  // nobody: the coordinator's own timer, or what happens in a swarm
     Payload payload;
@@ -106,6 +107,7 @@ class Simulation {
     std::shared_ptr<const protocol::Manifest> arriving;
     std::vector<bool> arriving_chunks;
     std::optional<client::ClientEngine::FetchModel> exchanging;  // a model that is not all there yet
+    std::optional<client::ClientEngine::Trained> unmasked;       // an update that waits for its masks
     // The models of its task in hand and of one on its way to it.
     std::map<TaskId, GlobalState> models;
   };
@@ -129,6 +131,13 @@ class Simulation {
   void exchanged(ClientId id);
   // Whoever is heard to have trained needs its task's model no more.
   void trained_in_swarm(ClientId id, const server::RunEngine::Input& input);
+  // Where updates are summed in secret.
+  void sum_in_secret();
+  bool waits_for_masks(ClientId id, client::ClientEngine::Trained& trained);
+  void masks_known(ClientId id);
+  void give_up(ClientId id, const Error& error);
+  void fold_masked(const server::RunEngine::Fold& fold);
+  void summed(server::SecureRound::Closed closed);
   // Why the run cannot be hoped to go on, or nothing.
   std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
@@ -190,7 +199,8 @@ class Simulation {
   std::unique_ptr<swarm::VirtualLinks::Network> swarm_network_;
   std::unique_ptr<VirtualSwarm> swarm_;                   // null: clients fetch models from the coordinator
   std::unique_ptr<VirtualSharing> sharing_;               // null: updates come to the coordinator
-  std::optional<server::RunEngine::CloseRound> closing_;  // a turn whose model clients are making
+  std::unique_ptr<VirtualSessions> sessions_;             // null: as they are
+  std::optional<server::RunEngine::CloseRound> closing_;  // a turn whose model clients are making, or its sum
   std::size_t searching_ = 0;                             // devices that look for the coordinator now
   std::optional<server::NodeRecords> nodes_;              // in a run whose clients publish records
   Adversary adversary_;

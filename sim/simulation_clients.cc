@@ -35,6 +35,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                           pool_.drop(id);
                           if (swarm_ && std::exchange(at(id).exchanging, std::nullopt)) swarm_->close(id);
                           at(id).models.erase(abandoned.task);
+                          at(id).unmasked.reset();
                         },
                         [&](const Client::ForgetRun&) {}, [&](const Client::Finished&) {},
                         [&](const Event& event) { report(at(id).phase.up ? event : expected(event)); }},
@@ -67,8 +68,10 @@ void Simulation::connect_to_coordinator(ClientId id) {
 
 void Simulation::prepare(ClientId id, RunId run) {
   const SampleCount samples(task_.samples_of(id).size());
+  // How many samples it has is not told where only sums are.
+  const SampleCount told = sessions_ ? SampleCount(1) : samples;
   client::ClientEngine::Input outcome =
-      client::ClientEngine::RunPrepared{run, samples, device(id).capability(), state_.config().status.every};
+      client::ClientEngine::RunPrepared{run, told, device(id).capability(), state_.config().status.every};
   if (samples.value() == 0)
     outcome = client::ClientEngine::RunRejected{run, invalid("this client has no training samples")};
   schedule(now_, id, ClientInput{std::move(outcome), at(id).session});

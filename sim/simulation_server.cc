@@ -21,6 +21,9 @@ void Simulation::perform(const server::RunEngine::Effect& effect) {
                           state_.retire(retired.track);
                           pool_.forget(retired.track);
                         },
+                        [&](const Server::BeginSecure& begin) {
+                          sessions_->begin(begin, state_.track(begin.task.track).object()->manifest().id());
+                        },
                         [&](const Server::Assign& work) { assign(work); },
                         [&](const Server::Send& send) { server_says(send.client, send.message); },
                         [&](const Server::Fetch& fetch) { fetch_update(fetch); },
@@ -84,7 +87,8 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
                                                      : std::nullopt,
                                       .track = work.task.track,
                                       .data_share = work.data_share,
-                                      .swarm = swarm_ != nullptr});
+                                      .swarm = swarm_ != nullptr,
+                                      .secure_attempt = work.secure_attempt});
   if (swarm_) swarm_->give(work.client, work.task, manifest);
   if (sharing_) sharing_->assigned(work.client, work.task, manifest);
   Rng draws = root_.fork("dropout", work.task.round.value(), work.client.value())
@@ -102,6 +106,7 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
 void Simulation::server_says(ClientId id, const protocol::Message& message) {
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
   if (sharing_ && verdict != nullptr && verdict->accepted) return sharing_->keep(id, *verdict);
+  if (sessions_ && verdict != nullptr && verdict->accepted) return sessions_->keep(id, *verdict);
   if (sharing_ && (verdict != nullptr || std::holds_alternative<protocol::CancelTask>(message)))
     sharing_->dismissed(id);
   server_sends(id, message);
@@ -117,6 +122,9 @@ void Simulation::server_sends(ClientId id, const protocol::Message& message) {
 
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   if (sharing_) return sharing_->offered(fetch.client, fetch.offer);
+  if (sessions_)
+    if (const auto objection = sessions_->offered(fetch))
+      return step_server(server::RunEngine::Damaged{fetch.client, fetch.offer.task(), *objection});
   // The request travels down, the payload up.
   schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + latency(fetch.client), fetch.client,
            Uploaded{fetch.offer.task(), at(fetch.client).session});
@@ -137,6 +145,7 @@ void Simulation::update_arrived(ClientId id, TaskId task) {
 
 void Simulation::fold(const server::RunEngine::Fold& accepted) {
   if (sharing_) sharing_->fold(accepted);
+  if (sessions_) return fold_masked(accepted);
   TrainedUpdate update = pool_.take(accepted.client);
   adversary_.taken(accepted.client, update.values);
   fold(accepted.task.track, {.client = accepted.client,
@@ -162,9 +171,9 @@ void Simulation::flush_folds() {
 }
 
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
-  if (!sharing_) return commit(close);
+  if (!sharing_ && !sessions_) return commit(close);
   closing_ = close;
-  sharing_->aggregate();
+  sharing_ ? sharing_->aggregate() : sessions_->close();
 }
 
 void Simulation::made_by_clients(bool made) {

@@ -15,7 +15,7 @@ class Simulation::SwarmNetwork final : public swarm::VirtualLinks::Network {
 
   Time now() const override { return simulation_.now_; }
   void at(Time when, Happening what) override {
-    simulation_.schedule(when, std::nullopt, InSwarm{std::move(what)});
+    simulation_.schedule(when, std::nullopt, Simulation::Happening{std::move(what)});
   }
   Duration latency(ClientId from, ClientId to) const override { return to_centre(from) + to_centre(to); }
   void chunk(ClientId from, ClientId to, std::size_t bytes, Happening sent, Happening arrived) override;

@@ -155,6 +155,10 @@ bool same_models(const server::RoundMetrics& a, const server::RoundMetrics& b) {
 Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecord& run,
                                  const ReplayOptions& options, Parallel& parallel) {
   FEDGE_TRY(config, read_config(run));
+  if (config.secure.on)
+    return Error{ErrorCode::kUnsupported, "run " + std::to_string(run.number.value()) +
+                                              " sums its updates in secret: what each of them was, which a "
+                                              "replay compares, is not in its journal"};
   // Before the journal: a coordinator that is running writes a round's entries first.
   FEDGE_TRY(recorded, read_rounds(store, run.number));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));

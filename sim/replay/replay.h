@@ -44,7 +44,8 @@ struct ReplaySummary {
 };
 
 // kCorrupt: the journal is damaged or ends before what is recorded; the message names the entry or the round.
-// Other errors: of the run file, the data that it names, or memory.
+// kUnsupported: the run sums its updates in secret. Other errors: of the run file, the data that it names, or
+// memory.
 Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecord& run,
                                  const ReplayOptions& options, Parallel& parallel);
 

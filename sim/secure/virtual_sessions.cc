@@ -1,0 +1,203 @@
+#include "sim/secure/virtual_sessions.h"
+
+#include <utility>
+
+#include "core/node.h"
+#include "protocol/codec.h"
+#include "run/secure_update.h"
+
+namespace fedge::sim {
+namespace {
+
+Entropy entropy_of(Rng rng) {
+  return [rng](std::span<std::uint8_t> out) mutable {
+    for (std::uint8_t& byte : out) byte = static_cast<std::uint8_t>(rng.next_u32());
+  };
+}
+
+}  // namespace
+
+VirtualSessions::VirtualSessions(Surroundings surroundings)
+    : surroundings_(std::move(surroundings)),
+      setup_{surroundings_.config.id, sha256(surroundings_.config.task_text),
+             surroundings_.config.secure.masking, surroundings_.config.secure.patience} {}
+
+const SecretKey& VirtualSessions::identity(ClientId client) {
+  const auto known = identities_.find(client);
+  if (known != identities_.end()) return known->second;
+  std::array<std::uint8_t, 32> seed{};
+  entropy_of(surroundings_.rng.fork("identity", client.value()))(seed);
+  return identities_.emplace(client, SecretKey::from_seed(seed)).first->second;
+}
+
+void VirtualSessions::begin(const server::RunEngine::BeginSecure& begin, const Digest& model) {
+  std::map<ClientId, PublicKey> identities;
+  for (const auto& member : begin.members)
+    if (surroundings_.session(member.client))
+      identities.emplace(member.client, identity(member.client).public_key());
+  ++rounds_;
+  round_.emplace(setup_, begin, model, identities, surroundings_.now());
+  std::vector<server::SecureRound::Effect> effects;
+  round_->begin(effects);
+  carry_out(effects);
+}
+
+void VirtualSessions::left(ClientId client) {
+  if (!round_) return;
+  std::vector<server::SecureRound::Effect> effects;
+  round_->left(client, surroundings_.now(), effects);
+  carry_out(effects);
+}
+
+void VirtualSessions::returned(ClientId client) {
+  if (!round_) return;
+  std::vector<server::SecureRound::Effect> effects;
+  round_->returned(client, effects);
+  carry_out(effects);
+}
+
+std::optional<Error> VirtualSessions::offered(const server::RunEngine::Fetch& fetch) {
+  return round_->offered(fetch.client, fetch.offer);
+}
+
+void VirtualSessions::close() {
+  std::vector<server::SecureRound::Effect> effects;
+  round_->close(surroundings_.now(), effects);
+  carry_out(effects);
+}
+
+void VirtualSessions::finish(bool summed) {
+  for (const auto& [client, verdict] : round_->verdicts(summed)) surroundings_.send(client, verdict);
+  round_.reset();
+}
+
+void VirtualSessions::carry_out(std::vector<server::SecureRound::Effect>& effects) {
+  using Round = server::SecureRound;
+  for (auto& effect : effects)
+    std::visit(Overloaded{[&](const Round::Send& send) { surroundings_.send(send.client, send.message); },
+                          [&](const Round::Tell& tell) { surroundings_.on_input(tell.input); },
+                          [&](Round::Open& open) { surroundings_.on_open(std::move(open.cells)); },
+                          [&](Round::Closed& closed) { surroundings_.on_closed(std::move(closed)); },
+                          [&](const Event& event) { surroundings_.on_event(event); }},
+               effect);
+  arm();
+}
+
+void VirtualSessions::arm() {
+  const auto deadline = round_ ? round_->next_deadline() : std::nullopt;
+  if (deadline == timer_) return;
+  timer_ = deadline;
+  if (!deadline) return;
+  surroundings_.at(*deadline, [this, time = *deadline] {
+    if (timer_ != time || !round_) return;
+    timer_.reset();
+    std::vector<server::SecureRound::Effect> effects;
+    round_->expired(time, effects);
+    carry_out(effects);
+  });
+}
+
+void VirtualSessions::tend(ClientId client, const protocol::TrainRequest* task, bool asked) {
+  if (task == nullptr || task->secure_attempt == 0) {
+    members_.erase(client);
+    return;
+  }
+  const protocol::SecureSession wanted{task->run, task->round, task->track, task->secure_attempt};
+  const auto known = members_.find(client);
+  std::vector<privacy::SecureClient::Effect> effects;
+  if (known != members_.end() && known->second.session->session() == wanted) {
+    if (asked) known->second.session->repeat(effects);
+    return carry_out(client, effects);
+  }
+  privacy::MemberTerms terms{.session = wanted,
+                             .self = client,
+                             .model = task->model.id(),
+                             .terms = setup_.terms,
+                             .parameters = surroundings_.parameters,
+                             .trained = task->coverage,
+                             .rules = setup_.masking.rules,
+                             .fast_aes = has_fast_aes(),
+                             .vouch = {}};
+  const Rng rng = surroundings_.rng.fork("round", wanted.round.value(), wanted.track.value());
+  Member member{std::make_unique<privacy::SecureClient>(
+                    std::move(terms), identity(client),
+                    entropy_of(rng.fork("entropy", client.value(), wanted.attempt))),
+                nullptr};
+  member.session->start(effects);
+  members_.insert_or_assign(client, std::move(member));
+  carry_out(client, effects);
+}
+
+bool VirtualSessions::hear(ClientId client, const protocol::Message& message) {
+  const auto member = members_.find(client);
+  std::vector<privacy::SecureClient::Effect> effects;
+  const auto heard = [&](const auto& specific) {
+    if (member != members_.end()) member->second.session->receive(specific, effects);
+    return true;
+  };
+  const bool known = std::visit(Overloaded{[&](const protocol::SecureRoster& m) { return heard(m); },
+                                           [&](const protocol::SecurePeerShares& m) { return heard(m); },
+                                           [&](const protocol::SecureSurvivors& m) { return heard(m); },
+                                           [&](const protocol::SecureConsents& m) { return heard(m); },
+                                           [](const auto&) { return false; }},
+                                message);
+  carry_out(client, effects);
+  return known;
+}
+
+// What the client says is with the coordinator later, unless its link breaks.
+void VirtualSessions::carry_out(ClientId client, const std::vector<privacy::SecureClient::Effect>& effects) {
+  using Session = privacy::SecureClient;
+  for (const auto& effect : effects) {
+    if (const auto* send = std::get_if<Session::Send>(&effect)) {
+      auto message =
+          std::visit([](const auto& specific) { return protocol::Message(specific); }, send->message);
+      const auto link = surroundings_.session(client);
+      if (!link) continue;
+      const Time arrival = surroundings_.up_arrival(client, Bytes(protocol::frame_size(message)));
+      surroundings_.at(arrival, [this, client, link, round = rounds_, message = std::move(message)] {
+        if (!round_ || round != rounds_ || surroundings_.session(client) != link) return;
+        std::vector<server::SecureRound::Effect> answers;
+        round_->receive(client, message, surroundings_.now(), answers);
+        carry_out(answers);
+      });
+    } else if (std::holds_alternative<Session::Ready>(effect)) {
+      surroundings_.on_ready(client);
+    } else {
+      const Error& error = std::get<Session::Stopped>(effect).error;
+      surroundings_.on_event(Event{Severity::kWarning, "secure.stopped", {}}
+                                 .with("client", std::int64_t{client.value()})
+                                 .with("reason", error.message));
+      surroundings_.on_stopped(client, error);
+    }
+  }
+}
+
+bool VirtualSessions::ready(ClientId client) const {
+  const auto member = members_.find(client);
+  return member != members_.end() && member->second.session->ready();
+}
+
+void VirtualSessions::masked(ClientId client) {
+  Member& member = members_.at(client);
+  member.masking = std::make_unique<const privacy::Masking>(member.session->masking());
+  member.session->masked();
+}
+
+// Scalars are masked when the update is folded: those that travel here are as many.
+void VirtualSessions::describe(ClientId client, protocol::UpdateOffer& offer) const {
+  const privacy::Masking masking = members_.at(client).session->masking();
+  const protocol::Codec codec = setup_.masking.codec;
+  offer.update.coverage = masking.coverage();
+  offer.update.codec = codec;
+  offer.update.raw_size = 0;
+  offer.update.levels = 0;
+  offer.update.payload_size = masking.coverage().count() * (codec == protocol::Codec::kMasked64 ? 8 : 4);
+  offer.update.chunks.resize((offer.update.payload_size - 1) / offer.update.chunk_size + 1);
+  offer.samples = SampleCount(1);
+  offer.steps = 1;
+  offer.train_loss = offer.norm = offer.loss_rms = offer.wanted_share = 0;
+  offer.masked_scalars.resize(masking.cells().size() + run::kSecureFigures);
+}
+
+}  // namespace fedge::sim

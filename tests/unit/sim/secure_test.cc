@@ -1,0 +1,108 @@
+// Runs whose updates are summed in secret, in virtual time, with real keys and masks.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/unit/sim/simulated_run.h"
+
+namespace fedge::sim {
+namespace {
+
+const Settings kBase = {"sampling.clients_per_round=10", "run.round_deadline=60"};
+const Settings kExact = {"secure_aggregation.kind=exact"};
+
+}  // namespace
+
+TEST_CASE("secure, simulated: the models are those of the same run without") {
+  Settings more;
+  SUBCASE("all of ten clients") {}
+  SUBCASE("some of them in each round") { more = {"sampling.clients_per_round=4"}; }
+  SUBCASE("each counting the same") { more = {"strategy.aggregator.kind=uniform_mean"}; }
+  SUBCASE("a server optimizer") { more = {"strategy.kind=fedadam"}; }
+  SUBCASE("parts of the model") {
+    more = {"model.kind=mlp", "model.hidden=[20]", "strategy.kind=fedplt",
+            "strategy.planner.shares=[0.5, 1.0]"};
+  }
+  SUBCASE("the model comes from other clients") { more = {"dissemination.kind=swarm"}; }
+  SUBCASE("a sparse graph of neighbours") {
+    more = {"data.partition.clients=40",
+            "sampling.clients_per_round=40",
+            "secure_aggregation.corrupt=0.05",
+            "secure_aggregation.dropout=0.05",
+            "secure_aggregation.complete_below=20",
+            "run.rounds=1"};
+  }
+  Settings plain = more;
+  std::erase_if(plain, [](const std::string& setting) { return setting.starts_with("secure"); });
+  const Outcome secret = simulate(kBase + kExact + more);
+  CHECK(secret.hashes() == simulate(kBase + plain).hashes());
+  CHECK(secret.count("secure.agreed") == secret.rounds.size());
+  CHECK(secret.count("round.not_aggregated") == 0);
+}
+
+TEST_CASE("secure, simulated: each track sums apart, and its models are those of the same run without") {
+  const Settings tracks = {
+      "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], against = [\"3\"] "
+      "}]"};
+  const Outcome secret = simulate(kBase + kExact + tracks);
+  const Outcome plain = simulate(kBase + tracks);
+  REQUIRE(secret.rounds.size() == plain.rounds.size());
+  for (std::size_t r = 0; r < plain.rounds.size(); ++r) {
+    REQUIRE(secret.rounds[r].tracks.size() == 2);
+    for (std::size_t t = 0; t < 2; ++t)
+      CHECK(secret.rounds[r].tracks[t].model_hash == plain.rounds[r].tracks[t].model_hash);
+  }
+}
+
+TEST_CASE("secure, simulated: words of 32 bits come to almost the same model, always to the same") {
+  const Settings compact = kBase + Settings{"secure_aggregation.kind=compact", "strategy.max_abs=4"};
+  const Outcome secret = simulate(compact);
+  const Outcome plain = simulate(kBase);
+  CHECK(secret.hashes() != plain.hashes());
+  CHECK(secret.hashes() == simulate(compact, {.threads = 2}).hashes());
+  double largest = 0;
+  for (std::size_t p = 0; p < plain.models[1].size(); ++p)
+    largest = std::max(largest, std::abs(static_cast<double>(plain.models[1][p] - secret.models[1][p])));
+  // Ten values are rounded by less than a unit each, and divided by the sum of the weights, at least ten.
+  const auto bits = privacy::fraction_bits_of(10, 16384, 4);
+  REQUIRE(bits);
+  const double unit = std::ldexp(1, -*bits);
+  CHECK(largest > 0);
+  CHECK(largest <= unit);
+}
+
+TEST_CASE("secure, simulated: the same file and seed give the same run, whatever the threads") {
+  const Settings flaky = {"simulation.dropout.probability=0.2", "simulation.dropout.offline_seconds=5",
+                          "sampling.over_selection=1.5", "sampling.clients_per_round=6"};
+  const Outcome one = simulate(kBase + kExact + flaky, {.threads = 1});
+  const Outcome two = simulate(kBase + kExact + flaky, {.threads = 2});
+  CHECK(one.hashes() == two.hashes());
+  CHECK(one.seconds == two.seconds);
+  CHECK(one.events == two.events);
+}
+
+TEST_CASE("secure, simulated: clients that vanish cost their own updates, or the round, never the model") {
+  const Settings flaky = {"simulation.dropout.probability=0.15", "simulation.dropout.offline_seconds=200",
+                          "run.rounds=12"};
+  const Outcome outcome = simulate(kBase + kExact + flaky);
+  CHECK(outcome.rounds.size() == 12);
+  CHECK(outcome.count("dropout") > 5);
+  std::size_t summed = 0;
+  for (std::size_t r = 0; r < outcome.rounds.size(); ++r)
+    if (outcome.models[r + 1] != outcome.models[r]) ++summed;
+  CHECK(summed > 4);
+  CHECK(summed + outcome.count("round.not_aggregated") == 12);
+  CHECK(outcome.count("more than updates of its weight") == 0);
+}
+
+TEST_CASE("secure, simulated: of fewer clients than are asked for nothing is summed") {
+  const Outcome outcome =
+      simulate(kBase + kExact +
+               Settings{"sampling.clients_per_round=4", "secure_aggregation.min_clients=4",
+                        "simulation.dropout.probability=1"});
+  CHECK(outcome.count("round.not_aggregated") == 3);
+  CHECK(outcome.models[3] == outcome.models[0]);
+}
+
+}  // namespace fedge::sim
