@@ -85,6 +85,7 @@ class HostilePeer {
                                if (const auto* word = std::get_if<protocol::Goodbye>(&message))
                                  goodbye = *word;
                                if (std::holds_alternative<protocol::RunEnded>(message)) ended = true;
+                               if (hear) hear(message);
                              },
                          .on_closed = [this](const Error&) { closed = true; }});
   }
@@ -130,7 +131,9 @@ class HostilePeer {
   std::optional<protocol::WarmupOver> warm;
   std::vector<protocol::ObjectId> told;  // of which the coordinator has said what it has
   bool closed = false;
-  bool ended = false;  // the run, as the coordinator says
+  bool ended = false;                                  // the run, as the coordinator says
+  std::function<void(const protocol::Message&)> hear;  // each message besides; may be empty
+  const SecretKey& key() const { return key_; }
 
  private:
   Federation& federation_;

@@ -1,0 +1,136 @@
+// A peer of a federation with a part in its secure sums: it keeps to the protocol as far as the test says,
+// and its update is of zeros.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/crypto/entropy.h"
+#include "privacy/secure_aggregation/client.h"
+#include "run/secure_update.h"
+#include "tests/integration/hostile_peer.h"
+
+namespace fedge::test {
+
+// The last thing that it does: when more is wanted of it, it breaks its link.
+enum class LastWord { kNothing, kKeys, kShares, kUpdate, kConsent, kAll };
+
+class SecureMember {
+ public:
+  SecureMember(Federation& federation, LastWord last)
+      : peer(federation), federation_(federation), last_(last) {
+    peer.hear = [this](const protocol::Message& message) { heard(message); };
+    peer.join(federation.token());
+    REQUIRE(*peer.answer);
+  }
+
+  // Looks at, changes, or swallows (by returning false) what it says.
+  std::function<bool(protocol::Message&)> says = [](protocol::Message&) { return true; };
+  // Looks at, changes or swallows the words that are offered.
+  std::function<void(std::vector<std::byte>&)> offers = [](std::vector<std::byte>&) {};
+  std::optional<Error> stopped;
+  bool gone = false;
+  HostilePeer peer;
+
+ private:
+  using Session = privacy::SecureClient;
+
+  struct Words final : protocol::ChunkSource {
+    Words(std::vector<std::byte> all, std::size_t chunk) : bytes(std::move(all)), chunk_size(chunk) {}
+    Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
+      std::memcpy(out.data(), bytes.data() + chunk * chunk_size + from, out.size());
+      return {};
+    }
+    std::vector<std::byte> bytes;
+    std::size_t chunk_size;
+  };
+
+  void heard(const protocol::Message& message) {
+    if (gone) return;
+    std::vector<Session::Effect> effects;
+    if (const auto* task = std::get_if<protocol::TrainRequest>(&message)) begin(*task, effects);
+    if (!session_) return;
+    if (const auto* roster = std::get_if<protocol::SecureRoster>(&message))
+      session_->receive(*roster, effects);
+    if (const auto* shares = std::get_if<protocol::SecurePeerShares>(&message))
+      session_->receive(*shares, effects);
+    if (const auto* survivors = std::get_if<protocol::SecureSurvivors>(&message))
+      session_->receive(*survivors, effects);
+    if (const auto* consents = std::get_if<protocol::SecureConsents>(&message))
+      session_->receive(*consents, effects);
+    carry_out(effects);
+  }
+
+  void begin(const protocol::TrainRequest& task, std::vector<Session::Effect>& effects) {
+    const auto& answer = *peer.answer;
+    session_.emplace(privacy::MemberTerms{.session = {task.run, task.round, task.track, task.secure_attempt},
+                                          .self = answer->client,
+                                          .model = task.model.id(),
+                                          .terms = sha256(federation_.run.task_text),
+                                          .parameters = task.model.coverage.count(),
+                                          .trained = task.coverage,
+                                          .rules = federation_.run.secure.masking.rules,
+                                          .fast_aes = has_fast_aes(),
+                                          .vouch = {}},
+                     peer.key(), system_entropy());
+    if (last_ == LastWord::kNothing) return leave();
+    session_->start(effects);
+  }
+
+  void carry_out(const std::vector<Session::Effect>& effects) {
+    constexpr LastWord kWords[] = {LastWord::kKeys, LastWord::kShares, LastWord::kConsent, LastWord::kAll};
+    for (const auto& effect : effects) {
+      if (const auto* error = std::get_if<Session::Stopped>(&effect)) stopped = error->error;
+      if (std::holds_alternative<Session::Ready>(effect)) last_ < LastWord::kUpdate ? leave() : offer();
+      const auto* send = std::get_if<Session::Send>(&effect);
+      if (send == nullptr || gone) continue;
+      protocol::Message message =
+          std::visit([](const auto& specific) { return protocol::Message(specific); }, send->message);
+      const LastWord word = kWords[send->message.index()];
+      if (last_ < word) return leave();
+      if (says(message)) peer.link->send(message);
+    }
+  }
+
+  void offer() {
+    const auto masking = session_->masking();
+    const std::vector<float> zeros(peer.task->coverage.count());
+    Sequential here;
+    auto masked = run::mask_update(
+        {.coverage = &peer.task->coverage, .values = zeros, .samples = SampleCount(4), .loss = 1},
+        federation_.run.secure.masking, masking, here);
+    REQUIRE(masked);
+    offers(masked->words);
+    protocol::EncodedPayload payload{
+        .bytes = masked->words, .codec = federation_.run.secure.masking.codec, .raw_size = 0, .levels = 0};
+    protocol::UpdateOffer offered{.run = peer.task->run,
+                                  .round = peer.task->round,
+                                  .update = protocol::make_manifest(peer.task->model.layout, masked->coverage,
+                                                                    payload, peer.task->model.chunk_size),
+                                  .samples = SampleCount(1),
+                                  .steps = 1,
+                                  .track = peer.task->track,
+                                  .masked_scalars = masked->scalars};
+    peer.link->serve(offered.update, std::make_shared<Words>(masked->words, offered.update.chunk_size));
+    session_->masked();
+    peer.link->send(offered);
+  }
+
+  void leave() {
+    gone = true;
+    peer.link->close("the test says so");
+  }
+
+  Federation& federation_;
+  LastWord last_;
+  std::optional<Session> session_;
+};
+
+}  // namespace fedge::test

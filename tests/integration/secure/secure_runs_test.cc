@@ -1,0 +1,167 @@
+// Runs whose updates are summed in secret, over TLS: the same models as without, whoever vanishes when.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/integration/secure/secure_member.h"
+
+namespace fedge::test {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+Settings operator+(Settings first, const Settings& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+const Settings kExact = {"secure_aggregation.kind=exact"};
+
+// The hashes of a run with so many honest clients.
+struct Run {
+  Run(std::size_t clients, const Settings& settings) : federation(clients, settings) {
+    for (std::size_t i = 0; i < clients; ++i) federation.add_client();
+    federation.run_to_the_end();
+  }
+  // The models of all tracks, round by round.
+  std::vector<std::string> hashes() const {
+    std::vector<std::string> all = federation.hashes();
+    for (const auto& round : federation.rounds)
+      for (const auto& track : round.tracks) all.push_back(track.model_hash);
+    return all;
+  }
+  Federation federation;
+};
+
+void check_same_model(std::size_t clients, const Settings& settings) {
+  const Run plain(clients, settings);
+  const Run secret(clients, settings + kExact);
+  REQUIRE(secret.federation.rounds.size() == plain.federation.rounds.size());
+  CHECK(secret.hashes() == plain.hashes());
+  CHECK(secret.federation.reported("secure.agreed"));
+  CHECK_FALSE(secret.federation.reported("round.not_aggregated"));
+  for (std::size_t r = 0; r < plain.federation.rounds.size(); ++r)
+    CHECK(secret.federation.rounds[r].train_loss ==
+          doctest::Approx(plain.federation.rounds[r].train_loss).epsilon(1e-3));
+}
+
+// One round of six, of whom the last does as the test says.
+struct Scene {
+  Scene(const Settings& settings, LastWord last) : federation(6, Settings{"run.rounds=1"} + settings) {
+    for (int i = 0; i < 5; ++i) federation.add_client();
+    member.emplace(federation, last);
+  }
+  Federation federation;
+  std::optional<SecureMember> member;
+};
+
+// The hash of the same round without secrets, in which the sixth delivers zeros or nothing.
+std::string plain_hash(bool delivers) {
+  Federation f(6, {"run.rounds=1", delivers ? "run.seed=5" : "run.wait_for_clients=5"});
+  for (int i = 0; i < 5; ++i) f.add_client();
+  if (!delivers) {
+    f.run_to_the_end();
+    return f.hashes()[0];
+  }
+  HostilePeer peer(f);
+  peer.join(f.token());
+  peer.wait_for_task(1);
+  const auto zeros = peer.zero_update();
+  peer.send_update(peer.offer(zeros), zeros);
+  f.run_to_the_end();
+  return f.hashes()[0];
+}
+
+}  // namespace
+
+TEST_CASE("secure runs: means over TLS come to the model that they come to without") {
+  check_same_model(5, {});
+  check_same_model(5, {"strategy.aggregator.kind=uniform_mean"});
+}
+
+TEST_CASE("secure runs: updates of parts of the model, and of several tracks, come to the same models") {
+  const Settings parts = {"model.kind=mlp", "model.hidden=[20]", "strategy.kind=fedplt",
+                          "strategy.planner.shares=[0.5, 1.0]", "secure_aggregation.dropout=0.1"};
+  Settings without = parts;
+  without.pop_back();
+  const Run plain(10, without);
+  const Run secret(10, parts + kExact);
+  CHECK(secret.hashes() == plain.hashes());
+  CHECK(secret.federation.reported("parameters_left_out=0"));
+  check_same_model(8, {"run.rounds=2",
+                       "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], "
+                       "against = [\"3\"] }]"});
+}
+
+TEST_CASE("secure runs: a member that vanishes at any stage costs its own update at most") {
+  const std::string with = plain_hash(true);
+  const std::string without = plain_hash(false);
+  REQUIRE(with != without);
+  for (const LastWord last : {LastWord::kNothing, LastWord::kKeys, LastWord::kShares, LastWord::kUpdate,
+                              LastWord::kConsent, LastWord::kAll}) {
+    const bool delivers = last >= LastWord::kUpdate;
+    INFO(static_cast<int>(last));
+    Scene scene(kExact + Settings{delivers ? "run.seed=5" : "run.round_deadline=3"}, last);
+    scene.federation.run_to_the_end();
+    CHECK(scene.member->gone == (last != LastWord::kAll));
+    CHECK(scene.federation.hashes()[0] == (delivers ? with : without));
+    CHECK(scene.federation.rounds[0].clients_completed == (delivers ? 6 : 5));
+  }
+}
+
+TEST_CASE("secure runs: too few are left, and the model stays what it was until the next round") {
+  Federation f(3, {"run.rounds=2", "run.round_deadline=3", "secure_aggregation.kind=exact"});
+  f.add_client();
+  f.add_client();
+  // Of three, all are needed.
+  SecureMember member(f, LastWord::kShares);
+  f.run_until([&] { return f.rounds.size() == 1; });
+  CHECK(f.reported("round.not_aggregated round=1"));
+  const Run fresh(3, {"run.rounds=1"});
+  CHECK(f.hashes()[0] != fresh.hashes()[0]);
+  f.run_until([&] { return f.count(f.client_events, "no sum could be made of the masked updates") == 2; });
+  f.run_to_the_end();  // of two clients nothing can be summed
+  CHECK(f.hashes()[1] == f.hashes()[0]);
+}
+
+TEST_CASE("secure runs: shares that are not what they should be are found out, and the sum is right") {
+  Scene scene(kExact, LastWord::kAll);
+  scene.member->says = [](protocol::Message& message) {
+    if (auto* unmask = std::get_if<protocol::SecureUnmask>(&message))
+      for (auto& survivor : unmask->survivors) survivor.self_mask[3] ^= 1;
+    return true;
+  };
+  scene.federation.run_to_the_end();
+  CHECK(scene.federation.hashes()[0] == plain_hash(true));
+}
+
+TEST_CASE("secure runs: an update that is no masked update spoils the round, never the model") {
+  Scene scene(kExact, LastWord::kAll);
+  scene.member->offers = [](std::vector<std::byte>& words) {
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::byte>(i * 7);
+  };
+  scene.federation.run_to_the_end();
+  CHECK(scene.federation.reported("round.not_aggregated round=1"));
+  CHECK(scene.federation.reported("is more than updates of its weight can come to"));
+}
+
+TEST_CASE("secure runs: what a member says that does not fit excludes that member, and nobody else") {
+  const std::string without = plain_hash(false);
+  for (const int what : {0, 1, 2}) {
+    INFO(what);
+    Scene scene(kExact + Settings{"run.round_deadline=3", "secure_aggregation.patience=0.5"}, LastWord::kAll);
+    scene.member->says = [what](protocol::Message& message) {
+      auto* keys = std::get_if<protocol::SecureKeys>(&message);
+      auto* shares = std::get_if<protocol::SecureShares>(&message);
+      if (what == 0 && keys != nullptr) keys->keys.signature[5] ^= 1;
+      if (what == 1 && shares != nullptr) shares->shares.pop_back();
+      return what != 2 || shares == nullptr;  // says nothing, and stays
+    };
+    scene.federation.run_to_the_end();
+    CHECK(scene.federation.reported("secure.left_out"));
+    CHECK(scene.federation.hashes()[0] == without);
+  }
+}
+
+}  // namespace fedge::test
