@@ -15,24 +15,30 @@ namespace {
 // Bytes of a vector that all terms are applied to before the next ones: with a piece of keystream they fit a
 // core's second cache; larger ones would start fewer streams.
 constexpr std::size_t kBlockBytes = std::size_t{128} << 10;
-constexpr std::size_t kPieceBytes = std::size_t{16} << 10;
+constexpr std::size_t kPieceBytes = std::size_t{8} << 10;
 constexpr std::size_t kAlignment = 64;  // of where streams start
 constexpr std::uint64_t kParametersFrom = kMaxScalars * sizeof(std::uint64_t);
 
+// A word of the stream, little-endian.
+template <class Word>
+Word word_at(const std::uint8_t* bytes) {
+  Word word;
+  std::memcpy(&word, bytes, sizeof(Word));
+  if constexpr (std::endian::native == std::endian::big) {
+    Word swapped = 0;
+    for (std::size_t b = 0; b < sizeof(Word); ++b)
+      swapped |= static_cast<Word>((word >> (8 * b)) & 0xff) << (8 * (sizeof(Word) - 1 - b));
+    return swapped;
+  }
+  return word;
+}
+
 template <class Word>
 void add_bytes(Word* words, const std::uint8_t* bytes, std::size_t count, bool take_away) {
-  const Word sign = take_away ? ~Word{0} : Word{1};
-  for (std::size_t i = 0; i < count; ++i) {
-    Word word;
-    std::memcpy(&word, bytes + i * sizeof(Word), sizeof(Word));
-    if constexpr (std::endian::native == std::endian::big) {
-      Word swapped = 0;
-      for (std::size_t b = 0; b < sizeof(Word); ++b)
-        swapped |= static_cast<Word>((word >> (8 * b)) & 0xff) << (8 * (sizeof(Word) - 1 - b));
-      word = swapped;
-    }
-    words[i] += sign * word;
-  }
+  if (take_away)
+    for (std::size_t i = 0; i < count; ++i) words[i] -= word_at<Word>(bytes + i * sizeof(Word));
+  else
+    for (std::size_t i = 0; i < count; ++i) words[i] += word_at<Word>(bytes + i * sizeof(Word));
 }
 
 // A stretch of the vector that lies in one range of its coverage.

@@ -86,3 +86,33 @@ TEST_CASE(
 TEST_CASE("kill loop: an asynchronous run of one client comes to the undisturbed models, N1 N4, row 1") {
   kill_loop({"fedbuff", "[strategy]\nkind = \"fedbuff\"\nschedule = { buffer_size = 1 }\n", 1, 8, false});
 }
+
+// What members of a secure sum have told a coordinator that is killed while it takes masks away is gone with
+// it: that turn's updates are lost, and it says so. All other kills cost nothing.
+TEST_CASE(
+    "kill loop: secure sums come to the undisturbed models, but for turns that are said to be lost, row 1") {
+  const Setting setting{"secure", "[secure_aggregation]\nkind = \"exact\"\n", 3, 6, false};
+  const std::string expected = test::undisturbed(setting);
+  const auto [wanted, seed] = test::wanted_kills();
+  std::size_t kills = 0;
+  std::size_t undisturbed = 0;
+  std::size_t lost = 0;
+  Rng rng(seed);
+  for (std::size_t runs = 0; kills < wanted; ++runs) {
+    INFO("FEDGE_KILL_SEED=" << seed << ", run " << runs);
+    WholeRun whole(setting);
+    kills += disturb(whole, rng, wanted - kills);
+    whole.finish_anyhow();
+    CHECK(whole.rounds().size() == setting.rounds);
+    whole.check_files();
+    if (test::contains(whole.server_log(), "round.not_aggregated")) {
+      ++lost;
+      continue;
+    }
+    CHECK_MESSAGE(whole.hashes() == expected, whole.server_log());
+    ++undisturbed;
+  }
+  CHECK(undisturbed > 0);
+  MESSAGE("secure: " << kills << " kills from seed " << seed << ", " << undisturbed
+                     << " runs undisturbed, in " << lost << " a turn was lost");
+}

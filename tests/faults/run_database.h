@@ -46,6 +46,7 @@ inline std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> stored_updat
       entries.erase(lost->sequence);
       return {};
     }
+    if (!std::holds_alternative<Engine::Input>(record)) return {};
     const auto& input = std::get<Engine::Input>(record);
     if (const auto* offered = std::get_if<Engine::Offered>(&input)) offering.insert(offered->client);
     if (const auto* left = std::get_if<Engine::ClientLeft>(&input)) offering.erase(left->client);
