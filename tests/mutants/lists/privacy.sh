@@ -93,3 +93,9 @@ file server/engine/round_engine.cc
 old '  if (rules_.masked && phase_ == Phase::kCollecting) begin_anew(effects);'
 new ''
 caught_by unit_server 'round engine'
+
+mutant secure-answers-twice 'a client helps to take the masks of one round away twice'
+file client/secure/daemon_secure.cc
+old '  if (prepared.answered->has(task.task()))'
+new '  if (prepared.answered->has(task.task()) && run.value() == 0)'
+caught_by unit_client 'daemon: for a round'

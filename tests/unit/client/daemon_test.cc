@@ -19,7 +19,9 @@
 #include "client/pending_update.h"
 #include "client/prepared_run.h"
 #include "core/config/document.h"
+#include "core/crypto/entropy.h"
 #include "core/platform/files.h"
+#include "privacy/secure_aggregation/server.h"
 #include "protocol/limits.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -119,6 +121,7 @@ struct Site {
         Daemon::create(io, {.state_directory = state.path(),
                             .software = "test",
                             .backoff = {.first = std::chrono::milliseconds(1)},
+                            .secure = secure,
                             .stop_after_run = once,
                             .trainer = trainer,
                             .on_event = [this](const Event& event) { said.push_back(to_string(event)); }});
@@ -163,6 +166,7 @@ struct Site {
   Work work{data};
   std::vector<RunId> going = {kFirst, kSecond};
   std::optional<TrainerOptions> trainer;
+  DaemonOptions::SecureTerms secure;
   std::unique_ptr<protocol::Listener> listener;
   std::shared_ptr<protocol::Link> link;  // the last one
   std::vector<protocol::Message> heard;
@@ -198,7 +202,194 @@ std::vector<pid_t> starts(const Site& site) {
 
 bool runs(pid_t process) { return ::kill(process, 0) == 0; }
 
+// A coordinator's session of the daemon and two members of the test's own.
+struct SecureTurn {
+  SecureTurn(Site& at, std::uint32_t round, std::uint32_t attempt)
+      : site(at), session{kFirst, RoundNumber(round), TrackId(), attempt} {
+    const Coverage all = Coverage::all(site.work.values.size());
+    std::vector<privacy::SecureServer::Member> known = {{ClientId(0), site.link->peer(), all}};
+    for (std::uint32_t i = 1; i < 3; ++i) known.push_back({ClientId(i), keys[i - 1].public_key(), all});
+    const Digest terms = sha256(site.work.text);
+    server.emplace(
+        privacy::SecureServer::Terms{.session = session, .model = site.work.model.id(), .terms = terms},
+        known, Time());
+    for (std::uint32_t i = 1; i < 3; ++i)
+      others.push_back(
+          std::make_unique<privacy::SecureClient>(privacy::MemberTerms{.session = session,
+                                                                       .self = ClientId(i),
+                                                                       .model = site.work.model.id(),
+                                                                       .terms = terms,
+                                                                       .parameters = all.count(),
+                                                                       .trained = all,
+                                                                       .fast_aes = true,
+                                                                       .vouch = {}},
+                                                  keys[i - 1], system_entropy()));
+  }
+  void begin() {
+    site.heard.clear();
+    protocol::TrainRequest request = site.work.request(kFirst, session.round.value());
+    request.secure_attempt = session.attempt;
+    site.link->send(request);
+    for (std::uint32_t i = 1; i < 3; ++i) {
+      std::vector<privacy::SecureClient::Effect> said;
+      others[i - 1]->start(said);
+      take(i, said);
+    }
+  }
+  // Until the daemon has offered its masked update, or until it says that it will not.
+  bool masks() {
+    return site.run_until([&] {
+      hear();
+      return site.count<protocol::UpdateOffer>(kFirst) + site.count<protocol::TaskFailed>(kFirst) > 0;
+    });
+  }
+  // Then: until it has revealed its shares.
+  bool reveals() {
+    for (const auto& other : others) other->masked();
+    const std::array<ClientId, 3> all = {ClientId(0), ClientId(1), ClientId(2)};
+    step([&](auto& effects) { server->summed(all, Time(), effects); });
+    return site.run_until([&] {
+      hear();
+      return revealed;
+    });
+  }
+
+ private:
+  void hear() {
+    for (; next < site.heard.size(); ++next)
+      step([&](auto& effects) {
+        const protocol::Message& message = site.heard[next];
+        if (const auto* m = std::get_if<protocol::SecureKeys>(&message))
+          server->receive(ClientId(0), *m, Time(), effects);
+        if (const auto* m = std::get_if<protocol::SecureShares>(&message))
+          server->receive(ClientId(0), *m, Time(), effects);
+        if (const auto* m = std::get_if<protocol::SecureConsent>(&message))
+          server->receive(ClientId(0), *m, Time(), effects);
+        revealed = revealed || std::holds_alternative<protocol::SecureUnmask>(message);
+      });
+  }
+  template <class Step>
+  void step(const Step& act) {
+    std::vector<privacy::SecureServer::Effect> effects;
+    act(effects);
+    for (const auto& effect : effects) {
+      const auto* send = std::get_if<privacy::SecureServer::Send>(&effect);
+      if (send == nullptr) continue;
+      std::visit([&](const auto& message) { deliver(send->client.value(), message); }, send->message);
+    }
+  }
+  template <class M>
+  void deliver(std::uint32_t member, const M& message) {
+    if (member == 0) return site.link->send(message);
+    std::vector<privacy::SecureClient::Effect> said;
+    others[member - 1]->receive(message, said);
+    take(member, said);
+  }
+  void take(std::uint32_t member, const std::vector<privacy::SecureClient::Effect>& said) {
+    for (const auto& effect : said)
+      if (const auto* send = std::get_if<privacy::SecureClient::Send>(&effect))
+        step([&](auto& effects) {
+          std::visit(
+              [&](const auto& message) { server->receive(ClientId(member), message, Time(), effects); },
+              send->message);
+        });
+  }
+
+ public:
+  Site& site;
+  protocol::SecureSession session;
+  static inline std::array<SecretKey, 2> keys = {SecretKey::generate(), SecretKey::generate()};
+  std::optional<privacy::SecureServer> server;
+  std::vector<std::unique_ptr<privacy::SecureClient>> others;
+  std::size_t next = 0;  // of what the site has heard
+  bool revealed = false;
+};
+
+// A site whose first run sums in secret, once the daemon has answered.
+void begin_secure(Site& site) {
+  site.going = {kFirst};
+  site.work.text += config::canonical_toml({{"masking", {privacy::to_table({.max_weight = 1000}), ""}}});
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+}
+
+std::string why_not(const Site& site) {
+  for (const protocol::Message& message : site.heard)
+    if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) return failed->reason;
+  return "";
+}
+
 }  // namespace
+
+TEST_CASE("daemon: for a round it helps to take masks away once, whatever process is asked again") {
+  Site site;
+  begin_secure(site);
+  CHECK(std::get<protocol::RunAnswer>(site.heard[0]).samples == SampleCount(1));
+  SecureTurn first(site, 1, 1);
+  first.begin();
+  REQUIRE(first.masks());
+  const auto offer = std::ranges::find_if(
+      site.heard, [](const auto& m) { return std::holds_alternative<protocol::UpdateOffer>(m); });
+  REQUIRE(offer != site.heard.end());
+  CHECK(std::get<protocol::UpdateOffer>(*offer).update.codec == protocol::Codec::kMasked64);
+  CHECK(std::get<protocol::UpdateOffer>(*offer).samples == SampleCount(1));
+  CHECK(std::get<protocol::UpdateOffer>(*offer).train_loss == 0);
+  REQUIRE(first.reveals());
+  const std::string reason = "the masks of this round's sum have been taken away before";
+  SecureTurn again(site, 1, 2);
+  again.begin();
+  REQUIRE(again.masks());
+  CHECK(why_not(site) == reason);
+  site.leave();
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  SecureTurn anew(site, 1, 3);
+  anew.begin();
+  REQUIRE(anew.masks());
+  CHECK(why_not(site) == reason);
+  SecureTurn next(site, 2, 1);
+  next.begin();
+  REQUIRE(next.masks());
+  CHECK(why_not(site).empty());
+}
+
+TEST_CASE("daemon: another key for a client than it has seen ends its part, and it says whose") {
+  Site site;
+  begin_secure(site);
+  SecureTurn first(site, 1, 1);
+  first.begin();
+  REQUIRE(first.masks());
+  REQUIRE(first.reveals());
+  site.leave();
+  SecureTurn::keys[1] = SecretKey::generate();
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  SecureTurn second(site, 2, 1);
+  second.begin();
+  REQUIRE(second.masks());
+  CHECK(why_not(site).find("client 2 had another key when it was seen first") == 0);
+}
+
+TEST_CASE("daemon: a device that asks for more clients, or for secure sums alone, gets its way") {
+  Site site;
+  SUBCASE("more clients than the session has") {
+    site.secure.min_clients = 4;
+    begin_secure(site);
+    SecureTurn turn(site, 1, 1);
+    turn.begin();
+    REQUIRE(turn.masks());
+    CHECK(why_not(site) == "a sum of 3 clients; this one asks for at least 4");
+  }
+  SUBCASE("secure sums alone") {
+    site.secure.required = true;
+    site.begin();
+    REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+    const auto answer = std::get<protocol::RunAnswer>(site.heard[0]);
+    CHECK_FALSE(answer.ready);
+    CHECK(answer.code == ErrorCode::kRefused);
+    CHECK(answer.reason.find("--only-secure") != std::string::npos);
+  }
+}
 
 TEST_CASE(
     "daemon: each run has a program of its own, kept while the runs take turns and ended with its run") {

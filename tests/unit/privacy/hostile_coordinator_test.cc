@@ -170,6 +170,13 @@ TEST_CASE("hostile coordinator: what members train is told to all alike, or thei
       "does not consist", {.trained = trained});
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.cells[0].end = 51; }, "reach beyond",
                               {.trained = trained});
+  check_refused<SecureRoster>(
+      [](SecureRoster& roster) {
+        roster.cells = {{0, 20}, {20, 50}};
+        roster.coverages = {Coverage::of({{0, 50}}), Coverage::of({{0, 20}})};
+        roster.coverage_of = {1, 0, 0, 0, 0, 0};
+      },
+      "tells others that this client trains something else", {.trained = trained});
   // Cells that are as told, and another's coverage that is not: only the member itself could see the lie.
   const Told told = change_for_first<SecureRoster>(
       [](SecureRoster& roster) {
@@ -335,6 +342,32 @@ TEST_CASE(
   static_cast<void>(session.run());
   SecureSurvivors claimed{session.client(0).session(), {0, 1, 2, 3, 4, 5}};
   session.tell(0, claimed);
+  CHECK(session.client(0).over());
+}
+
+TEST_CASE("hostile coordinator: whoever has consented to some survivors consents to no others") {
+  TestSession session(6, {});
+  std::size_t consents = 0;
+  std::optional<SecureSurvivors> named;
+  session.to_client = [&](ClientId client,
+                          TestSession::ToClient message) -> std::optional<TestSession::ToClient> {
+    if (client != TestSession::id(0)) return message;
+    if (const auto* survivors = std::get_if<SecureSurvivors>(&message)) named = *survivors;
+    if (std::holds_alternative<SecureConsents>(message)) return std::nullopt;
+    return message;
+  };
+  session.to_server = [&](ClientId client, TestSession::ToServer message) {
+    if (client == TestSession::id(0) && std::holds_alternative<protocol::SecureConsent>(message)) ++consents;
+    return std::optional(std::move(message));
+  };
+  static_cast<void>(session.run());
+  REQUIRE(named);
+  session.tell(0, *named);
+  CHECK(consents == 2);  // of the same ones it says it again
+  CHECK_FALSE(session.client(0).over());
+  named->numbers.pop_back();
+  session.tell(0, *named);
+  CHECK(consents == 2);
   CHECK(session.client(0).over());
 }
 
