@@ -1,0 +1,116 @@
+#include "privacy/differential/noise.h"
+
+#include <bit>
+
+#include "core/check.h"
+#include "core/crypto/hkdf.h"
+#include "core/crypto/random.h"
+
+namespace fedge::privacy {
+namespace {
+
+constexpr Wide kMostRatio = Wide{1} << 100;
+unsigned bits_of(Wide value) {
+  const auto high = static_cast<std::uint64_t>(value >> 64);
+  return high != 0 ? 64U + static_cast<unsigned>(std::bit_width(high))
+                   : static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(value)));
+}
+
+// For numerator <= denominator: draws fail one after the other with probability ratio / k; an even number of
+// successes has probability exp(-ratio) (algorithm 1).
+bool bernoulli_exp_of_fraction(Wide numerator, Wide denominator, NoiseStream& stream) {
+  std::uint64_t k = 1;
+  while (stream.below(denominator * k) < numerator) ++k;
+  return k % 2 == 1;
+}
+
+}  // namespace
+
+NoiseStream::NoiseStream(const Secret& key, std::uint64_t round, std::uint64_t stretch)
+    : stream_(StreamCipher::kChaCha20) {
+  std::array<std::uint8_t, 24> info{'n', 'o', 'i', 's', 'e'};
+  for (unsigned i = 0; i < 8; ++i) {
+    info.at(8 + i) = static_cast<std::uint8_t>(round >> (8 * i));
+    info.at(16 + i) = static_cast<std::uint8_t>(stretch >> (8 * i));
+  }
+  stream_.start(derive_key(key, {}, info));
+}
+
+NoiseStream::~NoiseStream() { wipe(bytes_); }
+
+std::uint64_t NoiseStream::next() {
+  if (used_ + sizeof(std::uint64_t) > bytes_.size()) {
+    stream_.next(bytes_);
+    used_ = 0;
+  }
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < 8; ++i) value |= std::uint64_t{bytes_.at(used_++)} << (8 * i);
+  return value;
+}
+
+bool NoiseStream::next_bit() {
+  if (left_ == 0) {
+    bits_ = next();
+    left_ = 64;
+  }
+  --left_;
+  const bool bit = (bits_ & 1) != 0;
+  bits_ >>= 1;
+  return bit;
+}
+
+Wide NoiseStream::below(Wide bound) {
+  FEDGE_CHECK(bound > 0, "a positive bound");
+  const unsigned bits = bits_of(bound - 1);
+  for (;;) {
+    Wide value = 0;
+    if (bits > 64) value = Wide{next()} << 64;
+    if (bits > 0) value |= next();
+    if (bits < 128) value &= (Wide{1} << bits) - 1;
+    if (value < bound) return value;
+  }
+}
+
+bool bernoulli_exp(Wide numerator, Wide denominator, NoiseStream& stream) {
+  FEDGE_CHECK(denominator > 0 && denominator < kMostRatio && numerator < kMostRatio,
+              "a ratio that can be drawn");
+  // exp(-a) = exp(-1)^whole * exp(-rest).
+  Wide whole = numerator / denominator;
+  for (; whole > 0; --whole)
+    if (!bernoulli_exp_of_fraction(1, 1, stream)) return false;
+  return bernoulli_exp_of_fraction(numerator % denominator, denominator, stream);
+}
+
+std::int64_t discrete_laplace(std::uint64_t t, NoiseStream& stream) {
+  FEDGE_CHECK(t >= 1 && t < (std::uint64_t{1} << 40), "a scale that can be drawn");
+  for (;;) {
+    const auto rest = static_cast<std::uint64_t>(stream.below(t));
+    if (!bernoulli_exp(rest, t, stream)) continue;
+    std::uint64_t whole = 0;
+    while (bernoulli_exp(1, 1, stream)) ++whole;
+    const auto size = static_cast<std::int64_t>(rest + t * whole);
+    const bool negative = stream.next_bit();
+    if (negative && size == 0) continue;  // 0 would count twice
+    return negative ? -size : size;
+  }
+}
+
+std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream) {
+  FEDGE_CHECK(variance >= 1 && variance <= kMaxVariance, "a variance that can be drawn");
+  // floor of the root, plus 1: whole numbers alone.
+  std::uint64_t root = std::uint64_t{1} << ((std::bit_width(variance) + 1) / 2);
+  while (root * root > variance) root = (root + variance / root) / 2;
+  const std::uint64_t t = root + 1;
+  for (;;) {
+    const std::int64_t drawn = discrete_laplace(t, stream);
+    const auto size = static_cast<Wide>(drawn < 0 ? -drawn : drawn);
+    // (|y| - variance / t)^2 / (2 variance), as a ratio of whole numbers.
+    const Wide scaled = size * t;
+    const Wide distance = scaled > variance ? scaled - variance : variance - scaled;
+    // What is this far out comes with a probability below 2^-100000: cutting it off is not to be seen.
+    if (distance >= (Wide{1} << 49)) continue;
+    if (bernoulli_exp(distance * distance, Wide{2} * variance * t * t, stream)) return drawn;
+  }
+}
+
+}  // namespace fedge::privacy

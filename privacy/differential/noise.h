@@ -1,0 +1,54 @@
+// Noise: exact samples of whole numbers for differential privacy, from a cryptographic generator. Nothing
+// here computes with floating point: what is released has no low bits that tell of the data (Mironov, "On
+// Significance of the Least Significant Bits for Differential Privacy", CCS 2012). Algorithms 1 to 3 of
+// Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (NeurIPS 2020): every sample
+// has exactly the distribution that is stated. The time that one takes depends on what is drawn, never on
+// data. One object a thread. Cost: measured in bench/differential_privacy.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "core/crypto/keystream.h"
+#include "core/crypto/secret.h"
+
+namespace fedge::privacy {
+
+__extension__ using Wide = unsigned __int128;
+
+// Uniform random numbers: a keystream under a key that nobody else has. Key and part give the same numbers in
+// every process, so that a round that is carried out again has the noise that it had: of two noises for the
+// same sum the mean would tell. Parts are for different rounds, and stretches of a vector.
+class NoiseStream {
+ public:
+  NoiseStream(const Secret& key, std::uint64_t round, std::uint64_t stretch);
+  ~NoiseStream();
+  NoiseStream(const NoiseStream&) = delete;
+  NoiseStream& operator=(const NoiseStream&) = delete;
+
+  std::uint64_t next();
+  bool next_bit();
+  // Uniform in [0, bound), by rejection; bound is not 0.
+  Wide below(Wide bound);
+
+ private:
+  Keystream stream_;
+  std::array<std::uint8_t, 4096> bytes_{};
+  std::size_t used_ = sizeof(bytes_);
+  std::uint64_t bits_ = 0;
+  unsigned left_ = 0;  // of bits_
+};
+
+// True with probability exp(-numerator / denominator); both below 2^100, the denominator not 0.
+bool bernoulli_exp(Wide numerator, Wide denominator, NoiseStream& stream);
+
+// P[x] = (1 - e^(-1/t)) / (1 + e^(-1/t)) e^(-|x|/t); 1 <= t < 2^40.
+std::int64_t discrete_laplace(std::uint64_t t, NoiseStream& stream);
+
+// P[x] proportional to exp(-x^2 / (2 variance)) over all whole numbers x; 1 <= variance <= kMaxVariance.
+// Variance and standard deviation are at most those of the continuous one.
+inline constexpr std::uint64_t kMaxVariance = std::uint64_t{1} << 40;
+std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream);
+
+}  // namespace fedge::privacy

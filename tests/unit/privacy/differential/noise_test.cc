@@ -1,0 +1,169 @@
+// Noise against the distributions that it is said to have, with fixed keys: chi-square over all values that
+// are expected often enough, at a level of 10^-6, so that a right sampler fails for one key in a million.
+#include "privacy/differential/noise.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "core/crypto/sha256.h"
+
+namespace fedge::privacy {
+namespace {
+
+Secret key_of(std::uint8_t first) { return Secret(Digest{first}); }
+
+// Upper quantile of chi-square by Wilson and Hilferty's approximation, at 10^-6 (4.753 standard deviations).
+double quantile(double degrees) {
+  const double a = 2.0 / (9.0 * degrees);
+  return degrees * std::pow(1 - a + 4.753 * std::sqrt(a), 3);
+}
+
+using Counts = std::map<std::int64_t, double>;
+
+// Whether these counts come of the probabilities, which add up to 1 over all whole numbers; rare values are
+// counted together.
+void check_fits(const Counts& counts, double total, const std::function<double(std::int64_t)>& probability) {
+  double statistic = 0;
+  double degrees = -1;
+  double rest = total;
+  double rest_expected = total;
+  for (std::int64_t x = -4000; x <= 4000; ++x) {
+    const double expected = total * probability(x);
+    if (expected < 10) continue;
+    const auto found = counts.find(x);
+    const double seen = found == counts.end() ? 0 : found->second;
+    statistic += (seen - expected) * (seen - expected) / expected;
+    ++degrees;
+    rest -= seen;
+    rest_expected -= expected;
+  }
+  if (rest_expected >= 10) {
+    statistic += (rest - rest_expected) * (rest - rest_expected) / rest_expected;
+    ++degrees;
+  } else {
+    CHECK(rest < 60);
+  }
+  CAPTURE(degrees);
+  CHECK(degrees >= 1);
+  CHECK(statistic < quantile(degrees));
+}
+
+Counts draw(std::size_t number, const std::function<std::int64_t()>& sample) {
+  Counts counts;
+  for (std::size_t i = 0; i < number; ++i) ++counts[sample()];
+  return counts;
+}
+
+// By a sum over all whole numbers that count.
+std::function<double(std::int64_t)> gaussian(double variance) {
+  double sum = 0;
+  for (std::int64_t x = -20'000; x <= 20'000; ++x)
+    sum += std::exp(-static_cast<double>(x) * static_cast<double>(x) / (2 * variance));
+  return [=](std::int64_t x) {
+    return std::exp(-static_cast<double>(x) * static_cast<double>(x) / (2 * variance)) / sum;
+  };
+}
+
+constexpr std::size_t kDraws = 200'000;
+
+}  // namespace
+
+TEST_CASE("noise: one key, round and stretch give one stream, others give others") {
+  const Secret key = key_of(1);
+  NoiseStream first(key, 3, 5);
+  NoiseStream again(key, 3, 5);
+  NoiseStream round(key, 4, 5);
+  NoiseStream stretch(key, 3, 6);
+  NoiseStream other(key_of(2), 3, 5);
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t value = first.next();
+    CHECK(again.next() == value);
+    CHECK(round.next() != value);
+    CHECK(stretch.next() != value);
+    CHECK(other.next() != value);
+  }
+}
+
+TEST_CASE("noise: uniform numbers are uniform, whatever the bound") {
+  NoiseStream stream(key_of(3), 0, 0);
+  for (const std::uint64_t bound : {1ULL, 2ULL, 3ULL, 10ULL, 1000ULL}) {
+    CAPTURE(bound);
+    const Counts counts = draw(kDraws, [&] { return static_cast<std::int64_t>(stream.below(bound)); });
+    if (bound == 1) {
+      CHECK(counts.size() == 1);
+      continue;
+    }
+    check_fits(counts, kDraws, [&](std::int64_t x) {
+      return x >= 0 && x < static_cast<std::int64_t>(bound) ? 1.0 / static_cast<double>(bound) : 0.0;
+    });
+  }
+  const Wide wide = (Wide{1} << 90) + 12345;
+  std::size_t upper = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto value = stream.below(wide);
+    REQUIRE(value < wide);
+    upper += value >= wide / 2 ? 1 : 0;
+  }
+  CHECK(std::abs(static_cast<double>(upper) - 10'000) < 4.9 * std::sqrt(5'000));
+}
+
+TEST_CASE("noise: an event of probability exp of minus a ratio happens that often") {
+  NoiseStream stream(key_of(4), 0, 0);
+  const std::pair<std::uint64_t, std::uint64_t> ratios[] = {{0, 1}, {1, 1000}, {1, 3},
+                                                            {1, 1}, {7, 3},    {9, 2}};
+  for (const auto& [numerator, denominator] : ratios) {
+    const double p = std::exp(-static_cast<double>(numerator) / static_cast<double>(denominator));
+    double happened = 0;
+    for (std::size_t i = 0; i < kDraws; ++i)
+      happened += bernoulli_exp(numerator, denominator, stream) ? 1 : 0;
+    CAPTURE(p);
+    const double spread = std::sqrt(kDraws * p * (1 - p));
+    CHECK(std::abs(happened - kDraws * p) <= 4.9 * spread);
+  }
+  CHECK_FALSE(bernoulli_exp(Wide{1} << 99, 1, stream));
+}
+
+TEST_CASE("noise: discrete Laplace has the distribution that it is named after") {
+  NoiseStream stream(key_of(5), 0, 0);
+  for (const std::uint64_t t : {1ULL, 2ULL, 7ULL, 40ULL}) {
+    CAPTURE(t);
+    const double q = std::exp(-1 / static_cast<double>(t));
+    check_fits(draw(kDraws, [&] { return discrete_laplace(t, stream); }), kDraws, [&](std::int64_t x) {
+      return (1 - q) / (1 + q) * std::pow(q, static_cast<double>(x < 0 ? -x : x));
+    });
+  }
+}
+
+TEST_CASE("noise: the discrete Gaussian has the distribution that it is named after") {
+  NoiseStream stream(key_of(6), 0, 0);
+  for (const std::uint64_t variance : {1ULL, 2ULL, 3ULL, 16ULL, 100ULL, 4000ULL}) {
+    CAPTURE(variance);
+    check_fits(draw(kDraws, [&] { return discrete_gaussian(variance, stream); }), kDraws,
+               gaussian(static_cast<double>(variance)));
+  }
+}
+
+TEST_CASE("noise: the widest discrete Gaussian has its mean, variance and fourth moment") {
+  NoiseStream stream(key_of(7), 0, 0);
+  const double deviation = std::sqrt(static_cast<double>(kMaxVariance));
+  double sum = 0;
+  double squares = 0;
+  double fourth = 0;
+  constexpr int kNumber = 100'000;
+  for (int i = 0; i < kNumber; ++i) {
+    const double x = static_cast<double>(discrete_gaussian(kMaxVariance, stream)) / deviation;
+    sum += x;
+    squares += x * x;
+    fourth += x * x * x * x;
+  }
+  const double root = std::sqrt(static_cast<double>(kNumber));
+  CHECK(std::abs(sum) < 4.9 * root);
+  CHECK(std::abs(squares - kNumber) < 4.9 * std::sqrt(2.0) * root);
+  CHECK(std::abs(fourth - 3.0 * kNumber) < 4.9 * std::sqrt(96.0) * root);
+}
+
+}  // namespace fedge::privacy
