@@ -35,12 +35,15 @@ double distributed_gaussian_tau(const DistributedGaussian& noise) {
   return 10 * sum;
 }
 
-double distributed_gaussian_rdp(const DistributedGaussian& noise, const GridSensitivity& sensitivity,
+SummedGaussian summed(const DistributedGaussian& noise) {
+  return {std::sqrt(noise.clients) * noise.local_sigma, distributed_gaussian_tau(noise)};
+}
+
+double distributed_gaussian_rdp(const SummedGaussian& noise, const GridSensitivity& sensitivity,
                                 double order) {
-  const double tau = distributed_gaussian_tau(noise);
-  const double sigma = std::sqrt(noise.clients) * noise.local_sigma;
-  const double l2 = sensitivity.l2 / sigma;
-  const double l1 = sensitivity.l1 / sigma;
+  const double tau = noise.tau;
+  const double l2 = sensitivity.l2 / noise.sigma;
+  const double l1 = sensitivity.l1 / noise.sigma;
   const double d = sensitivity.dimension;
   const double added = 0.5 * order * l2 * l2 + tau * d;
   const double inside = 0.5 * order * (l2 * l2 + 2 * l1 * tau + tau * tau * d);

@@ -21,18 +21,25 @@ struct GridSensitivity {
   double l2 = 1;
   double l1 = 1;
   double dimension = 1;
+  bool operator==(const GridSensitivity&) const = default;
 };
 
 struct DistributedGaussian {
   double local_sigma = 1;  // of each client's discrete Gaussian; at least 1 is advisable
   double clients = 1;      // whose noise is in the sum
+  bool operator==(const DistributedGaussian&) const = default;
 };
 // How far the sum of the clients' noise is from a discrete Gaussian of standard deviation sqrt(n) sigma: 10
 // times the sum over k < n of e^(-2 pi^2 sigma^2 k / (k+1)) (Kairouz, Liu, Steinke, "The Distributed Discrete
 // Gaussian Mechanism", ICML 2021, theorem 1).
 double distributed_gaussian_tau(const DistributedGaussian& noise);
+struct SummedGaussian {
+  double sigma = 1;  // sqrt(n) times that of a client
+  double tau = 0;
+};
+SummedGaussian summed(const DistributedGaussian& noise);
 // Renyi divergence of that sum, any order > 1: the least of the same paper's three bounds (proposition 14).
-double distributed_gaussian_rdp(const DistributedGaussian& noise, const GridSensitivity& sensitivity,
+double distributed_gaussian_rdp(const SummedGaussian& noise, const GridSensitivity& sensitivity,
                                 double order);
 
 // Skellam noise of that variance in the sum, whatever part of it each client added (Agarwal, Kairouz, Liu,

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "privacy/differential/accounting/normal.h"
-#include "privacy/differential/accounting/sampled_loss.h"
-#include "privacy/differential/accounting/search.h"
+#include "privacy/differential/accounting/loss/sampled_loss.h"
+#include "privacy/differential/accounting/numeric/normal.h"
+#include "privacy/differential/accounting/numeric/search.h"
 
 namespace fedge::privacy {
 namespace {

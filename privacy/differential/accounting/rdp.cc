@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "privacy/differential/accounting/search.h"
+#include "privacy/differential/accounting/numeric/search.h"
 
 namespace fedge::privacy {
 namespace {

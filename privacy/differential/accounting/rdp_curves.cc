@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "privacy/differential/accounting/log_sum.h"
+#include "privacy/differential/accounting/numeric/log_sum.h"
 
 namespace fedge::privacy {
 namespace {

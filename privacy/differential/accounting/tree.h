@@ -17,6 +17,7 @@ struct Participation {
   std::uint32_t steps = 1;           // of the training: leaves of the trees
   std::uint32_t max_times = 1;       // that a client takes part
   std::uint32_t min_separation = 0;  // steps that lie between two of a client's, at least
+  bool operator==(const Participation&) const = default;
 };
 
 // zeta, exactly: a recursion over halves of subtrees, kept as the Pareto front of (free leaves before the

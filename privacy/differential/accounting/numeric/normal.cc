@@ -1,4 +1,4 @@
-#include "privacy/differential/accounting/normal.h"
+#include "privacy/differential/accounting/numeric/normal.h"
 
 #include <cmath>
 #include <numbers>

@@ -1,4 +1,4 @@
-#include "privacy/differential/accounting/fft.h"
+#include "privacy/differential/accounting/loss/fft.h"
 
 #include <bit>
 #include <cmath>
@@ -100,7 +100,7 @@ std::vector<double> from_real_spectrum(std::span<const Complex> spectrum) {
 }
 
 double fourier_error(std::size_t size) {
-  return 8 * std::numeric_limits<double>::epsilon() * static_cast<double>(std::bit_width(size));
+  return 4 * std::numeric_limits<double>::epsilon() * static_cast<double>(std::bit_width(size));
 }
 
 }  // namespace fedge::privacy

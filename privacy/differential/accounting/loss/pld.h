@@ -20,7 +20,7 @@
 
 #include <span>
 
-#include "privacy/differential/accounting/loss_distribution.h"
+#include "privacy/differential/accounting/loss/loss_distribution.h"
 
 namespace fedge::privacy {
 

@@ -1,11 +1,11 @@
-#include "privacy/differential/accounting/loss_distribution.h"
+#include "privacy/differential/accounting/loss/loss_distribution.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "privacy/differential/accounting/normal.h"
-#include "privacy/differential/accounting/sampled_loss.h"
+#include "privacy/differential/accounting/loss/sampled_loss.h"
+#include "privacy/differential/accounting/numeric/normal.h"
 
 namespace fedge::privacy {
 namespace {
@@ -14,6 +14,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Mass of Laplace noise of scale 1 between two points.
 double laplace_between(double from, double to) {
+  if (from == to) return 0;  // also where both are infinite
   if (to <= 0) return laplace_between(-to, -from);
   if (from < 0) return -0.5 * (std::expm1(from) + std::expm1(-to));
   return -0.5 * std::exp(-from) * std::expm1(from - to);
