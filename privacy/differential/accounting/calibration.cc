@@ -38,6 +38,8 @@ double least_noise(const Excess& excess, double high) {
     low *= 0.9;
     at_low = excess(low);
   }
+  bool raised = false;  // `low` was, in the step before
+  bool lowered = false;
   double weight_low = at_low;
   double weight_high = -at_high;
   while (high - low > 1e-6 * high && at_high < -1e-8) {
@@ -47,13 +49,15 @@ double least_noise(const Excess& excess, double high) {
     if (value > 0) {
       low = guess;
       weight_low = value;
-      weight_high /= 2;
+      if (raised) weight_high /= 2;
     } else {
       high = guess;
       at_high = value;
       weight_high = -value;
-      weight_low /= 2;
+      if (lowered) weight_low /= 2;
     }
+    raised = value > 0;
+    lowered = !raised;
   }
   return high;
 }

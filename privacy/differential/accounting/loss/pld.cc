@@ -22,6 +22,11 @@ constexpr std::size_t kRoughPoints = std::size_t{1} << 14;
 constexpr double kLogDeltaError = 5e-8;  // what the grid's spacing may add to log delta
 constexpr double kTailShare = 1e-9;      // of delta, what all steps may lose to their infinite losses
 
+// Of all steps together: what a delta may be wrong by before anything is known of it.
+constexpr double kLeastTail = 1e-40;
+// Below e^this a delta is beyond doubles, and reported as that.
+constexpr double kLeastLogDelta = -690;
+
 // The composed loss on the window, untilted when asked.
 class ComposedLoss {
  public:
@@ -131,9 +136,9 @@ class ComposedLoss {
     sum_up(masses, noise);
   }
 
-  // Sums from the top of masses, and of masses times e^-loss, untilted and relative to the window's middle.
+  // Sums from the top of masses, and of masses times e^-loss, untilted and relative to the center.
   void sum_up(const std::vector<double>& masses, double noise) {
-    center_ = loss_at(plan_.points / 2);
+    center_ = plan_.center;
     log_scale_ = log_sum_ - plan_.tilt * center_;
     above_.assign(plan_.points + 1, 0.0);
     above_neighbour_.assign(plan_.points + 1, 0.0);
@@ -173,19 +178,21 @@ double epsilon_in(std::span<const RepeatedStep> steps, double delta, Direction d
   // not see, the tails, has a place in the rest of delta.
   const double bound = chernoff_epsilon(composition, delta * (1 - 2 * kTailShare));
   const Plan first = make_plan(composition, {bound, std::log(delta)}, {1e-4, kRoughPoints});
-  const double rough = std::min(bound, ComposedLoss(composition, first).epsilon(delta));
+  const double rough = std::min({bound, composition.most, ComposedLoss(composition, first).epsilon(delta)});
   if (rough <= floor) return rough;
   const Plan plan = make_plan(composition, {rough, std::log(delta)}, {kLogDeltaError, kMostPoints});
-  return ComposedLoss(composition, plan).epsilon(delta);
+  return std::min(rough, ComposedLoss(composition, plan).epsilon(delta));
 }
 
 double delta_in(std::span<const RepeatedStep> steps, double epsilon, Direction direction, double floor) {
-  double log_delta = chernoff_log_delta(make_composition(steps, direction, 1e-40), epsilon);
+  const Composition all = make_composition(steps, direction, kLeastTail);
+  if (epsilon >= all.most) return kLeastTail;
+  double log_delta = std::max(chernoff_log_delta(all, epsilon), kLeastLogDelta);
   for (const Precision& precision : {Precision{1e-4, kRoughPoints}, Precision{kLogDeltaError, kMostPoints}}) {
     const Composition composition = make_composition(steps, direction, kTailShare * std::exp(log_delta));
     const Plan plan = make_plan(composition, {epsilon, log_delta}, precision);
     const double delta = ComposedLoss(composition, plan).delta(epsilon);
-    log_delta = std::log(std::max(delta, 1e-300));
+    log_delta = std::max(std::log(delta), kLeastLogDelta);
     if (delta <= floor) break;
   }
   return std::exp(log_delta);

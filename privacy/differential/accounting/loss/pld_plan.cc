@@ -127,6 +127,7 @@ Composition make_composition(std::span<const RepeatedStep> steps, Direction dire
     const double width = range.high - range.low;
     all.coarse.push_back({make_loss_grid(each.step, direction, range, width / kCoarsePoints), each.count});
     all.widest = std::max(all.widest, width);
+    all.most += each.count * range.high;
   }
   all.spread = spread_of(all, moments_of(all.coarse, 0));
   return all;
@@ -166,9 +167,9 @@ Plan make_plan(const Composition& composition, const Goal& goal, const Precision
     const double log_size = moments_of(composition.coarse, tilt).log_sum - tilt * goal.epsilon;
     const double rounding = composition.count * fourier_error(size) * std::exp(log_size - goal.log_delta);
     const double error = harm * spacing * spacing + rounding;
-    if (!(error < least_error)) continue;
+    if (best.points != 0 && !(error < least_error)) continue;
     least_error = error;
-    best = {tilt, window.steeper, spacing, window.low, size};
+    best = {tilt, window.steeper, spacing, window.low, goal.epsilon, size};
   }
   return best;
 }

@@ -24,6 +24,7 @@ struct Composition {
   std::vector<RepeatedGrid> coarse;
   double widest = 0;  // range of one step's losses
   double spread = 0;  // standard deviation of the composed loss
+  double most = 0;    // loss that all together have at most, but for the tails
 };
 // `tail`: of all steps together.
 Composition make_composition(std::span<const RepeatedStep> steps, Direction direction, double tail);
@@ -45,7 +46,8 @@ struct Plan {
   double tilt = 1;
   double steeper = 1;  // the tilt that bounds the mass beyond the window best
   double spacing = 1;
-  double low = 0;  // the window's lower end
+  double low = 0;     // the window's lower end
+  double center = 0;  // where the answer is expected
   std::size_t points = 0;
 };
 Plan make_plan(const Composition& composition, const Goal& goal, const Precision& precision);
