@@ -6,7 +6,7 @@
 #include "apps/commands/data_commands.h"
 #include "apps/commands/model_commands.h"
 #include "apps/commands/policy_commands.h"
-#include "apps/commands/privacy_commands.h"
+#include "apps/commands/privacy/privacy_commands.h"
 #include "apps/commands/run_commands.h"
 #include "apps/commands/strategies.h"
 #include "apps/commands/tracks.h"

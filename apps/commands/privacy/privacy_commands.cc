@@ -1,4 +1,4 @@
-#include "apps/commands/privacy_commands.h"
+#include "apps/commands/privacy/privacy_commands.h"
 
 #include <algorithm>
 #include <cmath>
@@ -187,9 +187,12 @@ Result<std::string> present(const PrivacyOptions& options, const Figures& figure
   if (options.format == "json") {
     nlohmann::ordered_json row;
     for (const auto& [name, value] : figures) {
-      row[name] = std::isinf(value) ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
-      if (name == "epsilon") row["unbounded"] = std::isinf(value);
+      if (name == "rounds")
+        row[name] = static_cast<std::uint64_t>(value);
+      else
+        row[name] = std::isinf(value) ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
     }
+    if (figures.front().first == "epsilon") row["unbounded"] = std::isinf(figures.front().second);
     row["mechanism"] = options.mechanism;
     for (const auto& [name, value] : options.numbers)
       if (value) row[underscored(name)] = *value;
