@@ -54,24 +54,30 @@ Masses masses_between(const NoisyStep& step, Direction direction, double from, d
 // How much of P's mass between the losses `lower` and lower + spacing goes to the upper one, so that Q, to
 // which P's mass at loss l contributes e^-l of it, keeps its mass as well.
 double to_upper(const Masses& masses, double lower, double spacing) {
-  if (masses.q == 0) return masses.p;
+  if (masses.q == 0 || spacing <= 0) return masses.p;
   const double share = std::expm1(lower + std::log(masses.q / masses.p)) / std::expm1(-spacing);
   return masses.p * std::clamp(share, 0.0, 1.0);
+}
+
+// Where the noise of all but `tail` of the mass on either side is; beyond Laplace's the loss is constant.
+struct NoiseRange {
+  double from = 0;
+  double to = 1;
+};
+
+NoiseRange noise_range(const NoisyStep& step, double tail) {
+  if (step.noise == Noise::kLaplace) return {};
+  // Pr[Z > z] <= e^(-z^2/2) / 2.
+  const double reach = step.scale * std::sqrt(-2 * std::log(tail));
+  return {-reach, 1 + reach};
 }
 
 }  // namespace
 
 LossRange loss_range(const NoisyStep& step, Direction direction, double tail) {
-  double from = 0;
-  double to = 1;
-  if (step.noise == Noise::kGaussian) {
-    // Pr[Z > z] <= e^(-z^2/2) / 2.
-    const double reach = step.scale * std::sqrt(-2 * std::log(tail));
-    from -= reach;
-    to += reach;
-  }
-  const double least = sampled_loss(step.sampling_rate, plain_loss(step, from));
-  const double most = sampled_loss(step.sampling_rate, plain_loss(step, to));
+  const NoiseRange noise = noise_range(step, tail);
+  const double least = sampled_loss(step.sampling_rate, plain_loss(step, noise.from));
+  const double most = sampled_loss(step.sampling_rate, plain_loss(step, noise.to));
   return direction == Direction::kRemove ? LossRange{least, most} : LossRange{-most, -least};
 }
 
@@ -101,6 +107,37 @@ LossGrid make_loss_grid(const NoisyStep& step, Direction direction, const LossRa
   grid.log_masses.push_back(std::log(at_lower));
   grid.infinite = between(before, remove ? kInfinity : -kInfinity).p;
   return grid;
+}
+
+LossPoints make_loss_points(const NoisyStep& step, Direction direction, double tail, std::size_t cells) {
+  const bool remove = direction == Direction::kRemove;
+  const NoiseRange noise = noise_range(step, tail);
+  const double width = (noise.to - noise.from) / static_cast<double>(cells);
+  const auto place = [&](std::size_t i) {
+    return remove ? noise.from + static_cast<double>(i) * width : noise.to - static_cast<double>(i) * width;
+  };
+  const auto loss_at = [&](double x) {
+    const double loss = sampled_loss(step.sampling_rate, plain_loss(step, x));
+    return remove ? loss : -loss;
+  };
+  LossPoints points;
+  points.losses.push_back(loss_at(place(0)));
+  double at_lower =
+      masses_between(step, direction, remove ? -kInfinity : place(0), remove ? place(0) : kInfinity).p;
+  for (std::size_t i = 0; i < cells; ++i) {
+    const double next = place(i + 1);
+    const double lower = points.losses.back();
+    points.losses.push_back(loss_at(next));
+    const Masses masses = masses_between(step, direction, std::min(place(i), next), std::max(place(i), next));
+    const double upper = masses.p > 0 ? to_upper(masses, lower, points.losses.back() - lower) : 0;
+    points.log_masses.push_back(std::log(at_lower + (masses.p - upper)));
+    at_lower = upper;
+  }
+  const double end = place(cells);
+  if (step.noise == Noise::kLaplace)
+    at_lower += masses_between(step, direction, remove ? end : -kInfinity, remove ? kInfinity : end).p;
+  points.log_masses.push_back(std::log(at_lower));
+  return points;
 }
 
 }  // namespace fedge::privacy

@@ -6,6 +6,7 @@
 // below.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -40,5 +41,13 @@ struct LossGrid {
   double infinite = 0;  // P's mass above the grid: taken to be lost altogether
 };
 LossGrid make_loss_grid(const NoisyStep& step, Direction direction, const LossRange& range, double spacing);
+
+// The same at points that are evenly spaced in the noise instead of in the loss, rising: few of them are
+// enough for moments, however small the sampling rate is. Pessimistic but for what is in the tail.
+struct LossPoints {
+  std::vector<double> losses;
+  std::vector<double> log_masses;
+};
+LossPoints make_loss_points(const NoisyStep& step, Direction direction, double tail, std::size_t cells);
 
 }  // namespace fedge::privacy

@@ -19,6 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr std::size_t kMostPoints = std::size_t{1} << 20;
 constexpr std::size_t kRoughPoints = std::size_t{1} << 14;
+constexpr int kMostAttempts = 12;        // at a rough answer
 constexpr double kLogDeltaError = 5e-8;  // what the grid's spacing may add to log delta
 constexpr double kTailShare = 1e-9;      // of delta, what all steps may lose to their infinite losses
 
@@ -174,11 +175,16 @@ class ComposedLoss {
 // An upper bound of epsilon in one direction: a rough one first, and if that is above `floor`, a precise one.
 double epsilon_in(std::span<const RepeatedStep> steps, double delta, Direction direction, double floor) {
   const Composition composition = make_composition(steps, direction, kTailShare * delta);
-  // Chernoff's bound may be far from the truth: it is good for a plan that gives a rough answer. What it does
-  // not see, the tails, has a place in the rest of delta.
-  const double bound = chernoff_epsilon(composition, delta * (1 - 2 * kTailShare));
-  const Plan first = make_plan(composition, {bound, std::log(delta)}, {1e-4, kRoughPoints});
-  const double rough = std::min({bound, composition.most, ComposedLoss(composition, first).epsilon(delta)});
+  // Chernoff's bound may be far from the truth, and so the window of a plan made for it: it is then moved.
+  double rough = std::min(composition.most, chernoff_epsilon(composition, delta * (1 - 2 * kTailShare)));
+  for (int i = 0; i < kMostAttempts; ++i) {
+    const Plan plan = make_plan(composition, {rough, std::log(delta)}, {1e-4, kRoughPoints});
+    const double better = ComposedLoss(composition, plan).epsilon(delta);
+    if (!(better < rough)) break;
+    const bool close = better > 0.99 * rough;
+    rough = better;
+    if (close) break;
+  }
   if (rough <= floor) return rough;
   const Plan plan = make_plan(composition, {rough, std::log(delta)}, {kLogDeltaError, kMostPoints});
   return std::min(rough, ComposedLoss(composition, plan).epsilon(delta));

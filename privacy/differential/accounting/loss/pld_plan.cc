@@ -13,7 +13,7 @@ namespace fedge::privacy {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kCoarsePoints = 4096;  // per step
+constexpr std::size_t kCoarseCells = 2048;  // per step
 constexpr std::size_t kFewestPoints = std::size_t{1} << 10;
 constexpr double kNegligible = 1e-10;  // of delta
 
@@ -23,17 +23,15 @@ struct Moments {
   double variance = 0;
 };
 
-Moments moments_of(const LossGrid& grid, double t) {
+Moments moments_of(const LossPoints& points, double t) {
   LogSum sum;
-  for (std::size_t j = 0; j < grid.log_masses.size(); ++j)
-    sum.add(grid.log_masses[j] +
-            t * grid.spacing * static_cast<double>(grid.first + static_cast<std::int64_t>(j)));
+  for (std::size_t j = 0; j < points.losses.size(); ++j) sum.add(points.log_masses[j] + t * points.losses[j]);
   Moments moments{sum.log(), 0, 0};
   double square = 0;
-  const double origin = static_cast<double>(grid.first) * grid.spacing;
-  for (std::size_t j = 0; j < grid.log_masses.size(); ++j) {
-    const double above = static_cast<double>(j) * grid.spacing;
-    const double weight = std::exp(grid.log_masses[j] + t * (origin + above) - moments.log_sum);
+  const double origin = points.losses.front();
+  for (std::size_t j = 0; j < points.losses.size(); ++j) {
+    const double above = points.losses[j] - origin;
+    const double weight = std::exp(points.log_masses[j] + t * points.losses[j] - moments.log_sum);
     moments.mean += weight * above;
     square += weight * above * above;
   }
@@ -43,10 +41,10 @@ Moments moments_of(const LossGrid& grid, double t) {
 }
 
 // Moments of the sum: logarithms, means and variances add up.
-Moments moments_of(std::span<const RepeatedGrid> grids, double t) {
+Moments moments_of(std::span<const RepeatedPoints> all_points, double t) {
   Moments all;
-  for (const RepeatedGrid& each : grids) {
-    const Moments one = moments_of(each.grid, t);
+  for (const RepeatedPoints& each : all_points) {
+    const Moments one = moments_of(each.points, t);
     all.log_sum += each.count * one.log_sum;
     all.mean += each.count * one.mean;
     all.variance += each.count * one.variance;
@@ -61,7 +59,7 @@ double total_count(std::span<const RepeatedStep> steps) {
 }
 
 double spread_of(const Composition& composition, const Moments& moments) {
-  return std::max(std::sqrt(moments.variance), 1e-6 * composition.widest);
+  return std::max(std::sqrt(moments.variance), 1e-9 * composition.widest);
 }
 
 struct Tilts {
@@ -69,14 +67,13 @@ struct Tilts {
   double most;
 };
 Tilts tilts_of(const Composition& composition) {
-  const double most = std::min(1e3 / composition.spread, 20 * kCoarsePoints / composition.widest);
-  return {std::min(0.1 / composition.spread, 0.01 * most), most};
+  return {std::min(0.1 / composition.spread, 0.01), std::max(1e3 / composition.spread, 1.0)};
 }
 
 // Where the tilted loss has its mean at epsilon: the saddle point of delta(epsilon).
 double tilt_for_epsilon(const Composition& composition, double epsilon) {
   auto [low, high] = tilts_of(composition);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < 40; ++i) {
     const double middle = std::sqrt(low * high);
     (moments_of(composition.coarse, middle).mean < epsilon ? low : high) = middle;
   }
@@ -125,7 +122,7 @@ Composition make_composition(std::span<const RepeatedStep> steps, Direction dire
   for (const RepeatedStep& each : steps) {
     const LossRange range = loss_range(each.step, direction, all.tail);
     const double width = range.high - range.low;
-    all.coarse.push_back({make_loss_grid(each.step, direction, range, width / kCoarsePoints), each.count});
+    all.coarse.push_back({make_loss_points(each.step, direction, all.tail, kCoarseCells), each.count});
     all.widest = std::max(all.widest, width);
     all.most += each.count * range.high;
   }
@@ -140,7 +137,7 @@ double chernoff_epsilon(const Composition& composition, double delta) {
            (std::log(delta) + std::log1p(t)) / t;
   };
   const Tilts tilts = tilts_of(composition);
-  return std::max(0.0, golden_section(bound, std::log(tilts.least), std::log(tilts.most), 24).value);
+  return std::max(0.0, golden_section(bound, std::log(tilts.least), std::log(tilts.most), 40).value);
 }
 
 double chernoff_log_delta(const Composition& composition, double epsilon) {
@@ -150,8 +147,10 @@ double chernoff_log_delta(const Composition& composition, double epsilon) {
 Plan make_plan(const Composition& composition, const Goal& goal, const Precision& precision) {
   const double saddle = tilt_for_epsilon(composition, goal.epsilon);
   const double most = static_cast<double>(precision.most_points);
-  // To log E[e^(tL)], and so to log delta, a grid adds up to t (1 + t) spacing^2 / 8 per step.
-  const double harm = composition.count * saddle * (1 + saddle) / 8;
+  // To log E[e^(tL)], and so to log delta, a grid adds up to t (1 + t) spacing^2 / 8 per step. Left of the
+  // mean, where t is 0, delta still changes by its own size over a standard deviation.
+  const double slope = std::max(saddle, 1 / composition.spread);
+  const double harm = composition.count * slope * (1 + slope) / 8;
   Plan best;
   double least_error = kInfinity;
   // Rounding is least relative to delta at the saddle point, the window often narrower before it: a tilt

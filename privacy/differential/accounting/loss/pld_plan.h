@@ -10,8 +10,8 @@
 
 namespace fedge::privacy {
 
-struct RepeatedGrid {
-  LossGrid grid;
+struct RepeatedPoints {
+  LossPoints points;
   double count = 1;
 };
 
@@ -21,7 +21,7 @@ struct Composition {
   Direction direction = Direction::kRemove;
   double tail = 0;   // of each step, beyond which its losses count as infinite
   double count = 0;  // of all steps
-  std::vector<RepeatedGrid> coarse;
+  std::vector<RepeatedPoints> coarse;
   double widest = 0;  // range of one step's losses
   double spread = 0;  // standard deviation of the composed loss
   double most = 0;    // loss that all together have at most, but for the tails
