@@ -46,7 +46,6 @@ class Accountant {
   // kInvalid unless epsilon >= 0.
   Result<double> delta(double epsilon) const;
 
-  AccountantKind kind() const { return kind_; }
   std::vector<Release> releases() const;
 
  private:

@@ -53,11 +53,6 @@ void transform(std::span<Complex> z, std::span<const Complex> roots, std::size_t
 
 }  // namespace
 
-void fourier_transform(std::span<Complex> z) {
-  FEDGE_CHECK(std::has_single_bit(z.size()), "a transform's size is a power of 2");
-  transform(z, roots_of_unity(z.size()), z.size());
-}
-
 std::vector<Complex> real_spectrum(std::span<const double> values) {
   const std::size_t half = values.size() / 2;
   FEDGE_CHECK(std::has_single_bit(values.size()) && half > 0, "a transform's size is a power of 2");

@@ -8,10 +8,8 @@
 
 namespace fedge::privacy {
 
-// In place: z[k] = sum over j of z[j] e^(-2 pi i j k / size), for a size that is a power of 2.
-void fourier_transform(std::span<std::complex<double>> z);
-
-// The first size/2 + 1 terms of the transform of real numbers; the others are their conjugates.
+// The first size/2 + 1 of z[k] = sum over j of value[j] e^(-2 pi i j k / size), size a power of 2, at least
+// 2; the others are their conjugates.
 std::vector<std::complex<double>> real_spectrum(std::span<const double> values);
 // Back from there to size = 2 (spectrum.size() - 1) numbers, the 1/size included.
 std::vector<double> from_real_spectrum(std::span<const std::complex<double>> spectrum);
