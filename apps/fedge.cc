@@ -6,6 +6,7 @@
 #include "apps/commands/data_commands.h"
 #include "apps/commands/model_commands.h"
 #include "apps/commands/policy_commands.h"
+#include "apps/commands/privacy/privacy_commands.h"
 #include "apps/commands/run_commands.h"
 #include "apps/commands/strategies.h"
 #include "apps/commands/tracks.h"
@@ -44,6 +45,8 @@ Examples:
                                                             what a language model has learned
   fedge model evaluate out/wordnet/model.safetensors --rouge 2
                                                             its figures, also of its adapters' first ranks alone
+  fedge privacy epsilon --sampling-rate 0.01 --noise-multiplier 1 --steps 1000 --delta 1e-5
+                                                            what such a training reveals at most; also: noise, rounds
   fedge dht node --listen 0.0.0.0:4222                      a node of the directory, for others to begin with
   fedge dht get run fashion --bootstrap dht.example.org:4222
                                                             who announces that run; also: ls, put, doctor
@@ -235,6 +238,7 @@ int main(int argc, char** argv) {
   const fedge::apps::AccessCommands access(app);
   const fedge::apps::RunCommands runs(app);
   const fedge::apps::ModelCommands models(app);
+  const fedge::apps::PrivacyCommands privacy(app);
   const fedge::apps::DhtCommands dht(app);
   auto* reference =
       app.add_subcommand("reference", "Every key of a configuration file, with type, default and meaning");
@@ -258,6 +262,7 @@ int main(int argc, char** argv) {
     if (const auto done = access.run()) return say(*done);
     if (const auto done = runs.run()) return say(*done);
     if (const auto done = models.run()) return say(*done);
+    if (const auto done = privacy.run()) return say(*done);
     if (const auto code = dht.run(kProgram)) return *code;
     if (*strategies) return list_strategies(options);
     if (*merge) return aggregate(options);

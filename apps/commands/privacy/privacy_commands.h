@@ -1,0 +1,38 @@
+// fedge privacy epsilon, noise, rounds: what a training with noise reveals at most, before anybody trains.
+// Each returns what the tool prints.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+
+namespace fedge::apps {
+
+struct PrivacyOptions {
+  std::string mechanism = "subsampled-gaussian";
+  std::map<std::string, std::optional<double>> numbers;  // by option, "noise-multiplier"; the mechanism's own
+  std::uint64_t steps = 1;
+  double delta = 0;
+  double epsilon = 0;  // noise, rounds: what is to be kept
+  std::string accountant = "pld";
+  std::string format = "table";
+};
+
+class PrivacyCommands {
+ public:
+  explicit PrivacyCommands(CLI::App& app);
+  // What the command that was asked for says; nothing if it is none of these.
+  std::optional<Result<std::string>> run() const;
+
+ private:
+  PrivacyOptions options_;
+  CLI::App* epsilon_;
+  CLI::App* noise_;
+  CLI::App* rounds_;
+};
+
+}  // namespace fedge::apps

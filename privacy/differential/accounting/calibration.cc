@@ -1,0 +1,123 @@
+#include "privacy/differential/accounting/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "privacy/differential/accounting/numeric/search.h"
+
+namespace fedge::privacy {
+namespace {
+
+constexpr double kMostNoise = 1e9;
+constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 20;
+
+Result<void> check(const Guarantee& guarantee) {
+  if (!(guarantee.epsilon > 0 && std::isfinite(guarantee.epsilon)))
+    return invalid("epsilon: must be a number above 0");
+  if (!(guarantee.delta > 0 && guarantee.delta < 1)) return invalid("delta: must be above 0 and below 1");
+  return {};
+}
+
+Result<double> epsilon_of(const Release& release, double delta, AccountantKind kind) {
+  Accountant accountant(kind);
+  FEDGE_TRY_VOID(accountant.add(release));
+  return accountant.epsilon(delta);
+}
+
+// Least noise up to `high`, where `excess` is not above 0, at which it is not; rounded up. Excess falls with
+// noise. False position with Illinois' halving, because each value costs a composition.
+template <class Excess>
+double least_noise(const Excess& excess, double high) {
+  double at_high = excess(high);
+  double low = high;
+  double at_low = at_high;
+  while (at_low <= 0) {
+    high = low;
+    at_high = at_low;
+    low *= 0.9;
+    at_low = excess(low);
+  }
+  bool raised = false;  // `low` was, in the step before
+  bool lowered = false;
+  double weight_low = at_low;
+  double weight_high = -at_high;
+  while (high - low > 1e-6 * high && at_high < -1e-8) {
+    const double share = weight_low / (weight_low + weight_high);
+    const double guess = low + std::clamp(share, 0.02, 0.98) * (high - low);
+    const double value = excess(guess);
+    if (value > 0) {
+      low = guess;
+      weight_low = value;
+      if (raised) weight_high /= 2;
+    } else {
+      high = guess;
+      at_high = value;
+      weight_high = -value;
+      if (lowered) weight_low /= 2;
+    }
+    raised = value > 0;
+    lowered = !raised;
+  }
+  return high;
+}
+
+}  // namespace
+
+Result<double> calibrate_noise(const Release& release, const Guarantee& guarantee, AccountantKind kind) {
+  FEDGE_TRY_VOID(check(guarantee));
+  FEDGE_TRY(cost, epsilon_of({with_noise(release.mechanism, 1), release.count}, guarantee.delta, kind));
+  if (cost == 0) {
+    // No rounds, or nobody in them: then no noise is enough.
+    FEDGE_TRY(bare, epsilon_of({with_noise(release.mechanism, 0), release.count}, guarantee.delta, kind));
+    if (bare <= guarantee.epsilon) return 0.0;
+  }
+  const auto excess = [&](double noise, AccountantKind by) {
+    const auto epsilon =
+        epsilon_of({with_noise(release.mechanism, noise), release.count}, guarantee.delta, by);
+    // Below 1e-9 of what is asked for, how far does not matter.
+    return std::log(std::max(epsilon.value() / guarantee.epsilon, 1e-9));
+  };
+  const double most = least_argument([&](double noise) {
+    return noise > kMostNoise || (noise > 0 && excess(noise, AccountantKind::kRdp) <= 0);
+  });
+  if (most > kMostNoise) return invalid("epsilon: no noise is enough for this one");
+  if (kind == AccountantKind::kRdp) return most;
+  // The tight accountant never needs more than that.
+  return least_noise([&](double noise) { return excess(noise, kind); }, most);
+}
+
+Result<std::uint64_t> allowed_rounds(const Mechanism& mechanism, const Guarantee& guarantee,
+                                     AccountantKind kind) {
+  FEDGE_TRY_VOID(check(guarantee));
+  FEDGE_TRY(account, make_account(mechanism));
+  const auto keeps = [&](std::uint64_t rounds, AccountantKind by) {
+    Release release{mechanism, rounds};
+    if (auto* tree = std::get_if<TreeMechanism>(&release.mechanism)) {
+      tree->participation.steps = static_cast<std::uint32_t>(rounds);
+      release.count = 1;
+    }
+    const auto epsilon = epsilon_of(release, guarantee.delta, by);
+    return epsilon && *epsilon <= guarantee.epsilon;
+  };
+  const std::uint64_t most = std::holds_alternative<TreeMechanism>(mechanism) ? kMostSteps : kMostRounds;
+  if (account.nothing) return most;
+  std::uint64_t good = 0;
+  // First by the fast accountant, which never allows more; then by the tight one from there on.
+  for (const AccountantKind by : {AccountantKind::kRdp, kind}) {
+    if (by == AccountantKind::kRdp && good > 0) break;
+    std::uint64_t bad = std::max<std::uint64_t>(1, good + good / 8 + 1);
+    while (bad <= most && keeps(bad, by)) {
+      good = bad;
+      bad += std::max<std::uint64_t>(1, bad / (by == AccountantKind::kRdp ? 1 : 4));
+    }
+    bad = std::min(bad, most + 1);
+    while (bad - good > 1) {
+      const std::uint64_t middle = good + (bad - good) / 2;
+      (keeps(middle, by) ? good : bad) = middle;
+    }
+  }
+  return good;
+}
+
+}  // namespace fedge::privacy

@@ -1,0 +1,91 @@
+#include "privacy/differential/accounting/discrete_noise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace fedge::privacy {
+
+double discrete_gaussian_delta(const DiscreteGaussian& noise, std::uint32_t sensitivity, double epsilon) {
+  const bool bounded = noise.truncation != 0;
+  const auto reach = bounded ? static_cast<std::int64_t>(noise.truncation)
+                             : static_cast<std::int64_t>(std::ceil(40 * noise.sigma)) + 1;
+  const double shift = sensitivity;
+  const double twice_variance = 2 * noise.sigma * noise.sigma;
+  double total = 0;
+  double excess = 0;
+  for (std::int64_t k = -reach; k <= reach; ++k) {
+    const double x = static_cast<double>(k);
+    const double weight = std::exp(-x * x / twice_variance);
+    total += weight;
+    // The neighbour's noise is x + shift for the same output.
+    const double loss = ((x + shift) * (x + shift) - x * x) / twice_variance;
+    if (bounded && k + static_cast<std::int64_t>(sensitivity) > reach)
+      excess += weight;
+    else if (loss > epsilon)
+      excess -= weight * std::expm1(epsilon - loss);
+  }
+  return excess / total;
+}
+
+double distributed_gaussian_tau(const DistributedGaussian& noise) {
+  const double scale = 2 * std::numbers::pi * std::numbers::pi * noise.local_sigma * noise.local_sigma;
+  double sum = 0;
+  for (double k = 1; k < noise.clients; ++k) sum += std::exp(-scale * k / (k + 1));
+  return 10 * sum;
+}
+
+SummedGaussian summed(const DistributedGaussian& noise) {
+  return {std::sqrt(noise.clients) * noise.local_sigma, distributed_gaussian_tau(noise)};
+}
+
+double distributed_gaussian_rdp(const SummedGaussian& noise, const GridSensitivity& sensitivity,
+                                double order) {
+  const double tau = noise.tau;
+  const double l2 = sensitivity.l2 / noise.sigma;
+  const double l1 = sensitivity.l1 / noise.sigma;
+  const double d = sensitivity.dimension;
+  const double added = 0.5 * order * l2 * l2 + tau * d;
+  const double inside = 0.5 * order * (l2 * l2 + 2 * l1 * tau + tau * tau * d);
+  const double shifted = l2 + std::sqrt(d) * tau;
+  return std::min({added, inside, 0.5 * order * shifted * shifted});
+}
+
+double skellam_rdp(double variance, const GridSensitivity& sensitivity, double order) {
+  const double a = std::ceil(order);
+  const double l2 = sensitivity.l2 * sensitivity.l2;
+  const double l1 = sensitivity.l1;
+  const double excess =
+      std::min(((2 * a - 1) * l2 + 6 * l1) / (4 * variance * variance), 3 * l1 / (2 * variance));
+  return a * l2 / (2 * variance) + excess;
+}
+
+double rounded_l2_bound(double l2, double dimension, double beta) {
+  const double surely = l2 + std::sqrt(dimension);
+  if (beta == 0) return surely;
+  const double likely =
+      l2 * l2 + dimension / 4 + std::sqrt(2 * std::log(1 / beta)) * (l2 + std::sqrt(dimension) / 2);
+  return std::min(surely, std::sqrt(likely));
+}
+
+GridSensitivity rounded_sensitivity(double l2, double dimension, double beta) {
+  const double bound = rounded_l2_bound(l2, dimension, beta);
+  return {bound, bound * std::min(std::sqrt(dimension), bound), dimension};
+}
+
+double largest_level(const ModularSum& sum, double max_weight) {
+  return std::floor((std::ldexp(1.0, static_cast<int>(sum.bits) - 1) - 1) / (sum.clients * max_weight));
+}
+
+double modular_scale(const ModularSum& sum, const ScaleChoice& choice) {
+  const double n = sum.clients;
+  const double k = choice.deviations;
+  const double room = std::ldexp(1.0, 2 * static_cast<int>(sum.bits)) - k * k * n;
+  if (room <= 0) return 0;
+  const double clip = choice.l2_clip * n;
+  const double spread =
+      choice.flatness / choice.dimension * clip * clip + choice.local_sigma * choice.local_sigma * n;
+  return std::sqrt(room / spread) / (2 * k);
+}
+
+}  // namespace fedge::privacy

@@ -1,0 +1,101 @@
+#include "privacy/differential/accounting/loss/fft.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <utility>
+
+#include "core/check.h"
+
+namespace fedge::privacy {
+namespace {
+
+using Complex = std::complex<double>;
+
+// std::complex multiplies with a check for infinities that costs more than the product.
+inline Complex times(Complex a, Complex b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// e^(-2 pi i k / size) for k < size / 2, each from its own angle.
+std::vector<Complex> roots_of_unity(std::size_t size) {
+  std::vector<Complex> roots(size / 2);
+  for (std::size_t k = 0; k < roots.size(); ++k) {
+    const double angle = -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(size);
+    roots[k] = {std::cos(angle), std::sin(angle)};
+  }
+  return roots;
+}
+
+void reverse_bits(std::span<Complex> z) {
+  for (std::size_t i = 1, j = 0; i < z.size(); ++i) {
+    std::size_t bit = z.size() >> 1;
+    for (; (j & bit) != 0; bit >>= 1) j ^= bit;
+    j ^= bit;
+    if (i < j) std::swap(z[i], z[j]);
+  }
+}
+
+void transform(std::span<Complex> z, std::span<const Complex> roots, std::size_t roots_per_turn) {
+  reverse_bits(z);
+  for (std::size_t half = 1; half < z.size(); half *= 2) {
+    const std::size_t stride = roots_per_turn / (2 * half);
+    for (std::size_t begin = 0; begin < z.size(); begin += 2 * half)
+      for (std::size_t k = 0; k < half; ++k) {
+        const Complex even = z[begin + k];
+        const Complex odd = times(z[begin + k + half], roots[k * stride]);
+        z[begin + k] = even + odd;
+        z[begin + k + half] = even - odd;
+      }
+  }
+}
+
+}  // namespace
+
+std::vector<Complex> real_spectrum(std::span<const double> values) {
+  const std::size_t half = values.size() / 2;
+  FEDGE_CHECK(std::has_single_bit(values.size()) && half > 0, "a transform's size is a power of 2");
+  // Even and odd numbers as the two parts of one complex transform of half the size.
+  std::vector<Complex> z(half);
+  for (std::size_t j = 0; j < half; ++j) z[j] = {values[2 * j], values[2 * j + 1]};
+  const std::vector<Complex> roots = roots_of_unity(values.size());
+  transform(z, roots, values.size());
+  std::vector<Complex> spectrum(half + 1);
+  for (std::size_t k = 0; k <= half; ++k) {
+    const Complex a = z[k % half];
+    const Complex b = std::conj(z[(half - k) % half]);
+    const Complex even = 0.5 * (a + b);
+    const Complex odd = times({0, -0.5}, a - b);
+    spectrum[k] = even + (k == half ? -odd : times(roots[k], odd));
+  }
+  return spectrum;
+}
+
+std::vector<double> from_real_spectrum(std::span<const Complex> spectrum) {
+  const std::size_t half = spectrum.size() - 1;
+  FEDGE_CHECK(std::has_single_bit(half), "a transform's size is a power of 2");
+  const std::vector<Complex> roots = roots_of_unity(2 * half);
+  std::vector<Complex> z(half);
+  for (std::size_t k = 0; k < half; ++k) {
+    const Complex a = spectrum[k];
+    const Complex b = std::conj(spectrum[half - k]);
+    const Complex odd = times(std::conj(roots[k]), a - b);
+    // Conjugated, because a forward transform of conjugates is the conjugate of the way back.
+    z[k] = std::conj(0.5 * (a + b) + times({0, 0.5}, odd));
+  }
+  transform(z, roots, 2 * half);
+  std::vector<double> values(2 * half);
+  const double scale = 1 / static_cast<double>(half);
+  for (std::size_t j = 0; j < half; ++j) {
+    values[2 * j] = z[j].real() * scale;
+    values[2 * j + 1] = -z[j].imag() * scale;
+  }
+  return values;
+}
+
+double fourier_error(std::size_t size) {
+  return 4 * std::numeric_limits<double>::epsilon() * static_cast<double>(std::bit_width(size));
+}
+
+}  // namespace fedge::privacy

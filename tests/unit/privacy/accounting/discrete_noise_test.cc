@@ -1,0 +1,188 @@
+#include "privacy/differential/accounting/discrete_noise.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "privacy/differential/accounting/guarantee.h"
+#include "privacy/differential/accounting/rdp_curves.h"
+#include "tests/unit/privacy/vectors.h"
+
+namespace fedge::privacy {
+namespace {
+
+double relative(double got, double wanted) { return std::abs(got / wanted - 1); }
+
+// Probabilities of -reach to reach.
+using Pmf = std::vector<double>;
+
+Pmf convolve(const Pmf& a, const Pmf& b) {
+  Pmf sum(a.size() + b.size() - 1, 0.0);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t j = 0; j < b.size(); ++j) sum[i + j] += a[i] * b[j];
+  return sum;
+}
+
+Pmf discrete_gaussian(double sigma, int reach) {
+  Pmf pmf;
+  double total = 0;
+  for (int k = -reach; k <= reach; ++k) total += pmf.emplace_back(std::exp(-k * k / (2 * sigma * sigma)));
+  for (double& p : pmf) p /= total;
+  return pmf;
+}
+
+// The difference of two Poisson numbers of half the variance each.
+Pmf skellam(double variance, int reach) {
+  Pmf poisson;
+  for (int k = 0; k <= 2 * reach; ++k)
+    poisson.push_back(std::exp(k * std::log(variance / 2) - variance / 2 - std::lgamma(k + 1)));
+  const Pmf mirrored(poisson.rbegin(), poisson.rend());
+  const Pmf both = convolve(poisson, mirrored);
+  return {both.begin() + reach, both.end() - reach};
+}
+
+// Renyi divergence of a pmf from itself moved by `shift`.
+double divergence(const Pmf& pmf, std::size_t shift, double order) {
+  double sum = 0;
+  for (std::size_t i = 0; i + shift < pmf.size(); ++i)
+    if (pmf[i] > 0 && pmf[i + shift] > 0)
+      sum += std::exp(order * std::log(pmf[i]) + (1 - order) * std::log(pmf[i + shift]));
+  return std::log(sum) / (order - 1);
+}
+
+}  // namespace
+
+TEST_CASE("discrete gaussian: delta by hand, and its Renyi divergence is at most the Gaussian's") {
+  // Noise on {-1, 0, 1}, sensitivity 1: 1 is out of the neighbour's reach, 0 against -1 and so on.
+  const double w = std::exp(-0.5);
+  const double total = 1 + 2 * w;
+  const double expected = w / total + std::max(0.0, 1 - std::exp(0.2) * w) / total;
+  CHECK(relative(discrete_gaussian_delta({1, 1}, 1, 0.2), expected) < 1e-13);
+  CHECK(relative(discrete_gaussian_delta({1, 2}, 1, 1), 0.150574425) < 1e-8);
+  for (const double sigma : {0.7, 2.0})
+    for (const double order : {1.5, 2.0, 6.0}) {
+      const double exact = divergence(discrete_gaussian(sigma, 40), 1, order);
+      CHECK(exact <= gaussian_rdp(sigma, order) * (1 + 1e-12));
+    }
+  const auto vectors = reference_vectors("discrete_gaussian");
+  if (!vectors) return;
+  for (const auto& vector : *vectors) {
+    CAPTURE(vector["id"].get<std::string>());
+    const auto& params = vector["params"];
+    const double tolerance = vector["tol_rel"].get<double>() * vector["value"].get<double>();
+    if (vector["quantity"] == "rdp_exact") {
+      const double bound =
+          gaussian_rdp(params["sigma"].get<double>() / params["sensitivity"].get<double>(), params["order"]);
+      CHECK(bound >= vector["value"].get<double>() - tolerance);
+      continue;
+    }
+    const double got = discrete_gaussian_delta({params["sigma"], params.value("truncation", 0U)},
+                                               params["sensitivity"], params["epsilon"]);
+    CHECK(std::abs(got - vector["value"].get<double>()) < tolerance);
+  }
+}
+
+TEST_CASE("distributed gaussian: the bound holds for sums that are convolved out, and is near") {
+  for (const double sigma : {0.6, 1.0})
+    for (const int clients : {2, 10}) {
+      Pmf sum = {1};
+      for (int i = 0; i < clients; ++i) sum = convolve(sum, discrete_gaussian(sigma, 12));
+      for (const double order : {2.0, 5.0}) {
+        const SummedGaussian noise = summed({sigma, static_cast<double>(clients)});
+        const double bound = distributed_gaussian_rdp(noise, {1, 1, 1}, order);
+        const double exact = divergence(sum, 1, order);
+        CHECK(exact <= bound);
+        if (sigma == 1.0) CHECK(relative(bound, exact) < 0.02);
+      }
+    }
+  CHECK(relative(distributed_gaussian_tau({1, 100}), 0.000547788699060149) < 1e-12);
+}
+
+TEST_CASE("skellam: the bound holds for the exact distribution, and is the Gaussian's for much noise") {
+  for (const double variance : {10.0, 100.0})
+    for (const double order : {2.0, 8.0}) {
+      const double exact = divergence(skellam(variance, 150), 1, order);
+      CHECK(exact <= skellam_rdp(variance, {1, 1, 1}, order));
+      CHECK(skellam_rdp(variance, {1, 1, 1}, order - 0.3) == skellam_rdp(variance, {1, 1, 1}, order));
+    }
+  CHECK(relative(divergence(skellam(10, 150), 1, 8), 0.3646338082061117) < 1e-7);
+  CHECK(relative(skellam_rdp(1e8, {1, 1, 1}, 4), gaussian_rdp(1e4, 4)) < 1e-6);
+  CHECK(relative(skellam_rdp(100, {1, 1, 1}, 16), 0.080925) < 1e-12);
+}
+
+TEST_CASE("whole-number noise: reference values") {
+  const auto vectors = reference_vectors("distributed_dp");
+  if (!vectors) return;
+  for (const auto& vector : *vectors) {
+    CAPTURE(vector["id"].get<std::string>());
+    const auto& params = vector["params"];
+    const double wanted = vector["value"];
+    const double tolerance = vector["tol_rel"].get<double>() * wanted;
+    if (vector["quantity"] == "tau") {
+      CHECK(std::abs(distributed_gaussian_tau({params["local_sigma"], params["clients"]}) - wanted) <
+            tolerance);
+      continue;
+    }
+    double got = 0;
+    const double shift = params.value("shift", 1.0);
+    const GridSensitivity sensitivity{params.value("l2", shift), params.value("l1", shift),
+                                      params.value("dim", 1.0)};
+    if (params.contains("q"))
+      got = sampled_rdp([&](double a) { return skellam_rdp(params["variance"], sensitivity, a); },
+                        params["q"], params["order"]);
+    else if (params.contains("variance"))
+      got = skellam_rdp(params["variance"], sensitivity, params["order"]);
+    else
+      got = distributed_gaussian_rdp(summed({params["local_sigma"], params["clients"]}), sensitivity,
+                                     params["order"]);
+    CHECK(got >= wanted - tolerance);
+    if (vector["direction"] == "two_sided") CHECK(got <= wanted + tolerance);
+  }
+}
+
+TEST_CASE("rounding: norms, headroom and scale, by hand and by reference") {
+  CHECK(rounded_l2_bound(3, 16, 0) == 7);
+  CHECK(rounded_sensitivity(3, 16, 0).l1 == 28);
+  CHECK(rounded_sensitivity(0.5, 1e6, 0.5).dimension == 1e6);
+  CHECK(largest_level({32, 1000}, 1) == 2147483);
+  CHECK(largest_level({32, 1000}, 64) == 33554);
+  CHECK(modular_scale({4, 1000}, {}) == 0);
+  // The scale is where the sum's deviations just fill the modulus.
+  const double g = 1 / modular_scale({16, 100}, {1.0, 0.05, 65536, 4, 1});
+  const double filled = 2 * 4 * std::sqrt(1.0 / 65536 * 100 * 100 + (g * g / 4 + 0.05 * 0.05) * 100) / g;
+  CHECK(relative(filled, 65536) < 1e-12);
+  const auto vectors = reference_vectors("quantisation");
+  if (!vectors) return;
+  for (const auto& vector : *vectors) {
+    CAPTURE(vector["id"].get<std::string>());
+    const auto& params = vector["params"];
+    double got = 0;
+    if (vector["quantity"] == "rounded_l2_bound")
+      got = rounded_l2_bound(params["l2_scaled"], params["dim"], params["beta"]);
+    else if (vector["quantity"] == "scale")
+      got = modular_scale(
+          {params["bits"], params["clients"]},
+          {params["l2_clip"], params["local_sigma"], params["dim"], params["k_stddevs"], params["rho"]});
+    else
+      got = largest_level({params["modulus_bits"], params["clients"]}, params["max_weight"]);
+    CHECK(relative(got, vector["value"]) <= vector.value("tol_rel", 0.0));
+  }
+}
+
+TEST_CASE(
+    "adaptive clipping: what the updates' noise becomes, and what the clipped share must have at least") {
+  CHECK(relative(*update_noise_multiplier(1, 5), 1.005037815259212) < 1e-12);
+  CHECK(relative(*update_noise_multiplier(2, 2), 2.309401076758503) < 1e-12);
+  CHECK(!update_noise_multiplier(2, 1));
+  CHECK(!update_noise_multiplier(0, 1));
+  CHECK(!update_noise_multiplier(NAN, 1));
+  const auto vectors = reference_vectors("adaptive_clipping");
+  if (!vectors) return;
+  for (const auto& vector : *vectors) {
+    const auto& params = vector["params"];
+    CHECK(relative(*update_noise_multiplier(params["z_total"], params["sigma_b"]), vector["value"]) < 1e-12);
+  }
+}
+
+}  // namespace fedge::privacy
