@@ -1,23 +1,16 @@
 #include "aggregation/accumulator.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "aggregation/folding.h"
 #include "core/check.h"
+#include "core/text.h"
 
 namespace fedge::aggregation {
 namespace {
-
-// The shortest text that reads back as this number.
-template <class Number>
-std::string number_text(Number value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 // What an update takes of the room that the sums have.
 std::uint64_t load_of(SampleCount weight, double factor) {
@@ -171,6 +164,14 @@ void Accumulator::mean(std::size_t first, std::span<double> out) const {
     const double divisor = static_cast<double>(weight) * format_.unit();
     for (std::size_t i = begin; i < end; ++i) out[i - first] = static_cast<double>(sums_.data()[i]) / divisor;
   });
+}
+
+void Accumulator::mean_over(double weight, std::size_t first, std::span<double> out) const {
+  std::fill(out.begin(), out.end(), 0.0);
+  if (sums_.size() == 0) return;
+  const double divisor = weight * format_.unit();
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<double>(sums_.data()[first + i]) / divisor;
 }
 
 void Accumulator::clear() {

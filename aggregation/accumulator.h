@@ -74,6 +74,13 @@ class Accumulator {
 
   // The mean of parameters first, first + 1, ... in double; 0 where nobody contributed.
   void mean(std::size_t first, std::span<double> out) const;
+  // The sums over this weight, whoever contributed.
+  void mean_over(double weight, std::size_t first, std::span<double> out) const;
+  // The sums themselves, one a parameter, for noise to be added.
+  std::span<std::int64_t> sums() {
+    require_sums();
+    return sums_.span();
+  }
 
   std::size_t updates() const { return updates_; }
   SampleCount total_weight() const { return total_weight_; }

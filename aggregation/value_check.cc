@@ -3,24 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstdint>
 #include <string>
 
 #include "aggregation/kernels/fold.h"
+#include "core/text.h"
 
 namespace fedge::aggregation {
-namespace {
-
-// The shortest text that reads back as this number.
-template <class Number>
-std::string number_text(Number value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
-}  // namespace
-
 Result<void> check_values(const ParameterLayout& layout, const FixedPoint& format, const PackedPiece& piece) {
   const std::int32_t limit = limit_bits(format.max_abs);
   if (fold_kernels().front().max_magnitude(piece.values.data(), piece.values.size()) <= limit) return {};

@@ -131,6 +131,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
                         .data_directory = data.directory.empty() ? "" : data.dataset + "=" + data.directory,
                         .in_directory = simulation.directory.kind != fedge::sim::DirectorySpec::Kind::kNone,
                         .exchanging = config.dissemination.swarm,
+                        .noise_seed = config.privacy.on() ? std::optional(config.seed) : std::nullopt,
                         .threads = options.threads,
                         .log_level = options.log_level,
                         .interrupted = [] { return interrupt_signal != 0; }}));

@@ -138,7 +138,8 @@ Result<void> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec&
       .values = result.values.span(),
       .samples = result.training.samples,
       .loss = result.training.mean_loss,
-      .rounding = rng_.fork("rounding", order.round.value(), order.client.value())};
+      .rounding = rng_.fork("rounding", order.round.value(), order.client.value()),
+      .noise = order.noise};
   FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
   result.values = {};
   result.norm = 0;

@@ -22,6 +22,7 @@
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/messages.h"
 #include "protocol/status_spec.h"
+#include "run/private_sum.h"
 
 namespace fedge::client {
 
@@ -48,6 +49,8 @@ struct WorkOrder {
   std::stop_token finish;          // end training after the step in hand: partial work
   TrackId track;                   // whose model it is
   Duration time_left{};            // until the update is no longer waited for, when the task came
+  // To be masked, in a run whose clients add noise: where that comes from.
+  std::optional<fedge::run::PrivateSum::Noise> noise = {};
 };
 
 // Local training somewhere else than in learn/: writes update = trained - model, packed over the order's
@@ -98,7 +101,7 @@ class LocalWork {
   // kInvalid if the training diverged.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
-  // Of the order the client, round, track and coverage count. kInvalid if a value cannot be summed.
+  // Of the order the client, round, track, coverage and noise count. kInvalid if a value cannot be summed.
   Result<void> mask(const WorkOrder& order, const privacy::MaskingSpec& spec, const privacy::Masking& masking,
                     WorkResult& result) const;
 

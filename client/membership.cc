@@ -59,4 +59,9 @@ Result<SecretKey> open_node_key(const std::filesystem::path& state_directory) {
   return load_or_create_key(state_directory / "node.key");
 }
 
+Result<Secret> open_noise_key(const std::filesystem::path& state_directory) {
+  FEDGE_TRY(key, load_or_create_key(state_directory / "noise.key"));
+  return Secret(key.seed());
+}
+
 }  // namespace fedge::client

@@ -24,5 +24,7 @@ Result<void> write_membership(const std::filesystem::path& state_directory, cons
 
 // The node's key, made on first use; makes the directory (mode 0700) if it is not there.
 Result<SecretKey> open_node_key(const std::filesystem::path& state_directory);
+// Where the noise comes from that the client adds to its updates: a key file of its own.
+Result<Secret> open_noise_key(const std::filesystem::path& state_directory);
 
 }  // namespace fedge::client

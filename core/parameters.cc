@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "core/check.h"
 
@@ -40,6 +41,13 @@ const TensorInfo& ParameterLayout::tensor_at(std::size_t index) const {
 std::string ParameterLayout::describe(std::size_t index) const {
   const TensorInfo& tensor = tensor_at(index);
   return tensor.name + "[" + std::to_string(index - tensor.offset) + "]";
+}
+
+Coverage ParameterLayout::trainable() const {
+  std::vector<Range> ranges;
+  for (const TensorInfo& tensor : tensors_)
+    if (tensor.trainable) ranges.push_back({tensor.offset, tensor.offset + tensor.size});
+  return Coverage::of(std::move(ranges));
 }
 
 Digest ParameterLayout::hash() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/aligned_buffer.h"
+#include "core/coverage.h"
 #include "core/crypto/sha256.h"
 
 namespace fedge {
@@ -49,6 +50,8 @@ class ParameterLayout {
   const TensorInfo& tensor_at(std::size_t index) const;
   // "dense1.weight[1234]": the parameter's name for a person; index < size().
   std::string describe(std::size_t index) const;
+  // The parameters of all trainable tensors.
+  Coverage trainable() const;
   // SHA-256 over a canonical text of every tensor's name, shape, layer, flags and order.
   Digest hash() const;
 

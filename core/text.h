@@ -2,6 +2,7 @@
 // logged and shown as it is; what leaves is made so, because an error's text may hold anything.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,6 +24,13 @@ Result<void> check_text(std::string_view text, std::size_t max_bytes, const std:
 
 // The text cut to max_bytes between two characters, whatever check_text refuses replaced by '?'.
 std::string clean_text(std::string_view text, std::size_t max_bytes);
+
+// The shortest text that reads back as this number.
+template <class Number>
+std::string number_text(Number value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
 
 // The text as JSON has it: in quotation marks, with escapes where they are needed. What is no UTF-8 becomes
 // U+FFFD.

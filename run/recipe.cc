@@ -200,6 +200,23 @@ void resolve_status(config::Table& root) {
     status->try_emplace("labels", labels->second);
 }
 
+// What a guarantee is known for.
+void resolve_privacy(config::Table& root) {
+  const config::Table* privacy = find_table(root, "differential_privacy");
+  if (privacy == nullptr) return;
+  const auto kind = privacy->find("kind");
+  const auto* name = kind == privacy->end() ? nullptr : std::get_if<std::string>(&kind->second.data);
+  if (name == nullptr || *name == "none") return;
+  constexpr const char* kImplied = "differential_privacy.kind";
+  if (config::Table* sampling = table_in(root, "sampling", kImplied))
+    sampling->try_emplace("kind", config::Value{std::string("poisson"), kImplied});
+  if (!std::string(aggregation::recipe_of(root).aggregator).empty()) return;
+  config::Table* strategy = table_in(root, "strategy", kImplied);
+  config::Table* aggregator = strategy != nullptr ? table_in(*strategy, "aggregator", kImplied) : nullptr;
+  if (aggregator != nullptr)
+    aggregator->try_emplace("kind", config::Value{std::string("uniform_mean"), kImplied});
+}
+
 // A learning rate that falls over the run needs to know how long that is.
 void resolve_schedule(const config::Table& root, config::Table& training) {
   const auto found = training.find("schedule");
@@ -292,6 +309,7 @@ bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
 config::Table resolve_recipe(const config::Table& root) {
   config::Table resolved = root;
   resolve_status(resolved);
+  resolve_privacy(resolved);
   const bool had_training = resolved.contains("training");
   config::Table* training = table_in(resolved, "training");
   if (training == nullptr) return resolved;

@@ -74,8 +74,10 @@ RunConfig read_sections(config::Reader& root) {
   run.status = protocol::read_status(root);
   run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;
   run.secure = read_secure_aggregation(root);
+  run.privacy = read_differential_privacy(root);
   check_recipe(run, root);
   resolve_secure_aggregation(run, root);
+  resolve_differential_privacy(run, root);
   run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : clients;
   root.ignore("simulation");
   return run;

@@ -15,6 +15,7 @@
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/status_spec.h"
+#include "run/differential_privacy.h"
 #include "run/dissemination.h"
 #include "run/secure_aggregation.h"
 
@@ -45,6 +46,7 @@ struct RunConfig {
   TracksSpec tracks;
   DisseminationSpec dissemination;
   SecureAggregationSpec secure;
+  DifferentialPrivacySpec privacy;
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   bool control_variates = false;  // SCAFFOLD

@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "aggregation/value_check.h"
 #include "core/check.h"
+#include "privacy/differential/noise.h"
 #include "protocol/limits.h"
 
 namespace fedge::run {
@@ -63,13 +65,74 @@ std::string at_fault(std::span<const float> values, double max_abs) {
   return "a value of the update cannot be summed";
 }
 
+// False if a value is not finite.
+bool clip(double largest, std::span<float> values) {
+  const double norm = std::sqrt(aggregation::sum_of_squares(values));
+  if (!std::isfinite(norm)) return false;
+  const double factor = clip_factor(norm, largest);
+  if (factor < 1)
+    for (float& value : values) value = static_cast<float>(static_cast<double>(value) * factor);
+  return true;
+}
+
+// An update on its way to be masked.
+struct Making {
+  const PlainUpdate& update;
+  const privacy::MaskingSpec& spec;
+  const privacy::Masking& masking;
+  Parallel& parallel;
+};
+
+// The client's part of the noise in a sum of all the session's parameters, however many of them it has
+// trained.
+Result<void> add_noise(const Making& making, std::span<std::int64_t> numbers) {
+  FEDGE_CHECK(making.update.noise.has_value(), "a client that adds noise has some");
+  const privacy::MaskingSpec& spec = making.spec;
+  std::size_t summed = 0;
+  for (const Range& cell : making.masking.cells()) summed += cell.size();
+  const double norm =
+      spec.clipping_norm * std::ldexp(static_cast<double>(spec.uniform_weight), spec.fraction_bits);
+  const auto variance = privacy::noise_variance(noise_deviation(spec.noise_multiplier, norm, summed));
+  if (!variance) return Error{ErrorCode::kUnsupported, "the run asks for more noise than a client can make"};
+  const PrivateSum::Noise& noise = *making.update.noise;
+  const Secret key = privacy::noise_key(*noise.root, noise.task, numbers);
+  privacy::add_gaussian_noise(numbers, {key, *variance}, making.parallel);
+  return {};
+}
+
+// What the client adds to the sums, as they are kept without masks.
+Result<void> make_numbers(const Making& making, std::span<const float> values,
+                          std::span<std::int64_t> numbers) {
+  const privacy::MaskingSpec& spec = making.spec;
+  const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.max_abs};
+  const SampleCount weight(spec.weight_of(making.update.samples));
+  if (!aggregation::contribution(format, weight, values, numbers))
+    return invalid(at_fault(values, spec.max_abs));
+  return spec.noise_multiplier > 0 ? add_noise(making, numbers) : Result<void>();
+}
+
+// The same modulo 2^32. What noise is added to is rounded as its guarantee has it, and not at random.
+Result<void> make_words(const Making& making, std::span<const float> values, std::span<std::uint32_t> words) {
+  const privacy::MaskingSpec& spec = making.spec;
+  if (spec.clipping_norm == 0) {
+    const auto weight = static_cast<double>(spec.weight_of(making.update.samples));
+    if (!round_at_random(spec, weight, values, making.update.rounding, words))
+      return invalid(at_fault(values, spec.max_abs));
+    return {};
+  }
+  AlignedBuffer<std::int64_t> numbers(words.size());
+  FEDGE_TRY_VOID(make_numbers(making, values, numbers.span()));
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint32_t>(numbers.data()[i]);
+  return {};
+}
+
 std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, std::uint64_t weight,
-                                      const privacy::Masking& masking) {
+                                      const privacy::Masking& masking, bool tells) {
   std::vector<std::uint64_t> scalars;
   for (const Range& cell : masking.cells())
     scalars.push_back(masking.contributes().contains(cell.begin) ? weight : 0);
-  const double loss = std::clamp(update.loss, -kMostLoss, kMostLoss);
-  const std::uint64_t samples = std::min(update.samples.value(), kMostSamples);
+  const double loss = tells ? std::clamp(update.loss, -kMostLoss, kMostLoss) : 0;
+  const std::uint64_t samples = tells ? std::min(update.samples.value(), kMostSamples) : 0;
   scalars.push_back(
       static_cast<std::uint64_t>(std::llround(loss * static_cast<double>(samples) * kLossUnit)));
   scalars.push_back(samples);
@@ -81,24 +144,23 @@ std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, std::uint64_t w
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel) {
   FEDGE_CHECK(update.values.size() == update.coverage->count(), "a value for each covered parameter");
-  const std::uint64_t weight = spec.weight_of(update.samples);
-  const AlignedBuffer<float> values = repacked(update, masking);
+  AlignedBuffer<float> values = repacked(update, masking);
+  const bool is_private = spec.clipping_norm > 0;
+  if (is_private && !clip(spec.clipping_norm, values.span()))
+    return invalid(at_fault(values.span(), spec.max_abs));
   const std::size_t count = values.size();
   const bool wide = spec.codec == protocol::Codec::kMasked64;
   MaskedUpdate masked{.coverage = masking.coverage(),
                       .words = std::vector<std::byte>(count * (wide ? 8 : 4)),
-                      .scalars = scalars_of(update, weight, masking)};
+                      .scalars = scalars_of(update, spec.weight_of(update.samples), masking, !is_private)};
   std::byte* bytes = masked.words.data();
+  const Making making{update, spec, masking, parallel};
   if (wide) {
-    const std::span sums(reinterpret_cast<std::int64_t*>(bytes), count);
-    const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.max_abs};
-    if (!aggregation::contribution(format, SampleCount(weight), values.span(), sums))
-      return invalid(at_fault(values.span(), spec.max_abs));
+    FEDGE_TRY_VOID(make_numbers(making, values.span(), {reinterpret_cast<std::int64_t*>(bytes), count}));
     masking.apply(std::span(reinterpret_cast<std::uint64_t*>(bytes), count), masked.scalars, parallel);
   } else {
     const std::span words(reinterpret_cast<std::uint32_t*>(bytes), count);
-    if (!round_at_random(spec, static_cast<double>(weight), values.span(), update.rounding, words))
-      return invalid(at_fault(values.span(), spec.max_abs));
+    FEDGE_TRY_VOID(make_words(making, values.span(), words));
     masking.apply(words, masked.scalars, parallel);
   }
   return masked;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "privacy/secure_aggregation/client.h"
 #include "privacy/secure_aggregation/masking_spec.h"
 #include "privacy/secure_aggregation/recovery.h"
+#include "run/private_sum.h"
 
 namespace fedge::run {
 
@@ -33,13 +35,16 @@ struct PlainUpdate {
   SampleCount samples;
   double loss = 0;  // mean of its training
   Rng rounding{0};  // its own; used by words of 32 bits
+  // Where the client's noise comes from; needed if the run's clients add some.
+  std::optional<PrivateSum::Noise> noise = {};
 };
 struct MaskedUpdate {
   Coverage coverage;
   std::vector<std::byte> words;
   std::vector<std::uint64_t> scalars;
 };
-// kInvalid names a value that is not finite or beyond the run's max_abs.
+// With differential privacy the update is clipped, and of loss and samples nothing is told. kInvalid names a
+// value that is not finite or beyond the run's max_abs.
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel);
 

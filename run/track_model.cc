@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/check.h"
 #include "learn/model_file.h"
 #include "learn/models/adapters.h"
 
@@ -88,7 +89,10 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
                              static_cast<double>(config_->task.training.objective.mu),
            .adapters = shared_adapters(model),
            .seed = config_->seed})),
-      optimizer_(config_->strategy.server_optimizer(model.layout()->size())) {}
+      optimizer_(config_->strategy.server_optimizer(model.layout()->size())) {
+  if (config_->privacy.on())
+    private_.emplace(config_->privacy, config_->strategy.fixed_point, model.layout());
+}
 
 Result<TrackModel> TrackModel::create(std::shared_ptr<const RunConfig> config, const learn::Model& model,
                                       protocol::ChunkStore& store, Parallel& parallel) {
@@ -128,6 +132,7 @@ std::vector<std::span<std::byte>> TrackModel::memory() {
   std::vector<std::span<std::byte>> all = aggregator_->memory();
   for (const auto span : optimizer_->memory()) all.push_back(span);
   if (control_) all.push_back(control_->memory());
+  if (private_) all.push_back(private_->memory());
   std::erase_if(all, [](const auto span) { return span.empty(); });
   return all;
 }
@@ -191,6 +196,14 @@ Result<ParameterVector> TrackModel::load(protocol::StoredObject& object) const {
 Result<void> TrackModel::fold(std::span<const aggregation::Update> updates) {
   if (updates.empty()) return {};
   updates_ += updates.size();
+  std::vector<aggregation::Update> clipped;
+  if (private_) {
+    for (const aggregation::Update& update : updates) {
+      FEDGE_TRY(cut, private_->clip(update));
+      clipped.push_back(std::move(cut));
+    }
+    updates = clipped;
+  }
   FEDGE_TRY_VOID(aggregator_->add(updates, *parallel_));
   if (!control_) return {};
   for (const aggregation::Update& update : updates) FEDGE_TRY_VOID(control_->add(update));
@@ -248,13 +261,22 @@ Result<void> TrackModel::replace_control() {
   });
 }
 
-Result<void> TrackModel::move_model() {
+Result<void> TrackModel::prepare(const PrivateSum::Noise* noise) {
+  if (private_) {
+    FEDGE_CHECK(noise != nullptr, "a private run has noise");
+    FEDGE_TRY_VOID(private_->release(*aggregator_, *noise, *parallel_));
+  }
+  aggregator_->see_model(StoredModel(object_));
+  return aggregator_->prepare(*parallel_);
+}
+
+// A private round is noise, too, where nobody's update has come: that nobody has taken part is not to be
+// seen. But where noise comes with updates, there is none.
+Result<void> TrackModel::move_model(const PrivateSum::Noise* noise) {
   not_aggregated_.reset();
-  if (updates_ == 0) return {};
-  const StoredModel before(object_);
-  if (!prepared_) aggregator_->see_model(before);
+  if (updates_ == 0 && config_->privacy.kind != DifferentialPrivacySpec::Kind::kCentral) return {};
   // Once a round: what a rule carries to the next moves with it.
-  if (const auto prepared = prepared_ ? Result<void>() : aggregator_->prepare(*parallel_); !prepared) {
+  if (const auto prepared = prepared_ ? Result<void>() : prepare(noise); !prepared) {
     if (prepared.error().code != ErrorCode::kUnavailable) return prepared.error();
     not_aggregated_ = prepared.error();
     return {};
@@ -268,9 +290,10 @@ Result<void> TrackModel::move_model() {
   });
 }
 
-Result<void> TrackModel::close() {
-  FEDGE_TRY_VOID(move_model());
+Result<void> TrackModel::close(const PrivateSum::Noise* noise) {
+  FEDGE_TRY_VOID(move_model(noise));
   aggregator_->clear();
+  if (private_) private_->close();
   updates_ = 0;
   prepared_ = false;
   if (!control_) return {};

@@ -21,6 +21,7 @@
 #include "core/result.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
+#include "run/private_sum.h"
 #include "run/run_config.h"
 
 namespace fedge::run {
@@ -73,13 +74,19 @@ class TrackModel {
   Result<void> fold(std::span<const aggregation::Update> updates);
   // The same of updates that have been summed elsewhere; kInvalid if they cannot come to this.
   Result<void> add_sum(const aggregation::ExactSum& sum);
-  // Moves the model by the aggregate and forgets the aggregate. After kResource it may be called again.
-  Result<void> close();
+  // Moves the model by the aggregate and forgets the aggregate. After kResource it may be called again. With
+  // differential privacy `noise` says where noise comes from.
+  Result<void> close(const PrivateSum::Noise* noise = nullptr);
   // In the place of close(): takes a model that others have made of the same updates, complete and in this
   // model's store. kInvalid if a value of it is not finite.
   Result<void> adopt(std::shared_ptr<protocol::StoredObject> made);
   // Why the last close() left the model as it was although updates had come, if it did.
   const std::optional<Error>& not_aggregated() const { return not_aggregated_; }
+
+  // The norm that the next round's updates are clipped to, with differential privacy.
+  std::optional<double> clipping_norm() const {
+    return private_ ? std::optional(private_->clipping_norm()) : std::nullopt;
+  }
 
   // Most updates that can make one step of a run's model.
   static std::size_t contributors(const RunConfig& config);
@@ -91,7 +98,8 @@ class TrackModel {
   void make_control();
   // What is to be remembered from one round to the next.
   std::vector<std::span<std::byte>> memory();
-  Result<void> move_model();
+  Result<void> prepare(const PrivateSum::Noise* noise);
+  Result<void> move_model(const PrivateSum::Noise* noise);
   // Replaces `object` by one of the model's shape whose chunk i is filled by fill(i, bytes).
   using Fill = std::function<Result<void>(std::size_t, std::span<std::byte>)>;
   Result<void> replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill);
@@ -107,6 +115,7 @@ class TrackModel {
   std::unique_ptr<aggregation::Aggregator> aggregator_;
   std::unique_ptr<aggregation::ServerOptimizer> optimizer_;
   std::unique_ptr<aggregation::ControlVariate> control_;  // only with SCAFFOLD
+  std::optional<PrivateSum> private_;                     // only with differential privacy
   std::shared_ptr<protocol::StoredObject> control_object_;
   bool prepared_ = false;    // the aggregate of this round
   std::size_t updates_ = 0;  // given to the aggregator in this round

@@ -9,6 +9,11 @@ Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directo
   return load_or_create_key(data_directory / "node.key");
 }
 
+Result<Secret> open_noise_key(const std::filesystem::path& data_directory) {
+  FEDGE_TRY(key, load_or_create_key(data_directory / "noise.key"));
+  return Secret(key.seed());
+}
+
 Result<protocol::Address> last_address(const std::filesystem::path& data_directory) {
   auto text = read_file(data_directory / "address", 1024);
   if (!text && text.error().code == ErrorCode::kNotFound)

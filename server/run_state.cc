@@ -82,7 +82,8 @@ RoundRules RunState::rules() const {
           .batch_size = config_->task.training.batch_size,
           .local_steps = config_->task.training.local_steps,
           .compression = config_->compression.format,
-          .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
+          .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt,
+          .releases = config_->privacy.on() ? std::optional(config_->privacy.most_releases) : std::nullopt};
 }
 
 Result<std::vector<FinalModel>> RunState::load_models() const {
@@ -159,9 +160,20 @@ Result<void> RunState::take_up_sum(const SummedTurn& turn) {
   return {};
 }
 
+// Charged once, also if there was no room for the model and it is made again.
+Result<void> RunState::close_model(const RunEngine::CloseRound& turn, run::TrackModel& model) {
+  if (!config_->privacy.on()) return model.close();
+  FEDGE_CHECK(noise_key_.has_value(), "a private run has a key for its noise");
+  const TaskId task{turn.round, turn.track};
+  if (charged_ != task) FEDGE_TRY_VOID(ledger_.charge(turn.chance));
+  charged_ = task;
+  const run::PrivateSum::Noise noise{&*noise_key_, task};
+  return model.close(&noise);
+}
+
 Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClients* made) {
   TrackEntry& entry = tracks_.at(turn.track);
-  if (made == nullptr) FEDGE_TRY_VOID(entry.model.close());
+  if (made == nullptr) FEDGE_TRY_VOID(close_model(turn, entry.model));
   if (made != nullptr) FEDGE_TRY_VOID(entry.model.adopt(made->model));
   if (made != nullptr) contributors_.insert(made->contributors.begin(), made->contributors.end());
   entry.description = turn.description;
@@ -197,7 +209,8 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   TrackMetrics metrics;
   if (turn.description) metrics.track = *turn.description;
   metrics.model_hash = to_hex(model.hash());
-  metrics.train_loss = turn.completed > 0 ? turn.train_loss : kNotMeasured;
+  // Clients' losses go into it without noise.
+  if (turn.completed > 0 && !config_->privacy.on()) metrics.train_loss = turn.train_loss;
   metrics.clients_selected = turn.selected;
   metrics.clients_completed = turn.completed;
   const std::uint32_t round = turn.round.value();
@@ -245,11 +258,14 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
   metrics.bytes_down = circumstances.down.value();
   metrics.virtual_seconds = circumstances.virtual_seconds;
   metrics.wall_seconds = circumstances.wall_seconds;
+  if (!config_->privacy.on()) return metrics;
+  if (const auto epsilon = ledger_.epsilon()) metrics.epsilon = *epsilon;
+  metrics.clipping_norm = tracks_.begin()->second.model.clipping_norm().value_or(kNotMeasured);
   return metrics;
 }
 
 Result<std::string> RunState::save() {
-  SavedState state{.participation = participation_.counts()};
+  SavedState state{.participation = participation_.counts(), .charges = ledger_.charges()};
   const std::vector<protocol::ObjectId> former = std::exchange(memories_, {});
   for (auto& [id, entry] : tracks_) {
     FEDGE_TRY(saved, entry.model.save());
@@ -299,6 +315,7 @@ Result<void> RunState::restore(std::string_view saved, const Descriptions& descr
         track.id, TrackEntry{std::move(restored),
                              description == descriptions.end() ? nullptr : description->second, track.turn});
   }
+  FEDGE_TRY_VOID(ledger_.take_up(std::move(state.charges)));
   participation_ = Participation(std::move(state.participation));
   const auto& initial = parent.object();
   if (std::ranges::none_of(tracks_, [&](const auto& each) { return each.second.model.object() == initial; }))

@@ -17,12 +17,14 @@
 #include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
+#include "core/crypto/secret.h"
 #include "core/parallel.h"
 #include "core/result.h"
 #include "learn/data/dataset.h"
 #include "learn/evaluate.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
+#include "run/privacy_ledger.h"
 #include "run/run_config.h"
 #include "run/secure_update.h"
 #include "run/stored_update.h"
@@ -86,6 +88,9 @@ class RunState {
   using LabelCounts = std::function<std::vector<std::uint64_t>(ClientId)>;
   void know_labels(LabelCounts labels_of) { labels_of_ = std::move(labels_of); }
 
+  // Where the noise of a run with differential privacy comes from; before its first round.
+  void take_noise_key(Secret key) { noise_key_ = std::move(key); }
+
   // What a shell knows about a round that the engine does not.
   struct Circumstances {
     Bytes up;
@@ -99,7 +104,7 @@ class RunState {
     std::vector<ClientId> contributors;
   };
   // Moves the track's model by the aggregate, or takes the one that clients have made, evaluates it when due,
-  // forgets the aggregate.
+  // forgets the aggregate. kRefused if that would exceed the run's privacy budget.
   Result<void> close(const RunEngine::CloseRound& turn, const MadeByClients* made = nullptr);
   // The figures of the round whose last turn has been closed.
   RoundMetrics end_round(const Circumstances& circumstances);
@@ -125,7 +130,9 @@ class RunState {
         test_(&test),
         store_(&store),
         parallel_(&parallel),
-        participation_(config.task.data.partition.clients) {}
+        participation_(config.task.data.partition.clients),
+        ledger_(config.privacy) {}
+  Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
   // `evaluation` is filled if the round is one to be evaluated.
   Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const run::TrackModel& model,
                                std::optional<learn::Evaluation>& evaluation) const;
@@ -150,6 +157,9 @@ class RunState {
   std::optional<run::SecureSum> secure_;
   std::vector<ClientId> masked_;  // whose updates are in it
   Participation participation_;
+  run::PrivacyLedger ledger_;
+  std::optional<TaskId> charged_;  // the last turn that was
+  std::optional<Secret> noise_key_;
   std::vector<protocol::ObjectId> memories_;  // of the last save(): what it made for it
   LabelCounts labels_of_;                     // null if it is not known
 };

@@ -8,15 +8,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <optional>
 
 #include "core/platform/files.h"
+#include "core/text.h"
 #include "protocol/join_token.h"
 #include "server/data_directory.h"
 #include "server/enrolment.h"
+#include "sim/noise_key.h"
 
 namespace fedge::sim {
 namespace {
@@ -137,10 +138,11 @@ struct WayIn {
   std::optional<protocol::Address> node;
 };
 
-// Reads back as the same number.
-std::string exact_text(double value) {
-  char text[32];
-  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+Result<void> put_noise_key(const ConcreteOptions& options, const std::filesystem::path& directory,
+                           std::optional<ClientId> client) {
+  if (!options.noise_seed) return {};
+  FEDGE_TRY_VOID(make_directory(directory, 0700));
+  return store_key(noise_key(*options.noise_seed, client), directory / "noise.key");
 }
 
 Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Processes& processes) {
@@ -165,7 +167,7 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
                                        "run",
                                        "--once",
                                        "--capability",
-                                       exact_text(capability),
+                                       number_text(capability),
                                        "--token-file",
                                        token_file.string()};
     if (!options.data_directory.empty())
@@ -174,6 +176,7 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
       arguments.insert(arguments.end(),
                        {"--bootstrap", protocol::to_string(*way.node), "--directory-listen", "127.0.0.1:0"});
     if (options.exchanging) arguments.insert(arguments.end(), {"--peer-listen", "127.0.0.1:0"});
+    FEDGE_TRY_VOID(put_noise_key(options, options.scratch / ("client-" + number), *created.client));
     FEDGE_TRY_VOID(processes.start("client " + number, arguments));
   }
   return {};
@@ -220,6 +223,7 @@ Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
     FEDGE_TRY(node, start_node(options, processes));
     way.node = node;
   }
+  FEDGE_TRY_VOID(put_noise_key(options, options.scratch / "coordinator", {}));
   FEDGE_TRY(coordinator, start_coordinator(options, way.node, processes));
   way.coordinator = coordinator;
   FEDGE_TRY_VOID(start_clients(options, way, processes));

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct ConcreteOptions {
   // the coordinator there alone.
   bool in_directory = false;
   bool exchanging = false;  // clients exchange chunks, and accept links from each other
+  // Everybody's noise is the simulation's of this seed, so that the model is that of the same run there.
+  std::optional<std::uint64_t> noise_seed;
   std::size_t threads = 1;  // of the coordinator
   std::string log_level = "warning";
   std::function<bool()> interrupted;  // may be empty

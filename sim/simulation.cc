@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "sim/noise_key.h"
 #include "sim/transfer.h"
 
 namespace fedge::sim {
@@ -34,7 +35,9 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       clients_(task.clients()),
       pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),
-      model_size_(transfer_size(state.track({}).object()->manifest())) {}
+      model_size_(transfer_size(state.track({}).object()->manifest())) {
+  state_.take_noise_key(Secret(noise_key(state.config().seed).seed()));
+}
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "run/secure_update.h"
+#include "sim/noise_key.h"
 #include "sim/simulation.h"
 
 namespace fedge::sim {
@@ -61,13 +62,16 @@ void Simulation::fold_masked(const server::RunEngine::Fold& accepted) {
   norms_.erase(accepted.client);
   std::vector<float> values(update.coverage.count());
   if (const auto read = update.values->read(0, values); !read) return fail(read.error());
+  const run::RunConfig& config = state_.config();
+  const Secret noise(noise_key(config.seed, accepted.client).seed());
   const auto masked = run::mask_update(
       {.coverage = &update.coverage,
        .values = values,
        .samples = update.training.samples,
        .loss = update.training.mean_loss,
-       .rounding = root_.fork("rounding", accepted.task.round.value(), accepted.client.value())},
-      state_.config().secure.masking, sessions_->masking(accepted.client), parallel_);
+       .rounding = root_.fork("rounding", accepted.task.round.value(), accepted.client.value()),
+       .noise = run::PrivateSum::Noise{&noise, accepted.task}},
+      config.secure.masking, sessions_->masking(accepted.client), parallel_);
   if (!masked) return fail(masked.error());
   const auto folded = state_.fold_masked(
       accepted.client, {.coverage = &masked->coverage,

@@ -66,6 +66,12 @@ class Aggregator {
   // Takes in what updates come to that have been summed elsewhere; only for rules that take sums. Besides
   // their errors: kInvalid if no updates of these weights make such a sum.
   virtual Result<void> add_sum(const ExactSum& sum);
+  // The integers behind the aggregate, one a parameter, for noise to be added; zeros before any update. Empty
+  // for rules that take no sums.
+  virtual std::span<std::int64_t> sums() { return {}; }
+  // From now on a mean divides by this sum of weights, whoever comes: it is then one of every trainable
+  // parameter, and never short of updates. Only for rules that take sums.
+  virtual void divide_by(double /*weight*/) {}
   // The model that the round's updates were trained from, before prepare(); lent until it returns.
   virtual void see_model(const UpdateValues& /*model*/) {}
   // The round's last update is in. kUnavailable if they are too few for the rule, with a sentence

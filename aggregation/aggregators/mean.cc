@@ -53,20 +53,29 @@ class Mean final : public Aggregator {
     return accumulator_.add(sum);
   }
 
+  std::span<std::int64_t> sums() override { return accumulator_.sums(); }
+  void divide_by(double weight) override { fixed_weight_ = weight; }
+
   Result<void> prepare(Parallel&) override {
-    if (accumulator_.updates() == 0) return Error{ErrorCode::kUnavailable, "no update has arrived"};
+    if (accumulator_.updates() == 0 && fixed_weight_ == 0)
+      return Error{ErrorCode::kUnavailable, "no update has arrived"};
     return {};
   }
 
   Result<void> read(std::size_t first, std::span<double> out, Parallel&) override {
-    accumulator_.mean(first, out);
+    if (fixed_weight_ > 0)
+      accumulator_.mean_over(fixed_weight_, first, out);
+    else
+      accumulator_.mean(first, out);
     if (weighting_ != Weighting::kNormalised) return {};
     const double tau = weighted_steps_ / static_cast<double>(accumulator_.total_weight().value());
     for (double& value : out) value *= tau;
     return {};
   }
 
-  Coverage covered() const override { return accumulator_.covered(); }
+  Coverage covered() const override {
+    return fixed_weight_ > 0 ? context_.layout->trainable() : accumulator_.covered();
+  }
 
   void clear() override {
     accumulator_.clear();
@@ -116,6 +125,7 @@ class Mean final : public Aggregator {
   double room_;  // samples times factor that one update may have
   Accumulator accumulator_;
   double weighted_steps_ = 0;  // sum of weight * effective steps
+  double fixed_weight_ = 0;    // 0: the weight of those who came
 };
 
 AggregatorPart part(Weighting weighting) {

@@ -15,11 +15,8 @@ namespace {
 class FullPlanner final : public Planner {
  public:
   static Result<std::unique_ptr<Planner>> make(const PlannerContext& context) {
-    std::vector<Range> ranges;
-    for (const TensorInfo& tensor : context.layout->tensors())
-      if (tensor.trainable) ranges.push_back({tensor.offset, tensor.offset + tensor.size});
-    if (ranges.empty()) return invalid("the model has no parameters to train");
-    Coverage coverage = Coverage::of(std::move(ranges));
+    Coverage coverage = context.layout->trainable();
+    if (coverage.empty()) return invalid("the model has no parameters to train");
     FEDGE_TRY_VOID(check_ranges(coverage.ranges().size()));
     return std::unique_ptr<Planner>(new FullPlanner(std::move(coverage), context.layout->size()));
   }

@@ -57,4 +57,10 @@ SamplerFactory read_poisson(config::Reader& section) {
   return [options]() -> std::unique_ptr<Sampler> { return std::make_unique<PoissonSampler>(options); };
 }
 
+SamplerFactory poisson_at(double rate) {
+  return [rate]() -> std::unique_ptr<Sampler> {
+    return std::make_unique<PoissonSampler>(PoissonSampler::Options{.rate = rate});
+  };
+}
+
 }  // namespace fedge::aggregation

@@ -26,7 +26,7 @@ class PoissonSampler final : public Sampler {
   explicit PoissonSampler(const Options& options) : options_(options) {}
 
   SamplerTraits traits() const override {
-    return {.substitutes = false, .weighs = options_.weights == Weights::kInverse};
+    return {.substitutes = false, .weighs = options_.weights == Weights::kInverse, .chance = options_.rate};
   }
   std::vector<Selected> select(const SelectionRequest& request) override;
 
@@ -35,5 +35,7 @@ class PoissonSampler final : public Sampler {
 };
 
 SamplerFactory read_poisson(config::Reader& section);
+// With this rate, and the mean of those drawn as the aggregator weighs them.
+SamplerFactory poisson_at(double rate);
 
 }  // namespace fedge::aggregation

@@ -76,6 +76,9 @@ struct SamplerTraits {
   bool substitutes = true;
   // Whether it gives coefficients: the aggregator must be a mean.
   bool weighs = false;
+  // With which probability each candidate is drawn, by itself, whoever the others are and however many: what
+  // amplification by sampling rests on. 0: not so.
+  double chance = 0;
   // What it goes by of the labels in clients' records.
   protocol::LabelReport labels = protocol::LabelReport::kNone;
 };

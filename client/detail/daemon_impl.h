@@ -106,6 +106,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   // Shares leave once it is on the disk that they have.
   void reveal(RunId run, const protocol::SecureUnmask& answer);
   void mask(RunId run);
+  Result<void> mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
+                    const privacy::Masking& masking, WorkResult& result) const;
   void publish(const ClientEngine::Publish& publish);
   void publish_in_directory(RunId run, const NodeRecord& record, Time expires);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);

@@ -148,6 +148,20 @@ void Daemon::Impl::trained_plain(const TaskToTrain& order, Result<WorkResult> re
   mask(order.request.run);
 }
 
+// On the worker.
+Result<void> Daemon::Impl::mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
+                                const privacy::Masking& masking, WorkResult& result) const {
+  WorkOrder order{.client = membership_.client,
+                  .round = request.round,
+                  .coverage = request.coverage,
+                  .track = request.track};
+  if (prepared.masking->noise_multiplier == 0)
+    return prepared.work.mask(order, *prepared.masking, masking, result);
+  FEDGE_TRY(root, open_noise_key(options_.state_directory));
+  order.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
+  return prepared.work.mask(order, *prepared.masking, masking, result);
+}
+
 // Once the masks are agreed on and the update is there.
 void Daemon::Impl::mask(RunId run) {
   Part& part = parts_[run];
@@ -159,11 +173,7 @@ void Daemon::Impl::mask(RunId run) {
     const auto self = weak.lock();
     if (!self || work->order.stop.stop_requested()) return;
     const protocol::TrainRequest& request = work->order.request;
-    auto masked = prepared->work.mask({.client = self->membership_.client,
-                                       .round = request.round,
-                                       .coverage = request.coverage,
-                                       .track = request.track},
-                                      *prepared->masking, *masking, work->result);
+    auto masked = self->mask(*prepared, request, *masking, work->result);
     Result<TaskFiles::Update> kept =
         masked ? self->files_->keep(request, work->result) : Result<TaskFiles::Update>(masked.error());
     boost::asio::post(self->io_, [self, order = work->order, kept = std::move(kept)] {

@@ -120,32 +120,6 @@ Result<std::optional<SecretKey>> load_key(const std::filesystem::path& path) {
   return std::optional<SecretKey>(std::move(key).value());
 }
 
-// Whole or not at all: written beside its place and linked there, which fails if a file has appeared.
-Result<void> store_key(const SecretKey& key, const std::filesystem::path& path) {
-  std::filesystem::path beside = path;
-  beside += "." + random_hex(8) + ".new";
-  std::string text;
-  text.reserve(kFileSize);  // no reallocation leaves a copy of the seed behind
-  std::string seed = to_hex(key.seed());
-  text.append(kFileTag).append(" ").append(seed).append(" ").append(to_hex(key.public_key())).append("\n");
-  wipe({reinterpret_cast<std::uint8_t*>(seed.data()), seed.size()});
-  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return system_error("cannot create key file", path, errno);
-  // Whatever the umask, neither more nor less.
-  const bool closed = ::fchmod(file.get(), S_IRUSR | S_IWUSR) == 0;
-  const ssize_t written = closed ? ::write(file.get(), text.data(), text.size()) : -1;
-  int error = written < 0 ? errno : static_cast<std::size_t>(written) == text.size() ? 0 : ENOSPC;
-  wipe({reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
-  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
-  if (error == 0 && ::link(beside.c_str(), path.c_str()) != 0) error = errno;
-  ::unlink(beside.c_str());
-  if (error != 0) return system_error("cannot write key file", path, error);
-  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
-  const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0 || ::fsync(directory.get()) != 0) return system_error("cannot sync", parent, errno);
-  return {};
-}
-
 }  // namespace
 
 std::string to_hex(const PublicKey& key) { return to_hex(std::span<const std::uint8_t>(key.bytes)); }
@@ -205,6 +179,32 @@ bool verify(const PublicKey& key, std::span<const std::byte> message, const Sign
   return crypto_sign_ed25519_verify_detached(signature.data(),
                                              reinterpret_cast<const unsigned char*>(message.data()),
                                              message.size(), key.bytes.data()) == 0;
+}
+
+// Whole or not at all: written beside its place and linked there, which fails if a file has appeared.
+Result<void> store_key(const SecretKey& key, const std::filesystem::path& path) {
+  std::filesystem::path beside = path;
+  beside += "." + random_hex(8) + ".new";
+  std::string text;
+  text.reserve(kFileSize);  // no reallocation leaves a copy of the seed behind
+  std::string seed = to_hex(key.seed());
+  text.append(kFileTag).append(" ").append(seed).append(" ").append(to_hex(key.public_key())).append("\n");
+  wipe({reinterpret_cast<std::uint8_t*>(seed.data()), seed.size()});
+  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.get() < 0) return system_error("cannot create key file", path, errno);
+  // Whatever the umask, neither more nor less.
+  const bool closed = ::fchmod(file.get(), S_IRUSR | S_IWUSR) == 0;
+  const ssize_t written = closed ? ::write(file.get(), text.data(), text.size()) : -1;
+  int error = written < 0 ? errno : static_cast<std::size_t>(written) == text.size() ? 0 : ENOSPC;
+  wipe({reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+  if (error == 0 && ::link(beside.c_str(), path.c_str()) != 0) error = errno;
+  ::unlink(beside.c_str());
+  if (error != 0) return system_error("cannot write key file", path, error);
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || ::fsync(directory.get()) != 0) return system_error("cannot sync", parent, errno);
+  return {};
 }
 
 Result<SecretKey> load_or_create_key(const std::filesystem::path& path) {

@@ -53,5 +53,7 @@ bool verify(const PublicKey& key, std::span<const std::byte> message, const Sign
 // with another mode than 0600 or 0400 or of another user, one in a directory that other users may write or
 // own, a symbolic link, and a damaged one; the error says what to do.
 Result<SecretKey> load_or_create_key(const std::filesystem::path& path);
+// Writes such a file; an error if there is something in its place.
+Result<void> store_key(const SecretKey& key, const std::filesystem::path& path);
 
 }  // namespace fedge

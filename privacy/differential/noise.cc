@@ -1,14 +1,19 @@
 #include "privacy/differential/noise.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/check.h"
 #include "core/crypto/hkdf.h"
 #include "core/crypto/random.h"
+#include "core/crypto/sha256.h"
 
 namespace fedge::privacy {
 namespace {
 
+// Numbers that one stream is for.
+constexpr std::size_t kStretch = std::size_t{1} << 14;
 constexpr Wide kMostRatio = Wide{1} << 100;
 unsigned bits_of(Wide value) {
   const auto high = static_cast<std::uint64_t>(value >> 64);
@@ -26,11 +31,11 @@ bool bernoulli_exp_of_fraction(Wide numerator, Wide denominator, NoiseStream& st
 
 }  // namespace
 
-NoiseStream::NoiseStream(const Secret& key, std::uint64_t round, std::uint64_t stretch)
+NoiseStream::NoiseStream(const Secret& key, std::uint64_t part, std::uint64_t stretch)
     : stream_(StreamCipher::kChaCha20) {
   std::array<std::uint8_t, 24> info{'n', 'o', 'i', 's', 'e'};
   for (unsigned i = 0; i < 8; ++i) {
-    info.at(8 + i) = static_cast<std::uint8_t>(round >> (8 * i));
+    info.at(8 + i) = static_cast<std::uint8_t>(part >> (8 * i));
     info.at(16 + i) = static_cast<std::uint8_t>(stretch >> (8 * i));
   }
   stream_.start(derive_key(key, {}, info));
@@ -111,6 +116,35 @@ std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream) {
     if (distance >= (Wide{1} << 49)) continue;
     if (bernoulli_exp(distance * distance, Wide{2} * variance * t * t, stream)) return drawn;
   }
+}
+
+Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> numbers) {
+  Sha256 hash;
+  hash.add(std::as_bytes(numbers));
+  const Digest digest = hash.finish();
+  std::array<std::uint8_t, 32> info{'f', 'e', 'd', 'g', 'e', ' ', 'n', 'o', 'i', 's', 'e'};
+  for (unsigned i = 0; i < 8; ++i) {
+    info.at(16 + i) = static_cast<std::uint8_t>(std::uint64_t{task.round.value()} >> (8 * i));
+    info.at(24 + i) = static_cast<std::uint8_t>(std::uint64_t{task.track.value()} >> (8 * i));
+  }
+  return derive_key(root, digest, info);
+}
+
+void add_gaussian_noise(std::span<std::int64_t> numbers, const GaussianNoise& noise, Parallel& parallel) {
+  parallel.for_each((numbers.size() + kStretch - 1) / kStretch, [&](std::size_t stretch) {
+    NoiseStream stream(noise.key, noise.part, stretch);
+    const std::size_t first = stretch * kStretch;
+    for (std::int64_t& number : numbers.subspan(first, std::min(kStretch, numbers.size() - first)))
+      number =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
+                                    static_cast<std::uint64_t>(discrete_gaussian(noise.variance, stream)));
+  });
+}
+
+std::optional<std::uint64_t> noise_variance(double deviation) {
+  const double variance = std::ceil(deviation * deviation);
+  if (!(variance <= static_cast<double>(kMaxVariance))) return std::nullopt;
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(variance));
 }
 
 }  // namespace fedge::privacy

@@ -8,21 +8,23 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/crypto/keystream.h"
 #include "core/crypto/secret.h"
+#include "core/ids.h"
+#include "core/parallel.h"
 
 namespace fedge::privacy {
 
 __extension__ using Wide = unsigned __int128;
 
-// Uniform random numbers: a keystream under a key that nobody else has. Key and part give the same numbers in
-// every process, so that a round that is carried out again has the noise that it had: of two noises for the
-// same sum the mean would tell. Parts are for different rounds, and stretches of a vector.
+// Uniform random numbers: a keystream under a key that nobody else has. Key, part and stretch give the same
+// numbers in every process.
 class NoiseStream {
  public:
-  NoiseStream(const Secret& key, std::uint64_t round, std::uint64_t stretch);
+  NoiseStream(const Secret& key, std::uint64_t part, std::uint64_t stretch);
   ~NoiseStream();
   NoiseStream(const NoiseStream&) = delete;
   NoiseStream& operator=(const NoiseStream&) = delete;
@@ -50,5 +52,21 @@ std::int64_t discrete_laplace(std::uint64_t t, NoiseStream& stream);
 // Variance and standard deviation are at most those of the continuous one.
 inline constexpr std::uint64_t kMaxVariance = std::uint64_t{1} << 40;
 std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream);
+
+// The key of the noise that is added to these numbers in this task. The same numbers have the same noise when
+// they are made once more, so that nobody can take the mean of several; other numbers, as after a backup was
+// restored, have another, so that nobody can take their difference.
+Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> numbers);
+// Adds a discrete Gaussian to each number, modulo 2^64. What it draws depends on the noise and the number's
+// place alone. Parts are for vectors of one key.
+struct GaussianNoise {
+  const Secret& key;
+  std::uint64_t variance = 1;
+  std::uint64_t part = 0;
+};
+void add_gaussian_noise(std::span<std::int64_t> numbers, const GaussianNoise& noise, Parallel& parallel);
+// The least whole variance of a standard deviation of at least so many units; nothing if that is beyond
+// kMaxVariance.
+std::optional<std::uint64_t> noise_variance(double deviation);
 
 }  // namespace fedge::privacy

@@ -27,6 +27,8 @@ config::Table to_table(const MaskingSpec& spec) {
   put("max_abs", spec.max_abs);
   put("uniform_weight", whole(spec.uniform_weight));
   put("max_weight", whole(spec.max_weight));
+  put("clipping_norm", spec.clipping_norm);
+  put("noise_multiplier", spec.noise_multiplier);
   put("corrupt", spec.rules.assumptions.corrupt);
   put("dropout", spec.rules.assumptions.dropout);
   put("complete_below", whole(spec.rules.complete_below));
@@ -46,6 +48,8 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
   spec.uniform_weight =
       static_cast<std::uint64_t>(section.integer("uniform_weight", {}, {0, kMostWeight}, ""));
   spec.max_weight = static_cast<std::uint64_t>(section.integer("max_weight", {}, {1, kMostWeight}, ""));
+  spec.clipping_norm = section.number("clipping_norm", 0, {0, 1e30}, "");
+  spec.noise_multiplier = section.number("noise_multiplier", 0, {0, 1e9}, "");
   spec.rules.assumptions.corrupt = section.number("corrupt", {}, {0, 0.99}, "");
   spec.rules.assumptions.dropout = section.number("dropout", {}, {0, 0.99}, "");
   spec.rules.complete_below =

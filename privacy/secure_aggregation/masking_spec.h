@@ -22,6 +22,10 @@ struct MaskingSpec {
   double max_abs = 256;              // largest |x|
   std::uint64_t uniform_weight = 0;  // of every update; 0: its samples
   std::uint64_t max_weight = 1;      // more samples count as so many
+  // With differential privacy: the Euclidean norm that updates are cut down to (0: they are not), and the
+  // standard deviation of the noise that each client adds, over that norm as rounding leaves it (0: none).
+  double clipping_norm = 0;
+  double noise_multiplier = 0;
   SecureRules rules;
 
   std::uint64_t weight_of(SampleCount samples) const;

@@ -39,6 +39,10 @@ constexpr MetricFamily kTrainLoss{"fedge_train_loss", kGauge,
                                   "Mean loss in local training in the run's last round that somebody "
                                   "trained in.",
                                   "run"};
+constexpr MetricFamily kEpsilon{
+    "fedge_privacy_epsilon", kGauge,
+    "What the run's models have cost so far, at the delta of its run file, with differential privacy.",
+    "run"};
 constexpr MetricFamily kConnected{"fedge_clients_connected", kGauge, "Clients that are connected."};
 constexpr MetricFamily kEnrolled{"fedge_clients_enrolled", kGauge,
                                  "Clients that have joined and are not revoked."};
@@ -71,6 +75,7 @@ constexpr std::array kFamilies = {kBuild,
                                   kAccuracy,
                                   kLoss,
                                   kTrainLoss,
+                                  kEpsilon,
                                   kConnected,
                                   kEnrolled,
                                   kTasks,
@@ -141,6 +146,7 @@ void CoordinatorMetrics::add(RunNumber run, const RoundMetrics& round) {
     keep_if_measured(round.train_loss, latest.train_loss);
     not_stored_.reset();
   }
+  keep_if_measured(round.epsilon, latest.epsilon);
   latest.round = round.round;
   latest.seconds = round.wall_seconds;
 }
@@ -183,6 +189,7 @@ void CoordinatorMetrics::add_rounds(Exposition& page) const {
   each(kAccuracy, [](const Latest& latest) { return latest.accuracy; });
   each(kLoss, [](const Latest& latest) { return latest.loss; });
   each(kTrainLoss, [](const Latest& latest) { return latest.train_loss; });
+  each(kEpsilon, [](const Latest& latest) { return latest.epsilon; });
 }
 
 void CoordinatorMetrics::add_clients(Exposition& page) {

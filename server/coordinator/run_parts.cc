@@ -62,6 +62,10 @@ Result<RunParts> open_run(const std::filesystem::path& data_directory, const Run
   parts.threads = std::make_unique<ThreadPool>(threads);
   FEDGE_TRY(state, RunState::create(config, *parts.model, *parts.test, *parts.models, *parts.threads));
   parts.state = std::make_unique<RunState>(std::move(state));
+  if (config.privacy.on()) {
+    FEDGE_TRY(noise, open_noise_key(data_directory));
+    parts.state->take_noise_key(std::move(noise));
+  }
   FEDGE_TRY(engine, make_engine(*parts.state));
   parts.engine = std::move(engine);
   FEDGE_TRY(recovered,

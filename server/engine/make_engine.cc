@@ -13,9 +13,7 @@ namespace {
 Result<void> check_warmup(const RunState& state) {
   const run::RunConfig& config = state.config();
   if (!config.dissemination.warmup) return {};
-  std::uint64_t values = 0;
-  for (const TensorInfo& tensor : state.layout()->tensors())
-    if (tensor.trainable) values += tensor.size;
+  const std::uint64_t values = state.layout()->trainable().count();
   const protocol::Compression& format = config.compression.format;
   const std::uint64_t bytes = protocol::raw_size_bounds(format.codec, format.levels, values).max;
   const std::size_t chunks = (bytes + config.chunk_size - 1) / config.chunk_size;

@@ -187,10 +187,8 @@ void RoundEngine::on(const Committed& committed, const StepContext& context, std
     ++turn_;
     return begin_turn(context, effects);
   }
-  if (round_.value() >= rules_.rounds) {
-    finish("all rounds done", effects);
-    return;
-  }
+  if (round_.value() >= rules_.rounds) return finish("all rounds done", effects);
+  if (budget_spent()) return finish("the privacy budget is spent", effects);
   phase_ = Phase::kWaiting;
   start_round_if_possible(context, effects);
 }
@@ -353,6 +351,7 @@ void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effe
 
 void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kClosing;
+  ++released_;
   std::size_t completed = 0;
   double loss = 0;
   double samples = 0;
@@ -369,9 +368,10 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       effects.push_back(
           Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason, track().id}});
   }
-  // A track has but its members.
-  const std::size_t expected =
-      track().description ? std::min(rules_.clients_per_round, wanted_) : rules_.clients_per_round;
+  // A track has but its members, a draw those whom it drew.
+  const std::size_t expected = track().description || !traits().substitutes
+                                   ? std::min(rules_.clients_per_round, wanted_)
+                                   : rules_.clients_per_round;
   const bool short_of_answers = completed + count(TaskState::kUnsent) < expected;
   effects.push_back(turn_event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed")
                         .with("reason", reason)
@@ -383,6 +383,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
                                .train_loss = samples > 0 ? loss / samples : 0.0,
                                .track = track().id,
                                .ends_round = turn_ + 1 == tracks_.turns(),
+                               .chance = chance_,
                                .description = track().description});
 }
 

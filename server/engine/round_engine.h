@@ -71,6 +71,8 @@ class RoundEngine final : public RunEngine {
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
   // Gives each track's sampler what its members have said about themselves.
   void tell_records();
+  // Whether the privacy budget does not allow another round.
+  bool budget_spent() const;
   // The next track's part of the round.
   void begin_turn(const StepContext& context, std::vector<Effect>& effects);
   // Those who have a task agree on masks for their updates.
@@ -138,6 +140,8 @@ class RoundEngine final : public RunEngine {
   // Of secure sums: attempts at the turn, and whether it is to begin anew, since the coordinator was gone.
   std::uint32_t attempt_ = 0;
   bool anew_ = false;
+  std::uint64_t released_ = 0;  // turns that were closed
+  double chance_ = 1;           // of the turn in progress: CloseRound's
   Roster present_;
   std::map<ClientId, Task> tasks_;          // of the turn in progress
   std::array<std::size_t, 7> counts_{};     // of them in each state: asked for at every answer

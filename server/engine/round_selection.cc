@@ -39,8 +39,9 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   }
   announced_waiting_ = false;
   if (std::exchange(anew_, false)) return begin_turn(context, effects);
+  const TrackBook::Changes changes = tracks_.begin_round(next(round_));
+  if (budget_spent()) return finish("the privacy budget is spent", effects);  // with so many tracks
   round_ = next(round_);
-  const TrackBook::Changes changes = tracks_.begin_round(round_);
   for (const auto& start : changes.started) {
     effects.push_back(StartTrack{start.track, start.source, start.description});
     effects.push_back(event(Severity::kInfo, "track.started", round_)
@@ -57,6 +58,10 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   turn_ = 0;
   attempt_ = 0;
   begin_turn(context, effects);
+}
+
+bool RoundEngine::budget_spent() const {
+  return rules_.releases && released_ + tracks_.turns() > *rules_.releases;
 }
 
 void RoundEngine::tell_records() {
@@ -88,6 +93,8 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));
   wanted_ = selected.size();
+  chance_ = traits().chance > 0 ? traits().chance : 1;
+  for (const auto& choice : selected) chance_ = std::max(chance_, choice.inclusion);
   if (selected.empty()) return close("nobody was selected", effects);
   for (const auto& choice : selected) plan(choice.client, context);
   weigh(selected);

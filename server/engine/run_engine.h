@@ -45,6 +45,8 @@ struct RoundRules {
   protocol::Compression compression;  // that updates must come in
   // Updates are summed in secret, and come masked, in this codec.
   std::optional<protocol::Codec> masked = {};
+  // Turns of a track that a privacy budget allows; without one: any number.
+  std::optional<std::uint64_t> releases = {};
 };
 
 class RunEngine {
@@ -171,6 +173,8 @@ class RunEngine {
     double train_loss;
     TrackId track;
     bool ends_round = true;  // no other track's turn follows in this round
+    // The largest with which a client was drawn by itself, whoever the others were; 1 if it was not so.
+    double chance = 1;
     // Null in a run without disagreements.
     std::shared_ptr<const TrackDescription> description;
   };

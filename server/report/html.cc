@@ -123,7 +123,11 @@ std::string learning_charts(Rounds rounds, const Columns& columns) {
   bits.series = {
       {"all of it", column(rounds, [](const auto& r) { return r.bits_per_byte; }), 1},
       {"mean of its groups", column(rounds, [](const auto& r) { return r.group_bits_per_byte; }), 2}};
-  return figure(bits) + figure(accuracy) + figure(loss) + figure(participation) + figure(fairness);
+  Chart epsilon = over_rounds(columns, "Privacy spent (epsilon)", Unit::kNone);
+  epsilon.from_zero = true;
+  epsilon.series = {{"epsilon", column(rounds, [](const auto& r) { return r.epsilon; }), 1}};
+  return figure(bits) + figure(accuracy) + figure(loss) + figure(epsilon) + figure(participation) +
+         figure(fairness);
 }
 
 std::string cost_charts(const Columns& columns) {
@@ -209,6 +213,8 @@ std::string tiles(Rounds rounds) {
   out += tile("Rounds", std::to_string(end.round),
               std::to_string(completed) + " of " + std::to_string(selected) + " client trainings completed");
   out += tile("Traffic", format_bytes(up + down), format_bytes(up) + " up, " + format_bytes(down) + " down");
+  if (std::isfinite(end.epsilon))
+    out += tile("Privacy spent", with_unit(end.epsilon, Unit::kNone), "epsilon of the whole run");
   const bool one_clock = end.virtual_seconds == end.wall_seconds;
   out +=
       one_clock || !std::isfinite(end.virtual_seconds)

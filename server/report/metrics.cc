@@ -172,6 +172,10 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.bits_per_byte = fields.real("bits_per_byte");
     metrics.group_bits_per_byte = fields.real("group_bits_per_byte");
   }
+  if (fields.has("epsilon")) {
+    metrics.epsilon = fields.real("epsilon");
+    metrics.clipping_norm = fields.real("clipping_norm");
+  }
   if (fields.has("ranks")) FEDGE_TRY_VOID(read_ranks(object.at("ranks"), metrics));
   if (!fields.has("tracks")) return {};
   const ordered_json& tracks = object.at("tracks");
@@ -214,6 +218,8 @@ std::string to_json(const RoundMetrics& metrics) {
   line["label_variance"] = number(metrics.labels.variance);
   line["bits_per_byte"] = number(metrics.bits_per_byte);
   line["group_bits_per_byte"] = number(metrics.group_bits_per_byte);
+  line["epsilon"] = number(metrics.epsilon);
+  line["clipping_norm"] = number(metrics.clipping_norm);
   for (const RankMetrics& rank : metrics.ranks)
     line["ranks"].push_back({{"rank", rank.rank},
                              {"accuracy", number(rank.accuracy)},
@@ -298,7 +304,7 @@ std::string csv_header(const CsvColumns& columns) {
       "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
       "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
       "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
-      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte";
+      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm";
   for (const std::uint64_t rank : columns.ranks) {
     const std::string name = ",rank_" + std::to_string(rank);
     line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
@@ -319,9 +325,10 @@ std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
                              metrics.participation.jain})
     line += "," + csv_number(value);
   line += "," + std::to_string(metrics.participation.gap);
-  for (const double value : {metrics.between_class_variance, metrics.within_class_variance,
-                             metrics.labels.covered, metrics.labels.accuracy, metrics.labels.divergence,
-                             metrics.labels.variance, metrics.bits_per_byte, metrics.group_bits_per_byte})
+  for (const double value :
+       {metrics.between_class_variance, metrics.within_class_variance, metrics.labels.covered,
+        metrics.labels.accuracy, metrics.labels.divergence, metrics.labels.variance, metrics.bits_per_byte,
+        metrics.group_bits_per_byte, metrics.epsilon, metrics.clipping_norm})
     line += "," + csv_number(value);
   for (const std::uint64_t rank : columns.ranks) {
     const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);

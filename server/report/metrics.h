@@ -51,6 +51,8 @@ struct RoundMetrics {
   double test_loss = kNotMeasured;         // mean cross-entropy
   std::vector<double> per_class_accuracy;  // empty if not measured
   double train_loss = kNotMeasured;        // of the clients that completed, by their samples
+  double epsilon = kNotMeasured;        // that the run's models have cost so far, with differential privacy
+  double clipping_norm = kNotMeasured;  // of the next round's updates, in such a run
   std::uint64_t clients_selected = 0;
   std::uint64_t clients_completed = 0;
   std::uint64_t bytes_up = 0;                    // clients to server, in this round

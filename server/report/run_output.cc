@@ -113,6 +113,12 @@ std::string RunOutput::summary() const {
       text += line;
     }
   }
+  if (!rounds_.empty() && !std::isnan(rounds_.back().epsilon)) {
+    char line[96];
+    std::snprintf(line, sizeof line, "privacy   epsilon %.4g at delta %.3g\n", rounds_.back().epsilon,
+                  config_.privacy.delta);
+    text += line;
+  }
   text += "model     " + (directory_ / "model.safetensors").string() + "\n";
   text += "report    " + (directory_ / "report.html").string() + "\n";
   text += "metrics   " + (directory_ / "metrics.jsonl").string() + "\n";

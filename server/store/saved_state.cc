@@ -55,6 +55,11 @@ std::string encode_state(const SavedState& state) {
     if (track.memory) put(*made->mutable_memory(), *track.memory);
   }
   out.mutable_participation()->Add(state.participation.begin(), state.participation.end());
+  for (const auto& [chance, releases] : state.charges) {
+    auto* charge = out.add_charges();
+    charge->set_chance(chance);
+    charge->set_releases(releases);
+  }
   return out.SerializeAsString();
 }
 
@@ -79,6 +84,7 @@ Result<SavedState> decode_state(std::string_view bytes) {
     }
     state.tracks.push_back(std::move(made));
   }
+  for (const auto& charge : in.charges()) state.charges[charge.chance()] = charge.releases();
   state.participation.assign(in.participation().begin(), in.participation().end());
   return state;
 }

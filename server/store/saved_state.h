@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct SavedTrack {
 struct SavedState {
   std::vector<SavedTrack> tracks;            // ascending
   std::vector<std::uint32_t> participation;  // by client
+  std::map<double, std::uint64_t> charges;   // of its privacy budget (run/privacy_ledger.h)
 };
 
 std::string encode_state(const SavedState& state);

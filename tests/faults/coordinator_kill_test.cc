@@ -116,3 +116,37 @@ TEST_CASE(
   MESSAGE("secure: " << kills << " kills from seed " << seed << ", " << undisturbed
                      << " runs undisturbed, in " << lost << " a turn was lost");
 }
+
+// Noise of one key over all of them, as of one coordinator's data directory. A client that vanishes has lost
+// its place: exactly those who were drawn are waited for.
+TEST_CASE("kill loop: a private run ends when its budget is spent, and no kill gets it a round more, row 1") {
+  const Setting setting{"private",
+                        "[differential_privacy]\nkind = \"central\"\nnoise_multiplier = 2.0\nepsilon = 4.6\n",
+                        3, 12, false};
+  constexpr std::size_t kAllowed = 4;  // five would cost 4.98
+  const auto finished = [&](WholeRun& whole) {
+    whole.finish_anyhow();
+    const auto rounds = whole.rounds();
+    REQUIRE(rounds.size() == kAllowed);
+    for (std::size_t r = 1; r < rounds.size(); ++r) CHECK(rounds[r].epsilon > rounds[r - 1].epsilon);
+    CHECK(rounds.back().epsilon <= 4.6);
+    CHECK(test::contains(whole.server_log(), "the privacy budget is spent"));
+    whole.check_files();
+    return whole.hashes();
+  };
+  WholeRun calm(setting);
+  calm.keep_noise_key();
+  calm.begin_well();
+  const std::string expected = finished(calm);
+  const auto [wanted, seed] = test::wanted_kills();
+  Rng rng(seed);
+  std::size_t kills = 0;
+  for (std::size_t runs = 0; kills < wanted; ++runs) {
+    INFO("FEDGE_KILL_SEED=" << seed << ", run " << runs);
+    WholeRun whole(setting);
+    whole.keep_noise_key();
+    kills += disturb(whole, rng, wanted - kills);
+    CHECK(finished(whole) == expected);
+  }
+  MESSAGE("private: " << kills << " kills from seed " << seed << ", always " << kAllowed << " rounds");
+}

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/crypto/ed25519.h"
+#include "core/crypto/sha256.h"
 #include "server/report/metrics.h"
 #include "tests/faults/run_database.h"
 #include "tests/faults/strace.h"
@@ -74,6 +76,11 @@ class WholeRun {
     over_ = run_has_ended(data());
     if (!over_) restart();
     return !over_;
+  }
+  // Before anything else: the coordinator has the noise of other runs that are told so.
+  void keep_noise_key() const {
+    std::filesystem::create_directory(data());
+    REQUIRE(store_key(SecretKey::from_seed(Digest{7}), data() / "noise.key"));
   }
   // Before any coordinator, so that even its first writes may be disturbed.
   void make_tokens() {

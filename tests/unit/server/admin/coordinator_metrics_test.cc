@@ -52,6 +52,7 @@ RoundMetrics round(std::uint64_t number, double seconds) {
           .test_accuracy = 0.25 * static_cast<double>(number),
           .test_loss = 2.0 / static_cast<double>(number),
           .train_loss = 1.5,
+          .epsilon = 0.75,
           .clients_selected = 5,
           .clients_completed = 4,
           .bytes_up = 1000,
@@ -87,6 +88,7 @@ TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation sta
   CHECK(scrape.value("fedge_test_accuracy_ratio", {{"run", "1"}}) == 0.5);
   CHECK(scrape.value("fedge_test_loss", {{"run", "1"}}) == 1);
   CHECK(scrape.value("fedge_train_loss", {{"run", "1"}}) == 1.5);
+  CHECK(scrape.value("fedge_privacy_epsilon", {{"run", "1"}}) == 0.75);
   CHECK(scrape.value("fedge_updates_accepted_total") == 12);
   CHECK(scrape.value("fedge_received_bytes_total") == 3000);
   CHECK(scrape.value("fedge_sent_bytes_total") == 9000);

@@ -1,0 +1,240 @@
+#include "run/differential_privacy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "aggregation/aggregators/mean.h"
+#include "aggregation/samplers/poisson.h"
+#include "core/text.h"
+#include "privacy/differential/accounting/calibration.h"
+#include "privacy/differential/noise.h"
+#include "run/run_config.h"
+#include "run/track_model.h"
+
+namespace fedge::run {
+namespace {
+
+using Spec = DifferentialPrivacySpec;
+
+constexpr const char* kSection = "differential_privacy";
+// Samplers that go by nothing that updates say of themselves.
+constexpr std::array kSamplers = {"uniform", "poisson", "aw_psp"};
+// Noise beyond so many standard deviations never comes in a run's time, so that sums need no room for it.
+constexpr double kDeviations = 12;
+// Of the noise that one machine adds, in units of the sums: as fine as its sampler can be, and far finer than
+// what floating point would hide.
+constexpr double kFinestNoise = 0x1p19;
+constexpr double kCoarsestNoise = 64;
+// What the sum of clients' noises is accounted for by: any grid at most as fine as the sums', on which it
+// cannot be told from one discrete Gaussian.
+constexpr double kAccountedGrid = 0x1p16;
+constexpr double kMostParameters = 0x1p32;
+
+Spec::Kind read_kind(config::Reader& section) {
+  return static_cast<Spec::Kind>(section.choice(
+      "kind", {"none", "central", "distributed"}, 0,
+      "Who makes noise. central: the coordinator, on the sum of clipped updates; distributed: each client, "
+      "on "
+      "its own update before it is summed in secret, so that the coordinator sees a noisy sum alone."));
+}
+
+void read_clipping(config::Reader& section, Spec& spec) {
+  spec.clipping = static_cast<Clipping>(
+      section.choice("clipping", {"flat", "per_layer", "adaptive"}, 0,
+                     "flat: an update's norm is cut down to clipping_norm; per_layer: that of each of L "
+                     "layers to clipping_norm "
+                     "/ sqrt(L); adaptive: flat, with a norm that follows target_quantile."));
+  spec.clipping_norm = section.number("clipping_norm", spec.clipping_norm, {1e-6, 1e6},
+                                      "Largest Euclidean norm of an update; of the first round if adaptive.");
+  spec.target_quantile = section.number("target_quantile", spec.target_quantile, {0.01, 0.99},
+                                        "adaptive: share of updates that are not to be clipped.");
+  spec.clipping_rate =
+      section.number("clipping_rate", spec.clipping_rate, {1e-3, 10},
+                     "adaptive: the norm changes by a factor exp(-this * (share - target_quantile)).");
+  spec.count_noise = section.number("count_noise", 0, {0, 1e6},
+                                    "adaptive: standard deviation of the noise on how many are not clipped; "
+                                    "0 = a twentieth of the clients of a round.");
+  for (const char* key : {"target_quantile", "clipping_rate", "count_noise"})
+    if (spec.clipping != Clipping::kAdaptive && section.has(key))
+      section.fail(key, "has no effect without clipping = \"adaptive\"");
+}
+
+// What no guarantee is known for.
+void check_parts(const RunConfig& run, config::Reader& root) {
+  const auto refuse = [&](const std::string& why) { root.fail(kSection, why); };
+  if (run.strategy.aggregator_kind != "uniform_mean")
+    refuse(
+        "one client's part in the model is bounded where every update counts the same: take the aggregator "
+        "uniform_mean, not " +
+        run.strategy.aggregator_kind);
+  if (run.strategy.schedule.buffered) refuse("a guarantee is for rounds, and the schedule has none");
+  if (run.control_variates) refuse("scaffold's control variate goes to everybody without noise");
+  if (run.dissemination.serverless) refuse("without a server everybody sees every update");
+  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
+  const bool blind = std::ranges::find(kSamplers, run.sampling.kind) != kSamplers.end();
+  if (!blind || sampler.weighs || sampler.unbiased || sampler.draw != aggregation::Draw::kNever)
+    refuse("sampling.kind = \"" + run.sampling.kind +
+           "\" as configured goes by what updates tell, or weighs them: take poisson, or uniform, which is "
+           "accounted for as if everybody took part");
+  if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
+    refuse("sampling.over_selection has no effect: with poisson exactly those who are drawn are waited for");
+  if (run.privacy.kind == Spec::Kind::kDistributed && !run.secure.on)
+    refuse(
+        "kind = \"distributed\": the noise of one client hides little unless updates are summed in secret: "
+        "set secure_aggregation.kind");
+  if (run.secure.on && run.privacy.clipping != Clipping::kFlat)
+    refuse(
+        "with secure_aggregation clients clip their updates themselves, and only with clipping = \"flat\"");
+}
+
+// Each client is drawn with the same chance in every round, whoever else is connected.
+void fix_sampling(RunConfig& run) {
+  Spec& spec = run.privacy;
+  const auto clients = static_cast<double>(run.task.data.partition.clients);
+  const auto wanted = std::min(static_cast<double>(run.sampling.clients_per_round), clients);
+  spec.sampling_rate = 1;
+  spec.expected_clients = wanted;
+  if (run.sampling.kind != "poisson") return;
+  const double given = run.sampling.make()->traits().chance;
+  spec.sampling_rate = given > 0 ? given : wanted / clients;
+  spec.expected_clients = spec.sampling_rate * clients;
+  run.sampling.make = aggregation::poisson_at(spec.sampling_rate);
+}
+
+// Most updates that one sum may have.
+std::size_t most_updates(const RunConfig& run) {
+  return run.sampling.kind == "poisson" ? run.task.data.partition.clients : TrackModel::contributors(run);
+}
+
+Result<void> calibrate(RunConfig& run) {
+  Spec& spec = run.privacy;
+  const privacy::Guarantee budget{spec.epsilon, spec.delta};
+  const bool limited = std::isfinite(spec.epsilon);
+  if (spec.noise_multiplier == 0) {
+    spec.noise_multiplier = 1;
+    const privacy::Mechanism mechanism = spec.mechanism(spec.sampling_rate);
+    FEDGE_TRY(noise, privacy::calibrate_noise({mechanism, run.rounds}, budget, spec.accountant));
+    spec.noise_multiplier = spec.kind == Spec::Kind::kCentral
+                                ? noise
+                                : noise * std::sqrt(static_cast<double>(spec.noisy_clients)) / kAccountedGrid;
+  }
+  spec.most_releases = UINT64_MAX;
+  if (limited) {
+    FEDGE_TRY(releases, privacy::allowed_rounds(spec.mechanism(spec.sampling_rate), budget, spec.accountant));
+    spec.most_releases = releases;
+    if (releases == 0)
+      return invalid("with noise_multiplier = " + number_text(spec.noise_multiplier) +
+                     " not even one round keeps epsilon = " + number_text(spec.epsilon) +
+                     " at delta = " + number_text(spec.delta));
+  }
+  spec.update_noise = spec.noise_multiplier;
+  if (spec.clipping != Clipping::kAdaptive) return {};
+  if (spec.count_noise == 0) spec.count_noise = spec.expected_clients / 20;
+  auto left = privacy::update_noise_multiplier(spec.noise_multiplier, spec.count_noise);
+  if (!left) return left.error().with_prefix("count_noise: ");
+  spec.update_noise = *left;
+  return {};
+}
+
+// Whether sums of so many clipped and noised updates fit words of 32 bits.
+bool fits_words(const Spec& spec, double unit, std::size_t updates) {
+  const auto count = static_cast<double>(updates);
+  double most = count * (spec.clipping_norm * unit + 1);
+  if (spec.kind == Spec::Kind::kDistributed)
+    most += kDeviations * spec.noise_multiplier * (spec.clipping_norm * unit + 1) *
+            std::sqrt(count / static_cast<double>(spec.noisy_clients));
+  return most < 0x1p31;
+}
+
+// As fine as the noise can be, so that what rounding adds to the sensitivity is next to nothing.
+void choose_grid(RunConfig& run, config::Reader& root) {
+  Spec& spec = run.privacy;
+  aggregation::FixedPoint& format = run.strategy.fixed_point;
+  const bool compact = run.secure.on && run.secure.masking.codec == protocol::Codec::kMasked32;
+  const std::size_t updates = most_updates(run);
+  const double share =
+      spec.kind == Spec::Kind::kDistributed ? std::sqrt(static_cast<double>(spec.noisy_clients)) : 1.0;
+  for (int bits = 50; bits >= -64; --bits) {
+    format.fraction_bits = bits;
+    if (format.max_total_weight().value() < updates) continue;
+    spec.weight = compact ? 1 : aggregation::uniform_weight(format, updates);
+    const double unit = static_cast<double>(spec.weight) * format.unit();
+    const double sigma = spec.update_noise * spec.clipping_norm * unit / share;
+    if (sigma > kFinestNoise || (compact && !fits_words(spec, unit, updates))) continue;
+    if (sigma < kCoarsestNoise) break;
+    return;
+  }
+  root.fail(kSection, "the sums are too coarse for this noise: lower strategy.max_abs" +
+                          std::string(compact ? ", or take secure_aggregation.kind = \"exact\"" : ""));
+}
+
+void tell_clients(RunConfig& run) {
+  const Spec& spec = run.privacy;
+  privacy::MaskingSpec& masking = run.secure.masking;
+  masking.fraction_bits = run.strategy.fixed_point.fraction_bits;
+  masking.uniform_weight = masking.max_weight = spec.weight;
+  masking.clipping_norm = spec.clipping_norm;
+  if (spec.kind == Spec::Kind::kDistributed)
+    masking.noise_multiplier = spec.update_noise / std::sqrt(static_cast<double>(spec.noisy_clients));
+}
+
+}  // namespace
+
+privacy::Mechanism DifferentialPrivacySpec::mechanism(double rate) const {
+  if (kind == Kind::kCentral)
+    return privacy::GaussianMechanism{.sampling_rate = rate, .noise_multiplier = noise_multiplier};
+  const auto clients = static_cast<double>(noisy_clients);
+  return privacy::DistributedGaussianMechanism{
+      .sampling_rate = rate,
+      .noise = {.local_sigma = noise_multiplier * kAccountedGrid / std::sqrt(clients), .clients = clients},
+      .sensitivity = {.l2 = kAccountedGrid,
+                      .l1 = kAccountedGrid * std::sqrt(kMostParameters),
+                      .dimension = kMostParameters}};
+}
+
+DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
+  Spec spec;
+  config::Reader section = root.section(kSection);
+  spec.kind = read_kind(section);
+  read_clipping(section, spec);
+  spec.noise_multiplier =
+      section.number("noise_multiplier", 0, {0, 1000},
+                     "Standard deviation of a round's noise, over what one client can change; 0 = as much as "
+                     "lets all of run.rounds keep epsilon.");
+  const double epsilon = section.number(
+      "epsilon", 0, {0, 1e6}, "The run ends before the round that would cost more than this; 0 = no limit.");
+  if (epsilon > 0) spec.epsilon = epsilon;
+  spec.delta = section.number("delta", spec.delta, {1e-15, 0.1},
+                              "Chance that epsilon may not hold; below one over the number of clients.");
+  const std::size_t accountant =
+      section.choice("accountant", {"pld", "rdp"}, 0,
+                     "How the cost of rounds is added up: exactly, or by Renyi divergences.");
+  spec.accountant = accountant == 0 ? privacy::AccountantKind::kPld : privacy::AccountantKind::kRdp;
+  for (const char* key : {"clipping", "clipping_norm", "noise_multiplier", "epsilon", "delta", "accountant"})
+    if (!spec.on() && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
+  if (spec.on() && spec.noise_multiplier == 0 && epsilon == 0)
+    section.fail("kind", "needs epsilon, noise_multiplier, or both");
+  root.adopt(section);
+  return spec;
+}
+
+void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
+  Spec& spec = run.privacy;
+  if (!spec.on()) return;
+  check_parts(run, root);
+  fix_sampling(run);
+  if (spec.kind == Spec::Kind::kDistributed) {
+    const privacy::SecureRules& rules = run.secure.masking.rules;
+    const double honest = std::floor(rules.min_survivors * (1 - rules.assumptions.corrupt));
+    spec.noisy_clients = static_cast<std::uint64_t>(std::max(1.0, honest));
+  }
+  if (const auto calibrated = calibrate(run); !calibrated)
+    return root.fail(kSection, calibrated.error().message);
+  choose_grid(run, root);
+  if (run.secure.on) tell_clients(run);
+}
+
+}  // namespace fedge::run

@@ -1,0 +1,66 @@
+// Runs with differential privacy as a user starts them: by real programs over TLS, and simulated.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/platform/files.h"
+#include "server/report/metrics.h"
+#include "tests/integration/run_program.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using test::run;
+
+namespace {
+
+class Programs {
+ public:
+  Programs() {
+    test::write_tiny_dataset(data_);
+    REQUIRE(write_file_atomic(place_.path() / "run.toml",
+                              "[run]\nrounds = 3\nseed = 5\n[model]\nkind = \"softmax\"\n[training]\n"
+                              "batch_size = 5\n[data]\ndirectory = \"" +
+                                  data_.path().string() +
+                                  "\"\npartition = { clients = 5 }\n[sampling]\nclients_per_round = 4\n"));
+  }
+
+  // The models of the rounds.
+  std::vector<std::string> models(const std::string& name, const std::string& settings) const {
+    const auto out = place_.path() / name;
+    const test::Outcome outcome = run("fedge-sim run " + (place_.path() / "run.toml").string() + " --out " +
+                                      out.string() + " " + settings);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    CHECK(outcome.output.find("privacy   epsilon ") != std::string::npos);
+    const auto rounds = server::read_metrics(out / "metrics.jsonl");
+    REQUIRE(rounds);
+    std::vector<std::string> hashes;
+    for (const auto& round : *rounds) hashes.push_back(round.model_hash);
+    return hashes;
+  }
+
+ private:
+  test::TemporaryDirectory place_;
+  test::TemporaryDirectory data_;
+};
+
+}  // namespace
+
+TEST_CASE("private runs: real daemons come to the models of the simulation, whoever makes the noise") {
+  const Programs programs;
+  std::string settings = "--set differential_privacy.noise_multiplier=1.0 --set differential_privacy.kind=";
+  SUBCASE("central") { settings += "central"; }
+  SUBCASE("central, with a norm that adapts") {
+    settings +=
+        "central --set differential_privacy.clipping=adaptive --set differential_privacy.count_noise=2";
+  }
+  SUBCASE("distributed") {
+    settings +=
+        "distributed --set secure_aggregation.kind=compact --set secure_aggregation.min_clients=2 "
+        "--set sampling.rate=1.0";
+  }
+  const auto abstract = programs.models("abstract", settings);
+  CHECK(abstract.size() == 3);
+  CHECK(programs.models("concrete", settings + " --mode concrete") == abstract);
+}

@@ -1,0 +1,143 @@
+// Section [differential_privacy]: how much noise a budget comes to, and what a run cannot have with it.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "core/config/document.h"
+#include "privacy/differential/accounting/calibration.h"
+#include "run/run_config.h"
+
+namespace fedge::run {
+namespace {
+
+Result<RunConfig> read(const std::string& text) {
+  FEDGE_TRY(document, config::parse_toml(text, "run.toml"));
+  return read_run_config(document);
+}
+
+RunConfig must_read(const std::string& text) {
+  auto run = read(text);
+  REQUIRE_MESSAGE(run, run.error().message);
+  return std::move(*run);
+}
+
+void check_refused(const std::string& text, const std::string& words) {
+  const auto run = read(text);
+  REQUIRE_FALSE(run);
+  INFO(run.error().message);
+  CHECK(run.error().message.find(words) != std::string::npos);
+}
+
+const std::string kThousand =
+    "[run]\nrounds = 100\n[data]\npartition = { clients = 1000 }\n[sampling]\nclients_per_round = 50\n";
+const std::string kCentral = "[differential_privacy]\nkind = \"central\"\n";
+const std::string kSecure = "[secure_aggregation]\nkind = \"compact\"\nmin_clients = 20\n";
+
+}  // namespace
+
+TEST_CASE("private run: without a word about it nothing changes") {
+  const RunConfig plain = must_read("");
+  CHECK_FALSE(plain.privacy.on());
+  CHECK(plain.sampling.kind == "uniform");
+  CHECK(plain.strategy.fixed_point.fraction_bits == 28);
+  check_refused("[differential_privacy]\nepsilon = 3\n", "has no effect with kind = \"none\"");
+  check_refused("[differential_privacy]\nkind = \"central\"\n", "needs epsilon, noise_multiplier, or both");
+}
+
+TEST_CASE("private run: a budget sets the noise that all rounds together keep it with") {
+  const RunConfig run = must_read(kThousand + kCentral + "epsilon = 2\ndelta = 1e-5\n");
+  CHECK(run.sampling.kind == "poisson");
+  CHECK(run.strategy.aggregator_kind == "uniform_mean");
+  CHECK(run.privacy.sampling_rate == doctest::Approx(0.05));
+  CHECK(run.privacy.expected_clients == doctest::Approx(50));
+  CHECK(run.sampling.make()->traits().chance == run.privacy.sampling_rate);
+  // The vectors' accountants say what that comes to; here that exactly so many rounds fit.
+  CHECK(run.privacy.most_releases >= 100);
+  CHECK(run.privacy.most_releases <= 101);
+  privacy::Accountant accountant(privacy::AccountantKind::kPld);
+  REQUIRE(accountant.add({run.privacy.mechanism(run.privacy.sampling_rate), 100}));
+  CHECK(*accountant.epsilon(1e-5) <= 2);
+  CHECK(*accountant.epsilon(1e-5) > 1.99);
+  const RunConfig renyi = must_read(kThousand + kCentral + "epsilon = 2\naccountant = \"rdp\"\n");
+  CHECK(renyi.privacy.noise_multiplier > run.privacy.noise_multiplier);
+}
+
+TEST_CASE("private run: the sums are as fine as the noise can be") {
+  for (const char* norm : {"1e-3", "1.0", "1e3"}) {
+    CAPTURE(norm);
+    const RunConfig run =
+        must_read(kThousand + kCentral + "noise_multiplier = 1.0\nclipping_norm = " + norm + "\n");
+    const double unit = static_cast<double>(run.privacy.weight) * run.strategy.fixed_point.unit();
+    const double sigma = run.privacy.update_noise * run.privacy.clipping_norm * unit;
+    CHECK(sigma <= 0x1p19);
+    CHECK(sigma > 0x1p17);
+    CHECK(run.privacy.most_releases == UINT64_MAX);
+  }
+}
+
+TEST_CASE("private run: noise and budget together say how many rounds there are") {
+  const RunConfig run = must_read(kThousand + kCentral + "noise_multiplier = 0.8\nepsilon = 2\n");
+  const auto allowed = privacy::allowed_rounds(
+      privacy::GaussianMechanism{.sampling_rate = run.privacy.sampling_rate, .noise_multiplier = 0.8},
+      {2, 1e-5}, privacy::AccountantKind::kPld);
+  REQUIRE(allowed);
+  CHECK(run.privacy.most_releases == *allowed);
+  CHECK(*allowed < 100);
+  check_refused(kThousand + kCentral + "noise_multiplier = 0.1\nepsilon = 0.5\n",
+                "not even one round keeps epsilon = 0.5 at delta = 1e-05");
+}
+
+TEST_CASE("private run: with another sampler than poisson every round costs as if everybody took part") {
+  const RunConfig run = must_read("[data]\npartition = { clients = 100 }\n[sampling]\nkind = \"uniform\"\n" +
+                                  kCentral + "noise_multiplier = 4.0\n");
+  CHECK(run.privacy.sampling_rate == 1);
+  CHECK(run.privacy.expected_clients == 10);
+}
+
+TEST_CASE("private run: a norm that adapts takes its part of the noise") {
+  const RunConfig run = must_read(kThousand + kCentral + "noise_multiplier = 1.0\nclipping = \"adaptive\"\n");
+  CHECK(run.privacy.count_noise == doctest::Approx(2.5));
+  // Andrew et al., theorem 1.
+  CHECK(run.privacy.update_noise ==
+        doctest::Approx(std::pow(1 - std::pow(2 * run.privacy.count_noise, -2), -0.5)));
+  check_refused(kThousand + kCentral + "noise_multiplier = 8.0\nclipping = \"adaptive\"\ncount_noise = 2\n",
+                "count_noise");
+  check_refused(kThousand + kCentral + "noise_multiplier = 1.0\ntarget_quantile = 0.4\n",
+                "has no effect without clipping = \"adaptive\"");
+}
+
+TEST_CASE("private run: with noise of their own clients are told how much, and words hold it") {
+  const RunConfig run =
+      must_read(kThousand + kSecure + "[differential_privacy]\nkind = \"distributed\"\nepsilon = 4\n");
+  CHECK(run.privacy.noisy_clients == 18);  // of 20, 5 % of them corrupt
+  const auto document = config::parse_toml(run.task_text, "run");
+  REQUIRE(document);
+  config::Reader root(document->root, "", "run");
+  const auto masking = privacy::read_masking(root);
+  REQUIRE(masking);
+  CHECK(masking->clipping_norm == 1);
+  CHECK(masking->noise_multiplier == doctest::Approx(run.privacy.noise_multiplier / std::sqrt(18.0)));
+  CHECK(masking->fraction_bits == run.strategy.fixed_point.fraction_bits);
+  // A thousand clipped updates and their noise are within 31 bits.
+  const double unit = std::ldexp(1, masking->fraction_bits);
+  CHECK(1000 * unit + 12 * masking->noise_multiplier * unit * std::sqrt(1000.0) < 0x1p31);
+  CHECK(run.privacy.most_releases >= 100);
+}
+
+TEST_CASE("private run: what no guarantee is known for is refused, and why is said") {
+  const std::string noise = kCentral + "noise_multiplier = 1.0\n";
+  check_refused("[strategy]\nkind = \"median\"\n" + noise, "take the aggregator uniform_mean, not median");
+  check_refused("[strategy]\naggregator = { kind = \"mean\" }\n" + noise, "not mean");
+  check_refused("[strategy]\nkind = \"fedbuff\"\n" + noise, "an asynchronous schedule");
+  check_refused("[strategy]\nkind = \"scaffold\"\n" + noise, "control variate");
+  check_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "everybody sees every update");
+  check_refused("[sampling]\nkind = \"oort\"\n" + noise, "take poisson");
+  check_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly those who are drawn");
+  check_refused("[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\n",
+                "set secure_aggregation.kind");
+  check_refused("[secure_aggregation]\nkind = \"exact\"\n" + noise + "clipping = \"adaptive\"\n",
+                "only with clipping = \"flat\"");
+}
+
+}  // namespace fedge::run

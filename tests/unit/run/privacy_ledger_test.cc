@@ -1,0 +1,71 @@
+#include "run/privacy_ledger.h"
+
+#include <doctest/doctest.h>
+
+namespace fedge::run {
+namespace {
+
+// Of which three releases keep the budget by how it is made.
+DifferentialPrivacySpec spec_of(std::uint64_t releases) {
+  DifferentialPrivacySpec spec;
+  spec.kind = DifferentialPrivacySpec::Kind::kCentral;
+  spec.noise_multiplier = 1;
+  spec.sampling_rate = 0.1;
+  privacy::Accountant accountant(spec.accountant);
+  REQUIRE(accountant.add({spec.mechanism(spec.sampling_rate), releases}));
+  spec.epsilon = *accountant.epsilon(spec.delta) + 1e-9;
+  spec.most_releases = releases;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("privacy ledger: so many releases as the budget allows, and each costs something") {
+  PrivacyLedger ledger(spec_of(3));
+  double before = 0;
+  CHECK(*ledger.epsilon() == 0);
+  for (int release = 0; release < 3; ++release) {
+    REQUIRE(ledger.charge(0.1));
+    CHECK(*ledger.epsilon() > before);
+    before = *ledger.epsilon();
+  }
+  const auto fourth = ledger.charge(0.1);
+  REQUIRE_FALSE(fourth);
+  CHECK(fourth.error().code == ErrorCode::kRefused);
+  CHECK(fourth.error().message.find("would cost more than differential_privacy.epsilon") !=
+        std::string::npos);
+  CHECK(*ledger.epsilon() == before);
+  CHECK(ledger.charges() == PrivacyLedger::Charges{{0.1, 3}});
+}
+
+TEST_CASE("privacy ledger: what a sampler really did is what is charged, never less than was planned") {
+  PrivacyLedger planned(spec_of(20));
+  PrivacyLedger dearer(spec_of(20));
+  REQUIRE(planned.charge(0.01));
+  CHECK(planned.charges() == PrivacyLedger::Charges{{0.1, 1}});
+  REQUIRE(dearer.charge(0.5));
+  CHECK(*dearer.epsilon() > *planned.epsilon());
+  // Without amplification one release is more than this budget.
+  PrivacyLedger once(spec_of(1));
+  CHECK_FALSE(once.charge(1));
+  CHECK(once.charges().empty());
+}
+
+TEST_CASE("privacy ledger: it goes on from what was kept of it, and from nothing else") {
+  const DifferentialPrivacySpec spec = spec_of(5);
+  PrivacyLedger first(spec);
+  for (int release = 0; release < 4; ++release) REQUIRE(first.charge(0.1));
+  PrivacyLedger second(spec);
+  REQUIRE(second.take_up(first.charges()));
+  CHECK(*second.epsilon() == *first.epsilon());
+  CHECK(second.charge(0.1));
+  CHECK_FALSE(second.charge(0.1));
+  for (const PrivacyLedger::Charges& wrong :
+       {PrivacyLedger::Charges{{0.05, 1}}, PrivacyLedger::Charges{{1.5, 1}},
+        PrivacyLedger::Charges{{0.1, 0}}})
+    CHECK(second.take_up(wrong).error().code == ErrorCode::kCorrupt);
+  CHECK(PrivacyLedger(DifferentialPrivacySpec()).take_up(first.charges()).error().code ==
+        ErrorCode::kCorrupt);
+}
+
+}  // namespace fedge::run

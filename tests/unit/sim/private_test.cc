@@ -1,0 +1,110 @@
+// Runs with differential privacy, in virtual time.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/unit/sim/simulated_run.h"
+
+namespace fedge::sim {
+namespace {
+
+const Settings kBase = {"data.partition.clients=20", "run.round_deadline=60"};
+const Settings kCentral = {"differential_privacy.kind=central", "differential_privacy.noise_multiplier=1.0"};
+const Settings kDistributed = {"sampling.clients_per_round=10", "secure_aggregation.kind=compact",
+                               "secure_aggregation.min_clients=3", "differential_privacy.kind=distributed",
+                               "differential_privacy.noise_multiplier=1.0"};
+
+}  // namespace
+
+TEST_CASE("private, simulated: the same file and seed give the same models, another seed others") {
+  Settings how = kBase;
+  SUBCASE("central") { how = how + kCentral; }
+  SUBCASE("by layers") { how = how + kCentral + Settings{"differential_privacy.clipping=per_layer"}; }
+  SUBCASE("adaptive") {
+    how = how + kCentral +
+          Settings{"differential_privacy.clipping=adaptive", "differential_privacy.count_noise=0.6"};
+  }
+  SUBCASE("central, summed in secret") {
+    how = how + kCentral + Settings{"secure_aggregation.kind=exact", "secure_aggregation.min_clients=2"};
+  }
+  SUBCASE("distributed") { how = how + kDistributed; }
+  SUBCASE("distributed, in words of 64 bits") {
+    how = how + kDistributed + Settings{"secure_aggregation.kind=exact"};
+  }
+  const Outcome one = simulate(how, {.threads = 1});
+  const Outcome two = simulate(how, {.threads = 2});
+  CHECK(one.hashes() == two.hashes());
+  CHECK(one.hashes() != simulate(how + Settings{"run.seed=6"}).hashes());
+  for (std::size_t r = 1; r < one.models.size(); ++r) CHECK(one.models[r] != one.models[r - 1]);
+  double before = 0;
+  for (const auto& round : one.rounds) {
+    CHECK(round.epsilon > before);
+    before = round.epsilon;
+    CHECK(std::isnan(round.train_loss));  // it has no noise
+    CHECK(round.clipping_norm > 0);
+  }
+  CHECK(one.count("round.not_aggregated") == 0);
+}
+
+TEST_CASE("private, simulated: with next to no noise the models are those of the clipped mean") {
+  const Settings whole = {"data.partition.clients=20", "sampling.clients_per_round=20",
+                          "strategy.aggregator.kind=uniform_mean"};
+  const Settings faint = {"differential_privacy.kind=central", "differential_privacy.noise_multiplier=1e-6",
+                          "differential_privacy.clipping_norm=1000"};
+  const Outcome plain = simulate(whole);
+  const Outcome noisy = simulate(whole + faint);
+  REQUIRE(plain.models.size() == noisy.models.size());
+  for (std::size_t p = 0; p < plain.models[3].size(); ++p)
+    CHECK(std::abs(plain.models[3][p] - noisy.models[3][p]) < 1e-2F);
+  // Twenty clients' clipped updates are of one size whatever they were.
+  const Outcome clipped = simulate(whole + Settings{"differential_privacy.kind=central",
+                                                    "differential_privacy.noise_multiplier=1e-6",
+                                                    "differential_privacy.clipping_norm=1e-3"});
+  for (std::size_t r = 1; r < clipped.models.size(); ++r) {
+    double squares = 0;
+    for (std::size_t p = 0; p < clipped.models[r].size(); ++p)
+      squares += std::pow(static_cast<double>(clipped.models[r][p] - clipped.models[r - 1][p]), 2);
+    CHECK(std::sqrt(squares) < 1.01e-3);
+    CHECK(std::sqrt(squares) > 1e-4);
+  }
+}
+
+TEST_CASE("private, simulated: the run ends before the round that would cost too much") {
+  const Outcome run =
+      simulate(kBase + kCentral + Settings{"run.rounds=50", "differential_privacy.epsilon=4"});
+  CHECK(run.rounds.size() > 1);
+  CHECK(run.rounds.size() < 50);
+  CHECK(run.rounds.back().epsilon <= 4);
+  const Outcome longer =
+      simulate(kBase + kCentral + Settings{"run.rounds=" + std::to_string(run.rounds.size() + 1)});
+  CHECK(longer.rounds.back().epsilon > 4);
+  CHECK(longer.rounds[run.rounds.size() - 1].epsilon == run.rounds.back().epsilon);
+}
+
+TEST_CASE("private, simulated: a round that nobody was drawn for is noise all the same") {
+  const Outcome run = simulate(kBase + kCentral + Settings{"sampling.rate=1e-9"});
+  REQUIRE(run.rounds.size() == 3);
+  for (std::size_t r = 1; r < run.models.size(); ++r) {
+    CHECK(run.rounds[r - 1].clients_selected == 0);
+    CHECK(run.models[r] != run.models[r - 1]);
+  }
+}
+
+TEST_CASE("private, simulated: each track's model is a release of its own") {
+  const Settings tracks = {
+      "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], against = [\"3\"] "
+      "}]"};
+  const Outcome one = simulate(kBase + kCentral);
+  const Outcome two = simulate(kBase + kCentral + tracks);
+  for (std::size_t r = 0; r < 3; ++r) CHECK(two.rounds[r].epsilon > one.rounds[r].epsilon);
+  const Outcome six = simulate(kBase + kCentral + Settings{"run.rounds=6"});
+  CHECK(two.rounds[2].epsilon == six.rounds[5].epsilon);
+  // Where five releases are allowed, there are two rounds of two.
+  const std::string budget = std::to_string(six.rounds[4].epsilon + 1e-6);
+  const Outcome ended =
+      simulate(kBase + kCentral + tracks + Settings{"differential_privacy.epsilon=" + budget});
+  CHECK(ended.rounds.size() == 2);
+}
+
+}  // namespace fedge::sim
