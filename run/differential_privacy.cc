@@ -27,10 +27,12 @@ constexpr double kDeviations = 12;
 // Of the noise that one machine adds, in units of the sums: as fine as its sampler can be, and far finer than
 // what floating point would hide.
 constexpr double kFinestNoise = 0x1p19;
+constexpr double kFinestSkellam = 0x1p13;
 constexpr double kCoarsestNoise = 64;
-// What the sum of clients' noises is accounted for by: any grid at most as fine as the sums', on which it
-// cannot be told from one discrete Gaussian.
-constexpr double kAccountedGrid = 0x1p16;
+// Units of the norm that clients' noises are accounted for by: no more than there are, which is the worse case.
+// The sum of discrete Gaussians cannot be told from one there, and what Skellam costs beyond one is next to
+// nothing.
+constexpr double kAccountedGrid = 0x1p11;
 constexpr double kMostParameters = 0x1p32;
 
 Spec::Kind read_kind(config::Reader& section) {
@@ -117,9 +119,9 @@ Result<void> calibrate(RunConfig& run) {
     spec.noise_multiplier = 1;
     const privacy::Mechanism mechanism = spec.mechanism(spec.sampling_rate);
     FEDGE_TRY(noise, privacy::calibrate_noise({mechanism, run.rounds}, budget, spec.accountant));
-    spec.noise_multiplier = spec.kind == Spec::Kind::kCentral
-                                ? noise
-                                : noise * std::sqrt(static_cast<double>(spec.noisy_clients)) / kAccountedGrid;
+    const bool of_one = spec.kind == Spec::Kind::kDistributed && spec.noise == privacy::NoiseKind::kGaussian;
+    const double share = of_one ? std::sqrt(static_cast<double>(spec.noisy_clients)) : 1;
+    spec.noise_multiplier = spec.kind == Spec::Kind::kCentral ? noise : noise * share / kAccountedGrid;
   }
   spec.most_releases = UINT64_MAX;
   if (limited) {
@@ -163,8 +165,9 @@ void choose_grid(RunConfig& run, config::Reader& root) {
     spec.weight = compact ? 1 : aggregation::uniform_weight(format, updates);
     const double unit = static_cast<double>(spec.weight) * format.unit();
     const double sigma = spec.update_noise * spec.clipping_norm * unit / share;
-    if (sigma > kFinestNoise || (compact && !fits_words(spec, unit, updates))) continue;
-    if (sigma < kCoarsestNoise) break;
+    const double finest = spec.noise == privacy::NoiseKind::kSkellam ? kFinestSkellam : kFinestNoise;
+    if (sigma > finest || (compact && !fits_words(spec, unit, updates))) continue;
+    if (sigma < kCoarsestNoise || (spec.kind == Spec::Kind::kDistributed && spec.clipping_norm * unit < kAccountedGrid)) break;
     return;
   }
   root.fail(kSection, "the sums are too coarse for this noise: lower strategy.max_abs" +
@@ -177,6 +180,7 @@ void tell_clients(RunConfig& run) {
   masking.fraction_bits = run.strategy.fixed_point.fraction_bits;
   masking.uniform_weight = masking.max_weight = spec.weight;
   masking.clipping_norm = spec.clipping_norm;
+  masking.noise = spec.noise;
   if (spec.kind == Spec::Kind::kDistributed)
     masking.noise_multiplier = spec.update_noise / std::sqrt(static_cast<double>(spec.noisy_clients));
 }
@@ -187,12 +191,17 @@ privacy::Mechanism DifferentialPrivacySpec::mechanism(double rate) const {
   if (kind == Kind::kCentral)
     return privacy::GaussianMechanism{.sampling_rate = rate, .noise_multiplier = noise_multiplier};
   const auto clients = static_cast<double>(noisy_clients);
+  const privacy::GridSensitivity sensitivity{.l2 = kAccountedGrid,
+                                             .l1 = kAccountedGrid * std::sqrt(kMostParameters),
+                                             .dimension = kMostParameters};
+  const double deviation = noise_multiplier * kAccountedGrid;
+  if (noise == privacy::NoiseKind::kSkellam)
+    return privacy::SkellamMechanism{
+        .sampling_rate = rate, .variance = deviation * deviation, .sensitivity = sensitivity};
   return privacy::DistributedGaussianMechanism{
       .sampling_rate = rate,
-      .noise = {.local_sigma = noise_multiplier * kAccountedGrid / std::sqrt(clients), .clients = clients},
-      .sensitivity = {.l2 = kAccountedGrid,
-                      .l1 = kAccountedGrid * std::sqrt(kMostParameters),
-                      .dimension = kMostParameters}};
+      .noise = {.local_sigma = deviation / std::sqrt(clients), .clients = clients},
+      .sensitivity = sensitivity};
 }
 
 DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
@@ -213,6 +222,10 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
       section.choice("accountant", {"pld", "rdp"}, 0,
                      "How the cost of rounds is added up: exactly, or by Renyi divergences.");
   spec.accountant = accountant == 0 ? privacy::AccountantKind::kPld : privacy::AccountantKind::kRdp;
+  spec.noise = static_cast<privacy::NoiseKind>(
+      section.choice("noise", {"gaussian", "skellam"}, 0, "distributed: what each client draws."));
+  if (spec.kind != Spec::Kind::kDistributed && section.has("noise"))
+    section.fail("noise", "has no effect without kind = \"distributed\"");
   for (const char* key : {"clipping", "clipping_norm", "noise_multiplier", "epsilon", "delta", "accountant"})
     if (!spec.on() && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
   if (spec.on() && spec.noise_multiplier == 0 && epsilon == 0)

@@ -7,6 +7,7 @@
 
 #include "core/config/reader.h"
 #include "privacy/differential/accounting/accountant.h"
+#include "privacy/differential/noise.h"
 
 namespace fedge::run {
 
@@ -32,6 +33,7 @@ struct DifferentialPrivacySpec {
   double clipping_rate = 0.2;
   double count_noise = 1;
 
+  privacy::NoiseKind noise = privacy::NoiseKind::kGaussian;  // kDistributed
   // Of all that a round releases together: standard deviation over what one client can change.
   double noise_multiplier = 0;
   double epsilon = std::numeric_limits<double>::infinity();

@@ -151,7 +151,8 @@ Result<void> PrivateSum::release(aggregation::Aggregator& rule, const Noise& noi
                  "differential_privacy.noise_multiplier is too large for a model of so many parameters"};
   std::uint64_t part = 0;
   for (const Range& range : trainable_.ranges())
-    privacy::add_gaussian_noise(sums.subspan(range.begin, range.size()), {key, *variance, part++}, parallel);
+    privacy::add_noise(sums.subspan(range.begin, range.size()), {.key = key, .variance = *variance, .part = part++},
+                       parallel);
   if (spec_.clipping == Clipping::kAdaptive) adapt(key);
   return {};
 }

@@ -8,6 +8,7 @@
 #include "core/crypto/hkdf.h"
 #include "core/crypto/random.h"
 #include "core/crypto/sha256.h"
+#include "privacy/differential/skellam.h"
 
 namespace fedge::privacy {
 namespace {
@@ -130,20 +131,24 @@ Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> 
   return derive_key(root, digest, info);
 }
 
-void add_gaussian_noise(std::span<std::int64_t> numbers, const GaussianNoise& noise, Parallel& parallel) {
+void add_noise(std::span<std::int64_t> numbers, const AddedNoise& noise, Parallel& parallel) {
+  std::optional<Skellam> skellam;
+  if (noise.kind == NoiseKind::kSkellam) skellam.emplace(noise.variance);
   parallel.for_each((numbers.size() + kStretch - 1) / kStretch, [&](std::size_t stretch) {
     NoiseStream stream(noise.key, noise.part, stretch);
     const std::size_t first = stretch * kStretch;
-    for (std::int64_t& number : numbers.subspan(first, std::min(kStretch, numbers.size() - first)))
-      number =
-          static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
-                                    static_cast<std::uint64_t>(discrete_gaussian(noise.variance, stream)));
+    for (std::int64_t& number : numbers.subspan(first, std::min(kStretch, numbers.size() - first))) {
+      const std::int64_t drawn = skellam ? skellam->draw(stream) : discrete_gaussian(noise.variance, stream);
+      number = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
+                                         static_cast<std::uint64_t>(drawn));
+    }
   });
 }
 
-std::optional<std::uint64_t> noise_variance(double deviation) {
+std::optional<std::uint64_t> noise_variance(double deviation, NoiseKind kind) {
+  const std::uint64_t most = kind == NoiseKind::kSkellam ? Skellam::kMaxVariance : kMaxVariance;
   const double variance = std::ceil(deviation * deviation);
-  if (!(variance <= static_cast<double>(kMaxVariance))) return std::nullopt;
+  if (!(variance <= static_cast<double>(most))) return std::nullopt;
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(variance));
 }
 

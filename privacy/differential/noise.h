@@ -57,16 +57,17 @@ std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream);
 // they are made once more, so that nobody can take the mean of several; other numbers, as after a backup was
 // restored, have another, so that nobody can take their difference.
 Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> numbers);
-// Adds a discrete Gaussian to each number, modulo 2^64. What it draws depends on the noise and the number's
-// place alone. Parts are for vectors of one key.
-struct GaussianNoise {
+enum class NoiseKind : std::uint8_t { kGaussian = 0, kSkellam = 1 };
+struct AddedNoise {
   const Secret& key;
   std::uint64_t variance = 1;
-  std::uint64_t part = 0;
+  std::uint64_t part = 0;  // of several vectors of one key
+  NoiseKind kind = NoiseKind::kGaussian;
 };
-void add_gaussian_noise(std::span<std::int64_t> numbers, const GaussianNoise& noise, Parallel& parallel);
-// The least whole variance of a standard deviation of at least so many units; nothing if that is beyond
-// kMaxVariance.
-std::optional<std::uint64_t> noise_variance(double deviation);
+// Adds noise to each number, modulo 2^64. What it draws depends on the noise and the number's place alone.
+void add_noise(std::span<std::int64_t> numbers, const AddedNoise& noise, Parallel& parallel);
+// The least whole variance of a standard deviation of at least so many units; nothing if that is beyond what
+// can be drawn.
+std::optional<std::uint64_t> noise_variance(double deviation, NoiseKind kind = NoiseKind::kGaussian);
 
 }  // namespace fedge::privacy

@@ -29,6 +29,7 @@ config::Table to_table(const MaskingSpec& spec) {
   put("max_weight", whole(spec.max_weight));
   put("clipping_norm", spec.clipping_norm);
   put("noise_multiplier", spec.noise_multiplier);
+  put("noise", whole(static_cast<int>(spec.noise)));
   put("corrupt", spec.rules.assumptions.corrupt);
   put("dropout", spec.rules.assumptions.dropout);
   put("complete_below", whole(spec.rules.complete_below));
@@ -50,6 +51,7 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
   spec.max_weight = static_cast<std::uint64_t>(section.integer("max_weight", {}, {1, kMostWeight}, ""));
   spec.clipping_norm = section.number("clipping_norm", 0, {0, 1e30}, "");
   spec.noise_multiplier = section.number("noise_multiplier", 0, {0, 1e9}, "");
+  spec.noise = static_cast<NoiseKind>(section.integer("noise", 0, {0, 1}, ""));
   spec.rules.assumptions.corrupt = section.number("corrupt", {}, {0, 0.99}, "");
   spec.rules.assumptions.dropout = section.number("dropout", {}, {0, 0.99}, "");
   spec.rules.complete_below =

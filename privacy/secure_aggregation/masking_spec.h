@@ -8,6 +8,7 @@
 
 #include "core/config/reader.h"
 #include "core/result.h"
+#include "privacy/differential/noise.h"
 #include "privacy/secure_aggregation/session.h"
 #include "protocol/chunks/manifest.h"
 
@@ -26,6 +27,7 @@ struct MaskingSpec {
   // standard deviation of the noise that each client adds, over that norm as rounding leaves it (0: none).
   double clipping_norm = 0;
   double noise_multiplier = 0;
+  NoiseKind noise = NoiseKind::kGaussian;
   SecureRules rules;
 
   std::uint64_t weight_of(SampleCount samples) const;

@@ -29,6 +29,9 @@ TEST_CASE("private, simulated: the same file and seed give the same models, anot
     how = how + kCentral + Settings{"secure_aggregation.kind=exact", "secure_aggregation.min_clients=2"};
   }
   SUBCASE("distributed") { how = how + kDistributed; }
+  SUBCASE("distributed, Skellam") {
+    how = how + kDistributed + Settings{"differential_privacy.noise=skellam"};
+  }
   SUBCASE("distributed, in words of 64 bits") {
     how = how + kDistributed + Settings{"secure_aggregation.kind=exact"};
   }
@@ -68,6 +71,33 @@ TEST_CASE("private, simulated: with next to no noise the models are those of the
     CHECK(std::sqrt(squares) < 1.01e-3);
     CHECK(std::sqrt(squares) > 1e-4);
   }
+}
+
+TEST_CASE("private, simulated: the noise in the model is what its multiplier says, whoever made it") {
+  // Nobody learns anything, so that all that moves the model is noise.
+  Settings how = {"data.partition.clients=20", "sampling.clients_per_round=20", "training.optimizer.learning_rate=0",
+                  "differential_privacy.clipping_norm=4"};
+  double clients = 1;  // whose noise is in the sum, for each that is needed
+  SUBCASE("central") { how = how + kCentral; }
+  SUBCASE("distributed") { how = how + kDistributed, clients = 20.0 / 2; }
+  SUBCASE("distributed, Skellam") {
+    how = how + kDistributed + Settings{"differential_privacy.noise=skellam"};
+    clients = 20.0 / 2;
+  }
+  const Outcome run = simulate(how + Settings{"sampling.clients_per_round=20"});
+  double squares = 0;
+  double count = 0;
+  for (std::size_t r = 1; r < run.models.size(); ++r) {
+    CHECK(run.rounds[r - 1].clients_completed == 20);
+    for (std::size_t p = 0; p < run.models[r].size(); ++p) {
+      squares += std::pow(static_cast<double>(run.models[r][p]) - static_cast<double>(run.models[r - 1][p]), 2);
+      ++count;
+    }
+  }
+  CHECK(count > 20'000);
+  const double expected = std::sqrt(clients) * 4 / 20;
+  // Six standard errors.
+  CHECK(std::abs(squares / count / (expected * expected) - 1) < 6 * std::sqrt(2 / count) + 1e-3);
 }
 
 TEST_CASE("private, simulated: the run ends before the round that would cost too much") {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/crypto/sha256.h"
+#include "core/platform/thread_pool.h"
+#include "privacy/differential/skellam.h"
 
 namespace fedge::privacy {
 namespace {
@@ -164,6 +166,76 @@ TEST_CASE("noise: the widest discrete Gaussian has its mean, variance and fourth
   CHECK(std::abs(sum) < 4.9 * root);
   CHECK(std::abs(squares - kNumber) < 4.9 * std::sqrt(2.0) * root);
   CHECK(std::abs(fourth - 3.0 * kNumber) < 4.9 * std::sqrt(96.0) * root);
+}
+
+TEST_CASE("noise: Skellam has the distribution that it is named after") {
+  NoiseStream stream(key_of(8), 0, 0);
+  for (const std::uint64_t variance : {1ULL, 2ULL, 9ULL, 100ULL, 500ULL}) {
+    CAPTURE(variance);
+    const Skellam skellam(variance);
+    const auto mean = static_cast<double>(variance);
+    check_fits(draw(kDraws, [&] { return skellam.draw(stream); }), kDraws, [&](std::int64_t x) {
+      return std::abs(x) > 400 ? 0
+                               : std::exp(-mean) * std::cyl_bessel_i(static_cast<double>(std::abs(x)), mean);
+    });
+  }
+}
+
+TEST_CASE("noise: the widest Skellam has its mean, variance and fourth moment") {
+  NoiseStream stream(key_of(9), 0, 0);
+  const Skellam skellam(Skellam::kMaxVariance);
+  const double deviation = std::sqrt(static_cast<double>(Skellam::kMaxVariance));
+  double sum = 0;
+  double squares = 0;
+  double fourth = 0;
+  constexpr int kNumber = 200'000;
+  for (int i = 0; i < kNumber; ++i) {
+    const double x = static_cast<double>(skellam.draw(stream)) / deviation;
+    sum += x;
+    squares += x * x;
+    fourth += x * x * x * x;
+  }
+  const double root = std::sqrt(static_cast<double>(kNumber));
+  CHECK(std::abs(sum) < 4.9 * root);
+  CHECK(std::abs(squares - kNumber) < 4.9 * std::sqrt(2.0) * root);
+  CHECK(std::abs(fourth - 3.0 * kNumber) < 4.9 * std::sqrt(96.0) * root);
+}
+
+TEST_CASE("noise: a vector's noise is the same however many threads draw it, and each place has its own") {
+  const Secret key = key_of(10);
+  for (const NoiseKind kind : {NoiseKind::kGaussian, NoiseKind::kSkellam}) {
+    std::vector<std::int64_t> one(40'000, INT64_MAX);  // wraps
+    std::vector<std::int64_t> two = one;
+    std::vector<std::int64_t> other = one;
+    Sequential here;
+    ThreadPool threads(2);
+    add_noise(one, {.key = key, .variance = 10'000, .kind = kind}, here);
+    add_noise(two, {.key = key, .variance = 10'000, .kind = kind}, threads);
+    add_noise(other, {.key = key, .variance = 10'000, .part = 1, .kind = kind}, here);
+    CHECK(one == two);
+    CHECK(one != other);
+    std::size_t alike = 0;  // places of the second stretch with the first one's noise
+    for (std::size_t i = 0; i < 16'000; ++i) alike += one[i] == one[i + 16'384] ? 1U : 0U;
+    CHECK(alike < 200);
+  }
+}
+
+TEST_CASE("noise: its key is bound to the numbers that it hides, to the task, and to the root") {
+  const std::vector<std::int64_t> numbers = {1, -2, 3};
+  const std::vector<std::int64_t> others = {1, -2, 4};
+  const TaskId task{RoundNumber(3), TrackId(1)};
+  const Secret key = noise_key(key_of(1), task, numbers);
+  CHECK(key == noise_key(key_of(1), task, numbers));
+  CHECK_FALSE(key == noise_key(key_of(1), task, others));
+  CHECK_FALSE(key == noise_key(key_of(2), task, numbers));
+  CHECK_FALSE(key == noise_key(key_of(1), {RoundNumber(4), TrackId(1)}, numbers));
+  CHECK_FALSE(key == noise_key(key_of(1), {RoundNumber(3), TrackId(2)}, numbers));
+  CHECK(*noise_variance(0.1) == 1);
+  CHECK(*noise_variance(3.5) == 13);
+  CHECK(*noise_variance(0x1p20) == kMaxVariance);
+  CHECK_FALSE(noise_variance(0x1.001p20));
+  CHECK_FALSE(noise_variance(0x1.001p14, NoiseKind::kSkellam));
+  CHECK_FALSE(noise_variance(std::nan("")));
 }
 
 }  // namespace fedge::privacy
