@@ -29,18 +29,20 @@ constexpr double kDeviations = 12;
 constexpr double kFinestNoise = 0x1p19;
 constexpr double kFinestSkellam = 0x1p13;
 constexpr double kCoarsestNoise = 64;
-// Units of the norm that clients' noises are accounted for by: no more than there are, which is the worse case.
-// The sum of discrete Gaussians cannot be told from one there, and what Skellam costs beyond one is next to
-// nothing.
+// Units of the norm that clients' noises are accounted for by: no more than there are, which is the worse
+// case. The sum of discrete Gaussians cannot be told from one there, and what Skellam costs beyond one is
+// next to nothing.
 constexpr double kAccountedGrid = 0x1p11;
 constexpr double kMostParameters = 0x1p32;
 
 Spec::Kind read_kind(config::Reader& section) {
   return static_cast<Spec::Kind>(section.choice(
-      "kind", {"none", "central", "distributed"}, 0,
+      "kind", {"none", "central", "distributed", "tree"}, 0,
       "Who makes noise. central: the coordinator, on the sum of clipped updates; distributed: each client, "
       "on "
-      "its own update before it is summed in secret, so that the coordinator sees a noisy sum alone."));
+      "its own update before it is summed in secret, so that the coordinator sees a noisy sum alone; tree: "
+      "the "
+      "coordinator, along a tree of rounds, where it is not drawn by chance who takes part (DP-FTRL)."));
 }
 
 void read_clipping(config::Reader& section, Spec& spec) {
@@ -64,6 +66,23 @@ void read_clipping(config::Reader& section, Spec& spec) {
       section.fail(key, "has no effect without clipping = \"adaptive\"");
 }
 
+// Of a tree what counts is how often a client takes part, and how far apart.
+void check_participation(const RunConfig& run, config::Reader& root) {
+  const Spec& spec = run.privacy;
+  const auto wanted =
+      std::ceil(static_cast<double>(run.sampling.clients_per_round) * run.sampling.over_selection);
+  const auto clients = static_cast<double>(run.task.data.partition.clients);
+  if (spec.clipping == Clipping::kAdaptive)
+    root.fail(kSection, "along a tree noise is of one size: clipping = \"adaptive\" is not possible");
+  if (wanted * run.rounds > clients * spec.max_participations)
+    root.fail(kSection,
+              "run.rounds of sampling.clients_per_round clients are more than all of them may take "
+              "part in: raise max_participations");
+  if (wanted * (spec.min_separation + 1.0) > clients)
+    root.fail(kSection,
+              "with so many clients in a round, min_separation leaves nobody for some rounds: lower it");
+}
+
 // What no guarantee is known for.
 void check_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why) { root.fail(kSection, why); };
@@ -75,6 +94,7 @@ void check_parts(const RunConfig& run, config::Reader& root) {
   if (run.strategy.schedule.buffered) refuse("a guarantee is for rounds, and the schedule has none");
   if (run.control_variates) refuse("scaffold's control variate goes to everybody without noise");
   if (run.dissemination.serverless) refuse("without a server everybody sees every update");
+  if (run.privacy.kind == Spec::Kind::kTree) check_participation(run, root);
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   const bool blind = std::ranges::find(kSamplers, run.sampling.kind) != kSamplers.end();
   if (!blind || sampler.weighs || sampler.unbiased || sampler.draw != aggregation::Draw::kNever)
@@ -117,15 +137,16 @@ Result<void> calibrate(RunConfig& run) {
   const bool limited = std::isfinite(spec.epsilon);
   if (spec.noise_multiplier == 0) {
     spec.noise_multiplier = 1;
-    const privacy::Mechanism mechanism = spec.mechanism(spec.sampling_rate);
-    FEDGE_TRY(noise, privacy::calibrate_noise({mechanism, run.rounds}, budget, spec.accountant));
+    const privacy::Release all = spec.release(spec.sampling_rate, run.rounds);
+    FEDGE_TRY(noise, privacy::calibrate_noise(all, budget, spec.accountant));
     const bool of_one = spec.kind == Spec::Kind::kDistributed && spec.noise == privacy::NoiseKind::kGaussian;
     const double share = of_one ? std::sqrt(static_cast<double>(spec.noisy_clients)) : 1;
-    spec.noise_multiplier = spec.kind == Spec::Kind::kCentral ? noise : noise * share / kAccountedGrid;
+    spec.noise_multiplier = spec.kind == Spec::Kind::kDistributed ? noise * share / kAccountedGrid : noise;
   }
   spec.most_releases = UINT64_MAX;
   if (limited) {
-    FEDGE_TRY(releases, privacy::allowed_rounds(spec.mechanism(spec.sampling_rate), budget, spec.accountant));
+    const privacy::Release one = spec.release(spec.sampling_rate, 1);
+    FEDGE_TRY(releases, privacy::allowed_rounds(one.mechanism, budget, spec.accountant));
     spec.most_releases = releases;
     if (releases == 0)
       return invalid("with noise_multiplier = " + number_text(spec.noise_multiplier) +
@@ -167,7 +188,9 @@ void choose_grid(RunConfig& run, config::Reader& root) {
     const double sigma = spec.update_noise * spec.clipping_norm * unit / share;
     const double finest = spec.noise == privacy::NoiseKind::kSkellam ? kFinestSkellam : kFinestNoise;
     if (sigma > finest || (compact && !fits_words(spec, unit, updates))) continue;
-    if (sigma < kCoarsestNoise || (spec.kind == Spec::Kind::kDistributed && spec.clipping_norm * unit < kAccountedGrid)) break;
+    if (sigma < kCoarsestNoise ||
+        (spec.kind == Spec::Kind::kDistributed && spec.clipping_norm * unit < kAccountedGrid))
+      break;
     return;
   }
   root.fail(kSection, "the sums are too coarse for this noise: lower strategy.max_abs" +
@@ -187,21 +210,28 @@ void tell_clients(RunConfig& run) {
 
 }  // namespace
 
-privacy::Mechanism DifferentialPrivacySpec::mechanism(double rate) const {
+privacy::Release DifferentialPrivacySpec::release(double rate, std::uint64_t count) const {
   if (kind == Kind::kCentral)
-    return privacy::GaussianMechanism{.sampling_rate = rate, .noise_multiplier = noise_multiplier};
+    return {privacy::GaussianMechanism{.sampling_rate = rate, .noise_multiplier = noise_multiplier}, count};
+  if (kind == Kind::kTree) {
+    const auto steps = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
+    return {privacy::TreeMechanism{.noise_multiplier = noise_multiplier,
+                                   .participation = {steps, max_participations, min_separation}},
+            1};
+  }
   const auto clients = static_cast<double>(noisy_clients);
-  const privacy::GridSensitivity sensitivity{.l2 = kAccountedGrid,
-                                             .l1 = kAccountedGrid * std::sqrt(kMostParameters),
-                                             .dimension = kMostParameters};
+  const privacy::GridSensitivity sensitivity{
+      .l2 = kAccountedGrid, .l1 = kAccountedGrid * std::sqrt(kMostParameters), .dimension = kMostParameters};
   const double deviation = noise_multiplier * kAccountedGrid;
   if (noise == privacy::NoiseKind::kSkellam)
-    return privacy::SkellamMechanism{
-        .sampling_rate = rate, .variance = deviation * deviation, .sensitivity = sensitivity};
-  return privacy::DistributedGaussianMechanism{
-      .sampling_rate = rate,
-      .noise = {.local_sigma = deviation / std::sqrt(clients), .clients = clients},
-      .sensitivity = sensitivity};
+    return {privacy::SkellamMechanism{
+                .sampling_rate = rate, .variance = deviation * deviation, .sensitivity = sensitivity},
+            count};
+  return {privacy::DistributedGaussianMechanism{
+              .sampling_rate = rate,
+              .noise = {.local_sigma = deviation / std::sqrt(clients), .clients = clients},
+              .sensitivity = sensitivity},
+          count};
 }
 
 DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
@@ -226,6 +256,16 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
       section.choice("noise", {"gaussian", "skellam"}, 0, "distributed: what each client draws."));
   if (spec.kind != Spec::Kind::kDistributed && section.has("noise"))
     section.fail("noise", "has no effect without kind = \"distributed\"");
+  const auto participation = [&](const char* key, std::uint32_t fallback, std::int64_t least,
+                                 const char* doc) {
+    if (spec.kind != Spec::Kind::kTree && section.has(key))
+      section.fail(key, "has no effect without kind = \"tree\"");
+    return static_cast<std::uint32_t>(section.integer(key, fallback, {least, 1'000'000}, doc));
+  };
+  spec.max_participations = participation("max_participations", spec.max_participations, 1,
+                                          "tree: rounds that a client may take part in.");
+  spec.min_separation = participation("min_separation", spec.min_separation, 0,
+                                      "tree: rounds between two that a client takes part in, at least.");
   for (const char* key : {"clipping", "clipping_norm", "noise_multiplier", "epsilon", "delta", "accountant"})
     if (!spec.on() && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
   if (spec.on() && spec.noise_multiplier == 0 && epsilon == 0)

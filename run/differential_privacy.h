@@ -21,7 +21,7 @@ enum class Clipping {
 };
 
 struct DifferentialPrivacySpec {
-  enum class Kind { kNone, kCentral, kDistributed };
+  enum class Kind { kNone, kCentral, kDistributed, kTree };
   Kind kind = Kind::kNone;
   bool on() const { return kind != Kind::kNone; }
 
@@ -34,6 +34,10 @@ struct DifferentialPrivacySpec {
   double count_noise = 1;
 
   privacy::NoiseKind noise = privacy::NoiseKind::kGaussian;  // kDistributed
+  // kTree: how often a client may take part in the run, and how many rounds lie between two such, at least.
+  std::uint32_t max_participations = 1;
+  std::uint32_t min_separation = 0;
+
   // Of all that a round releases together: standard deviation over what one client can change.
   double noise_multiplier = 0;
   double epsilon = std::numeric_limits<double>::infinity();
@@ -48,8 +52,8 @@ struct DifferentialPrivacySpec {
   std::uint64_t noisy_clients = 1;  // kDistributed: in any sum there is the noise of so many
   std::uint64_t most_releases = 0;  // that the budget allows: turns of a track
 
-  // What one release costs where clients were drawn with this chance.
-  privacy::Mechanism mechanism(double rate) const;
+  // What so many releases are where clients were drawn with this chance.
+  privacy::Release release(double rate, std::uint64_t count) const;
 };
 
 DifferentialPrivacySpec read_differential_privacy(config::Reader& root);

@@ -12,7 +12,7 @@ namespace {
 Result<double> cost(const DifferentialPrivacySpec& spec, const PrivacyLedger::Charges& charges) {
   privacy::Accountant accountant(spec.accountant);
   for (const auto& [chance, releases] : charges)
-    FEDGE_TRY_VOID(accountant.add({spec.mechanism(chance), releases}));
+    FEDGE_TRY_VOID(accountant.add(spec.release(chance, releases)));
   return accountant.epsilon(spec.delta);
 }
 

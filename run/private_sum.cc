@@ -9,6 +9,7 @@
 #include "core/aligned_buffer.h"
 #include "core/check.h"
 #include "privacy/differential/noise.h"
+#include "privacy/differential/tree_noise.h"
 
 namespace fedge::run {
 namespace {
@@ -139,7 +140,9 @@ Result<aggregation::Update> PrivateSum::clip_layers(aggregation::Update update) 
 Result<void> PrivateSum::release(aggregation::Aggregator& rule, const Noise& noise, Parallel& parallel) {
   const std::span<std::int64_t> sums = rule.sums();
   FEDGE_CHECK(sums.size() == layout_->size(), "a rule that takes sums");
-  const Secret key = privacy::noise_key(*noise.root, noise.task, sums);
+  const bool tree = spec_.kind == DifferentialPrivacySpec::Kind::kTree;
+  const Secret key = tree ? privacy::tree_key(*noise.root, noise.task.track)
+                          : privacy::noise_key(*noise.root, noise.task, sums);
   const double weight = spec_.expected_clients * static_cast<double>(spec_.weight);
   rule.divide_by(weight * (spec_.clipping_norm / norm_));
   if (spec_.kind == DifferentialPrivacySpec::Kind::kDistributed) return {};  // it came with the updates
@@ -150,9 +153,13 @@ Result<void> PrivateSum::release(aggregation::Aggregator& rule, const Noise& noi
     return Error{ErrorCode::kUnsupported,
                  "differential_privacy.noise_multiplier is too large for a model of so many parameters"};
   std::uint64_t part = 0;
-  for (const Range& range : trainable_.ranges())
-    privacy::add_noise(sums.subspan(range.begin, range.size()), {.key = key, .variance = *variance, .part = part++},
-                       parallel);
+  for (const Range& range : trainable_.ranges()) {
+    const auto numbers = sums.subspan(range.begin, range.size());
+    if (tree)
+      privacy::add_tree_noise(numbers, noise.task.round.value(), {key, *variance, part++}, parallel);
+    else
+      privacy::add_noise(numbers, {.key = key, .variance = *variance, .part = part++}, parallel);
+  }
   if (spec_.clipping == Clipping::kAdaptive) adapt(key);
   return {};
 }

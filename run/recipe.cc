@@ -208,8 +208,8 @@ void resolve_privacy(config::Table& root) {
   const auto* name = kind == privacy->end() ? nullptr : std::get_if<std::string>(&kind->second.data);
   if (name == nullptr || *name == "none") return;
   constexpr const char* kImplied = "differential_privacy.kind";
-  if (config::Table* sampling = table_in(root, "sampling", kImplied))
-    sampling->try_emplace("kind", config::Value{std::string("poisson"), kImplied});
+  config::Table* sampling = *name == "tree" ? nullptr : table_in(root, "sampling", kImplied);
+  if (sampling != nullptr) sampling->try_emplace("kind", config::Value{std::string("poisson"), kImplied});
   if (!std::string(aggregation::recipe_of(root).aggregator).empty()) return;
   config::Table* strategy = table_in(root, "strategy", kImplied);
   config::Table* aggregator = strategy != nullptr ? table_in(*strategy, "aggregator", kImplied) : nullptr;

@@ -92,7 +92,8 @@ Result<void> add_noise(const Making& making, std::span<std::int64_t> numbers) {
   for (const Range& cell : making.masking.cells()) summed += cell.size();
   const double norm =
       spec.clipping_norm * std::ldexp(static_cast<double>(spec.uniform_weight), spec.fraction_bits);
-  const auto variance = privacy::noise_variance(noise_deviation(spec.noise_multiplier, norm, summed), spec.noise);
+  const auto variance =
+      privacy::noise_variance(noise_deviation(spec.noise_multiplier, norm, summed), spec.noise);
   if (!variance) return Error{ErrorCode::kUnsupported, "the run asks for more noise than a client can make"};
   const PrivateSum::Noise& noise = *making.update.noise;
   const Secret key = privacy::noise_key(*noise.root, noise.task, numbers);

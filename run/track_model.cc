@@ -274,7 +274,9 @@ Result<void> TrackModel::prepare(const PrivateSum::Noise* noise) {
 // seen. But where noise comes with updates, there is none.
 Result<void> TrackModel::move_model(const PrivateSum::Noise* noise) {
   not_aggregated_.reset();
-  if (updates_ == 0 && config_->privacy.kind != DifferentialPrivacySpec::Kind::kCentral) return {};
+  const bool noise_is_here =
+      config_->privacy.on() && config_->privacy.kind != DifferentialPrivacySpec::Kind::kDistributed;
+  if (updates_ == 0 && !noise_is_here) return {};
   // Once a round: what a rule carries to the next moves with it.
   if (const auto prepared = prepared_ ? Result<void>() : prepare(noise); !prepared) {
     if (prepared.error().code != ErrorCode::kUnavailable) return prepared.error();

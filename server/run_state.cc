@@ -65,25 +65,31 @@ void RunState::retire(TrackId track) {
 RoundRules RunState::rules() const {
   const std::uint64_t share = config_->strategy.fixed_point.max_total_weight().value() /
                               std::max<std::size_t>(run::TrackModel::contributors(*config_), 1);
-  return {.run = config_->id,
-          .layout = model_->layout()->hash(),
-          .chunk_size = config_->chunk_size,
-          .parameters = model_->layout()->size(),
-          .rounds = config_->rounds,
-          .clients_per_round = config_->sampling.clients_per_round,
-          .over_selection = config_->sampling.over_selection,
-          .first_round_clients = config_->wait_for_clients,
-          .min_available = config_->sampling.min_available,
-          .deadline = config_->round_deadline,
-          .return_within = config_->return_within,
-          .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
-          .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",
-          .local_epochs = config_->task.training.local_epochs,
-          .batch_size = config_->task.training.batch_size,
-          .local_steps = config_->task.training.local_steps,
-          .compression = config_->compression.format,
-          .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt,
-          .releases = config_->privacy.on() ? std::optional(config_->privacy.most_releases) : std::nullopt};
+  RoundRules rules{
+      .run = config_->id,
+      .layout = model_->layout()->hash(),
+      .chunk_size = config_->chunk_size,
+      .parameters = model_->layout()->size(),
+      .rounds = config_->rounds,
+      .clients_per_round = config_->sampling.clients_per_round,
+      .over_selection = config_->sampling.over_selection,
+      .first_round_clients = config_->wait_for_clients,
+      .min_available = config_->sampling.min_available,
+      .deadline = config_->round_deadline,
+      .return_within = config_->return_within,
+      .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
+      .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",
+      .local_epochs = config_->task.training.local_epochs,
+      .batch_size = config_->task.training.batch_size,
+      .local_steps = config_->task.training.local_steps,
+      .compression = config_->compression.format,
+      .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
+  const run::DifferentialPrivacySpec& privacy = config_->privacy;
+  if (privacy.on()) rules.releases = privacy.most_releases;
+  if (privacy.kind != run::DifferentialPrivacySpec::Kind::kTree) return rules;
+  rules.max_participations = privacy.max_participations;
+  rules.min_separation = privacy.min_separation;
+  return rules;
 }
 
 Result<std::vector<FinalModel>> RunState::load_models() const {

@@ -36,7 +36,9 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),
       model_size_(transfer_size(state.track({}).object()->manifest())) {
-  state_.take_noise_key(Secret(noise_key(state.config().seed).seed()));
+  // As of the first run of a coordinator that has this key.
+  const Secret machine(noise_key(state.config().seed).seed());
+  state_.take_noise_key(privacy::run_noise_root(machine, 1));
 }
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {

@@ -119,6 +119,13 @@ std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream) {
   }
 }
 
+Secret run_noise_root(const Secret& machine, std::uint64_t run) {
+  std::array<std::uint8_t, 16> info{'r', 'u', 'n'};
+  for (unsigned i = 0; i < 8; ++i)
+    info.at(8 + i) = static_cast<std::uint8_t>(run >> (8 * i));
+  return derive_key(machine, {}, info);
+}
+
 Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> numbers) {
   Sha256 hash;
   hash.add(std::as_bytes(numbers));
@@ -139,8 +146,8 @@ void add_noise(std::span<std::int64_t> numbers, const AddedNoise& noise, Paralle
     const std::size_t first = stretch * kStretch;
     for (std::int64_t& number : numbers.subspan(first, std::min(kStretch, numbers.size() - first))) {
       const std::int64_t drawn = skellam ? skellam->draw(stream) : discrete_gaussian(noise.variance, stream);
-      number = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) +
-                                         static_cast<std::uint64_t>(drawn));
+      number =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(number) + static_cast<std::uint64_t>(drawn));
     }
   });
 }

@@ -53,6 +53,8 @@ std::int64_t discrete_laplace(std::uint64_t t, NoiseStream& stream);
 inline constexpr std::uint64_t kMaxVariance = std::uint64_t{1} << 40;
 std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream);
 
+// Where the noise of a machine's n-th run comes from.
+Secret run_noise_root(const Secret& machine, std::uint64_t run);
 // The key of the noise that is added to these numbers in this task. The same numbers have the same noise when
 // they are made once more, so that nobody can take the mean of several; other numbers, as after a backup was
 // restored, have another, so that nobody can take their difference.

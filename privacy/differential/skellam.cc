@@ -23,8 +23,8 @@ std::size_t numbers_of(double variance) {
 
 }  // namespace
 
-// P[k] = e^-m I_k(m). The ratios I_k / I_k-1 = 1 / (2k / m + I_k+1 / I_k) are begun far out, where it does not
-// matter with what (Gautschi, SIAM Review 9, 1967); that all add up to 1 says the rest.
+// P[k] = e^-m I_k(m). The ratios I_k / I_k-1 = 1 / (2k / m + I_k+1 / I_k) are begun far out, where it does
+// not matter with what (Gautschi, SIAM Review 9, 1967); that all add up to 1 says the rest.
 Skellam::Skellam(std::uint64_t variance) {
   FEDGE_CHECK(variance >= 1 && variance <= kMaxVariance, "a variance that the table is made for");
   const Quad mean = static_cast<Quad>(variance);

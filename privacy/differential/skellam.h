@@ -1,8 +1,9 @@
-// Skellam noise: the difference of two Poisson numbers of the same mean. Sums of it are Skellam again, so that
-// it does not matter how many clients have added their parts (Agarwal, Kairouz, Liu, "The Skellam Mechanism",
-// NeurIPS 2021). Drawn from a table of its probabilities, each right to 2^-100: what is drawn differs from the
-// distribution in one of 2^86 draws at most. Any thread. Memory: 16 bytes for each of 14 standard deviations'
-// numbers. The table takes as many steps as it has numbers, a draw their binary logarithm.
+// Skellam noise: the difference of two Poisson numbers of the same mean. Sums of it are Skellam again, so
+// that it does not matter how many clients have added their parts (Agarwal, Kairouz, Liu, "The Skellam
+// Mechanism", NeurIPS 2021). Drawn from a table of its probabilities, each right to 2^-100: what is drawn
+// differs from the distribution in one of 2^86 draws at most. Any thread. Memory: 16 bytes for each of 14
+// standard deviations' numbers. The table takes as many steps as it has numbers, a draw their binary
+// logarithm.
 #pragma once
 
 #include <cstdint>

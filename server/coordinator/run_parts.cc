@@ -64,7 +64,8 @@ Result<RunParts> open_run(const std::filesystem::path& data_directory, const Run
   parts.state = std::make_unique<RunState>(std::move(state));
   if (config.privacy.on()) {
     FEDGE_TRY(noise, open_noise_key(data_directory));
-    parts.state->take_noise_key(std::move(noise));
+    const auto number = static_cast<std::uint64_t>(record.number.value());
+    parts.state->take_noise_key(privacy::run_noise_root(noise, number));
   }
   FEDGE_TRY(engine, make_engine(*parts.state));
   parts.engine = std::move(engine);

@@ -52,7 +52,8 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     // Back before the deadline: what it trained meanwhile is still welcome.
     set_state(task->second, TaskState::kAssigned);
     assign(arrived.client, context, effects);
-  } else if (open && refills() && task == tasks_.end() && taken_places() < wanted_) {
+  } else if (open && refills() && task == tasks_.end() && taken_places() < wanted_ &&
+             may_take_part(arrived.client)) {
     // Somebody dropped out when nobody could take over.
     plan(arrived.client, context);
     assign(arrived.client, context, effects);

@@ -71,6 +71,8 @@ class RoundEngine final : public RunEngine {
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
   // Gives each track's sampler what its members have said about themselves.
   void tell_records();
+  // Whether the rules let the client have a part in this round, as far as other rounds go.
+  bool may_take_part(ClientId client) const;
   // Whether the privacy budget does not allow another round.
   bool budget_spent() const;
   // The next track's part of the round.
@@ -140,8 +142,13 @@ class RoundEngine final : public RunEngine {
   // Of secure sums: attempts at the turn, and whether it is to begin anew, since the coordinator was gone.
   std::uint32_t attempt_ = 0;
   bool anew_ = false;
-  std::uint64_t released_ = 0;  // turns that were closed
-  double chance_ = 1;           // of the turn in progress: CloseRound's
+  struct Participation {
+    std::uint64_t times = 0;
+    TaskId last;
+  };
+  std::map<ClientId, Participation> participations_;  // where the rules bound them: who has been given work
+  std::uint64_t released_ = 0;                        // turns that were closed
+  double chance_ = 1;                                 // of the turn in progress: CloseRound's
   Roster present_;
   std::map<ClientId, Task> tasks_;          // of the turn in progress
   std::array<std::size_t, 7> counts_{};     // of them in each state: asked for at every answer

@@ -17,7 +17,8 @@ std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) c
   std::vector<aggregation::Candidate> result;
   result.reserve(present_.size());
   present_.each([&](ClientId client, const Roster::Entry& entry) {
-    if (tracks_.is_member(turn_, client) && (!without_task || !tasks_.contains(client)))
+    const bool free = !without_task || !tasks_.contains(client);
+    if (free && tracks_.is_member(turn_, client) && may_take_part(client))
       result.push_back({client, std::min(entry.samples, rules_.max_samples)});
   });
   return result;
@@ -58,6 +59,14 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   turn_ = 0;
   attempt_ = 0;
   begin_turn(context, effects);
+}
+
+// For one track in a round, where that is bounded: every track is a release of its own.
+bool RoundEngine::may_take_part(ClientId client) const {
+  const auto found = participations_.find(client);
+  if (found == participations_.end() || found->second.last == current()) return true;
+  return found->second.times < rules_.max_participations &&
+         round_.value() - found->second.last.round.value() > rules_.min_separation;
 }
 
 bool RoundEngine::budget_spent() const {
@@ -132,6 +141,11 @@ RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context
   FEDGE_CHECK(is_new, "a client has one task a turn");
   ++counts_[static_cast<std::size_t>(TaskState::kAssigned)];
   Task& task = planned->second;
+  if (rules_.max_participations < UINT64_MAX) {
+    Participation& part = participations_[client];
+    part.times += part.last == current() ? 0U : 1U;  // again in a turn that was begun anew
+    part.last = current();
+  }
   const Roster::Entry* entry = present_.find(client);
   FEDGE_CHECK(entry != nullptr, "who is selected is there");
   task.samples =

@@ -47,6 +47,9 @@ struct RoundRules {
   std::optional<protocol::Codec> masked = {};
   // Turns of a track that a privacy budget allows; without one: any number.
   std::optional<std::uint64_t> releases = {};
+  // Rounds of the run that a client may have a part in, and rounds between two such, at least.
+  std::uint64_t max_participations = UINT64_MAX;
+  std::uint64_t min_separation = 0;
 };
 
 class RunEngine {

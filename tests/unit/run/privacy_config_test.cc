@@ -6,6 +6,8 @@
 
 #include "core/config/document.h"
 #include "privacy/differential/accounting/calibration.h"
+#include "privacy/differential/accounting/tree.h"
+#include "run/privacy_ledger.h"
 #include "run/run_config.h"
 
 namespace fedge::run {
@@ -56,7 +58,7 @@ TEST_CASE("private run: a budget sets the noise that all rounds together keep it
   CHECK(run.privacy.most_releases >= 100);
   CHECK(run.privacy.most_releases <= 101);
   privacy::Accountant accountant(privacy::AccountantKind::kPld);
-  REQUIRE(accountant.add({run.privacy.mechanism(run.privacy.sampling_rate), 100}));
+  REQUIRE(accountant.add(run.privacy.release(run.privacy.sampling_rate, 100)));
   CHECK(*accountant.epsilon(1e-5) <= 2);
   CHECK(*accountant.epsilon(1e-5) > 1.99);
   const RunConfig renyi = must_read(kThousand + kCentral + "epsilon = 2\naccountant = \"rdp\"\n");
@@ -123,6 +125,30 @@ TEST_CASE("private run: with noise of their own clients are told how much, and w
   const double unit = std::ldexp(1, masking->fraction_bits);
   CHECK(1000 * unit + 12 * masking->noise_multiplier * unit * std::sqrt(1000.0) < 0x1p31);
   CHECK(run.privacy.most_releases >= 100);
+}
+
+TEST_CASE("private run: along a tree the cost is that of how often a client takes part") {
+  const std::string tree =
+      "[run]\nrounds = 20\n[data]\npartition = { clients = 1000 }\n[sampling]\nclients_per_round = 100\n"
+      "[differential_privacy]\nkind = \"tree\"\n";
+  const RunConfig twice =
+      must_read(tree + "noise_multiplier = 5.0\nmax_participations = 2\nmin_separation = 9\n");
+  CHECK(twice.sampling.kind == "uniform");
+  CHECK(twice.privacy.expected_clients == 100);
+  const auto zeta = privacy::tree_squared_sensitivity({20, 2, 9});
+  REQUIRE(zeta);
+  PrivacyLedger ledger(twice.privacy);
+  for (int round = 0; round < 20; ++round) REQUIRE(ledger.charge(1));
+  privacy::Accountant accountant(privacy::AccountantKind::kPld);
+  REQUIRE(accountant.add({privacy::GaussianMechanism{.noise_multiplier = 5 / std::sqrt(*zeta)}, 1}));
+  CHECK(*ledger.epsilon() == doctest::Approx(*accountant.epsilon(1e-5)));
+  const RunConfig calibrated = must_read(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 9\n");
+  CHECK(calibrated.privacy.most_releases >= 20);
+  check_refused(tree + "epsilon = 3\n", "raise max_participations");
+  check_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n", "lower it");
+  check_refused(tree + "epsilon = 3\nmax_participations = 2\nclipping = \"adaptive\"\n", "is not possible");
+  check_refused(kThousand + kCentral + "epsilon = 3\nmax_participations = 2\n",
+                "has no effect without kind = \"tree\"");
 }
 
 TEST_CASE("private run: what no guarantee is known for is refused, and why is said") {

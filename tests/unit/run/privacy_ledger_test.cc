@@ -12,7 +12,7 @@ DifferentialPrivacySpec spec_of(std::uint64_t releases) {
   spec.noise_multiplier = 1;
   spec.sampling_rate = 0.1;
   privacy::Accountant accountant(spec.accountant);
-  REQUIRE(accountant.add({spec.mechanism(spec.sampling_rate), releases}));
+  REQUIRE(accountant.add(spec.release(spec.sampling_rate, releases)));
   spec.epsilon = *accountant.epsilon(spec.delta) + 1e-9;
   spec.most_releases = releases;
   return spec;

@@ -15,6 +15,8 @@ const Settings kDistributed = {"sampling.clients_per_round=10", "secure_aggregat
                                "secure_aggregation.min_clients=3", "differential_privacy.kind=distributed",
                                "differential_privacy.noise_multiplier=1.0"};
 
+const Settings kTree = {"differential_privacy.kind=tree", "differential_privacy.noise_multiplier=1.0"};
+
 }  // namespace
 
 TEST_CASE("private, simulated: the same file and seed give the same models, another seed others") {
@@ -25,6 +27,7 @@ TEST_CASE("private, simulated: the same file and seed give the same models, anot
     how = how + kCentral +
           Settings{"differential_privacy.clipping=adaptive", "differential_privacy.count_noise=0.6"};
   }
+  SUBCASE("along a tree") { how = how + kTree; }
   SUBCASE("central, summed in secret") {
     how = how + kCentral + Settings{"secure_aggregation.kind=exact", "secure_aggregation.min_clients=2"};
   }
@@ -42,7 +45,8 @@ TEST_CASE("private, simulated: the same file and seed give the same models, anot
   for (std::size_t r = 1; r < one.models.size(); ++r) CHECK(one.models[r] != one.models[r - 1]);
   double before = 0;
   for (const auto& round : one.rounds) {
-    CHECK(round.epsilon > before);
+    CHECK(round.epsilon >= before);  // along a tree not every round costs more
+    CHECK(round.epsilon > 0);
     before = round.epsilon;
     CHECK(std::isnan(round.train_loss));  // it has no noise
     CHECK(round.clipping_norm > 0);
@@ -75,8 +79,8 @@ TEST_CASE("private, simulated: with next to no noise the models are those of the
 
 TEST_CASE("private, simulated: the noise in the model is what its multiplier says, whoever made it") {
   // Nobody learns anything, so that all that moves the model is noise.
-  Settings how = {"data.partition.clients=20", "sampling.clients_per_round=20", "training.optimizer.learning_rate=0",
-                  "differential_privacy.clipping_norm=4"};
+  Settings how = {"data.partition.clients=20", "sampling.clients_per_round=20",
+                  "training.optimizer.learning_rate=0", "differential_privacy.clipping_norm=4"};
   double clients = 1;  // whose noise is in the sum, for each that is needed
   SUBCASE("central") { how = how + kCentral; }
   SUBCASE("distributed") { how = how + kDistributed, clients = 20.0 / 2; }
@@ -90,7 +94,8 @@ TEST_CASE("private, simulated: the noise in the model is what its multiplier say
   for (std::size_t r = 1; r < run.models.size(); ++r) {
     CHECK(run.rounds[r - 1].clients_completed == 20);
     for (std::size_t p = 0; p < run.models[r].size(); ++p) {
-      squares += std::pow(static_cast<double>(run.models[r][p]) - static_cast<double>(run.models[r - 1][p]), 2);
+      squares +=
+          std::pow(static_cast<double>(run.models[r][p]) - static_cast<double>(run.models[r - 1][p]), 2);
       ++count;
     }
   }
@@ -98,6 +103,25 @@ TEST_CASE("private, simulated: the noise in the model is what its multiplier say
   const double expected = std::sqrt(clients) * 4 / 20;
   // Six standard errors.
   CHECK(std::abs(squares / count / (expected * expected) - 1) < 6 * std::sqrt(2 / count) + 1e-3);
+}
+
+TEST_CASE("private, simulated: along a tree two rounds together have the noise of one") {
+  const Outcome run =
+      simulate(Settings{"data.partition.clients=40", "sampling.clients_per_round=10", "run.rounds=4",
+                        "training.optimizer.learning_rate=0", "differential_privacy.clipping_norm=4"} +
+               kTree);
+  REQUIRE(run.models.size() == 5);
+  const auto square = [&](std::size_t to) {
+    double squares = 0;
+    for (std::size_t p = 0; p < run.models[to].size(); ++p)
+      squares += std::pow(static_cast<double>(run.models[to][p]) - static_cast<double>(run.models[0][p]), 2);
+    return squares / static_cast<double>(run.models[to].size()) / (0.4 * 0.4);
+  };
+  // As many as the number of the round has ones.
+  CHECK(square(1) == doctest::Approx(1).epsilon(0.1));
+  CHECK(square(2) == doctest::Approx(1).epsilon(0.1));
+  CHECK(square(3) == doctest::Approx(2).epsilon(0.1));
+  CHECK(square(4) == doctest::Approx(1).epsilon(0.1));
 }
 
 TEST_CASE("private, simulated: the run ends before the round that would cost too much") {

@@ -1,6 +1,9 @@
 // What an engine decides where a privacy budget bounds how many models are released.
 #include <doctest/doctest.h>
 
+#include <map>
+#include <vector>
+
 #include "aggregation/samplers/poisson.h"
 #include "tests/unit/server/engine_harness.h"
 
@@ -67,6 +70,55 @@ TEST_CASE("budget: each track counts, and a round that not all of them could end
     h.feed(RunEngine::Committed{task.round, task.track});
   }
   CHECK(turns == 2);
+}
+
+TEST_CASE("participation: nobody takes part more often or sooner again than the rules say") {
+  Harness h;
+  h.rules.rounds = 5;
+  h.rules.clients_per_round = 2;
+  h.rules.first_round_clients = 5;
+  h.rules.max_participations = 2;
+  h.rules.min_separation = 1;
+  h.arrive({0, 1, 2, 3, 4});
+  std::map<std::uint32_t, std::vector<std::uint32_t>> rounds;
+  for (std::uint32_t round = 1; round <= 5; ++round) {
+    const auto assigned = h.all<RoundEngine::Assign>();
+    CHECK(assigned.size() <= 2);
+    for (const auto& work : assigned) rounds[work.client.value()].push_back(round);
+    for (const auto& work : assigned) h.deliver(work.client.value(), round);
+    REQUIRE(h.one<RoundEngine::CloseRound>());
+    h.feed(RunEngine::Committed{RoundNumber(round)});
+  }
+  std::size_t twice = 0;
+  for (const auto& [client, when] : rounds) {
+    CHECK(when.size() <= 2);
+    if (when.size() < 2) continue;
+    CHECK(when[1] - when[0] >= 2);
+    ++twice;
+  }
+  CHECK(twice >= 3);
+}
+
+TEST_CASE("participation: who has had its part takes nobody's place") {
+  Harness h;
+  h.rules.clients_per_round = 2;
+  h.rules.first_round_clients = 3;
+  h.rules.max_participations = 1;
+  h.arrive({0, 1, 2});
+  const auto first = h.all<RoundEngine::Assign>();
+  REQUIRE(first.size() == 2);
+  for (const auto& work : first) h.deliver(work.client.value(), 1);
+  h.feed(RunEngine::Committed{RoundNumber(1)});
+  REQUIRE(h.one<RoundEngine::Assign>());  // the third alone is left
+  const ClientId third = h.one<RoundEngine::Assign>()->client;
+  h.feed(RunEngine::ClientLeft{third});
+  CHECK(h.all<RoundEngine::Assign>().empty());
+  h.feed(RunEngine::ClientLeft{first[0].client});
+  h.feed(RunEngine::ClientArrived{first[0].client, SampleCount(60)});
+  CHECK(h.all<RoundEngine::Assign>().empty());
+  // It is its own place that it comes back to.
+  h.feed(RunEngine::ClientArrived{third, SampleCount(60)});
+  CHECK(h.one<RoundEngine::Assign>());
 }
 
 TEST_CASE("budget: what is said of a round's draw is what its sampler did") {
