@@ -121,8 +121,7 @@ std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream) {
 
 Secret run_noise_root(const Secret& machine, std::uint64_t run) {
   std::array<std::uint8_t, 16> info{'r', 'u', 'n'};
-  for (unsigned i = 0; i < 8; ++i)
-    info.at(8 + i) = static_cast<std::uint8_t>(run >> (8 * i));
+  for (unsigned i = 0; i < 8; ++i) info.at(8 + i) = static_cast<std::uint8_t>(run >> (8 * i));
   return derive_key(machine, {}, info);
 }
 
