@@ -9,11 +9,17 @@ export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS on one thread, as our kernels ar
 bin=build/release/bin
 grep -m 1 'model name' /proc/cpuinfo || true
 for program in bench_accumulator bench_robust bench_codecs bench_samplers bench_aw_psp bench_round_start bench_directory \
-    bench_tracks bench_libraries bench_link bench_round bench_availability; do
+    bench_tracks bench_libraries bench_link bench_round bench_availability bench_keystream bench_noise; do
   if [ -x "$bin/$program" ]; then
     echo "== $program"
     "$bin/$program"
   fi
+done
+echo "== secure sums: clients, parameters, dropout, graph, bits, a client's s, s of masks, kB up, kB down, the coordinator's s, masks, MB"
+for graph in complete sparse curious; do
+  for dropout in 0 0.1 0.3; do
+    "$bin/bench_secure_costs" 500 100000 "$dropout" "$graph"
+  done
 done
 echo "== robust rules in NumPy, on 1 and on 2 threads of BLAS"
 OMP_NUM_THREADS=1 /usr/bin/python3 bench/aggregation/robust_numpy.py

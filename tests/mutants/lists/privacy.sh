@@ -99,3 +99,77 @@ file client/secure/daemon_secure.cc
 old '  if (prepared.answered->has(task.task()))'
 new '  if (prepared.answered->has(task.task()) && run.value() == 0)'
 caught_by unit_client 'daemon: for a round'
+
+# What differential privacy rests on.
+
+mutant privacy-no-clipping 'updates are folded as they are'
+file run/private_sum.cc
+old '  return norm * (2 - kMargin) <= largest ? 1 : largest / norm * kMargin;'
+new '  return norm > 0 || largest > 0 ? 1 : kMargin;'
+caught_by unit_run 'private sum'
+
+mutant privacy-noise-of-the-round 'noise does not go by the sum that it hides'
+file privacy/differential/noise.cc
+old '  hash.add(std::as_bytes(numbers));'
+new ''
+caught_by unit_run 'private sum'
+
+mutant privacy-true-denominator 'the mean is over those who have come'
+file run/private_sum.cc
+old '  rule.divide_by(weight * (spec_.clipping_norm / norm_));'
+new '  if (weight < 0) rule.divide_by(weight * (spec_.clipping_norm / norm_));'
+caught_by unit_run 'private sum'
+
+mutant privacy-silent-empty-round 'a round that nobody has come to has no noise'
+file run/track_model.cc
+old '  if (updates_ == 0 && !noise_is_here) return {};'
+new '  if (updates_ == 0) return {};'
+caught_by unit_sim 'private, simulated'
+
+mutant privacy-endless-ledger 'the ledger lets any round pass'
+file run/privacy_ledger.cc
+old '    within = epsilon <= spec_.epsilon;'
+new '    within = epsilon >= 0;'
+caught_by unit_run 'privacy ledger'
+
+mutant privacy-planned-chance 'the ledger believes the plan rather than the draw'
+file run/privacy_ledger.cc
+old '  chance = std::max(chance, spec_.sampling_rate);'
+new '  chance = spec_.sampling_rate;'
+caught_by unit_run 'privacy ledger'
+
+mutant privacy-one-round-more 'the engine begins the round that exceeds the budget'
+file server/engine/round_selection.cc
+old '  return rules_.releases && released_ + tracks_.turns() > *rules_.releases;'
+new '  return rules_.releases && released_ > *rules_.releases;'
+caught_by unit_server 'budget:'
+
+mutant privacy-any-sampler-amplifies 'a sample of fixed size is taken for one drawn client by client'
+file server/engine/round_selection.cc
+old '  chance_ = traits().chance > 0 ? traits().chance : 1;'
+new '  chance_ = traits().chance;'
+caught_by unit_server 'budget:'
+
+mutant privacy-losses-told 'losses are reported without noise'
+file server/run_state.cc
+old '  if (turn.completed > 0 && !config_->privacy.on()) metrics.train_loss = turn.train_loss;'
+new '  if (turn.completed > 0) metrics.train_loss = turn.train_loss;'
+caught_by unit_sim 'private, simulated'
+
+mutant privacy-tree-of-rounds 'along a tree every round has noise of its own'
+file privacy/differential/tree_noise.cc
+old '  AlignedBuffer<std::int64_t> ended(begun > 0 ? numbers.size() : 0);'
+new '  AlignedBuffer<std::int64_t> ended(step == 0 ? numbers.size() : 0);'
+caught_by unit_privacy 'tree noise'
+
+mutant privacy-any-participation 'a client takes part as often as it is drawn'
+file server/engine/round_selection.cc
+old '    if (free && tracks_.is_member(turn_, client) && may_take_part(client))'
+new '    if (free && tracks_.is_member(turn_, client))'
+caught_by unit_server 'participation:'
+
+mutant privacy-uneven-skellam 'Skellam noise is never negative'
+file privacy/differential/skellam.cc
+old '  return stream.next_bit() ? size : -size;'
+new '  return stream.next_bit() ? size : size;'
+caught_by unit_privacy 'noise:'
