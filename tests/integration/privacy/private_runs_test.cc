@@ -47,6 +47,24 @@ class Programs {
 
 }  // namespace
 
+TEST_CASE("private runs: the example says what it has spent, within what its file allows") {
+  const test::TemporaryDirectory data;
+  const test::TemporaryDirectory out;
+  test::write_tiny_dataset(data);
+  const test::Outcome outcome =
+      run("fedge-sim run " FEDGE_SOURCE_DIR "/examples/private.toml --out " + (out.path() / "out").string() +
+          " --set run.rounds=4 --set 'data.partition={ clients = 20 }' --set sampling.clients_per_round=5 "
+          "--set data.directory=" +
+          data.path().string());
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  CHECK(outcome.output.find("privacy   epsilon 4 at delta 1e-05") != std::string::npos);
+  const auto rounds = server::read_metrics(out.path() / "out" / "metrics.jsonl");
+  REQUIRE(rounds);
+  REQUIRE(rounds->size() == 4);
+  CHECK(rounds->back().epsilon <= 4);
+  CHECK(rounds->back().epsilon > 3.99);
+}
+
 TEST_CASE("private runs: real daemons come to the models of the simulation, whoever makes the noise") {
   const Programs programs;
   std::string settings = "--set differential_privacy.noise_multiplier=1.0 --set differential_privacy.kind=";
