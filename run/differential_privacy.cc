@@ -1,7 +1,6 @@
 #include "run/differential_privacy.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -11,8 +10,8 @@
 #include "core/text.h"
 #include "privacy/differential/accounting/calibration.h"
 #include "privacy/differential/noise.h"
+#include "run/recipe.h"
 #include "run/run_config.h"
-#include "run/track_model.h"
 
 namespace fedge::run {
 namespace {
@@ -20,8 +19,6 @@ namespace {
 using Spec = DifferentialPrivacySpec;
 
 constexpr const char* kSection = "differential_privacy";
-// Samplers that go by nothing that updates say of themselves.
-constexpr std::array kSamplers = {"uniform", "poisson", "aw_psp"};
 // Noise beyond so many standard deviations never comes in a run's time, so that sums need no room for it.
 constexpr double kDeviations = 12;
 // Of the noise that one machine adds, in units of the sums: as fine as its sampler can be, and far finer than
@@ -95,9 +92,9 @@ void check_parts(const RunConfig& run, config::Reader& root) {
   if (run.control_variates) refuse("scaffold's control variate goes to everybody without noise");
   if (run.dissemination.serverless) refuse("without a server everybody sees every update");
   if (run.privacy.kind == Spec::Kind::kTree) check_participation(run, root);
-  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
-  const bool blind = std::ranges::find(kSamplers, run.sampling.kind) != kSamplers.end();
-  if (!blind || sampler.weighs || sampler.unbiased || sampler.draw != aggregation::Draw::kNever)
+  // Labels that clients publish have no noise that is accounted for here.
+  const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
+  if (!samples_blindly(run.sampling) || by_labels)
     refuse("sampling.kind = \"" + run.sampling.kind +
            "\" as configured goes by what updates tell, or weighs them: take poisson, or uniform, which is "
            "accounted for as if everybody took part");
@@ -124,11 +121,6 @@ void fix_sampling(RunConfig& run) {
   spec.sampling_rate = given > 0 ? given : wanted / clients;
   spec.expected_clients = spec.sampling_rate * clients;
   run.sampling.make = aggregation::poisson_at(spec.sampling_rate);
-}
-
-// Most updates that one sum may have.
-std::size_t most_updates(const RunConfig& run) {
-  return run.sampling.kind == "poisson" ? run.task.data.partition.clients : TrackModel::contributors(run);
 }
 
 Result<void> calibrate(RunConfig& run) {
@@ -177,7 +169,7 @@ void choose_grid(RunConfig& run, config::Reader& root) {
   Spec& spec = run.privacy;
   aggregation::FixedPoint& format = run.strategy.fixed_point;
   const bool compact = run.secure.on && run.secure.masking.codec == protocol::Codec::kMasked32;
-  const std::size_t updates = most_updates(run);
+  const std::size_t updates = most_summed(run);
   const double share =
       spec.kind == Spec::Kind::kDistributed ? std::sqrt(static_cast<double>(spec.noisy_clients)) : 1.0;
   for (int bits = 50; bits >= -64; --bits) {

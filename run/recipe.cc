@@ -7,6 +7,7 @@
 #include "aggregation/planners/levels.h"
 #include "aggregation/planners/rank_prefix.h"
 #include "protocol/limits.h"
+#include "run/track_model.h"
 
 namespace fedge::run {
 namespace {
@@ -304,6 +305,17 @@ bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
   float model = 0;
   for (int round = 0; round < 2; ++round) optimizer->step(0, {&model, 1}, {&aggregate, 1});
   return model == 2;
+}
+
+bool samples_blindly(const aggregation::SamplingSpec& sampling) {
+  constexpr std::array kKinds = {"uniform", "poisson", "aw_psp"};
+  const aggregation::SamplerTraits traits = sampling.make()->traits();
+  return std::ranges::find(kKinds, sampling.kind) != kKinds.end() && !traits.weighs && !traits.unbiased &&
+         traits.draw == aggregation::Draw::kNever;
+}
+
+std::size_t most_summed(const RunConfig& run) {
+  return run.sampling.kind == "poisson" ? run.task.data.partition.clients : TrackModel::contributors(run);
 }
 
 config::Table resolve_recipe(const config::Table& root) {

@@ -15,6 +15,12 @@ config::Table resolve_recipe(const config::Table& root);
 // Whether the model becomes what the aggregator says, in the second round as in the first.
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy);
 
+// Whether who takes part, and with which weight, goes by nothing that updates say of themselves.
+bool samples_blindly(const aggregation::SamplingSpec& sampling);
+
+// Most updates that the sum of a round may have, of one model.
+std::size_t most_summed(const RunConfig& run);
+
 // Errors are left in `root`, for its finish().
 void check_recipe(const RunConfig& run, config::Reader& root);
 

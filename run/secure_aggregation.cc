@@ -1,12 +1,12 @@
 #include "run/secure_aggregation.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
 #include "aggregation/aggregators/mean.h"
 #include "protocol/limits.h"
+#include "run/recipe.h"
 #include "run/run_config.h"
 #include "run/track_model.h"
 
@@ -14,14 +14,7 @@ namespace fedge::run {
 namespace {
 
 constexpr const char* kSection = "secure_aggregation";
-// Samplers that go by nothing that updates say of themselves.
-constexpr std::array kSamplers = {"uniform", "poisson", "aw_psp"};
 constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs without
-
-// Most updates that one sum may have.
-std::size_t most_updates(const RunConfig& run) {
-  return run.sampling.kind == "poisson" ? run.task.data.partition.clients : TrackModel::contributors(run);
-}
 
 // What goes by whose update is whose, or by what an update says of itself.
 void check_parts(const RunConfig& run, config::Reader& root) {
@@ -37,9 +30,7 @@ void check_parts(const RunConfig& run, config::Reader& root) {
   if (run.compression.format.codec != protocol::Codec::kFloat32 || run.compression.format.zstd)
     refuse("masked updates cannot be compressed; leave [compression] out, or take kind = \"compact\"");
   if (run.dissemination.serverless) refuse("without a server everybody does, by dissemination.kind");
-  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
-  const bool blind = std::ranges::find(kSamplers, run.sampling.kind) != kSamplers.end();
-  if (!blind || sampler.weighs || sampler.unbiased || sampler.draw != aggregation::Draw::kNever)
+  if (!samples_blindly(run.sampling))
     refuse(
         "sampling.kind = \"" + run.sampling.kind +
         "\" as configured goes by their samples, losses or norms, or weighs them; take uniform or poisson");
@@ -108,7 +99,7 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   check_parts(run, root);
   privacy::MaskingSpec& masking = run.secure.masking;
   aggregation::FixedPoint& format = run.strategy.fixed_point;
-  const std::size_t updates = std::max<std::size_t>(most_updates(run), 1);
+  const std::size_t updates = std::max<std::size_t>(most_summed(run), 1);
   check_graph(run, updates, root);
   const bool uniform = run.strategy.aggregator_kind == "uniform_mean";
   masking.max_abs = run.privacy.on() ? std::min(format.max_abs, run.privacy.clipping_norm) : format.max_abs;

@@ -2,14 +2,13 @@
 // std::normal_distribution over a Mersenne twister, which is neither exact nor secret; the best of several
 // turns.
 //   bench_noise [numbers] [turns]
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "bench/timing.h"
 #include "core/crypto/sha256.h"
 #include "core/platform/thread_pool.h"
 #include "privacy/differential/noise.h"
@@ -18,17 +17,7 @@
 namespace {
 
 using namespace fedge;
-
-template <class Work>
-double best_of(int turns, const Work& work) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int turn = 0; turn < turns; ++turn) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return best;
-}
+using bench::best_of;
 
 void print(const char* what, std::size_t threads, std::size_t numbers, double time) {
   std::printf("%-40s %zu threads %8.2f M/s\n", what, threads, static_cast<double>(numbers) / time * 1e-6);

@@ -1,13 +1,12 @@
 // GB/s of the keystreams that masks are made of, alone and added to words as masks are, on one thread and on
 // all; the best of several turns.
 //   bench_keystream [megabytes] [turns]
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <thread>
 #include <vector>
 
+#include "bench/timing.h"
 #include "core/crypto/sha256.h"
 #include "core/platform/thread_pool.h"
 #include "privacy/secure_aggregation/masking.h"
@@ -15,17 +14,7 @@
 namespace {
 
 using namespace fedge;
-
-template <class Work>
-double best_of(int turns, const Work& work) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int turn = 0; turn < turns; ++turn) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return best;
-}
+using bench::best_of;
 
 Secret key_of(std::uint8_t first) { return Secret(Digest{first}); }
 

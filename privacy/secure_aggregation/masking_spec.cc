@@ -57,6 +57,8 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
   spec.rules.complete_below =
       static_cast<std::uint32_t>(section.integer("complete_below", {}, {0, 1025}, ""));
   spec.rules.min_survivors = static_cast<std::uint32_t>(section.integer("min_clients", {}, {2, 65536}, ""));
+  if (spec.noise_multiplier > 0 && (spec.clipping_norm == 0 || spec.uniform_weight == 0))
+    section.fail("noise_multiplier", "needs a clipping_norm and a uniform_weight");
   root.adopt(section);
   return spec;
 }

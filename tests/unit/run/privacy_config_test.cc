@@ -159,6 +159,7 @@ TEST_CASE("private run: what no guarantee is known for is refused, and why is sa
   check_refused("[strategy]\nkind = \"scaffold\"\n" + noise, "control variate");
   check_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "everybody sees every update");
   check_refused("[sampling]\nkind = \"oort\"\n" + noise, "take poisson");
+  check_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "take poisson");
   check_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly those who are drawn");
   check_refused("[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\n",
                 "set secure_aggregation.kind");
