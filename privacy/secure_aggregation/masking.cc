@@ -14,8 +14,8 @@ namespace {
 
 // Bytes of a vector that all terms are applied to before the next ones: with a piece of keystream they fit a
 // core's second cache; larger ones would start fewer streams.
-constexpr std::size_t kBlockBytes = std::size_t{128} << 10;
-constexpr std::size_t kPieceBytes = std::size_t{8} << 10;
+constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
+constexpr std::size_t kPieceBytes = std::size_t{4} << 10;
 constexpr std::size_t kAlignment = 64;  // of where streams start
 constexpr std::uint64_t kParametersFrom = kMaxScalars * sizeof(std::uint64_t);
 
@@ -115,9 +115,10 @@ void apply(std::span<Word> words, const Coverage& coverage, std::span<const Mask
   FEDGE_CHECK(coverage.end() <= kMaxMaskedParameters, "streams are long enough");
   if (words.empty() || terms.empty()) return;
   constexpr std::size_t kBlock = kBlockBytes / sizeof(Word);
-  // A block for each thread at least.
-  const std::size_t share = (words.size() + parallel.width() - 1) / parallel.width();
-  const std::size_t most = std::clamp<std::size_t>(share, 1024, kBlock);
+  // As many for each thread, all of one size: what one thread does alone at the end, the others wait for.
+  const auto pieces = [](std::size_t all, std::size_t largest) { return (all + largest - 1) / largest; };
+  const std::size_t share = pieces(words.size(), parallel.width());
+  const std::size_t most = std::max<std::size_t>(pieces(share, pieces(share, kBlock)), 1024);
   const std::vector<Block> blocks = blocks_of(coverage, most);
   std::vector<std::size_t> starts;
   std::size_t held = most;
