@@ -58,6 +58,7 @@ struct Options {
   double upload_mbit = 0;
   bool only_secure = false;
   std::uint32_t min_clients = 0;
+  double max_epsilon = 0;  // 0: not given
 
   bool has_token() const { return !token.empty() || !token_file.empty(); }
 };
@@ -186,6 +187,10 @@ fedge::Result<void> be_member(const Options& options) {
                           to_hex(membership->coordinator_key) + "; use another state directory"};
 }
 
+std::optional<double> max_epsilon_of(const Options& options) {
+  return options.max_epsilon > 0 ? std::optional(options.max_epsilon) : std::nullopt;
+}
+
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
   std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads is no reason to end
@@ -213,6 +218,7 @@ int run(const Options& options) {
                                                    .directory = std::move(*node),
                                                    .swarm = *swarm,
                                                    .secure = {options.only_secure, options.min_clients},
+                                                   .max_epsilon = max_epsilon_of(options),
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -341,6 +347,12 @@ int main(int argc, char** argv) {
       ->add_option("--min-clients", options.min_clients,
                    "Of such a sum: of fewer clients' updates help nobody to see it, whatever the run says")
       ->check(CLI::Range(2, 65'536));
+  run_command
+      ->add_option("--max-epsilon", options.max_epsilon,
+                   "Take part only in runs where this client noises its updates itself, so that all of them "
+                   "tell at most this (local differential privacy)")
+      ->type_name("EPSILON")
+      ->check(CLI::Range(1e-3, 1e6));
   run_command
       ->add_option(
           "--withhold", options.withheld,

@@ -43,6 +43,7 @@ struct DaemonOptions {
     std::uint32_t min_clients = 0;  // in every sum
   };
   SecureTerms secure;
+  std::optional<double> max_epsilon;      // of its updates in a run, all together; no part in others
   bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;

@@ -1,10 +1,12 @@
 // What the client daemon does for a run and its tasks.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
 #include "client/node_status.h"
+#include "client/secure/private_releases.h"
 #include "core/platform/calendar.h"
 #include "dht/node_record.h"
 #include "protocol/chunks/chunk_selection.h"
@@ -25,7 +27,8 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
                                            .trainer = trainer,
                                            .data_directories = self->options_.data_directories,
                                            .in_directory = in_directory,
-                                           .only_secure = self->options_.secure.required});
+                                           .only_secure = self->options_.secure.required,
+                                           .max_epsilon = self->options_.max_epsilon});
     boost::asio::post(
         self->io_, [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
   });
@@ -50,8 +53,9 @@ void Daemon::Impl::prepared(RunId run, const Result<std::shared_ptr<PreparedRun>
   part->second.prepared = *built;
   const PreparedRun& ready = **built;
   const double capability = ready.capability.value_or(options_.capability);
-  // How many samples it has is not told where only sums are.
-  const SampleCount samples = ready.masking ? SampleCount(1) : ready.samples;
+  // How many samples it has is not told where only sums are, or noised updates.
+  const bool told = !ready.masking && !ready.local_privacy;
+  const SampleCount samples = told ? ready.samples : SampleCount(1);
   step(ClientEngine::RunPrepared{run, samples, capability, ready.status.every});
 }
 
@@ -204,9 +208,29 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
     control = std::move(second);
   }
   download = {};  // its room is the update's
-  FEDGE_TRY(result, work_on(run, {membership_.client, order.request, model, control ? &*control : nullptr,
-                                  order.stop, order.enough}));
+  TaskInHand task{membership_.client, order.request, model, control ? &*control : nullptr,
+                  order.stop,         order.enough};
+  if (run.local_privacy) return work_in_private(run, std::move(task));
+  FEDGE_TRY(result, work_on(run, task));
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
+  return result;
+}
+
+// Counted before it is kept for the coordinator: what is counted and never sent is lost, but nothing is sent
+// that is not counted.
+Result<WorkResult> Daemon::Impl::work_in_private(PreparedRun& run, TaskInHand task) const {
+  const protocol::TrainRequest& request = task.request;
+  const std::uint32_t most = run.local_privacy->max_participations;
+  FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
+  FEDGE_TRY_VOID(releases.admit(request.run, request.task(), most));
+  FEDGE_TRY(root, open_noise_key(options_.state_directory));
+  task.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
+  FEDGE_TRY(result, work_on(run, task));
+  if (task.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
+  std::uint64_t hash = 0;
+  const Digest digest = sha256(std::as_bytes(result.values.span()));
+  std::memcpy(&hash, digest.data(), sizeof hash);
+  FEDGE_TRY_VOID(releases.count({request.run, request.task(), hash}, most));
   return result;
 }
 

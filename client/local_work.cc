@@ -6,6 +6,8 @@
 
 #include "aggregation/control_variate.h"
 #include "aggregation/value_check.h"
+#include "core/check.h"
+#include "run/privacy/private_update.h"
 #include "run/secure_update.h"
 
 namespace fedge::client {
@@ -21,6 +23,14 @@ void for_each_range(const Coverage& coverage, const Visit& visit) {
   }
 }
 
+// What is told of the training where an update is all that may be known.
+learn::TrainingResult nothing_told() {
+  learn::TrainingResult training;
+  training.samples = SampleCount(1);
+  training.steps = 1;
+  return training;
+}
+
 }  // namespace
 
 WorkSpec read_work(config::Reader& root) {
@@ -29,6 +39,7 @@ WorkSpec read_work(config::Reader& root) {
   spec.compression = protocol::read_compression(root);
   spec.status = protocol::read_status(root);
   spec.masking = privacy::read_masking(root);
+  spec.local_privacy = privacy::read_local_privacy(root);
   return spec;
 }
 
@@ -63,6 +74,11 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   if (!std::isfinite(result.training.mean_loss) || !std::isfinite(result.training.rms_loss) ||
       !protocol::all_finite(result.values.span()))
     return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
+  if (privacy_) {
+    FEDGE_CHECK(order.noise.has_value(), "a client that adds noise has some");
+    FEDGE_TRY_VOID(fedge::run::make_private(result.values.span(), *privacy_, *order.noise));
+    result.training = nothing_told();
+  }
   result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
   encode(order, memory, result);
   if (scaffold()) remember_control(order, memory, result);
@@ -143,9 +159,7 @@ Result<void> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec&
   FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
   result.values = {};
   result.norm = 0;
-  result.training = {};
-  result.training.samples = SampleCount(1);
-  result.training.steps = 1;
+  result.training = nothing_told();
   result.encoded = {.bytes = std::move(masked.words), .codec = spec.codec, .raw_size = 0, .levels = 0};
   result.masked = WorkResult::Masked{std::move(masked.coverage), std::move(masked.scalars)};
   return {};

@@ -17,12 +17,13 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "learn/task.h"
+#include "privacy/differential/local_privacy.h"
 #include "privacy/secure_aggregation/client.h"
 #include "privacy/secure_aggregation/masking_spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/messages.h"
 #include "protocol/status_spec.h"
-#include "run/private_sum.h"
+#include "run/privacy/private_sum.h"
 
 namespace fedge::client {
 
@@ -33,6 +34,8 @@ struct WorkSpec {
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   std::optional<privacy::MaskingSpec> masking = {};  // in a run whose updates are summed in secret
+  std::optional<privacy::LocalPrivacySpec> local_privacy =
+      {};  // in one whose clients trust nobody with theirs
 };
 // Errors are left in `root`.
 WorkSpec read_work(config::Reader& root);
@@ -49,7 +52,7 @@ struct WorkOrder {
   std::stop_token finish;          // end training after the step in hand: partial work
   TrackId track;                   // whose model it is
   Duration time_left{};            // until the update is no longer waited for, when the task came
-  // To be masked, in a run whose clients add noise: where that comes from.
+  // In a run whose clients add noise: where that comes from.
   std::optional<fedge::run::PrivateSum::Noise> noise = {};
 };
 
@@ -68,7 +71,8 @@ struct WorkResult {
   double norm = 0;                   // Euclidean, of the update before it was encoded
   AlignedBuffer<float> values;       // packed over the coverage, as the receiver will see them
   protocol::EncodedPayload encoded;  // no bytes if the values are sent as they are
-  // Once it is masked: there are no values any more, and no figures of the training.
+  // Once it is masked: there are no values any more, and no figures of the training (nor where it is
+  // private).
   struct Masked {
     Coverage coverage;
     std::vector<std::uint64_t> scalars;
@@ -93,6 +97,8 @@ class LocalWork {
             TrainElsewhere elsewhere)
       : task_(task), compression_(compression), rng_(seed), elsewhere_(std::move(elsewhere)) {}
 
+  // From now on updates are noised, and nothing else is told of the training.
+  void make_private(const privacy::LocalPrivacySpec& spec) { privacy_ = spec; }
   // Whether a task goes on from what an earlier one left.
   bool remembers() const { return compression_.error_feedback || scaffold(); }
 
@@ -114,6 +120,7 @@ class LocalWork {
 
   const learn::Task& task_;
   protocol::CompressionSpec compression_;
+  std::optional<privacy::LocalPrivacySpec> privacy_;
   Rng rng_;
   std::optional<learn::Trainer> trainer_;  // or
   TrainElsewhere elsewhere_;

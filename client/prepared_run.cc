@@ -9,6 +9,7 @@
 #include "client/node_status.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
+#include "core/text.h"
 
 namespace fedge::client {
 namespace {
@@ -117,18 +118,39 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .samples = SampleCount(task->samples_of(side.client).size())});
 }
 
+// Whether the run keeps to what this client has been told to tell at most.
+Result<void> check_privacy(const std::optional<privacy::LocalPrivacySpec>& spec,
+                           const std::optional<double>& most) {
+  if (!most) return {};
+  const std::string wanted = "this client was started with --max-epsilon " + number_text(*most);
+  if (!spec)
+    return Error{ErrorCode::kRefused,
+                 wanted +
+                     ", and the run's clients send updates without noise that hides them "
+                     "one by one: the run file needs differential_privacy.kind = "
+                     "\"local\""};
+  FEDGE_TRY(epsilon, privacy::guaranteed_epsilon(*spec));
+  if (epsilon <= *most) return {};
+  return Error{ErrorCode::kRefused, wanted + ", and its updates in this run may come to epsilon = " +
+                                        number_text(epsilon) + " at delta = " + number_text(spec->delta)};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
                                                  const ClientSide& side) {
   FEDGE_TRY(described, read_description(description));
   const auto masking = described.work.masking;
+  const auto local = described.work.local_privacy;
+  FEDGE_TRY_VOID(check_privacy(local, side.max_epsilon));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
                  "the coordinator would see this client's updates one by one, and it was started with "
                  "--only-secure: the run file needs secure_aggregation.kind"};
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
   prepared->masking = masking;
+  prepared->local_privacy = local;
+  if (local) prepared->work.make_private(*local);
   if (masking) {
     FEDGE_TRY(answered, Answered::read(prepared->memory));
     prepared->answered = std::make_shared<Answered>(std::move(answered));
@@ -161,7 +183,8 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
       .stop = task.stop,
       .finish = task.finish,
       .track = task.request.track,
-      .time_left = task.request.time_left};
+      .time_left = task.request.time_left,
+      .noise = task.noise};
   FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
   if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));
   return result;

@@ -37,6 +37,7 @@ struct PreparedRun {
   std::optional<privacy::MaskingSpec> masking = {};         // in a run whose updates are summed in secret
   Digest terms{};                                           // hash of the run's description
   std::shared_ptr<Answered> answered = nullptr;             // likewise; used on the io_context's thread
+  std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // in a run whose updates are noised here
 };
 
 struct ClientSide {
@@ -46,6 +47,8 @@ struct ClientSide {
   learn::DataDirectories data_directories;
   bool in_directory = false;  // it is a node of the distributed directory
   bool only_secure = false;   // it takes no part where updates are seen one by one
+  // Nor where all of its updates together may tell more than this; nothing: whatever they tell.
+  std::optional<double> max_epsilon = {};
 };
 // Errors say what this client lacks, or what it builds otherwise than the coordinator. With a trainer program
 // none of the run's data is read: the program has its own.
@@ -57,8 +60,9 @@ struct TaskInHand {
   const protocol::TrainRequest& request;
   const ParameterVector& model;
   const ParameterVector* control = nullptr;
-  std::stop_token stop;    // give up
-  std::stop_token finish;  // that is enough training
+  std::stop_token stop;                              // give up
+  std::stop_token finish;                            // that is enough training
+  std::optional<run::PrivateSum::Noise> noise = {};  // needed where updates are noised here
 };
 
 // The task's work, going on from what the last accepted one left. Who has lost that can begin anew if all it

@@ -154,6 +154,9 @@ Result<RunConfig> read_described_run(const config::Document& document) {
   sections.emplace_back("status");
   for (const std::string& name : sections)
     if (const auto it = resolved.find(name); it != resolved.end()) task.insert(*it);
+  if (run.privacy.kind == DifferentialPrivacySpec::Kind::kLocal)
+    task.emplace("local_privacy",
+                 config::Value{privacy::to_table(run.privacy.local()), "differential_privacy"});
   if (run.secure.on)
     task.emplace("masking", config::Value{privacy::to_table(run.secure.masking), "secure_aggregation"});
   run.task_text = config::canonical_toml(run.dissemination.serverless ? root_table : task);

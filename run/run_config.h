@@ -15,8 +15,8 @@
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/status_spec.h"
-#include "run/differential_privacy.h"
 #include "run/dissemination.h"
+#include "run/privacy/differential_privacy.h"
 #include "run/secure_aggregation.h"
 
 namespace fedge::run {

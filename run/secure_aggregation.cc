@@ -102,7 +102,8 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   const std::size_t updates = std::max<std::size_t>(most_summed(run), 1);
   check_graph(run, updates, root);
   const bool uniform = run.strategy.aggregator_kind == "uniform_mean";
-  masking.max_abs = run.privacy.on() ? std::min(format.max_abs, run.privacy.clipping_norm) : format.max_abs;
+  masking.max_abs =
+      run.privacy.of_sums() ? std::min(format.max_abs, run.privacy.clipping_norm) : format.max_abs;
   if (masking.codec == protocol::Codec::kMasked64) {
     const std::uint64_t share = format.max_total_weight().value() / updates;
     if (share == 0)

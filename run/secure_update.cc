@@ -65,16 +65,6 @@ std::string at_fault(std::span<const float> values, double max_abs) {
   return "a value of the update cannot be summed";
 }
 
-// False if a value is not finite.
-bool clip(double largest, std::span<float> values) {
-  const double norm = std::sqrt(aggregation::sum_of_squares(values));
-  if (!std::isfinite(norm)) return false;
-  const double factor = clip_factor(norm, largest);
-  if (factor < 1)
-    for (float& value : values) value = static_cast<float>(static_cast<double>(value) * factor);
-  return true;
-}
-
 // An update on its way to be masked.
 struct Making {
   const PlainUpdate& update;
@@ -147,7 +137,7 @@ Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::Maski
   FEDGE_CHECK(update.values.size() == update.coverage->count(), "a value for each covered parameter");
   AlignedBuffer<float> values = repacked(update, masking);
   const bool is_private = spec.clipping_norm > 0;
-  if (is_private && !clip(spec.clipping_norm, values.span()))
+  if (is_private && !clip_values(spec.clipping_norm, values.span()))
     return invalid(at_fault(values.span(), spec.max_abs));
   const std::size_t count = values.size();
   const bool wide = spec.codec == protocol::Codec::kMasked64;

@@ -21,7 +21,7 @@
 #include "privacy/secure_aggregation/client.h"
 #include "privacy/secure_aggregation/masking_spec.h"
 #include "privacy/secure_aggregation/recovery.h"
-#include "run/private_sum.h"
+#include "run/privacy/private_sum.h"
 
 namespace fedge::run {
 

@@ -90,7 +90,7 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
            .adapters = shared_adapters(model),
            .seed = config_->seed})),
       optimizer_(config_->strategy.server_optimizer(model.layout()->size())) {
-  if (config_->privacy.on())
+  if (config_->privacy.of_sums())
     private_.emplace(config_->privacy, config_->strategy.fixed_point, model.layout());
 }
 
@@ -275,7 +275,7 @@ Result<void> TrackModel::prepare(const PrivateSum::Noise* noise) {
 Result<void> TrackModel::move_model(const PrivateSum::Noise* noise) {
   not_aggregated_.reset();
   const bool noise_is_here =
-      config_->privacy.on() && config_->privacy.kind != DifferentialPrivacySpec::Kind::kDistributed;
+      config_->privacy.of_sums() && config_->privacy.kind != DifferentialPrivacySpec::Kind::kDistributed;
   if (updates_ == 0 && !noise_is_here) return {};
   // Once a round: what a rule carries to the next moves with it.
   if (const auto prepared = prepared_ ? Result<void>() : prepare(noise); !prepared) {

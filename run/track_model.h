@@ -21,7 +21,7 @@
 #include "core/result.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
-#include "run/private_sum.h"
+#include "run/privacy/private_sum.h"
 #include "run/run_config.h"
 
 namespace fedge::run {

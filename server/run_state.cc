@@ -86,7 +86,7 @@ RoundRules RunState::rules() const {
       .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
   const run::DifferentialPrivacySpec& privacy = config_->privacy;
   if (privacy.on()) rules.releases = privacy.most_releases;
-  if (privacy.kind != run::DifferentialPrivacySpec::Kind::kTree) return rules;
+  if (!privacy.bounds_participation()) return rules;
   rules.max_participations = privacy.max_participations;
   rules.min_separation = privacy.min_separation;
   return rules;
@@ -169,10 +169,11 @@ Result<void> RunState::take_up_sum(const SummedTurn& turn) {
 // Charged once, also if there was no room for the model and it is made again.
 Result<void> RunState::close_model(const RunEngine::CloseRound& turn, run::TrackModel& model) {
   if (!config_->privacy.on()) return model.close();
-  FEDGE_CHECK(noise_key_.has_value(), "a private run has a key for its noise");
   const TaskId task{turn.round, turn.track};
   if (charged_ != task) FEDGE_TRY_VOID(ledger_.charge(turn.chance));
   charged_ = task;
+  if (!config_->privacy.of_sums()) return model.close();
+  FEDGE_CHECK(noise_key_.has_value(), "a run whose sums are noised has a key for that");
   const run::PrivateSum::Noise noise{&*noise_key_, task};
   return model.close(&noise);
 }
@@ -266,7 +267,8 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
   metrics.wall_seconds = circumstances.wall_seconds;
   if (!config_->privacy.on()) return metrics;
   if (const auto epsilon = ledger_.epsilon()) metrics.epsilon = *epsilon;
-  metrics.clipping_norm = tracks_.begin()->second.model.clipping_norm().value_or(kNotMeasured);
+  metrics.clipping_norm =
+      tracks_.begin()->second.model.clipping_norm().value_or(config_->privacy.clipping_norm);
   return metrics;
 }
 

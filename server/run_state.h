@@ -24,7 +24,7 @@
 #include "learn/evaluate.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
-#include "run/privacy_ledger.h"
+#include "run/privacy/privacy_ledger.h"
 #include "run/run_config.h"
 #include "run/secure_update.h"
 #include "run/stored_update.h"

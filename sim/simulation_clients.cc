@@ -68,8 +68,9 @@ void Simulation::connect_to_coordinator(ClientId id) {
 
 void Simulation::prepare(ClientId id, RunId run) {
   const SampleCount samples(task_.samples_of(id).size());
-  // How many samples it has is not told where only sums are.
-  const SampleCount told = sessions_ ? SampleCount(1) : samples;
+  // How many samples it has is not told where only sums are, or noised updates.
+  const bool is_private = state_.config().privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal;
+  const SampleCount told = sessions_ || is_private ? SampleCount(1) : samples;
   client::ClientEngine::Input outcome =
       client::ClientEngine::RunPrepared{run, told, device(id).capability(), state_.config().status.every};
   if (samples.value() == 0)

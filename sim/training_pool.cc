@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "run/stored_update.h"
+#include "sim/noise_key.h"
 
 namespace fedge::sim {
 namespace {
@@ -53,6 +54,9 @@ TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config
       layout_(task.model().layout()->hash()) {
   for (std::size_t i = 0; i < parallel.width(); ++i)
     workers_.emplace_back(task, config.compression, config.seed);
+  if (config.privacy.kind != run::DifferentialPrivacySpec::Kind::kLocal) return;
+  noise_seed_ = config.seed;
+  for (client::LocalWork& worker : workers_) worker.make_private(config.privacy.local());
 }
 
 void TrainingPool::enqueue(ClientId client, TrainingJob job) {
@@ -81,15 +85,20 @@ TrainingPool::Work TrainingPool::begin(ClientId client) {
 
 void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   const ParameterVector* control = work.job.global.control.get();
-  const client::WorkOrder order{.client = work.client,
-                                .round = work.job.task.round,
-                                .data_share = work.job.data_share,
-                                .coverage = work.job.coverage,
-                                .control = control != nullptr ? control->values() : std::span<const float>(),
-                                .max_steps = work.job.max_steps,
-                                .flip_labels = work.job.flip_labels,
-                                .stop = {},
-                                .finish = {}};
+  client::WorkOrder order{.client = work.client,
+                          .round = work.job.task.round,
+                          .data_share = work.job.data_share,
+                          .coverage = work.job.coverage,
+                          .control = control != nullptr ? control->values() : std::span<const float>(),
+                          .max_steps = work.job.max_steps,
+                          .flip_labels = work.job.flip_labels,
+                          .stop = {},
+                          .finish = {}};
+  Secret noise;
+  if (noise_seed_) {
+    noise = Secret(noise_key(*noise_seed_, work.client).seed());
+    order.noise.emplace(run::PrivateSum::Noise{&noise, work.job.task});
+  }
   auto done = worker.run(order, work.job.global.model->values(), work.memory, spare_->take());
   if (!done) {
     work.outcome.failure = done.error();

@@ -111,6 +111,7 @@ class TrainingPool {
   std::vector<client::LocalWork> workers_;  // one a thread
   std::uint32_t chunk_size_;
   Digest layout_;
+  std::optional<std::uint64_t> noise_seed_;  // where clients noise their updates
   std::map<ClientId, TrainingJob> queued_;
   std::map<ClientId, TrainedUpdate> computed_;
   std::map<std::pair<ClientId, TrackId>, client::VolatileMemory>

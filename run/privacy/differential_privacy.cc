@@ -1,4 +1,4 @@
-#include "run/differential_privacy.h"
+#include "run/privacy/differential_privacy.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "privacy/differential/accounting/calibration.h"
 #include "privacy/differential/noise.h"
+#include "run/privacy/private_update.h"
 #include "run/recipe.h"
 #include "run/run_config.h"
 
@@ -34,12 +35,12 @@ constexpr double kMostParameters = 0x1p32;
 
 Spec::Kind read_kind(config::Reader& section) {
   return static_cast<Spec::Kind>(section.choice(
-      "kind", {"none", "central", "distributed", "tree"}, 0,
+      "kind", {"none", "central", "distributed", "tree", "local"}, 0,
       "Who makes noise. central: the coordinator, on the sum of clipped updates; distributed: each client, "
-      "on "
-      "its own update before it is summed in secret, so that the coordinator sees a noisy sum alone; tree: "
-      "the "
-      "coordinator, along a tree of rounds, where it is not drawn by chance who takes part (DP-FTRL)."));
+      "on its own update before it is summed in secret, so that the coordinator sees a noisy sum alone; "
+      "tree: "
+      "the coordinator, along a tree of rounds, where it is not drawn by chance who takes part (DP-FTRL); "
+      "local: each client, so much that its update alone tells nobody more than epsilon says."));
 }
 
 void read_clipping(config::Reader& section, Spec& spec) {
@@ -63,13 +64,13 @@ void read_clipping(config::Reader& section, Spec& spec) {
       section.fail(key, "has no effect without clipping = \"adaptive\"");
 }
 
-// Of a tree what counts is how often a client takes part, and how far apart.
+// Of a tree what counts is how often a client takes part, and how far apart; of single updates, how often.
 void check_participation(const RunConfig& run, config::Reader& root) {
   const Spec& spec = run.privacy;
   const auto wanted =
       std::ceil(static_cast<double>(run.sampling.clients_per_round) * run.sampling.over_selection);
   const auto clients = static_cast<double>(run.task.data.partition.clients);
-  if (spec.clipping == Clipping::kAdaptive)
+  if (spec.kind == Spec::Kind::kTree && spec.clipping == Clipping::kAdaptive)
     root.fail(kSection, "along a tree noise is of one size: clipping = \"adaptive\" is not possible");
   if (wanted * run.rounds > clients * spec.max_participations)
     root.fail(kSection,
@@ -83,7 +84,9 @@ void check_participation(const RunConfig& run, config::Reader& root) {
 // What no guarantee is known for.
 void check_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why) { root.fail(kSection, why); };
-  if (run.strategy.aggregator_kind != "uniform_mean")
+  // What comes noised may be aggregated as one likes; but each update counts alike, since nobody tells how
+  // many samples or steps are behind it.
+  if (run.privacy.of_sums() && run.strategy.aggregator_kind != "uniform_mean")
     refuse(
         "one client's part in the model is bounded where every update counts the same: take the aggregator "
         "uniform_mean, not " +
@@ -91,7 +94,9 @@ void check_parts(const RunConfig& run, config::Reader& root) {
   if (run.strategy.schedule.buffered) refuse("a guarantee is for rounds, and the schedule has none");
   if (run.control_variates) refuse("scaffold's control variate goes to everybody without noise");
   if (run.dissemination.serverless) refuse("without a server everybody sees every update");
-  if (run.privacy.kind == Spec::Kind::kTree) check_participation(run, root);
+  if (run.privacy.bounds_participation()) check_participation(run, root);
+  if (!run.privacy.of_sums() && run.strategy.aggregator_kind == "fednova")
+    refuse("fednova weighs updates by the steps behind them, which tell of a client's data");
   // Labels that clients publish have no noise that is accounted for here.
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
   if (!samples_blindly(run.sampling) || by_labels)
@@ -104,9 +109,11 @@ void check_parts(const RunConfig& run, config::Reader& root) {
     refuse(
         "kind = \"distributed\": the noise of one client hides little unless updates are summed in secret: "
         "set secure_aggregation.kind");
-  if (run.secure.on && run.privacy.clipping != Clipping::kFlat)
+  const bool at_clients = run.secure.on || run.privacy.kind == Spec::Kind::kLocal;
+  if (at_clients && run.privacy.clipping != Clipping::kFlat)
     refuse(
-        "with secure_aggregation clients clip their updates themselves, and only with clipping = \"flat\"");
+        "with kind = \"local\" or secure_aggregation clients clip their updates themselves, and only with "
+        "clipping = \"flat\"");
 }
 
 // Each client is drawn with the same chance in every round, whoever else is connected.
@@ -116,7 +123,7 @@ void fix_sampling(RunConfig& run) {
   const auto wanted = std::min(static_cast<double>(run.sampling.clients_per_round), clients);
   spec.sampling_rate = 1;
   spec.expected_clients = wanted;
-  if (run.sampling.kind != "poisson") return;
+  if (run.sampling.kind != "poisson" || !spec.of_sums()) return;
   const double given = run.sampling.make()->traits().chance;
   spec.sampling_rate = given > 0 ? given : wanted / clients;
   spec.expected_clients = spec.sampling_rate * clients;
@@ -129,7 +136,9 @@ Result<void> calibrate(RunConfig& run) {
   const bool limited = std::isfinite(spec.epsilon);
   if (spec.noise_multiplier == 0) {
     spec.noise_multiplier = 1;
-    const privacy::Release all = spec.release(spec.sampling_rate, run.rounds);
+    // A client's updates count for it alone, those of a run's rounds for everybody.
+    const std::uint64_t count = spec.of_sums() ? run.rounds : spec.max_participations;
+    const privacy::Release all = spec.release(spec.sampling_rate, count);
     FEDGE_TRY(noise, privacy::calibrate_noise(all, budget, spec.accountant));
     const bool of_one = spec.kind == Spec::Kind::kDistributed && spec.noise == privacy::NoiseKind::kGaussian;
     const double share = of_one ? std::sqrt(static_cast<double>(spec.noisy_clients)) : 1;
@@ -140,10 +149,18 @@ Result<void> calibrate(RunConfig& run) {
     const privacy::Release one = spec.release(spec.sampling_rate, 1);
     FEDGE_TRY(releases, privacy::allowed_rounds(one.mechanism, budget, spec.accountant));
     spec.most_releases = releases;
-    if (releases == 0)
-      return invalid("with noise_multiplier = " + number_text(spec.noise_multiplier) +
-                     " not even one round keeps epsilon = " + number_text(spec.epsilon) +
-                     " at delta = " + number_text(spec.delta));
+    const std::string noise = "with noise_multiplier = " + number_text(spec.noise_multiplier);
+    const std::string budget_text =
+        " epsilon = " + number_text(spec.epsilon) + " at delta = " + number_text(spec.delta);
+    if (releases == 0) return invalid(noise + " not even one round keeps" + budget_text);
+    // What is bounded is each client's part, not the run.
+    if (spec.kind == Spec::Kind::kLocal) {
+      if (releases < spec.max_participations)
+        return invalid(noise + " only " + std::to_string(releases) + " updates of a client keep" +
+                       budget_text + ", and max_participations is " +
+                       std::to_string(spec.max_participations));
+      spec.most_releases = UINT64_MAX;
+    }
   }
   spec.update_noise = spec.noise_multiplier;
   if (spec.clipping != Clipping::kAdaptive) return {};
@@ -189,6 +206,17 @@ void choose_grid(RunConfig& run, config::Reader& root) {
                           std::string(compact ? ", or take secure_aggregation.kind = \"exact\"" : ""));
 }
 
+// Every value of a noisy update has to be within what is accepted of a client.
+void check_room(const RunConfig& run, config::Reader& root) {
+  const privacy::LocalPrivacySpec local = run.privacy.local();
+  const double most = local.clipping_norm * (1 + 2 * kDeviations * local.noise_multiplier);
+  if (most > run.strategy.fixed_point.max_abs)
+    root.fail(kSection, "this noise may reach " + number_text(std::ceil(most)) +
+                            " in one value, and strategy.max_abs is " +
+                            number_text(run.strategy.fixed_point.max_abs) +
+                            ": raise that, or lower clipping_norm");
+}
+
 void tell_clients(RunConfig& run) {
   const Spec& spec = run.privacy;
   privacy::MaskingSpec& masking = run.secure.masking;
@@ -202,7 +230,20 @@ void tell_clients(RunConfig& run) {
 
 }  // namespace
 
+privacy::LocalPrivacySpec DifferentialPrivacySpec::local() const {
+  privacy::LocalPrivacySpec spec{.clipping_norm = clipping_norm,
+                                 .noise_multiplier = noise_multiplier,
+                                 .max_participations = max_participations,
+                                 .delta = delta};
+  spec.fraction_bits = local_fraction_bits(spec);
+  return spec;
+}
+
 privacy::Release DifferentialPrivacySpec::release(double rate, std::uint64_t count) const {
+  // Whoever sees an update knows whose it is: that clients are drawn hides nobody.
+  if (kind == Kind::kLocal)
+    return {privacy::GaussianMechanism{.noise_multiplier = noise_multiplier},
+            std::min<std::uint64_t>(count, max_participations)};
   if (kind == Kind::kCentral)
     return {privacy::GaussianMechanism{.sampling_rate = rate, .noise_multiplier = noise_multiplier}, count};
   if (kind == Kind::kTree) {
@@ -250,14 +291,16 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
     section.fail("noise", "has no effect without kind = \"distributed\"");
   const auto participation = [&](const char* key, std::uint32_t fallback, std::int64_t least,
                                  const char* doc) {
-    if (spec.kind != Spec::Kind::kTree && section.has(key))
-      section.fail(key, "has no effect without kind = \"tree\"");
     return static_cast<std::uint32_t>(section.integer(key, fallback, {least, 1'000'000}, doc));
   };
   spec.max_participations = participation("max_participations", spec.max_participations, 1,
-                                          "tree: rounds that a client may take part in.");
+                                          "tree, local: rounds that a client may take part in.");
   spec.min_separation = participation("min_separation", spec.min_separation, 0,
                                       "tree: rounds between two that a client takes part in, at least.");
+  if (!spec.bounds_participation() && section.has("max_participations"))
+    section.fail("max_participations", "has no effect without kind = \"tree\" or \"local\"");
+  if (spec.kind != Spec::Kind::kTree && section.has("min_separation"))
+    section.fail("min_separation", "has no effect without kind = \"tree\"");
   for (const char* key : {"clipping", "clipping_norm", "noise_multiplier", "epsilon", "delta", "accountant"})
     if (!spec.on() && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
   if (spec.on() && spec.noise_multiplier == 0 && epsilon == 0)
@@ -278,6 +321,7 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   }
   if (const auto calibrated = calibrate(run); !calibrated)
     return root.fail(kSection, calibrated.error().message);
+  if (spec.kind == Spec::Kind::kLocal) return check_room(run, root);
   choose_grid(run, root);
   if (run.secure.on) tell_clients(run);
 }

@@ -7,6 +7,7 @@
 
 #include "core/config/reader.h"
 #include "privacy/differential/accounting/accountant.h"
+#include "privacy/differential/local_privacy.h"
 #include "privacy/differential/noise.h"
 
 namespace fedge::run {
@@ -21,9 +22,11 @@ enum class Clipping {
 };
 
 struct DifferentialPrivacySpec {
-  enum class Kind { kNone, kCentral, kDistributed, kTree };
+  enum class Kind { kNone, kCentral, kDistributed, kTree, kLocal };
   Kind kind = Kind::kNone;
   bool on() const { return kind != Kind::kNone; }
+  // Whether what is protected are the sums, by whom they are made; otherwise it is every single update.
+  bool of_sums() const { return on() && kind != Kind::kLocal; }
 
   Clipping clipping = Clipping::kFlat;
   double clipping_norm = 1;  // kAdaptive: of the first round
@@ -34,11 +37,13 @@ struct DifferentialPrivacySpec {
   double count_noise = 1;
 
   privacy::NoiseKind noise = privacy::NoiseKind::kGaussian;  // kDistributed
-  // kTree: how often a client may take part in the run, and how many rounds lie between two such, at least.
+  // kTree, kLocal: how often a client may take part in the run.
   std::uint32_t max_participations = 1;
-  std::uint32_t min_separation = 0;
+  std::uint32_t min_separation = 0;  // kTree: rounds between two such, at least
+  bool bounds_participation() const { return kind == Kind::kTree || kind == Kind::kLocal; }
 
-  // Of all that a round releases together: standard deviation over what one client can change.
+  // Of all that a round releases together: standard deviation over what one client can change. kLocal: of an
+  // update, over twice its norm.
   double noise_multiplier = 0;
   double epsilon = std::numeric_limits<double>::infinity();
   double delta = 1e-5;
@@ -52,6 +57,8 @@ struct DifferentialPrivacySpec {
   std::uint64_t noisy_clients = 1;  // kDistributed: in any sum there is the noise of so many
   std::uint64_t most_releases = 0;  // that the budget allows: turns of a track
 
+  // kLocal: what clients are told.
+  privacy::LocalPrivacySpec local() const;
   // What so many releases are where clients were drawn with this chance.
   privacy::Release release(double rate, std::uint64_t count) const;
 };

@@ -1,4 +1,4 @@
-#include "run/privacy_ledger.h"
+#include "run/privacy/privacy_ledger.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/result.h"
-#include "run/differential_privacy.h"
+#include "run/privacy/differential_privacy.h"
 
 namespace fedge::run {
 

@@ -1,4 +1,4 @@
-#include "run/private_sum.h"
+#include "run/privacy/private_sum.h"
 
 #include <algorithm>
 #include <cmath>
@@ -102,6 +102,15 @@ std::size_t layers_of(const ParameterLayout& layout) {
 
 double clip_factor(double norm, double largest) {
   return norm * (2 - kMargin) <= largest ? 1 : largest / norm * kMargin;
+}
+
+bool clip_values(double largest, std::span<float> values) {
+  const double norm = std::sqrt(aggregation::sum_of_squares(values));
+  if (!std::isfinite(norm)) return false;
+  const double factor = clip_factor(norm, largest);
+  if (factor < 1)
+    for (float& value : values) value = static_cast<float>(static_cast<double>(value) * factor);
+  return true;
 }
 
 double noise_deviation(double multiplier, double norm_units, std::size_t numbers) {

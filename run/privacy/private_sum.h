@@ -19,13 +19,15 @@
 #include "core/parallel.h"
 #include "core/parameters.h"
 #include "core/result.h"
-#include "run/differential_privacy.h"
+#include "run/privacy/differential_privacy.h"
 
 namespace fedge::run {
 
 // What an update of this norm is multiplied by, so that its norm is at most `largest` however the product is
 // rounded.
 double clip_factor(double norm, double largest);
+// Multiplies them by that. False if one is not finite.
+bool clip_values(double largest, std::span<float> values);
 
 // Standard deviation of noise, in units of a sum in which one client's part has at most this norm before each
 // of its `numbers` is rounded to whole units (by at most half of one).

@@ -62,7 +62,7 @@ Result<RunParts> open_run(const std::filesystem::path& data_directory, const Run
   parts.threads = std::make_unique<ThreadPool>(threads);
   FEDGE_TRY(state, RunState::create(config, *parts.model, *parts.test, *parts.models, *parts.threads));
   parts.state = std::make_unique<RunState>(std::move(state));
-  if (config.privacy.on()) {
+  if (config.privacy.of_sums()) {
     FEDGE_TRY(noise, open_noise_key(data_directory));
     const auto number = static_cast<std::uint64_t>(record.number.value());
     parts.state->take_noise_key(privacy::run_noise_root(noise, number));

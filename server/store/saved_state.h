@@ -29,7 +29,7 @@ struct SavedTrack {
 struct SavedState {
   std::vector<SavedTrack> tracks;            // ascending
   std::vector<std::uint32_t> participation;  // by client
-  std::map<double, std::uint64_t> charges;   // of its privacy budget (run/privacy_ledger.h)
+  std::map<double, std::uint64_t> charges;   // of its privacy budget (run/privacy/privacy_ledger.h)
 };
 
 std::string encode_state(const SavedState& state);

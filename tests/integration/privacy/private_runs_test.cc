@@ -76,6 +76,9 @@ TEST_CASE("private runs: real daemons come to the models of the simulation, whoe
   SUBCASE("along a tree") {
     settings += "tree --set sampling.clients_per_round=2 --set differential_privacy.max_participations=2";
   }
+  SUBCASE("of single updates") {
+    settings += "local --set sampling.clients_per_round=2 --set differential_privacy.max_participations=2";
+  }
   SUBCASE("distributed") {
     settings +=
         "distributed --set secure_aggregation.kind=compact --set secure_aggregation.min_clients=2 "

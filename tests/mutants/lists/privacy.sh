@@ -103,7 +103,7 @@ caught_by unit_client 'daemon: for a round'
 # What differential privacy rests on.
 
 mutant privacy-no-clipping 'updates are folded as they are'
-file run/private_sum.cc
+file run/privacy/private_sum.cc
 old '  return norm * (2 - kMargin) <= largest ? 1 : largest / norm * kMargin;'
 new '  return norm > 0 || largest > 0 ? 1 : kMargin;'
 caught_by unit_run 'private sum'
@@ -115,7 +115,7 @@ new ''
 caught_by unit_run 'private sum'
 
 mutant privacy-true-denominator 'the mean is over those who have come'
-file run/private_sum.cc
+file run/privacy/private_sum.cc
 old '  rule.divide_by(weight * (spec_.clipping_norm / norm_));'
 new '  if (weight < 0) rule.divide_by(weight * (spec_.clipping_norm / norm_));'
 caught_by unit_run 'private sum'
@@ -127,13 +127,13 @@ new '  if (updates_ == 0) return {};'
 caught_by unit_sim 'private, simulated'
 
 mutant privacy-endless-ledger 'the ledger lets any round pass'
-file run/privacy_ledger.cc
+file run/privacy/privacy_ledger.cc
 old '    within = epsilon <= spec_.epsilon;'
 new '    within = epsilon >= 0;'
 caught_by unit_run 'privacy ledger'
 
 mutant privacy-planned-chance 'the ledger believes the plan rather than the draw'
-file run/privacy_ledger.cc
+file run/privacy/privacy_ledger.cc
 old '  chance = std::max(chance, spec_.sampling_rate);'
 new '  chance = spec_.sampling_rate;'
 caught_by unit_run 'privacy ledger'
@@ -173,3 +173,34 @@ file privacy/differential/skellam.cc
 old '  return stream.next_bit() ? size : -size;'
 new '  return stream.next_bit() ? size : size;'
 caught_by unit_privacy 'noise:'
+
+mutant privacy-local-half-the-noise 'an update may change by its norm, not by twice that'
+file run/privacy/private_update.cc
+old '  return 2 * noise_deviation(spec.noise_multiplier, std::ldexp(spec.clipping_norm, spec.fraction_bits),'
+new '  return 1 * noise_deviation(spec.noise_multiplier, std::ldexp(spec.clipping_norm, spec.fraction_bits),'
+caught_by unit_run 'private update'
+
+mutant privacy-local-unclipped 'an update with local noise is not cut down'
+file run/privacy/private_update.cc
+old '  if (!clip_values(spec.clipping_norm, values)) return invalid("a value of the update is not finite");'
+new '  if (!clip_values(1e9, values)) return invalid("a value of the update is not finite");'
+caught_by unit_run 'private update'
+
+mutant privacy-local-figures 'samples and losses go out beside the noised update'
+file client/local_work.cc
+old '    result.training = nothing_told();
+  }'
+new '  }'
+caught_by unit_client 'local work'
+
+mutant privacy-local-uncounted 'a client does not refuse what would be one update too many'
+file client/secure/private_releases.cc
+old '  if (run.sent >= most) return one_too_many(most);'
+new '  if (run.sent > most) return one_too_many(most);'
+caught_by unit_client 'private releases'
+
+mutant privacy-local-unlimited 'a limit of the device is not looked at'
+file client/prepared_run.cc
+old '  if (epsilon <= *most) return {};'
+new '  if (epsilon > 0) return {};'
+caught_by unit_client 'prepared run'

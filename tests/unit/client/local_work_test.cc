@@ -42,6 +42,7 @@ struct Federation {
 
   WorkResult work(const WorkOrder& order, ClientMemory& memory) const {
     LocalWork worker(*task, spec.compression, kSeed);
+    if (spec.local_privacy) worker.make_private(*spec.local_privacy);
     auto result = worker.run(order, model, memory);
     REQUIRE(result);
     return std::move(*result);
@@ -175,6 +176,29 @@ TEST_CASE(
     else  // 784-20-10-10 with the output layer whole: a fifth of 15,700 + 210, and 110
       CHECK(*sizes.begin() == 4 * (15'910 / 5 + 110));
   }
+}
+
+TEST_CASE("local work: of a private update's training nothing is told, and its norm is that of the noise") {
+  const Federation federation(
+      kMlp + kTraining +
+      "[local_privacy]\nclipping_norm = 0.01\nnoise_multiplier = 5.0\nfraction_bits = 22\n"
+      "max_participations = 1\ndelta = 1e-5\n");
+  const Secret root{Digest{1}};
+  const Coverage part = Coverage::of({{0, 100}, {500, 4'000}});
+  WorkOrder order = order_of(2, 1, part);
+  order.noise.emplace(fedge::run::PrivateSum::Noise{&root, {RoundNumber(1), TrackId()}});
+  ClientMemory memory;
+  const WorkResult result = federation.work(order, memory);
+  CHECK(result.training.samples == SampleCount(1));
+  CHECK(result.training.steps == 1);
+  CHECK(result.training.mean_loss == 0);
+  CHECK(result.training.rms_loss == 0);
+  REQUIRE(result.values.size() == 3'600);
+  // 0.1 in each value, of which the update itself has 0.01 in all.
+  CHECK(result.norm == doctest::Approx(0.1 * 60).epsilon(0.05));
+  order.noise->task.round = RoundNumber(2);
+  const WorkResult later = federation.work(order, memory);
+  CHECK(values_of(later) != values_of(result));
 }
 
 TEST_CASE("error feedback: what a part left out stays with its parameters until they are sent again") {

@@ -47,6 +47,31 @@ TEST_CASE("prepared run: a client that begins again publishes the same noisy cou
   CHECK(published(data, elsewhere, 1) != first);
 }
 
+TEST_CASE("prepared run: a client with a limit takes part where its own noise keeps it, and nowhere else") {
+  const test::TemporaryDirectory data, state;
+  test::write_tiny_dataset(data);
+  const std::string text = "[data]\ndirectory = \"" + data.path().string() + "\"\n";
+  // A hundred updates with noise 10 are one with noise 1: epsilon 4.377178 at delta 1e-5.
+  const std::string noise =
+      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+      "max_participations = 100\ndelta = 1e-5\n";
+  const auto take_part = [&](const std::string& task, double most) {
+    return prepare_run(described(task, 1, 3),
+                       {.client = ClientId(3), .state_directory = state.path(), .max_epsilon = most});
+  };
+  const auto ready = take_part(text + noise, 4.38);
+  REQUIRE_MESSAGE(ready, ready.error().message);
+  CHECK((*ready)->local_privacy->max_participations == 100);
+  const auto too_much = take_part(text + noise, 4.37);
+  REQUIRE_FALSE(too_much);
+  CHECK(too_much.error().code == ErrorCode::kRefused);
+  CHECK(too_much.error().message.find("--max-epsilon 4.37, and its updates in this run may come to epsilon = "
+                                      "4.37") != std::string::npos);
+  const auto none = take_part(text, 100);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().message.find("differential_privacy.kind = \"local\"") != std::string::npos);
+}
+
 TEST_CASE(
     "A3 prepared run: a coordinator that names a directory of texts gets none unless this device named one") {
   const test::TemporaryDirectory diary, shared, state;

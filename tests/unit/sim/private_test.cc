@@ -16,6 +16,7 @@ const Settings kDistributed = {"sampling.clients_per_round=10", "secure_aggregat
                                "differential_privacy.noise_multiplier=1.0"};
 
 const Settings kTree = {"differential_privacy.kind=tree", "differential_privacy.noise_multiplier=1.0"};
+const Settings kLocal = {"differential_privacy.kind=local", "differential_privacy.noise_multiplier=1.0"};
 
 }  // namespace
 
@@ -28,6 +29,11 @@ TEST_CASE("private, simulated: the same file and seed give the same models, anot
           Settings{"differential_privacy.clipping=adaptive", "differential_privacy.count_noise=0.6"};
   }
   SUBCASE("along a tree") { how = how + kTree; }
+  SUBCASE("of single updates") { how = how + kLocal; }
+  SUBCASE("of single updates, compressed") { how = how + kLocal + Settings{"compression.kind=int8"}; }
+  SUBCASE("of single updates, summed in secret") {
+    how = how + kLocal + Settings{"secure_aggregation.kind=exact", "secure_aggregation.min_clients=2"};
+  }
   SUBCASE("central, summed in secret") {
     how = how + kCentral + Settings{"secure_aggregation.kind=exact", "secure_aggregation.min_clients=2"};
   }
@@ -88,6 +94,11 @@ TEST_CASE("private, simulated: the noise in the model is what its multiplier say
     how = how + kDistributed + Settings{"differential_privacy.noise=skellam"};
     clients = 20.0 / 2;
   }
+  // Each of the twenty has noise for twice the norm.
+  SUBCASE("of single updates") {
+    how = how + kLocal + Settings{"differential_privacy.max_participations=3"};
+    clients = 20 * 2 * 2;
+  }
   const Outcome run = simulate(how + Settings{"sampling.clients_per_round=20"});
   double squares = 0;
   double count = 0;
@@ -103,6 +114,20 @@ TEST_CASE("private, simulated: the noise in the model is what its multiplier say
   const double expected = std::sqrt(clients) * 4 / 20;
   // Six standard errors.
   CHECK(std::abs(squares / count / (expected * expected) - 1) < 6 * std::sqrt(2 / count) + 1e-3);
+}
+
+TEST_CASE("private, simulated: who has sent as many updates as its privacy allows sends no more") {
+  // Twenty clients, five a round, each once: in four rounds all of them.
+  const Outcome once = simulate(kBase + kLocal + Settings{"sampling.clients_per_round=5", "run.rounds=4"});
+  for (const auto& round : once.rounds) {
+    CHECK(round.clients_completed == 5);
+    CHECK(round.epsilon == once.rounds[0].epsilon);
+  }
+  CHECK(once.rounds[3].participation.gap == 0);
+  // A robust rule on noised updates; and with tracks a client has one in a round.
+  const Outcome median = simulate(kBase + kLocal + Settings{"strategy.kind=median"});
+  CHECK(median.count("round.not_aggregated") == 0);
+  CHECK(median.hashes() != simulate(kBase + kLocal).hashes());
 }
 
 TEST_CASE("private, simulated: along a tree two rounds together have the noise of one") {

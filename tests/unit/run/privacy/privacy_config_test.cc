@@ -7,7 +7,7 @@
 #include "core/config/document.h"
 #include "privacy/differential/accounting/calibration.h"
 #include "privacy/differential/accounting/tree.h"
-#include "run/privacy_ledger.h"
+#include "run/privacy/privacy_ledger.h"
 #include "run/run_config.h"
 
 namespace fedge::run {
@@ -148,7 +148,49 @@ TEST_CASE("private run: along a tree the cost is that of how often a client take
   check_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n", "lower it");
   check_refused(tree + "epsilon = 3\nmax_participations = 2\nclipping = \"adaptive\"\n", "is not possible");
   check_refused(kThousand + kCentral + "epsilon = 3\nmax_participations = 2\n",
-                "has no effect without kind = \"tree\"");
+                "has no effect without kind = \"tree\" or \"local\"");
+}
+
+TEST_CASE("private run: noise of single updates is as much as lets all of a client's keep the budget") {
+  const std::string local =
+      "[run]\nrounds = 20\n[data]\npartition = { clients = 1000 }\n[sampling]\nclients_per_round = 100\n"
+      "[differential_privacy]\nkind = \"local\"\nclipping_norm = 0.2\n";
+  const RunConfig run = must_read(local + "epsilon = 8\nmax_participations = 2\n");
+  CHECK(run.sampling.kind == "uniform");
+  const auto document = config::parse_toml(run.task_text, "run");
+  REQUIRE(document);
+  config::Reader root(document->root, "", "run");
+  const auto told = privacy::read_local_privacy(root);
+  REQUIRE(told);
+  CHECK(told->clipping_norm == 0.2);
+  CHECK(told->max_participations == 2);
+  CHECK(*privacy::guaranteed_epsilon(*told) <= 8);
+  CHECK(*privacy::guaranteed_epsilon(*told) > 7.99);
+  // As fine as it can be drawn.
+  const double units = std::ldexp(2 * 0.2 * told->noise_multiplier, told->fraction_bits);
+  CHECK(units <= 0x1p19);
+  CHECK(units > 0x1p18);
+  // However many rounds there are, a client is in two.
+  PrivacyLedger ledger(run.privacy);
+  double before = 0;
+  for (int round = 0; round < 20; ++round) {
+    REQUIRE(ledger.charge(1));
+    if (round == 0) before = *ledger.epsilon();
+    if (round == 1) CHECK(*ledger.epsilon() > before);
+  }
+  CHECK(*ledger.epsilon() == doctest::Approx(*privacy::guaranteed_epsilon(*told)));
+  // Whoever likes may aggregate them.
+  CHECK(must_read("[strategy]\nkind = \"median\"\n" + local + "epsilon = 8\nmax_participations = 2\n")
+            .strategy.aggregator_kind == "median");
+  check_refused(local + "epsilon = 8\n", "raise max_participations");
+  check_refused(local + "epsilon = 8\nnoise_multiplier = 1.0\nmax_participations = 9\n",
+                "and max_participations is 9");
+  check_refused(local + "epsilon = 8\nmax_participations = 2\nclipping = \"per_layer\"\n",
+                "only with clipping = \"flat\"");
+  check_refused(local + "epsilon = 0.01\nmax_participations = 2\n", "raise that, or lower clipping_norm");
+  check_refused(local + "epsilon = 8\nmin_separation = 2\n", "has no effect without kind = \"tree\"");
+  check_refused("[strategy]\nkind = \"fednova\"\n" + local + "epsilon = 8\nmax_participations = 2\n",
+                "tell of a client's data");
 }
 
 TEST_CASE("private run: what no guarantee is known for is refused, and why is said") {

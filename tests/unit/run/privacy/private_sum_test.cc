@@ -1,5 +1,5 @@
 // What one client can change in a sum, and the noise that hides it.
-#include "run/private_sum.h"
+#include "run/privacy/private_sum.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,33 @@
+// LocalPrivacySpec: what a client is told of the noise that it adds to its own update before that leaves it:
+// section [local_privacy] of the run's description, which the coordinator makes of the run file. Whatever
+// somebody makes of one client's updates, the coordinator included, tells of its data at most what
+// guaranteed_epsilon() says. Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/config/reader.h"
+#include "core/result.h"
+
+namespace fedge::privacy {
+
+struct LocalPrivacySpec {
+  double clipping_norm = 1;  // Euclidean, that an update is cut down to
+  // Standard deviation of the noise over what an update can change: any of this norm may become any other, so
+  // that is twice clipping_norm.
+  double noise_multiplier = 1;
+  int fraction_bits = 0;                 // an update's values are whole numbers of 2^-fraction_bits
+  std::uint32_t max_participations = 1;  // updates of one client in the run
+  double delta = 1e-5;
+};
+
+// As section [local_privacy], to be read by read_local_privacy().
+config::Table to_table(const LocalPrivacySpec& spec);
+// Nothing if there is no such section. Errors are left in `root`.
+std::optional<LocalPrivacySpec> read_local_privacy(config::Reader& root);
+
+// Of all that a client may send, at the spec's delta. Errors: see Accountant.
+Result<double> guaranteed_epsilon(const LocalPrivacySpec& spec);
+
+}  // namespace fedge::privacy
