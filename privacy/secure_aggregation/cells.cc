@@ -20,7 +20,7 @@ std::vector<Range> cells_of(std::span<const Coverage> coverages) {
     }
   }
   std::ranges::sort(borders);
-  borders.erase(std::ranges::unique(borders).begin(), borders.end());
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
   std::vector<Range> cells;
   for (std::size_t b = 0; b + 1 < borders.size(); ++b)
     if (all.contains(borders[b])) cells.push_back({borders[b], borders[b + 1]});

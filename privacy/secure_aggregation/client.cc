@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <ranges>
 #include <string>
 #include <utility>
 
@@ -110,9 +109,11 @@ Result<protocol::SecureShares> SecureClient::share_with(const protocol::SecureRo
 void SecureClient::receive(const protocol::SecurePeerShares& shares, std::vector<Effect>& effects) {
   if (shares.session != terms_.session || over()) return;
   if (stage_ == Stage::kReady || stage_ == Stage::kConsented) {
-    const bool same = std::ranges::equal(
-        shares.shares, peers_ | std::views::filter(&Peer::takes_part), {},
-        [](const auto& sealed) { return sealed.from; }, [](const Peer& peer) { return peer.told.number; });
+    std::vector<std::uint32_t> known;
+    for (const Peer& peer : peers_)
+      if (peer.takes_part) known.push_back(peer.told.number);
+    const bool same =
+        std::ranges::equal(shares.shares, known, {}, [](const auto& sealed) { return sealed.from; });
     if (!same) stop({ErrorCode::kRefused, "the coordinator names others who take part than before"}, effects);
     return;
   }

@@ -44,7 +44,7 @@ std::vector<std::uint32_t> MaskGraph::neighbours(std::uint32_t member) const {
   }
   std::ranges::sort(result);
   // Where the ring is so short that both ways meet.
-  result.erase(std::ranges::unique(result).begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }
 

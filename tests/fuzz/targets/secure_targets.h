@@ -1,7 +1,7 @@
 // A session of secure aggregation of four members and a coordinator, as state machines with real keys, in
 // which the input says what becomes of every message (passed on, changed, lost, doubled, late), who leaves
 // and what the coordinator claims of survivors. Whatever it says, no member may reveal both kinds of share of
-// another, nor answer twice, and a sum that comes out is that of the updates in it.
+// another, nor answer in two ways, and a sum that comes out is that of the updates in it.
 #pragma once
 
 #include <algorithm>
@@ -205,7 +205,10 @@ class SecureScript {
     }
   }
   void look(std::uint32_t client, const protocol::SecureUnmask& unmask) {
-    FEDGE_CHECK(answered_.insert(client).second, "a member answers once");
+    // Asked once more it says the same.
+    const auto [answer, is_first] = answered_.try_emplace(client, unmask);
+    FEDGE_CHECK(answer->second == unmask, "a member has one answer");
+    if (!is_first) return;
     std::set<std::uint32_t> survivors;
     for (const auto& survivor : unmask.survivors)
       FEDGE_CHECK(survivors.insert(survivor.number).second, "one share of each");
@@ -255,7 +258,7 @@ class SecureScript {
   std::deque<OnTheWire> wire_;
   std::vector<std::uint32_t> words_;
   std::vector<std::uint32_t> plain_;
-  std::set<std::uint32_t> answered_;
+  std::map<std::uint32_t, protocol::SecureUnmask> answered_;
   std::set<std::uint32_t> survived_;
   std::set<std::uint32_t> dropped_;
   Time now_{};
