@@ -1,6 +1,5 @@
 // What the client daemon does for a run and its tasks.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "client/client_memory.h"
@@ -208,30 +207,32 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
     control = std::move(second);
   }
   download = {};  // its room is the update's
-  TaskInHand task{membership_.client, order.request, model, control ? &*control : nullptr,
+  const protocol::TrainRequest& request = order.request;
+  TaskInHand task{membership_.client, request,     model, control ? &*control : nullptr,
                   order.stop,         order.enough};
-  if (run.local_privacy) return work_in_private(run, std::move(task));
+  if (const auto most = run.most_updates()) {
+    FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
+    FEDGE_TRY_VOID(releases.admit(request.run, request.task(), *most));
+  }
+  Secret root;
+  if (run.local_privacy) {
+    FEDGE_TRY(kept, open_noise_key(options_.state_directory));
+    root = std::move(kept);
+    task.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
+  }
   FEDGE_TRY(result, work_on(run, task));
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
+  FEDGE_TRY_VOID(count_release(run, request, result));
   return result;
 }
 
-// Counted before it is kept for the coordinator: what is counted and never sent is lost, but nothing is sent
-// that is not counted.
-Result<WorkResult> Daemon::Impl::work_in_private(PreparedRun& run, TaskInHand task) const {
-  const protocol::TrainRequest& request = task.request;
-  const std::uint32_t most = run.local_privacy->max_participations;
+// On the worker, before the update is kept for the coordinator: what is counted and never sent is lost, but
+// nothing is sent that is not counted.
+Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol::TrainRequest& request,
+                                         const WorkResult& result) const {
+  if (!result.release) return {};
   FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
-  FEDGE_TRY_VOID(releases.admit(request.run, request.task(), most));
-  FEDGE_TRY(root, open_noise_key(options_.state_directory));
-  task.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
-  FEDGE_TRY(result, work_on(run, task));
-  if (task.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
-  std::uint64_t hash = 0;
-  const Digest digest = sha256(std::as_bytes(result.values.span()));
-  std::memcpy(&hash, digest.data(), sizeof hash);
-  FEDGE_TRY_VOID(releases.count({request.run, request.task(), hash}, most));
-  return result;
+  return releases.count({request.run, request.task(), *result.release}, run.most_updates().value_or(0));
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {

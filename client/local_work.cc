@@ -76,7 +76,8 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
     return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
   if (privacy_) {
     FEDGE_CHECK(order.noise.has_value(), "a client that adds noise has some");
-    FEDGE_TRY_VOID(fedge::run::make_private(result.values.span(), *privacy_, *order.noise));
+    FEDGE_TRY(release, fedge::run::make_private(result.values.span(), *privacy_, *order.noise));
+    result.release = release;
     result.training = nothing_told();
   }
   result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
@@ -157,6 +158,7 @@ Result<void> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec&
       .rounding = rng_.fork("rounding", order.round.value(), order.client.value()),
       .noise = order.noise};
   FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
+  if (masked.release) result.release = masked.release;
   result.values = {};
   result.norm = 0;
   result.training = nothing_told();

@@ -78,6 +78,7 @@ struct WorkResult {
     std::vector<std::uint64_t> scalars;
   };
   std::optional<Masked> masked = {};
+  std::optional<std::uint64_t> release = {};  // once the client has noised it: what it is known by
 
   // What travels.
   std::span<const std::byte> payload() const {

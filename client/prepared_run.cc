@@ -160,6 +160,12 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   return prepared;
 }
 
+std::optional<std::uint32_t> PreparedRun::most_updates() const {
+  if (local_privacy) return local_privacy->max_participations;
+  if (masking && masking->noise_multiplier > 0) return masking->max_participations;
+  return std::nullopt;
+}
+
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   ClientMemory memory;
   FileMemory store(run.memory, task.request.track);

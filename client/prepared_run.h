@@ -38,6 +38,9 @@ struct PreparedRun {
   Digest terms{};                                           // hash of the run's description
   std::shared_ptr<Answered> answered = nullptr;             // likewise; used on the io_context's thread
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // in a run whose updates are noised here
+
+  // Where it noises its updates, masked or not, as many as it may send; otherwise nothing.
+  std::optional<std::uint32_t> most_updates() const;
 };
 
 struct ClientSide {

@@ -209,7 +209,7 @@ void resolve_privacy(config::Table& root) {
   const auto* name = kind == privacy->end() ? nullptr : std::get_if<std::string>(&kind->second.data);
   if (name == nullptr || *name == "none") return;
   constexpr const char* kImplied = "differential_privacy.kind";
-  const bool by_chance = *name != "tree" && *name != "local";
+  const bool by_chance = *name == "central";
   config::Table* sampling = by_chance ? table_in(root, "sampling", kImplied) : nullptr;
   if (sampling != nullptr) sampling->try_emplace("kind", config::Value{std::string("poisson"), kImplied});
   if (!std::string(aggregation::recipe_of(root).aggregator).empty()) return;

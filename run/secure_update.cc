@@ -75,7 +75,7 @@ struct Making {
 
 // The client's part of the noise in a sum of all the session's parameters, however many of them it has
 // trained.
-Result<void> add_noise(const Making& making, std::span<std::int64_t> numbers) {
+Result<std::optional<std::uint64_t>> add_noise(const Making& making, std::span<std::int64_t> numbers) {
   FEDGE_CHECK(making.update.noise.has_value(), "a client that adds noise has some");
   const privacy::MaskingSpec& spec = making.spec;
   std::size_t summed = 0;
@@ -88,33 +88,35 @@ Result<void> add_noise(const Making& making, std::span<std::int64_t> numbers) {
   const PrivateSum::Noise& noise = *making.update.noise;
   const Secret key = privacy::noise_key(*noise.root, noise.task, numbers);
   privacy::add_noise(numbers, {.key = key, .variance = *variance, .kind = spec.noise}, making.parallel);
-  return {};
+  return std::optional(privacy::release_id(key));
 }
 
-// What the client adds to the sums, as they are kept without masks.
-Result<void> make_numbers(const Making& making, std::span<const float> values,
-                          std::span<std::int64_t> numbers) {
+// What the client adds to the sums, as they are kept without masks. Gives what their noise is known by.
+Result<std::optional<std::uint64_t>> make_numbers(const Making& making, std::span<const float> values,
+                                                  std::span<std::int64_t> numbers) {
   const privacy::MaskingSpec& spec = making.spec;
   const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.max_abs};
   const SampleCount weight(spec.weight_of(making.update.samples));
   if (!aggregation::contribution(format, weight, values, numbers))
     return invalid(at_fault(values, spec.max_abs));
-  return spec.noise_multiplier > 0 ? add_noise(making, numbers) : Result<void>();
+  if (spec.noise_multiplier == 0) return std::optional<std::uint64_t>();
+  return add_noise(making, numbers);
 }
 
 // The same modulo 2^32. What noise is added to is rounded as its guarantee has it, and not at random.
-Result<void> make_words(const Making& making, std::span<const float> values, std::span<std::uint32_t> words) {
+Result<std::optional<std::uint64_t>> make_words(const Making& making, std::span<const float> values,
+                                                std::span<std::uint32_t> words) {
   const privacy::MaskingSpec& spec = making.spec;
   if (spec.clipping_norm == 0) {
     const auto weight = static_cast<double>(spec.weight_of(making.update.samples));
     if (!round_at_random(spec, weight, values, making.update.rounding, words))
       return invalid(at_fault(values, spec.max_abs));
-    return {};
+    return std::optional<std::uint64_t>();
   }
   AlignedBuffer<std::int64_t> numbers(words.size());
-  FEDGE_TRY_VOID(make_numbers(making, values, numbers.span()));
+  FEDGE_TRY(release, make_numbers(making, values, numbers.span()));
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint32_t>(numbers.data()[i]);
-  return {};
+  return release;
 }
 
 std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, std::uint64_t weight,
@@ -147,11 +149,13 @@ Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::Maski
   std::byte* bytes = masked.words.data();
   const Making making{update, spec, masking, parallel};
   if (wide) {
-    FEDGE_TRY_VOID(make_numbers(making, values.span(), {reinterpret_cast<std::int64_t*>(bytes), count}));
+    FEDGE_TRY(release, make_numbers(making, values.span(), {reinterpret_cast<std::int64_t*>(bytes), count}));
+    masked.release = release;
     masking.apply(std::span(reinterpret_cast<std::uint64_t*>(bytes), count), masked.scalars, parallel);
   } else {
     const std::span words(reinterpret_cast<std::uint32_t*>(bytes), count);
-    FEDGE_TRY_VOID(make_words(making, values.span(), words));
+    FEDGE_TRY(release, make_words(making, values.span(), words));
+    masked.release = release;
     masking.apply(words, masked.scalars, parallel);
   }
   return masked;

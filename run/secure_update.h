@@ -42,6 +42,8 @@ struct MaskedUpdate {
   Coverage coverage;
   std::vector<std::byte> words;
   std::vector<std::uint64_t> scalars;
+  std::optional<std::uint64_t> release =
+      {};  // what its noise is known by (privacy::release_id), if it has some
 };
 // With differential privacy the update is clipped, and of loss and samples nothing is told. kInvalid names a
 // value that is not finite or beyond the run's max_abs.

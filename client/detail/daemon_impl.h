@@ -81,7 +81,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::stop_token enough;
   };
   Result<WorkResult> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
-  Result<WorkResult> work_in_private(PreparedRun& run, TaskInHand task) const;
+  Result<void> count_release(const PreparedRun& run, const protocol::TrainRequest& request,
+                             const WorkResult& result) const;
   void train(const ClientEngine::Train& train);
   void trained_plain(const TaskToTrain& order, Result<WorkResult> result);
   void trained(const TaskToTrain& order, const Result<TaskFiles::Update>& update);

@@ -174,6 +174,7 @@ void Daemon::Impl::mask(RunId run) {
     if (!self || work->order.stop.stop_requested()) return;
     const protocol::TrainRequest& request = work->order.request;
     auto masked = self->mask(*prepared, request, *masking, work->result);
+    if (masked) masked = self->count_release(*prepared, request, work->result);
     Result<TaskFiles::Update> kept =
         masked ? self->files_->keep(request, work->result) : Result<TaskFiles::Update>(masked.error());
     boost::asio::post(self->io_, [self, order = work->order, kept = std::move(kept)] {

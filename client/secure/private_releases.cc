@@ -19,7 +19,7 @@ Error one_too_many(std::uint32_t most) {
 
 }  // namespace
 
-// A line for each run: run, updates sent; round, track and hash of the last one.
+// A line for each run: run, updates sent; round, track and id of the last one.
 Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state_directory) {
   PrivateReleases releases(state_directory / kFile);
   const auto text = read_file(releases.file_, kMaxFile);
@@ -32,7 +32,7 @@ Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state
     Run known;
     std::uint32_t round = 0;
     std::uint32_t track = 0;
-    if (!(words >> run >> known.sent >> round >> track >> known.hash) || !words.eof())
+    if (!(words >> run >> known.sent >> round >> track >> known.id) || !words.eof())
       return Error{ErrorCode::kCorrupt, releases.file_.string() +
                                             " is damaged; without it this client cannot "
                                             "know what it has told of its data"};
@@ -47,7 +47,7 @@ Result<void> PrivateReleases::write() const {
   for (const auto& [id, run] : runs_)
     text += std::to_string(id.value()) + " " + std::to_string(run.sent) + " " +
             std::to_string(run.task.round.value()) + " " + std::to_string(run.task.track.value()) + " " +
-            std::to_string(run.hash) + "\n";
+            std::to_string(run.id) + "\n";
   if (text.size() > kMaxFile)
     return Error{ErrorCode::kUnavailable, file_.string() + " has no room for another run"};
   return write_file_atomic(file_, text, 0600);
@@ -61,10 +61,10 @@ Result<void> PrivateReleases::admit(RunId run, TaskId task, std::uint32_t most) 
 
 Result<void> PrivateReleases::count(const Update& update, std::uint32_t most) {
   Run& run = runs_[update.run];
-  if (run.sent > 0 && run.task == update.task && run.hash == update.hash) return {};
+  if (run.sent > 0 && run.task == update.task && run.id == update.id) return {};
   if (run.sent >= most) return one_too_many(most);
   const Run before = run;
-  run = {run.sent + 1, update.task, update.hash};
+  run = {run.sent + 1, update.task, update.id};
   auto written = write();
   if (!written) run = before;
   return written;

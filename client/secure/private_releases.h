@@ -1,4 +1,4 @@
-// PrivateReleases: how many updates a client has sent in each run of local differential privacy, in its state
+// PrivateReleases: how many updates a client has sent in each run where it noises them itself, in its state
 // directory. Kept also when a run is over: a coordinator that begins it anew gets no more of it. Not
 // thread-safe.
 #pragma once
@@ -25,7 +25,7 @@ class PrivateReleases {
   struct Update {
     RunId run;
     TaskId task;
-    std::uint64_t hash = 0;  // of its values
+    std::uint64_t id = 0;  // what its noise is known by (privacy::release_id)
   };
   Result<void> count(const Update& update, std::uint32_t most);
 
@@ -36,7 +36,7 @@ class PrivateReleases {
   struct Run {
     std::uint32_t sent = 0;
     TaskId task;  // of the last one
-    std::uint64_t hash = 0;
+    std::uint64_t id = 0;
   };
   std::filesystem::path file_;
   std::map<RunId, Run> runs_;

@@ -137,6 +137,16 @@ Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> 
   return derive_key(root, digest, info);
 }
 
+std::uint64_t release_id(const Secret& key) {
+  constexpr std::array<std::uint8_t, 14> kInfo{'f', 'e', 'd', 'g', 'e', ' ', 'r',
+                                               'e', 'l', 'e', 'a', 's', 'e', ' '};
+  std::array<std::uint8_t, 8> bytes{};
+  hkdf_sha256(key.bytes(), {}, kInfo, bytes);
+  std::uint64_t id = 0;
+  for (const std::uint8_t byte : bytes) id = id << 8 | byte;
+  return id;
+}
+
 void add_noise(std::span<std::int64_t> numbers, const AddedNoise& noise, Parallel& parallel) {
   std::optional<Skellam> skellam;
   if (noise.kind == NoiseKind::kSkellam) skellam.emplace(noise.variance);

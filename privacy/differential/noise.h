@@ -59,6 +59,8 @@ Secret run_noise_root(const Secret& machine, std::uint64_t run);
 // they are made once more, so that nobody can take the mean of several; other numbers, as after a backup was
 // restored, have another, so that nobody can take their difference.
 Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> numbers);
+// What numbers that were noised with this key are known by; says nothing of the key.
+std::uint64_t release_id(const Secret& key);
 enum class NoiseKind : std::uint8_t { kGaussian = 0, kSkellam = 1 };
 struct AddedNoise {
   const Secret& key;

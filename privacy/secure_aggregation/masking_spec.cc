@@ -30,6 +30,7 @@ config::Table to_table(const MaskingSpec& spec) {
   put("clipping_norm", spec.clipping_norm);
   put("noise_multiplier", spec.noise_multiplier);
   put("noise", whole(static_cast<int>(spec.noise)));
+  put("max_participations", whole(spec.max_participations));
   put("corrupt", spec.rules.assumptions.corrupt);
   put("dropout", spec.rules.assumptions.dropout);
   put("complete_below", whole(spec.rules.complete_below));
@@ -52,13 +53,16 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
   spec.clipping_norm = section.number("clipping_norm", 0, {0, 1e30}, "");
   spec.noise_multiplier = section.number("noise_multiplier", 0, {0, 1e9}, "");
   spec.noise = static_cast<NoiseKind>(section.integer("noise", 0, {0, 1}, ""));
+  spec.max_participations =
+      static_cast<std::uint32_t>(section.integer("max_participations", 0, {0, 1'000'000}, ""));
   spec.rules.assumptions.corrupt = section.number("corrupt", {}, {0, 0.99}, "");
   spec.rules.assumptions.dropout = section.number("dropout", {}, {0, 0.99}, "");
   spec.rules.complete_below =
       static_cast<std::uint32_t>(section.integer("complete_below", {}, {0, 1025}, ""));
   spec.rules.min_survivors = static_cast<std::uint32_t>(section.integer("min_clients", {}, {2, 65536}, ""));
-  if (spec.noise_multiplier > 0 && (spec.clipping_norm == 0 || spec.uniform_weight == 0))
-    section.fail("noise_multiplier", "needs a clipping_norm and a uniform_weight");
+  if (spec.noise_multiplier > 0 &&
+      (spec.clipping_norm == 0 || spec.uniform_weight == 0 || spec.max_participations == 0))
+    section.fail("noise_multiplier", "needs a clipping_norm, a uniform_weight and max_participations");
   root.adopt(section);
   return spec;
 }

@@ -28,6 +28,7 @@ struct MaskingSpec {
   double clipping_norm = 0;
   double noise_multiplier = 0;
   NoiseKind noise = NoiseKind::kGaussian;
+  std::uint32_t max_participations = 0;  // where it adds some: its updates in the run, at most
   SecureRules rules;
 
   std::uint64_t weight_of(SampleCount samples) const;

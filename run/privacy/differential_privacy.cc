@@ -64,7 +64,8 @@ void read_clipping(config::Reader& section, Spec& spec) {
       section.fail(key, "has no effect without clipping = \"adaptive\"");
 }
 
-// Of a tree what counts is how often a client takes part, and how far apart; of single updates, how often.
+// Of a tree what counts is how often a client takes part, and how far apart; of clients' own noise, how
+// often.
 void check_participation(const RunConfig& run, config::Reader& root) {
   const Spec& spec = run.privacy;
   const auto wanted =
@@ -123,7 +124,7 @@ void fix_sampling(RunConfig& run) {
   const auto wanted = std::min(static_cast<double>(run.sampling.clients_per_round), clients);
   spec.sampling_rate = 1;
   spec.expected_clients = wanted;
-  if (run.sampling.kind != "poisson" || !spec.of_sums()) return;
+  if (run.sampling.kind != "poisson" || spec.kind != Spec::Kind::kCentral) return;
   const double given = run.sampling.make()->traits().chance;
   spec.sampling_rate = given > 0 ? given : wanted / clients;
   spec.expected_clients = spec.sampling_rate * clients;
@@ -137,7 +138,7 @@ Result<void> calibrate(RunConfig& run) {
   if (spec.noise_multiplier == 0) {
     spec.noise_multiplier = 1;
     // A client's updates count for it alone, those of a run's rounds for everybody.
-    const std::uint64_t count = spec.of_sums() ? run.rounds : spec.max_participations;
+    const std::uint64_t count = spec.by_clients() ? spec.max_participations : run.rounds;
     const privacy::Release all = spec.release(spec.sampling_rate, count);
     FEDGE_TRY(noise, privacy::calibrate_noise(all, budget, spec.accountant));
     const bool of_one = spec.kind == Spec::Kind::kDistributed && spec.noise == privacy::NoiseKind::kGaussian;
@@ -154,7 +155,7 @@ Result<void> calibrate(RunConfig& run) {
         " epsilon = " + number_text(spec.epsilon) + " at delta = " + number_text(spec.delta);
     if (releases == 0) return invalid(noise + " not even one round keeps" + budget_text);
     // What is bounded is each client's part, not the run.
-    if (spec.kind == Spec::Kind::kLocal) {
+    if (spec.by_clients()) {
       if (releases < spec.max_participations)
         return invalid(noise + " only " + std::to_string(releases) + " updates of a client keep" +
                        budget_text + ", and max_participations is " +
@@ -224,8 +225,9 @@ void tell_clients(RunConfig& run) {
   masking.uniform_weight = masking.max_weight = spec.weight;
   masking.clipping_norm = spec.clipping_norm;
   masking.noise = spec.noise;
-  if (spec.kind == Spec::Kind::kDistributed)
-    masking.noise_multiplier = spec.update_noise / std::sqrt(static_cast<double>(spec.noisy_clients));
+  if (spec.kind != Spec::Kind::kDistributed) return;
+  masking.max_participations = spec.max_participations;
+  masking.noise_multiplier = spec.update_noise / std::sqrt(static_cast<double>(spec.noisy_clients));
 }
 
 }  // namespace
@@ -240,10 +242,6 @@ privacy::LocalPrivacySpec DifferentialPrivacySpec::local() const {
 }
 
 privacy::Release DifferentialPrivacySpec::release(double rate, std::uint64_t count) const {
-  // Whoever sees an update knows whose it is: that clients are drawn hides nobody.
-  if (kind == Kind::kLocal)
-    return {privacy::GaussianMechanism{.noise_multiplier = noise_multiplier},
-            std::min<std::uint64_t>(count, max_participations)};
   if (kind == Kind::kCentral)
     return {privacy::GaussianMechanism{.sampling_rate = rate, .noise_multiplier = noise_multiplier}, count};
   if (kind == Kind::kTree) {
@@ -252,19 +250,18 @@ privacy::Release DifferentialPrivacySpec::release(double rate, std::uint64_t cou
                                    .participation = {steps, max_participations, min_separation}},
             1};
   }
+  const std::uint64_t times = std::min<std::uint64_t>(count, max_participations);
+  if (kind == Kind::kLocal) return {privacy::GaussianMechanism{.noise_multiplier = noise_multiplier}, times};
   const auto clients = static_cast<double>(noisy_clients);
   const privacy::GridSensitivity sensitivity{
       .l2 = kAccountedGrid, .l1 = kAccountedGrid * std::sqrt(kMostParameters), .dimension = kMostParameters};
   const double deviation = noise_multiplier * kAccountedGrid;
   if (noise == privacy::NoiseKind::kSkellam)
-    return {privacy::SkellamMechanism{
-                .sampling_rate = rate, .variance = deviation * deviation, .sensitivity = sensitivity},
-            count};
+    return {privacy::SkellamMechanism{.variance = deviation * deviation, .sensitivity = sensitivity}, times};
   return {privacy::DistributedGaussianMechanism{
-              .sampling_rate = rate,
               .noise = {.local_sigma = deviation / std::sqrt(clients), .clients = clients},
               .sensitivity = sensitivity},
-          count};
+          times};
 }
 
 DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
@@ -294,11 +291,11 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
     return static_cast<std::uint32_t>(section.integer(key, fallback, {least, 1'000'000}, doc));
   };
   spec.max_participations = participation("max_participations", spec.max_participations, 1,
-                                          "tree, local: rounds that a client may take part in.");
+                                          "distributed, tree, local: rounds that a client may take part in.");
   spec.min_separation = participation("min_separation", spec.min_separation, 0,
                                       "tree: rounds between two that a client takes part in, at least.");
   if (!spec.bounds_participation() && section.has("max_participations"))
-    section.fail("max_participations", "has no effect without kind = \"tree\" or \"local\"");
+    section.fail("max_participations", "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
   if (spec.kind != Spec::Kind::kTree && section.has("min_separation"))
     section.fail("min_separation", "has no effect without kind = \"tree\"");
   for (const char* key : {"clipping", "clipping_norm", "noise_multiplier", "epsilon", "delta", "accountant"})

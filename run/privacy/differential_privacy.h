@@ -37,10 +37,13 @@ struct DifferentialPrivacySpec {
   double count_noise = 1;
 
   privacy::NoiseKind noise = privacy::NoiseKind::kGaussian;  // kDistributed
-  // kTree, kLocal: how often a client may take part in the run.
+  // All but kCentral: how often a client may take part in the run.
   std::uint32_t max_participations = 1;
   std::uint32_t min_separation = 0;  // kTree: rounds between two such, at least
-  bool bounds_participation() const { return kind == Kind::kTree || kind == Kind::kLocal; }
+  bool bounds_participation() const { return on() && kind != Kind::kCentral; }
+  // Whether it is the clients who make noise. Who gets their updates, masked or not, knows who has taken
+  // part, so that a client's cost is that of the rounds in which it did, however it was drawn.
+  bool by_clients() const { return kind == Kind::kDistributed || kind == Kind::kLocal; }
 
   // Of all that a round releases together: standard deviation over what one client can change. kLocal: of an
   // update, over twice its norm.
@@ -59,7 +62,7 @@ struct DifferentialPrivacySpec {
 
   // kLocal: what clients are told.
   privacy::LocalPrivacySpec local() const;
-  // What so many releases are where clients were drawn with this chance.
+  // What so many releases are where clients were drawn with this chance (kCentral).
   privacy::Release release(double rate, std::uint64_t count) const;
 };
 

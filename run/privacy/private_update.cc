@@ -27,8 +27,8 @@ int local_fraction_bits(const privacy::LocalPrivacySpec& spec) {
   return static_cast<int>(std::floor(std::log2(kFinestNoise / deviation_of(whole, 0))));
 }
 
-Result<void> make_private(std::span<float> values, const privacy::LocalPrivacySpec& spec,
-                          const PrivateSum::Noise& noise) {
+Result<std::uint64_t> make_private(std::span<float> values, const privacy::LocalPrivacySpec& spec,
+                                   const PrivateSum::Noise& noise) {
   if (!clip_values(spec.clipping_norm, values)) return invalid("a value of the update is not finite");
   const auto variance = privacy::noise_variance(deviation_of(spec, values.size()));
   if (!variance) return Error{ErrorCode::kUnsupported, "the run asks for more noise than a client can make"};
@@ -41,7 +41,7 @@ Result<void> make_private(std::span<float> values, const privacy::LocalPrivacySp
   privacy::add_noise(numbers.span(), {.key = key, .variance = *variance}, here);
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(std::ldexp(static_cast<double>(numbers.data()[i]), -spec.fraction_bits));
-  return {};
+  return privacy::release_id(key);
 }
 
 }  // namespace fedge::run

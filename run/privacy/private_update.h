@@ -4,6 +4,7 @@
 // simulator. Computation only; any thread. Cost: a draw of noise for each value.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "core/result.h"
@@ -17,8 +18,9 @@ namespace fedge::run {
 // noised numbers alone). One value's rounding changes the norm by half a unit at most, and the noise is as
 // much more. The same values in the same task have the same noise. kInvalid if a value is not finite;
 // kUnsupported if the noise is more than the sampler makes.
-Result<void> make_private(std::span<float> values, const privacy::LocalPrivacySpec& spec,
-                          const PrivateSum::Noise& noise);
+// What is given back is what the update is known by (privacy::release_id).
+Result<std::uint64_t> make_private(std::span<float> values, const privacy::LocalPrivacySpec& spec,
+                                   const PrivateSum::Noise& noise);
 
 // The grid on which this noise is as fine as it can be drawn.
 int local_fraction_bits(const privacy::LocalPrivacySpec& spec);

@@ -82,7 +82,7 @@ TEST_CASE("private runs: real daemons come to the models of the simulation, whoe
   SUBCASE("distributed") {
     settings +=
         "distributed --set secure_aggregation.kind=compact --set secure_aggregation.min_clients=2 "
-        "--set sampling.rate=1.0";
+        "--set differential_privacy.max_participations=3";
   }
   const auto abstract = programs.models("abstract", settings);
   CHECK(abstract.size() == 3);

@@ -11,9 +11,12 @@ namespace {
 
 const Settings kBase = {"data.partition.clients=20", "run.round_deadline=60"};
 const Settings kCentral = {"differential_privacy.kind=central", "differential_privacy.noise_multiplier=1.0"};
-const Settings kDistributed = {"sampling.clients_per_round=10", "secure_aggregation.kind=compact",
-                               "secure_aggregation.min_clients=3", "differential_privacy.kind=distributed",
-                               "differential_privacy.noise_multiplier=1.0"};
+const Settings kDistributed = {"sampling.clients_per_round=10",
+                               "secure_aggregation.kind=compact",
+                               "secure_aggregation.min_clients=3",
+                               "differential_privacy.kind=distributed",
+                               "differential_privacy.noise_multiplier=1.0",
+                               "differential_privacy.max_participations=3"};
 
 const Settings kTree = {"differential_privacy.kind=tree", "differential_privacy.noise_multiplier=1.0"};
 const Settings kLocal = {"differential_privacy.kind=local", "differential_privacy.noise_multiplier=1.0"};

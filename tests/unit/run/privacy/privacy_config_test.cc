@@ -111,7 +111,9 @@ TEST_CASE("private run: a norm that adapts takes its part of the noise") {
 
 TEST_CASE("private run: with noise of their own clients are told how much, and words hold it") {
   const RunConfig run =
-      must_read(kThousand + kSecure + "[differential_privacy]\nkind = \"distributed\"\nepsilon = 4\n");
+      must_read(kThousand + kSecure +
+                "[differential_privacy]\nkind = \"distributed\"\nepsilon = 4\nmax_participations = 6\n");
+  CHECK(run.sampling.kind == "uniform");
   CHECK(run.privacy.noisy_clients == 18);  // of 20, 5 % of them corrupt
   const auto document = config::parse_toml(run.task_text, "run");
   REQUIRE(document);
@@ -124,7 +126,19 @@ TEST_CASE("private run: with noise of their own clients are told how much, and w
   // A thousand clipped updates and their noise are within 31 bits.
   const double unit = std::ldexp(1, masking->fraction_bits);
   CHECK(1000 * unit + 12 * masking->noise_multiplier * unit * std::sqrt(1000.0) < 0x1p31);
-  CHECK(run.privacy.most_releases >= 100);
+  CHECK(masking->max_participations == 6);
+  // A client's cost is that of six Gaussians, and no less for being drawn by chance: the coordinator knows
+  // who is in a sum. By Renyi divergences it is a little more than exactly.
+  privacy::Accountant exact(privacy::AccountantKind::kPld);
+  REQUIRE(exact.add({privacy::GaussianMechanism{.noise_multiplier = run.privacy.noise_multiplier}, 6}));
+  CHECK(*exact.epsilon(1e-5) <= 4);
+  CHECK(*exact.epsilon(1e-5) > 3.4);
+  PrivacyLedger ledger(run.privacy);
+  for (int round = 0; round < 100; ++round) REQUIRE(ledger.charge(0.05));
+  CHECK(*ledger.epsilon() <= 4);
+  CHECK(*ledger.epsilon() > 3.99);
+  check_refused(kThousand + kSecure + "[differential_privacy]\nkind = \"distributed\"\nepsilon = 4\n",
+                "raise max_participations");
 }
 
 TEST_CASE("private run: along a tree the cost is that of how often a client takes part") {
@@ -148,7 +162,7 @@ TEST_CASE("private run: along a tree the cost is that of how often a client take
   check_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n", "lower it");
   check_refused(tree + "epsilon = 3\nmax_participations = 2\nclipping = \"adaptive\"\n", "is not possible");
   check_refused(kThousand + kCentral + "epsilon = 3\nmax_participations = 2\n",
-                "has no effect without kind = \"tree\" or \"local\"");
+                "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
 }
 
 TEST_CASE("private run: noise of single updates is as much as lets all of a client's keep the budget") {
@@ -203,8 +217,9 @@ TEST_CASE("private run: what no guarantee is known for is refused, and why is sa
   check_refused("[sampling]\nkind = \"oort\"\n" + noise, "take poisson");
   check_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "take poisson");
   check_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly those who are drawn");
-  check_refused("[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\n",
-                "set secure_aggregation.kind");
+  check_refused(
+      "[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\nmax_participations = 10\n",
+      "set secure_aggregation.kind");
   check_refused("[secure_aggregation]\nkind = \"exact\"\n" + noise + "clipping = \"adaptive\"\n",
                 "only with clipping = \"flat\"");
 }
