@@ -204,3 +204,15 @@ file client/prepared_run.cc
 old '  if (epsilon <= *most) return {};'
 new '  if (epsilon > 0) return {};'
 caught_by unit_client 'prepared run'
+
+mutant privacy-masked-uncounted 'a masked update with noise of its own is not counted'
+file client/secure/daemon_secure.cc
+old '    if (masked) masked = self->count_release(*prepared, request, work->result);'
+new '    if (!masked) masked = self->count_release(*prepared, request, work->result);'
+caught_by integration_federation 'private clients'
+
+mutant privacy-every-round-costs 'a client is charged for rounds that it cannot be in'
+file run/privacy/differential_privacy.cc
+old '  const std::uint64_t times = std::min<std::uint64_t>(count, max_participations);'
+new '  const std::uint64_t times = count;'
+caught_by unit_run 'private run'

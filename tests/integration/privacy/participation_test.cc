@@ -1,0 +1,71 @@
+// Clients that noise their updates themselves, over TLS: they count them, whatever the coordinator believes.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "client/secure/private_releases.h"
+#include "core/platform/files.h"
+#include "tests/integration/federation.h"
+
+namespace fedge::test {
+namespace {
+
+std::vector<std::string> settings(const std::string& kind) {
+  std::vector<std::string> all = {"differential_privacy.kind=" + kind,
+                                  "differential_privacy.noise_multiplier=1.0",
+                                  "differential_privacy.max_participations=2"};
+  if (kind == "distributed") {
+    all.emplace_back("secure_aggregation.kind=exact");
+    all.emplace_back("secure_aggregation.min_clients=2");
+  }
+  return all;
+}
+
+// Whether so many updates in this run are all that the client would send.
+bool has_sent(const Federation& f, std::size_t daemon, std::uint32_t count) {
+  const auto releases = client::PrivateReleases::read(f.state_of(daemon));
+  REQUIRE(releases);
+  const TaskId another{RoundNumber(99), TrackId()};
+  return !releases->admit(f.run.id, another, count) && releases->admit(f.run.id, another, count + 1);
+}
+
+}  // namespace
+
+TEST_CASE("private clients: each counts what it has sent, and masked updates as well") {
+  std::string kind;
+  SUBCASE("noised") { kind = "local"; }
+  SUBCASE("noised and masked") { kind = "distributed"; }
+  CAPTURE(kind);
+  Federation f(4, settings(kind));
+  for (int i = 0; i < 4; ++i) f.add_client();
+  f.run_to_the_end();
+  REQUIRE(f.rounds.size() == 2);
+  CHECK(f.rounds[1].clients_completed == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(has_sent(f, i, 2));
+}
+
+TEST_CASE("private clients: one that has told all it may of its data sends no more, and the rest goes on") {
+  std::string kind;
+  SUBCASE("noised") { kind = "local"; }
+  SUBCASE("noised and masked") { kind = "distributed"; }
+  CAPTURE(kind);
+  Federation f(4, settings(kind));
+  for (int i = 0; i < 3; ++i) f.add_client();
+  // The fourth was in this run before its coordinator was set up anew.
+  const auto state = f.enrol("client-3");
+  REQUIRE(write_file_atomic(state / "private-releases", std::to_string(f.run.id.value()) + " 2 2 0 7\n"));
+  f.daemons.emplace_back();
+  f.start_client(3);
+  f.run_to_the_end();
+  REQUIRE(f.rounds.size() == 2);
+  CHECK(f.rounds[0].clients_completed == 3);
+  CHECK(f.rounds[1].clients_completed == 3);
+  CHECK(has_sent(f, 3, 2));
+  CHECK(has_sent(f, 0, 2));
+  CHECK(std::ranges::any_of(f.client_events, [](const std::string& event) {
+    return event.find("has sent the 2 updates that the run's privacy allows it") != std::string::npos;
+  }));
+}
+
+}  // namespace fedge::test
