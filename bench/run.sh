@@ -15,12 +15,8 @@ for program in bench_accumulator bench_robust bench_codecs bench_samplers bench_
     "$bin/$program"
   fi
 done
-echo "== secure sums: clients, parameters, dropout, graph, bits, a client's s, s of masks, kB up, kB down, the coordinator's s, masks, MB"
-for graph in complete sparse curious; do
-  for dropout in 0 0.1 0.3; do
-    "$bin/bench_secure_costs" 500 100000 "$dropout" "$graph"
-  done
-done
+echo "== secure sums"
+bench/secure_aggregation/table.sh 100000 500
 echo "== robust rules in NumPy, on 1 and on 2 threads of BLAS"
 OMP_NUM_THREADS=1 /usr/bin/python3 bench/aggregation/robust_numpy.py
 OMP_NUM_THREADS=2 /usr/bin/python3 bench/aggregation/robust_numpy.py
