@@ -11,13 +11,15 @@
 namespace fedge::test {
 namespace {
 
-std::vector<std::string> settings(const std::string& kind) {
-  std::vector<std::string> all = {"differential_privacy.kind=" + kind,
-                                  "differential_privacy.noise_multiplier=1.0",
+// Of a run whose updates are noised, or noised and masked.
+std::vector<std::string> settings_of_either_kind() {
+  std::vector<std::string> all = {"differential_privacy.noise_multiplier=1.0",
                                   "differential_privacy.max_participations=2"};
-  if (kind == "distributed") {
-    all.emplace_back("secure_aggregation.kind=exact");
-    all.emplace_back("secure_aggregation.min_clients=2");
+  const auto add = [&](std::vector<std::string> more) { all.insert(all.end(), more.begin(), more.end()); };
+  SUBCASE("noised") { add({"differential_privacy.kind=local"}); }
+  SUBCASE("noised and masked") {
+    add({"differential_privacy.kind=distributed", "secure_aggregation.kind=exact",
+         "secure_aggregation.min_clients=2"});
   }
   return all;
 }
@@ -33,11 +35,7 @@ bool has_sent(const Federation& f, std::size_t daemon, std::uint32_t count) {
 }  // namespace
 
 TEST_CASE("private clients: each counts what it has sent, and masked updates as well") {
-  std::string kind;
-  SUBCASE("noised") { kind = "local"; }
-  SUBCASE("noised and masked") { kind = "distributed"; }
-  CAPTURE(kind);
-  Federation f(4, settings(kind));
+  Federation f(4, settings_of_either_kind());
   for (int i = 0; i < 4; ++i) f.add_client();
   f.run_to_the_end();
   REQUIRE(f.rounds.size() == 2);
@@ -46,11 +44,7 @@ TEST_CASE("private clients: each counts what it has sent, and masked updates as 
 }
 
 TEST_CASE("private clients: one that has told all it may of its data sends no more, and the rest goes on") {
-  std::string kind;
-  SUBCASE("noised") { kind = "local"; }
-  SUBCASE("noised and masked") { kind = "distributed"; }
-  CAPTURE(kind);
-  Federation f(4, settings(kind));
+  Federation f(4, settings_of_either_kind());
   for (int i = 0; i < 3; ++i) f.add_client();
   // The fourth was in this run before its coordinator was set up anew.
   const auto state = f.enrol("client-3");

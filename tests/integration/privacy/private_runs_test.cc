@@ -2,11 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/platform/files.h"
 #include "server/report/metrics.h"
+#include "tests/integration/coordinator_process.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -87,4 +89,35 @@ TEST_CASE("private runs: real daemons come to the models of the simulation, whoe
   const auto abstract = programs.models("abstract", settings);
   CHECK(abstract.size() == 3);
   CHECK(programs.models("concrete", settings + " --mode concrete") == abstract);
+}
+
+TEST_CASE(
+    "private runs: a device started with --max-epsilon keeps out of what would tell more, and trains else") {
+  const test::TemporaryDirectory data;
+  const test::TemporaryDirectory place;
+  test::write_tiny_dataset(data);
+  const auto path = [&](const std::string& name) { return place.path() / name; };
+  test::CoordinatorProcess coordinator(
+      {.directory = path("coordinator"),
+       .results = path("results"),
+       .settings = {"data.directory=" + data.path().string(), "data.partition={kind=\"iid\",clients=2}",
+                    "model={kind=\"softmax\"}", "run.rounds=2", "run.wait_for_clients=1",
+                    "sampling.clients_per_round=1", "differential_privacy.kind=local",
+                    "differential_privacy.epsilon=4", "differential_privacy.max_participations=2"}});
+  const auto start = [&](const std::string& name, const std::string& most) {
+    auto token = run("fedge token create --data-dir " + path("coordinator").string()).output;
+    token.pop_back();
+    return std::make_unique<test::LoggedProcess>(
+        std::vector<std::string>{FEDGE_BINARY_DIR "/fedge-client", "--state-dir", path(name).string(), "run",
+                                 "--once", "--max-epsilon", most, "--token", token},
+        path(name + ".log"));
+  };
+  const auto strict = start("strict", "3.9");
+  CHECK_MESSAGE(
+      strict->wait_for("started with --max-epsilon 3.9, and its updates in this run may come to epsilon = "),
+      strict->log());
+  const auto willing = start("willing", "4");
+  CHECK_MESSAGE(willing->wait() == 0, willing->log());
+  CHECK(test::contains(willing->log(), "update.accepted round=2"));
+  CHECK_FALSE(test::contains(strict->log(), "update.accepted"));
 }
