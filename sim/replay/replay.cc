@@ -160,9 +160,10 @@ Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecor
                                               " sums its updates in secret: what each of them was, which a "
                                               "replay compares, is not in its journal"};
   if (config.privacy.on())
-    return Error{ErrorCode::kUnsupported, "run " + std::to_string(run.number.value()) +
-                                              " has noise in its models, whose key its coordinator keeps to "
-                                              "itself: they cannot be made again"};
+    return Error{ErrorCode::kUnsupported,
+                 "run " + std::to_string(run.number.value()) +
+                     " has noise in its models or updates, whose key is known to who "
+                     "made it alone: they cannot be made again"};
   // Before the journal: a coordinator that is running writes a round's entries first.
   FEDGE_TRY(recorded, read_rounds(store, run.number));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
