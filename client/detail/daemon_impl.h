@@ -107,6 +107,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   Result<void> vouch(ClientId client, const PublicKey& key);
   // Shares leave once it is on the disk that they have.
   void reveal(RunId run, const protocol::SecureUnmask& answer);
+  void say(RunId run, const protocol::Message& message);
+  void report_stage(RunId run, Event event);
   void mask(RunId run);
   Result<void> mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
                     const privacy::Masking& masking, WorkResult& result) const;

@@ -77,7 +77,7 @@ void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
     if (!self) return;
     const auto noted = answered.write();
     boost::asio::post(self->io_, [self, run, answer, noted] {
-      if (noted) return self->send(answer);
+      if (noted) return self->say(run, answer);
       self->stop_session(run, noted.error());
     });
   });
@@ -113,14 +113,28 @@ void Daemon::Impl::repeat_session(const protocol::TrainRequest& request) {
   carry_out(request.run, effects);
 }
 
+void Daemon::Impl::say(RunId run, const protocol::Message& message) {
+  send(message);
+  report_stage(run, Event{Severity::kDebug, "secure.sent", {}}.with("message", protocol::name_of(message)));
+}
+
+// How far a session has come can be followed in the log.
+void Daemon::Impl::report_stage(RunId run, Event event) {
+  const auto part = parts_.find(run);
+  if (part == parts_.end() || !part->second.secure) return;
+  const protocol::SecureSession& session = part->second.secure->session.session();
+  report(event.with("run", part->second.name)
+             .with("round", std::int64_t{session.round.value()})
+             .with("track", std::int64_t{session.track.value()}));
+}
+
 void Daemon::Impl::carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects) {
   using Session = privacy::SecureClient;
   for (const auto& effect : effects)
     std::visit(Overloaded{[&](const Session::Send& send) {
                             if (const auto* answer = std::get_if<protocol::SecureUnmask>(&send.message))
                               return reveal(run, *answer);
-                            std::visit([&](const auto& message) { this->send(protocol::Message(message)); },
-                                       send.message);
+                            std::visit([&](const auto& message) { say(run, message); }, send.message);
                           },
                           [&](const Session::Ready&) { mask(run); },
                           [&](const Session::Stopped& stopped) { stop_session(run, stopped.error); }},
@@ -180,7 +194,10 @@ void Daemon::Impl::mask(RunId run) {
     boost::asio::post(self->io_, [self, order = work->order, kept = std::move(kept)] {
       if (order.stop.stop_requested()) return;
       Part& owner = self->parts_[order.request.run];
-      if (kept && owner.secure) owner.secure->session.masked();
+      if (kept && owner.secure) {
+        owner.secure->session.masked();
+        self->report_stage(order.request.run, Event{Severity::kDebug, "secure.masked", {}});
+      }
       self->trained(order, kept);
     });
   });

@@ -86,11 +86,14 @@ std::optional<Time> SecureRound::next_deadline() const {
   return session_ ? session_->next_deadline() : std::nullopt;
 }
 
+Event SecureRound::about_sum(Severity severity, const char* name) const {
+  return event(severity, name, begin_.task.round).with("track", std::int64_t{begin_.task.track.value()});
+}
+
 // The engine takes it for a client that cannot do its work.
 void SecureRound::leave_out(ClientId client, const std::string& reason, std::vector<Effect>& effects) const {
-  effects.push_back(event(Severity::kWarning, "secure.left_out", begin_.task.round)
-                        .with("client", number(client))
-                        .with("reason", reason));
+  effects.push_back(
+      about_sum(Severity::kWarning, "secure.left_out").with("client", number(client)).with("reason", reason));
   effects.push_back(
       Send{client, protocol::CancelTask{setup_.run, begin_.task.round, reason, begin_.task.track}});
   effects.push_back(
@@ -101,8 +104,7 @@ void SecureRound::leave_out(ClientId client, const std::string& reason, std::vec
 void SecureRound::end(Error error, std::vector<Effect>& effects) {
   if (failed_) return;
   failed_ = std::move(error);
-  effects.push_back(
-      event(Severity::kWarning, "secure.failed", begin_.task.round).with("reason", failed_->message));
+  effects.push_back(about_sum(Severity::kWarning, "secure.failed").with("reason", failed_->message));
   if (closing_) return effects.push_back(Closed{std::nullopt, *failed_});
   for (const auto& member : begin_.members) leave_out(member.client, failed_->message, effects);
 }
@@ -121,7 +123,7 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
             [&](const Session::Excluded& excluded) { leave_out(excluded.client, excluded.reason, effects); },
             [&](const Session::Agreed&) {
               agreed_ = true;
-              effects.push_back(event(Severity::kInfo, "secure.agreed", begin_.task.round)
+              effects.push_back(about_sum(Severity::kInfo, "secure.agreed")
                                     .with("members", number(session_->members()))
                                     .with("neighbours", std::int64_t{session_->graph().degree})
                                     .with("threshold", std::int64_t{session_->graph().threshold})

@@ -77,6 +77,7 @@ class SecureRound {
 
  private:
   void carry_on(std::vector<privacy::SecureServer::Effect>& session, std::vector<Effect>& effects);
+  Event about_sum(Severity severity, const char* name) const;
   void leave_out(ClientId client, const std::string& reason, std::vector<Effect>& effects) const;
   void end(Error error, std::vector<Effect>& effects);
 
