@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Secure sums with real daemons over TLS on Fashion-MNIST, with and without a client that is killed: which models come out.
 
-  bench/secure_aggregation/killed.py [--clients 8] [--delays 0,30,60,...] [--only fedavg,fedplt,tracks]
+  bench/secure_aggregation/killed.py [--clients 8] [--stages keys,shares,...] [--only fedavg,fedplt,tracks]
 
 For each strategy a federation of coordinator and client processes trains three rounds without secure sums: with everybody, with
 one client killed (SIGKILL) as round 2 begins, and with that one killed as round 3 begins. Then with secure sums: with
-everybody, and once for each delay with the client killed so many milliseconds after round 2 has begun, at whatever stage of the
-session that is. Every such run must have the models of one of the plain ones, bit for bit: of that without the
-client's update, or of that with it. Prints Markdown and exits with 1 if one has neither. Needs a built release (BIN names
-another directory of programs).
+everybody, and once for each stage of round 2 with the client killed as soon as its log, or the coordinator's, says that it
+is there. Every such run must have the models of one of the plain ones, bit for bit: of that without the client's update
+where it is killed before it has masked one, of that with it where it has delivered it, else of either. Prints Markdown and
+exits with 1 if one has not. Needs a built release (BIN names another directory of programs).
 """
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,26 +28,41 @@ STRATEGIES = {
     # Of the others; the client that is killed is in every track.
     "tracks": '[[tracks.disagreement]]\nkind = "inbound"\nclients = ["0", "1", "2"]\nagainst = ["3"]\n',
 }
+WITHOUT, WITH, EVERYBODYS = "without its update", "with its update", "everybody's"
+# What a log says when a stage is there, and with which models the client's sum may leave it if it dies then. Until it has
+# consented its update may be on its way.
+STAGES = {
+    "keys": ('secure.sent message="secure_keys"', [WITHOUT]),
+    "shares": ('secure.sent message="secure_shares"', [WITHOUT]),
+    "agreed": ("secure.agreed", [WITHOUT, WITH]),
+    "masked": ("secure.masked", [WITHOUT, WITH]),
+    "consent": ('secure.sent message="secure_consent"', [WITH]),
+    "unmask": ('secure.sent message="secure_unmask"', [WITH]),
+}
 
 
 class Federation:
-    """One run; `kill` is called with the last client's process, in a thread of its own, at a round's beginning."""
+    """One run, whose last client may be killed."""
 
     def __init__(self, work, options, strategy, secure):
         self.work, self.options = work, options
         self.lines, self.changed = [], threading.Condition()
         self.file = os.path.join(work, "run.toml")
         with open(self.file, "w", encoding="utf-8") as file:
-            file.write('[run]\nname = "killed"\nrounds = 3\nseed = 7\nround_deadline = 60\n'
+            file.write('[run]\nname = "killed"\nrounds = 3\nseed = 7\nround_deadline = 20\n'
                        f'[data]\npartition = {{ kind = "dirichlet", clients = {options.clients}, alpha = 0.5 }}\n'
                        '[model]\nkind = "mlp"\nhidden = [100]\n[training]\nbatch_size = 32\n'
                        f'[sampling]\nclients_per_round = {options.clients}\nmin_available = {options.clients - 1}\n')
             file.write(STRATEGIES[strategy] + (SECURE if secure else ""))
 
-    def begins(self, number):
-        return lambda: any("round.started" in line and f"round={number} " in line + " " for line in self.lines)
+    def says(self, text, number, track):
+        def is_it(line):
+            of_another = "track=" in line and f"track={track}" not in line.split()
+            return text in line and f"round={number}" in line.split() and not of_another
 
-    def run(self, kill_in_round=None, delay=0.0):
+        return lambda: any(is_it(line) for line in self.lines)
+
+    def run(self, kill_in_round=None, at="round.started", track=0):
         data, out = os.path.join(self.work, "coordinator"), os.path.join(self.work, "out")
         read, write = os.pipe()
         coordinator = subprocess.Popen(
@@ -54,7 +70,7 @@ class Federation:
              out, "--ready-fd", str(write)], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=[write])
         os.close(write)
         os.fdopen(read).readline()
-        threading.Thread(target=self.follow, args=[coordinator], daemon=True).start()
+        threading.Thread(target=self.follow, args=[coordinator.stdout], daemon=True).start()
         token = subprocess.run([os.path.join(BIN, "fedge"), "token", "create", "--data-dir", data, "--uses",
                                 str(self.options.clients)], text=True, check=True, capture_output=True).stdout.strip()
         clients = []
@@ -64,13 +80,15 @@ class Federation:
             # One after the other: each has the number of its turn, and the last one is killed.
             subprocess.run([os.path.join(BIN, "fedge-client"), "join", token, "--state-dir", state], check=True,
                            stdout=subprocess.DEVNULL)
-            clients.append(subprocess.Popen([os.path.join(BIN, "fedge-client"), "run", "--once", "--state-dir", state],
-                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            clients.append(subprocess.Popen(
+                [os.path.join(BIN, "fedge-client"), "--log-level", "debug", "run", "--once", "--state-dir", state], text=True,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+            follower = self.follow if i + 1 == self.options.clients else self.drain
+            threading.Thread(target=follower, args=[clients[-1].stderr], daemon=True).start()
         if kill_in_round:
             with self.changed:
-                if not self.changed.wait_for(self.begins(kill_in_round), timeout=300):
-                    sys.exit("the round never began:\n" + "".join(self.lines[-5:]))
-            threading.Event().wait(delay)
+                if not self.changed.wait_for(self.says(at, kill_in_round, track), timeout=60):
+                    sys.exit(f"nobody said {at} in round {kill_in_round}:\n" + "".join(self.lines[-5:]))
             clients[-1].kill()
         code = coordinator.wait(timeout=600)
         for client in clients:
@@ -80,49 +98,63 @@ class Federation:
             sys.exit("the coordinator failed:\n" + "".join(self.lines[-5:]))
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:
             rounds = [json.loads(line) for line in file]
-        return [tuple([r["model_hash"]] + [t["model_hash"] for t in r.get("tracks", [])]) for r in rounds]
+        tracks = [[track["model_hash"] for track in r.get("tracks", [])] or [r["model_hash"]] for r in rounds]
+        return list(zip(*tracks))  # of each track its models, round by round
 
-    def follow(self, process):
-        for line in process.stdout:
+    @staticmethod
+    def drain(log):
+        for _ in log:
+            pass
+
+    def follow(self, log):
+        for line in log:
             with self.changed:
                 self.lines.append(line)
                 self.changed.notify()
 
 
 def models(options, strategy, secure, **how):
+    """Of each track its models; and what the client's log says last in round 2."""
     with tempfile.TemporaryDirectory() as work:
         federation = Federation(work, options, strategy, secure)
-        rounds = federation.run(**how)
-        wrong = [line.strip() for line in federation.lines if "not_aggregated" in line]
-    return rounds, wrong
+        tracks = federation.run(**how)
+        words = [re.search(r'debug secure\.(sent message="secure_)?(\w+).* round=2 track=(\d+)', line) for line in federation.lines]
+        words = [f"{word.group(2)} (track {word.group(3)})" for word in words if word]
+    return tracks, words[-1] if words else ""
 
 
 def check(options, strategy):
-    everybody, _ = models(options, strategy, False)
-    without, _ = models(options, strategy, False, kill_in_round=2)
-    delivered, _ = models(options, strategy, False, kill_in_round=3)
-    plain = {"everybody's": everybody, "without its update": without, "with its update": delivered}
-    print(f"\n{strategy}: last models without secure sums: " +
-          ", ".join(f"{name} {rounds[-1][0][:12]}" for name, rounds in plain.items()) + "\n")
-    print("| killed, ms into round 2 | last model | models are those |\n| --- | --- | --- |", flush=True)
-    good = True
-    for delay in [None] + options.delays:
-        how = {} if delay is None else {"kill_in_round": 2, "delay": delay / 1000}
-        rounds, wrong = models(options, strategy, True, **how)
-        found = [name for name, same in plain.items() if same == rounds]
-        good = good and bool(found)
-        print(f"| {'nobody' if delay is None else f'{delay:.0f}'} | {rounds[-1][0][:12]} | "
-              f"{found[0] if found else 'OF NO PLAIN RUN ' + ' '.join(wrong)} |", flush=True)
-    return good
+    plain = {EVERYBODYS: models(options, strategy, False)[0], WITHOUT: models(options, strategy, False, kill_in_round=2)[0],
+             WITH: models(options, strategy, False, kill_in_round=3)[0]}
+    print(f"\n{strategy}, last models without secure sums:\n")
+    for name, tracks in plain.items():
+        print(f"- {name}: {' '.join(models[-1][:12] for models in tracks)}")
+    print("\n| killed in round 2 at | its last word | last models | they are those |\n| --- | --- | --- | --- |", flush=True)
+
+    def try_one(what, allowed, **how):
+        tracks, last = models(options, strategy, True, **how)
+        found = [next((name for name in names if plain[name][i] == track), "WRONG")
+                 for i, (track, names) in enumerate(zip(tracks, allowed))]
+        print(f"| {what} | {last} | {' '.join(track[-1][:12] for track in tracks)} | {', '.join(found)} |", flush=True)
+        return "WRONG" not in found
+
+    count = len(plain[WITH])
+    good = [try_one("nobody", [[EVERYBODYS]] * count)]
+    for killed in range(count):
+        for stage in options.stages.split(","):
+            at, allowed = STAGES[stage]
+            good.append(try_one(f"{stage}, track {killed}" if count > 1 else stage,
+                                [[WITH]] * killed + [allowed] + [[WITHOUT]] * (count - killed - 1),
+                                kill_in_round=2, at=at, track=killed))
+    return all(good)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=8)
-    parser.add_argument("--delays", default="0,20,50,100,200,300,500,700,900,1100,1300,1500", help="milliseconds")
+    parser.add_argument("--stages", default=",".join(STAGES))
     parser.add_argument("--only", default=",".join(STRATEGIES))
     options = parser.parse_args()
-    options.delays = [float(delay) for delay in options.delays.split(",")]
     good = [check(options, strategy) for strategy in options.only.split(",")]
     sys.exit(0 if all(good) else 1)
 
