@@ -14,7 +14,9 @@ constexpr std::size_t kHash = crypto_auth_hmacsha256_BYTES;
 class Hmac {
  public:
   explicit Hmac(std::span<const std::uint8_t> key) {
-    crypto_auth_hmacsha256_init(&state_, key.data(), key.size());
+    // An empty span's pointer may be null, which libsodium forbids.
+    const std::uint8_t none = 0;
+    crypto_auth_hmacsha256_init(&state_, key.empty() ? &none : key.data(), key.size());
   }
   ~Hmac() { sodium_memzero(&state_, sizeof state_); }
   Hmac(const Hmac&) = delete;

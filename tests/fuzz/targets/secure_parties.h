@@ -111,7 +111,8 @@ class SecureParties {
     plain_.assign(kParameters, 0);
     std::vector<ClientId> survivors;
     for (std::uint32_t i = 0; i < kMembers; ++i) {
-      if ((who >> i & 1U) == 0 || !clients_[i]->ready() || server_->coverage_of(ClientId(i)) == nullptr)
+      if ((unsigned{who} >> i & 1U) == 0 || !clients_[i]->ready() ||
+          server_->coverage_of(ClientId(i)) == nullptr)
         continue;
       const privacy::Masking masking = clients_[i]->masking();
       // Where a roster was changed on its way the client masks something else, and the coordinator sees it.

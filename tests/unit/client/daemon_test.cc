@@ -130,11 +130,12 @@ struct Site {
     daemon->on_finished([this] { finished = true; });
     daemon->start();
   }
-  // As a process that ends: nothing more is carried out.
+  // As a process that ends: nothing more is carried out, and its directory is free.
   void leave() {
     if (daemon) daemon->stop();
     run_until([this] { return !link; });
     daemon.reset();
+    run_until([this] { return static_cast<bool>(DirectoryLock::acquire(state.path())); });
     heard.clear();
   }
   // False after a generous while, so that a test that fails ends.
