@@ -111,7 +111,7 @@ caught_by unit_run 'private sum'
 mutant privacy-noise-of-the-round 'noise does not go by the sum that it hides'
 file privacy/differential/noise.cc
 old '  hash.add(std::as_bytes(numbers));'
-new ''
+new '  hash.add(std::as_bytes(numbers.first(0)));'
 caught_by unit_run 'private sum'
 
 mutant privacy-true-denominator 'the mean is over those who have come'
@@ -123,7 +123,7 @@ caught_by unit_run 'private sum'
 mutant privacy-silent-empty-round 'a round that nobody has come to has no noise'
 file run/track_model.cc
 old '  if (updates_ == 0 && !noise_is_here) return {};'
-new '  if (updates_ == 0) return {};'
+new '  if (updates_ == 0 && (updates_ == 0 || !noise_is_here)) return {};'
 caught_by unit_sim 'private, simulated'
 
 mutant privacy-endless-ledger 'the ledger lets any round pass'
@@ -172,7 +172,7 @@ mutant privacy-uneven-skellam 'Skellam noise is never negative'
 file privacy/differential/skellam.cc
 old '  return stream.next_bit() ? size : -size;'
 new '  return stream.next_bit() ? size : size;'
-caught_by unit_privacy 'noise:'
+caught_by unit_privacy 'Skellam has'
 
 mutant privacy-local-half-the-noise 'an update may change by its norm, not by twice that'
 file run/privacy/private_update.cc
