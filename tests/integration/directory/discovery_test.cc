@@ -43,6 +43,8 @@ struct Site {
   test::TemporaryDirectory place;
   LoggedProcess node;
   std::string bootstrap;
+  // Nobody else's: nodes of tests that run at once can come to know each other by a port used before.
+  std::string name = "found-" + place.path().filename().string();
   std::filesystem::path directory = place.path() / "coordinator";
   int clients = 0;
 
@@ -60,7 +62,8 @@ struct Site {
     CoordinatorProcess::Options options{
         .directory = directory,
         .results = place.path() / "results",
-        .settings = {"run.name=\"found\"", "data.directory=" + data.path().string(), "model.hidden=[4]",
+        .settings = {"run.name=\"" + name + "\"", "data.directory=" + data.path().string(),
+                     "model.hidden=[4]",
                      "data.partition={kind=\"iid\",clients=" + std::to_string(of_clients) + "}",
                      "run.wait_for_clients=" + std::to_string(of_clients)},
         .more = {"--config", (place.path() / "coordinator.toml").string()}};
@@ -163,7 +166,7 @@ TEST_CASE(
     CoordinatorProcess coordinator(options);
     first = coordinator.address();
     for (int i = 0; i < kClients; ++i) site.enrol(i);
-    for (int i = 0; i < kClients; ++i) clients.push_back(site.start(i, {"--run", "found"}));
+    for (int i = 0; i < kClients; ++i) clients.push_back(site.start(i, {"--run", site.name}));
     const auto hears_of_all = [&] { return records_heard(site.directory).size() == kClients; };
     REQUIRE_MESSAGE(coordinator.wait_until(hears_of_all), coordinator.log());
     coordinator.kill();  // without a last word: nobody is told where it goes
@@ -197,9 +200,9 @@ TEST_CASE(
                        "status.every_seconds=1", "status.via=\"directory\"", "sampling.labels=\"sets\"",
                        "status.publish=[\"latency\",\"freshness\",\"utility\",\"availability\"]"}));
   for (int i = 0; i < 2; ++i) site.enrol(i);
-  const auto open = site.start(0, {"--run", "found"});
+  const auto open = site.start(0, {"--run", site.name});
   const auto silent =
-      site.start(1, {"--run", "found", "--withhold", "latency,freshness,utility,availability,labels"});
+      site.start(1, {"--run", site.name, "--withhold", "latency,freshness,utility,availability,labels"});
   REQUIRE(coordinator.wait_for("round.closed round=2"));
   const auto get = [&](const std::string& what) {
     const auto parsed =
@@ -207,7 +210,7 @@ TEST_CASE(
     REQUIRE(parsed.is_array());
     return parsed;
   };
-  const auto announced = get("run found");
+  const auto announced = get("run " + site.name);
   REQUIRE(announced.size() == 1);
   CHECK(announced[0]["addresses"] == nlohmann::json::array({coordinator.address()}));
   const std::string key = announced[0]["signer"], id = announced[0]["run_id"];
@@ -258,15 +261,17 @@ TEST_CASE("discovery: of two coordinators that announce one name neither is take
   const Outcome other = run("fedge-client --state-dir " + (site.place.path() / "other").string() + " key");
   REQUIRE(other.code == 0);
   REQUIRE(run("fedge dht put --key-file " + (site.place.path() / "other/node.key").string() +
-              " --address 127.0.0.1:9 --run found --bootstrap " + site.bootstrap)
+              " --address 127.0.0.1:9 --run " + site.name + " --bootstrap " + site.bootstrap)
               .code == 0);
-  const std::string join = "fedge-client --state-dir " + site.state(0).string() +
-                           " join --run found --bootstrap " + site.bootstrap;
+  const std::string join = "fedge-client --state-dir " + site.state(0).string() + " join --run " + site.name +
+                           " --bootstrap " + site.bootstrap;
   const Outcome unsure = run(join);
   CHECK(unsure.code == 1);
-  CHECK_MESSAGE(contains(unsure.output, "several coordinators announce a run 'found'"), unsure.output);
+  CHECK_MESSAGE(contains(unsure.output, "several coordinators announce a run '" + site.name + "'"),
+                unsure.output);
   CHECK(contains(unsure.output, other.output.substr(0, 64) + " at 127.0.0.1:9"));
-  const auto announced = nlohmann::json::parse(site.with_node("fedge dht get run found --format json"));
+  const auto announced =
+      nlohmann::json::parse(site.with_node("fedge dht get run " + site.name + " --format json"));
   REQUIRE(announced.size() == 2);
   for (const auto& one : announced) {
     const std::string key = one["signer"];
