@@ -5,10 +5,11 @@
 
 For each strategy a federation of coordinator and client processes trains three rounds without secure sums: with everybody, with
 one client killed (SIGKILL) as round 2 begins, and with that one killed as round 3 begins. Then with secure sums: with
-everybody, and once for each stage of round 2 with the client killed as soon as its log, or the coordinator's, says that it
-is there. Every such run must have the models of one of the plain ones, bit for bit: of that without the client's update
-where it is killed before it has masked one, of that with it where it has delivered it, else of either. Prints Markdown and
-exits with 1 if one has not. Needs a built release (BIN names another directory of programs).
+everybody, and once for each stage of each of round 2's sums (one a track, one after the other) with the client killed as
+soon as its log, or the coordinator's, says that it is there. Each track of such a run must have the models that it has in one
+of the plain runs, bit for bit: without the client's update where it is killed before it has masked one, with it where it has
+delivered it, else either. Prints Markdown and exits with 1 if one has not. Needs a built release (BIN names another directory
+of programs).
 """
 import argparse
 import json

@@ -41,7 +41,8 @@ void check_same_model(std::size_t clients, const Settings& settings) {
   CHECK(secret.hashes() == plain.hashes());
   CHECK(secret.federation.reported("secure.agreed"));
   CHECK_FALSE(secret.federation.reported("round.not_aggregated"));
-  for (const char* stage : {"secure_keys", "secure_shares", "secure_consent", "secure_unmask"})
+  for (const char* stage :
+       {"secure_keys", "secure_shares", "secure.masked", "secure_consent", "secure_unmask"})
     CHECK(secret.federation.count(secret.federation.client_events, stage) > 0);
   for (std::size_t r = 0; r < plain.federation.rounds.size(); ++r)
     CHECK(secret.federation.rounds[r].train_loss ==
