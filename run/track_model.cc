@@ -266,7 +266,8 @@ Result<void> TrackModel::prepare(const PrivateSum::Noise* noise) {
     FEDGE_CHECK(noise != nullptr, "a private run has noise");
     FEDGE_TRY_VOID(private_->release(*aggregator_, *noise, *parallel_));
   }
-  aggregator_->see_model(StoredModel(object_));
+  const StoredModel model(object_);
+  aggregator_->see_model(model);
   return aggregator_->prepare(*parallel_);
 }
 
