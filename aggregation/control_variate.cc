@@ -9,7 +9,7 @@
 namespace fedge::aggregation {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr std::size_t kVariatePiece = std::size_t{1} << 16;
 // No honest change comes near it, and a million clients' sum stays within 64 bits.
 constexpr double kMaxChange = 0x1p14;
 
@@ -33,10 +33,10 @@ void ControlVariate::read(std::size_t first, std::span<float> out) const {
 Result<void> ControlVariate::add(const Update& update) {
   FEDGE_CHECK(update.coverage.count() == total_.size(), "control variates are of the whole model");
   const double scale = 1.0 / (static_cast<double>(update.steps) * learning_rate_);
-  AlignedBuffer<float> control(kPiece);
-  AlignedBuffer<float> delta(kPiece);
-  for (std::size_t first = 0; first < total_.size(); first += kPiece) {
-    const std::size_t count = std::min(kPiece, total_.size() - first);
+  AlignedBuffer<float> control(kVariatePiece);
+  AlignedBuffer<float> delta(kVariatePiece);
+  for (std::size_t first = 0; first < total_.size(); first += kVariatePiece) {
+    const std::size_t count = std::min(kVariatePiece, total_.size() - first);
     FEDGE_TRY_VOID(update.values->read(first, delta.span().first(count)));
     read(first, control.span().first(count));
     for (std::size_t i = 0; i < count; ++i)

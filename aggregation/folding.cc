@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kBlock = 4096;
 // Parameters in one thread's task: large against the cost of handing it out, small enough that a
 // model of half a megabyte still occupies two threads.
-constexpr std::size_t kTask = 16 * kBlock;
+constexpr std::size_t kFoldTask = 16 * kBlock;
 
 // weight * factor in 29 significant bits: times a float32 it is exact in a double, so that kernels that
 // fuse the product into the rounding and kernels that do not agree.
@@ -38,11 +38,11 @@ Folding::Packed::Packed(const UpdateView& view) : update(&view) {
 bool Folding::run(std::span<const UpdateView> updates, Sign sign, Parallel& parallel) const {
   const std::vector<Packed> packed(updates.begin(), updates.end());
   std::atomic<bool> good = true;
-  parallel.for_each((sums_.size() + kTask - 1) / kTask, [&](std::size_t task) {
+  parallel.for_each((sums_.size() + kFoldTask - 1) / kFoldTask, [&](std::size_t task) {
     std::vector<FoldInput> whole;
     whole.reserve(packed.size());
-    const std::size_t last = std::min(sums_.size(), (task + 1) * kTask);
-    for (std::size_t begin = task * kTask; begin < last; begin += kBlock)
+    const std::size_t last = std::min(sums_.size(), (task + 1) * kFoldTask);
+    for (std::size_t begin = task * kFoldTask; begin < last; begin += kBlock)
       if (!fold_block(packed, {begin, std::min(last, begin + kBlock)}, sign, whole)) good = false;
   });
   return good;

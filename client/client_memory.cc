@@ -15,10 +15,10 @@ namespace {
 
 // A memory file: this line, the sizes of control and residual (8 bytes each), control, residual, and the
 // SHA-256 of all that. Numbers little-endian, as the machines are that Fedge runs on.
-constexpr std::string_view kTag = "fedge client memory 1\n";
+constexpr std::string_view kMemoryTag = "fedge client memory 1\n";
 constexpr const char* kPrefix = "task-";
 constexpr const char* kTrackPrefix = "track-";
-constexpr std::size_t kMaxFile = std::size_t{1} << 37;
+constexpr std::size_t kMaxMemoryFile = std::size_t{1} << 37;
 
 std::filesystem::path file_of(const std::filesystem::path& directory, RoundNumber round) {
   return directory / (kPrefix + std::to_string(round.value()));
@@ -71,14 +71,15 @@ bool take(std::string_view& text, std::vector<T>& out, std::uint64_t count) {
   return true;
 }
 
-Result<ClientMemory> parse(std::string_view text, RoundNumber round, const std::string& name) {
+Result<ClientMemory> parse_memory(std::string_view text, RoundNumber round, const std::string& name) {
   const Error damaged{ErrorCode::kCorrupt, name + " is damaged"};
-  if (text.size() < kTag.size() + 2 * sizeof(std::uint64_t) + sizeof(Digest) || !text.starts_with(kTag))
+  if (text.size() < kMemoryTag.size() + 2 * sizeof(std::uint64_t) + sizeof(Digest) ||
+      !text.starts_with(kMemoryTag))
     return damaged;
   const std::string_view body = text.substr(0, text.size() - sizeof(Digest));
   const Digest digest = sha256(bytes_of(body));
   if (std::memcmp(digest.data(), text.data() + body.size(), digest.size()) != 0) return damaged;
-  std::string_view rest = body.substr(kTag.size());
+  std::string_view rest = body.substr(kMemoryTag.size());
   std::array<std::uint64_t, 2> sizes{};
   std::memcpy(sizes.data(), rest.data(), sizeof sizes);
   rest.remove_prefix(sizeof sizes);
@@ -147,10 +148,10 @@ Result<std::optional<ClientMemory>> FileMemory::load(RoundNumber round) {
   const auto wanted = file_of(directory_, round);
   remove_tasks(directory_, wanted);
   if (round == RoundNumber(0)) return std::optional<ClientMemory>(ClientMemory{});
-  const auto text = read_file(wanted, kMaxFile);
+  const auto text = read_file(wanted, kMaxMemoryFile);
   if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<ClientMemory>();
   if (!text) return text.error();
-  auto memory = parse(*text, round, wanted.string());
+  auto memory = parse_memory(*text, round, wanted.string());
   if (memory) return std::optional<ClientMemory>(std::move(*memory));
   // Named once, it must not stand in the way of every task from now on.
   std::error_code ignored;
@@ -160,7 +161,7 @@ Result<std::optional<ClientMemory>> FileMemory::load(RoundNumber round) {
 
 Result<void> FileMemory::save(ClientMemory memory) {
   FEDGE_TRY_VOID(make_directory(directory_, 0700));
-  std::string head(kTag);
+  std::string head(kMemoryTag);
   const std::array<std::uint64_t, 2> sizes = {memory.control.size(), memory.residual.size()};
   head.append(reinterpret_cast<const char*>(sizes.data()), sizeof sizes);
   const auto control = std::as_bytes(std::span(std::as_const(memory.control)));

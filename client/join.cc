@@ -14,7 +14,7 @@ namespace fedge::client {
 namespace {
 
 constexpr std::array kPauses = {0.5, 1.0, 2.0};  // seconds between tries of all addresses
-constexpr Duration kSearchPatience = seconds(10);
+constexpr Duration kJoinSearchPatience = seconds(10);
 
 // Tries the coordinator's addresses in order until one answers, even if it refuses; then a few times again;
 // then, once, those that the directory knows.
@@ -76,7 +76,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
       self->pauses_ = 0;
       self->try_next();
     };
-    const SearchTerms terms{io_, *directory_, kSearchPatience};
+    const SearchTerms terms{io_, *directory_, kJoinSearchPatience};
     const auto known = order_.token ? std::optional(order_.token->coordinator) : order_.coordinator;
     search_ = known ? find_coordinator(terms, *known, found) : find_run(terms, order_.run_name, found);
   }

@@ -8,17 +8,17 @@
 namespace fedge::client {
 namespace {
 
-constexpr std::size_t kMaxFile = 64 << 10;
+constexpr std::size_t kMaxMembershipFile = 64 << 10;
 
-std::filesystem::path file_in(const std::filesystem::path& directory) {
+std::filesystem::path membership_file(const std::filesystem::path& directory) {
   return directory / "membership.json";
 }
 
 }  // namespace
 
 Result<Membership> read_membership(const std::filesystem::path& state_directory) {
-  const auto file = file_in(state_directory);
-  auto text = read_file(file, kMaxFile);
+  const auto file = membership_file(state_directory);
+  auto text = read_file(file, kMaxMembershipFile);
   if (!text && text.error().code == ErrorCode::kNotFound)
     return Error{ErrorCode::kNotFound, "no membership in " + state_directory.string() +
                                            "; join a coordinator first: fedge-client join TOKEN"};
@@ -51,7 +51,7 @@ Result<void> write_membership(const std::filesystem::path& state_directory, cons
                       {"client", membership.client.value()}};
   for (const auto& address : membership.coordinators)
     json["coordinators"].push_back(protocol::to_string(address));
-  return write_file_atomic(file_in(state_directory), json.dump(1) + "\n", 0600);
+  return write_file_atomic(membership_file(state_directory), json.dump(1) + "\n", 0600);
 }
 
 Result<SecretKey> open_node_key(const std::filesystem::path& state_directory) {

@@ -18,8 +18,8 @@ namespace {
 
 // The file: this line, the lengths of both messages (8 bytes each, little-endian), a TrainRequest and an
 // UpdateOffer as on the wire, and the SHA-256 of all that.
-constexpr std::string_view kTag = "fedge pending update 1\n";
-constexpr std::size_t kMaxFile = 3 * protocol::kMaxHeader;
+constexpr std::string_view kPendingTag = "fedge pending update 1\n";
+constexpr std::size_t kMaxPendingFile = 3 * protocol::kMaxHeader;
 
 std::filesystem::path directory_in(const std::filesystem::path& state_directory) {
   return state_directory / "pending";
@@ -35,22 +35,22 @@ bool names_a_run(const std::string& name) {
   return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> byte_view(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::optional<PendingUpdate> parse(std::string_view text) {
+std::optional<PendingUpdate> parse_pending(std::string_view text) {
   std::array<std::uint64_t, 2> sizes{};
-  const std::size_t head = kTag.size() + sizeof sizes;
-  if (text.size() < head + sizeof(Digest) || !text.starts_with(kTag)) return std::nullopt;
+  const std::size_t head = kPendingTag.size() + sizeof sizes;
+  if (text.size() < head + sizeof(Digest) || !text.starts_with(kPendingTag)) return std::nullopt;
   const std::string_view body = text.substr(0, text.size() - sizeof(Digest));
-  const Digest digest = sha256(bytes_of(body));
+  const Digest digest = sha256(byte_view(body));
   if (std::memcmp(digest.data(), text.data() + body.size(), digest.size()) != 0) return std::nullopt;
-  std::memcpy(sizes.data(), text.data() + kTag.size(), sizeof sizes);
+  std::memcpy(sizes.data(), text.data() + kPendingTag.size(), sizeof sizes);
   const std::string_view messages = body.substr(head);
   if (sizes[0] > messages.size() || sizes[1] != messages.size() - sizes[0]) return std::nullopt;
   const auto request =
-      protocol::decode(protocol::MessageType::kTrainRequest, bytes_of(messages.substr(0, sizes[0])));
+      protocol::decode(protocol::MessageType::kTrainRequest, byte_view(messages.substr(0, sizes[0])));
   const auto offer =
-      protocol::decode(protocol::MessageType::kUpdateOffer, bytes_of(messages.substr(sizes[0])));
+      protocol::decode(protocol::MessageType::kUpdateOffer, byte_view(messages.substr(sizes[0])));
   if (!request || !offer) return std::nullopt;
   PendingUpdate pending{std::get<protocol::TrainRequest>(*request), std::get<protocol::UpdateOffer>(*offer)};
   if (pending.offer.run != pending.request.run || pending.offer.task() != pending.request.task())
@@ -72,11 +72,11 @@ Result<void> write_pending_update(const std::filesystem::path& state_directory,
   const std::string request = protocol::encode(pending.request);
   const std::string offer = protocol::encode(pending.offer);
   const std::array<std::uint64_t, 2> sizes = {request.size(), offer.size()};
-  std::string text(kTag);
+  std::string text(kPendingTag);
   text.append(reinterpret_cast<const char*>(sizes.data()), sizeof sizes);
   text += request;
   text += offer;
-  const Digest digest = sha256(bytes_of(text));
+  const Digest digest = sha256(byte_view(text));
   text.append(reinterpret_cast<const char*>(digest.data()), digest.size());
   const auto directory = directory_in(state_directory);
   if (!std::filesystem::is_directory(directory)) {
@@ -97,8 +97,8 @@ std::vector<std::filesystem::path> pending_updates(const std::filesystem::path& 
 }
 
 Result<PendingUpdate> read_pending_update(const std::filesystem::path& file) {
-  FEDGE_TRY(text, read_file(file, kMaxFile));
-  auto pending = parse(text);
+  FEDGE_TRY(text, read_file(file, kMaxPendingFile));
+  auto pending = parse_pending(text);
   if (!pending || name_for(pending->request.run) != file.filename().string())
     return Error{ErrorCode::kCorrupt, file.string() + " is damaged"};
   return std::move(*pending);

@@ -23,13 +23,6 @@ std::vector<std::byte> signed_text(std::string_view record) {
   return text;
 }
 
-template <std::size_t kSize>
-bool take_bytes(const std::string& text, std::array<std::uint8_t, kSize>& out) {
-  if (text.size() != kSize) return false;
-  std::copy(text.begin(), text.end(), out.begin());
-  return true;
-}
-
 std::vector<std::byte> serialize(const std::string& record, const Signature& signature) {
   wire::SignedRecord made;
   made.set_record(record);

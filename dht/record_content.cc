@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxAddress = 253 + 2 + 6;  // a host, brackets, a port
 
-template <std::size_t kSize>
-bool take_bytes(const std::string& text, std::array<std::uint8_t, kSize>& out) {
-  if (text.size() != kSize) return false;
-  std::copy(text.begin(), text.end(), out.begin());
-  return true;
-}
-
 template <class Array>
 std::string text_of(const Array& bytes) {
   return {bytes.begin(), bytes.end()};

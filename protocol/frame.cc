@@ -7,7 +7,8 @@
 namespace fedge::protocol {
 namespace {
 
-constexpr std::array<std::byte, 4> kMagic = {std::byte{'F'}, std::byte{'D'}, std::byte{'G'}, std::byte{'1'}};
+constexpr std::array<std::byte, 4> kStreamMagic = {std::byte{'F'}, std::byte{'D'}, std::byte{'G'},
+                                                   std::byte{'1'}};
 
 template <class Integer>
 void put(std::span<std::byte> out, Integer value) {
@@ -115,7 +116,7 @@ const char* name_of(MessageType type) {
 FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
   FrameHeaderBytes bytes{};
   const std::span<std::byte> all(bytes);
-  std::copy(kMagic.begin(), kMagic.end(), bytes.begin());
+  std::copy(kStreamMagic.begin(), kStreamMagic.end(), bytes.begin());
   put(all.subspan(4, 2), static_cast<std::uint16_t>(header.type));
   put(all.subspan(6, 2), std::uint16_t{0});  // flags: none is defined
   put(all.subspan(8, 4), header.header_size);
@@ -125,7 +126,7 @@ FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
 
 Result<FrameHeader> parse_frame_header(std::span<const std::byte, kFrameHeaderSize> bytes,
                                        const FrameLimits& limits) {
-  if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin()))
+  if (!std::equal(kStreamMagic.begin(), kStreamMagic.end(), bytes.begin()))
     return invalid("the bytes received are not a Fedge frame: they do not begin with FDG1");
   const auto number = take<std::uint16_t>(bytes.subspan(4, 2));
   const auto flags = take<std::uint16_t>(bytes.subspan(6, 2));

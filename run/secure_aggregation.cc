@@ -13,13 +13,13 @@
 namespace fedge::run {
 namespace {
 
-constexpr const char* kSection = "secure_aggregation";
+constexpr const char* kSecureSection = "secure_aggregation";
 constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs without
 
 // What goes by whose update is whose, or by what an update says of itself.
-void check_parts(const RunConfig& run, config::Reader& root) {
+void check_secure_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why) {
-    root.fail(kSection, "nobody sees single updates: " + why);
+    root.fail(kSecureSection, "nobody sees single updates: " + why);
   };
   if (!run.strategy.traits.takes_sums)
     refuse("the aggregator " + run.strategy.aggregator_kind +
@@ -41,17 +41,18 @@ void check_parts(const RunConfig& run, config::Reader& root) {
 void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root) {
   const privacy::SecureRules& rules = run.secure.masking.rules;
   if (updates < rules.min_survivors)
-    return root.fail(kSection, "min_clients is " + std::to_string(rules.min_survivors) +
-                                   ", and a round has " + std::to_string(updates) + " clients");
+    return root.fail(kSecureSection, "min_clients is " + std::to_string(rules.min_survivors) +
+                                         ", and a round has " + std::to_string(updates) + " clients");
   if (updates > protocol::kMaxSecureMembers)
-    return root.fail(kSection, "at most " + std::to_string(protocol::kMaxSecureMembers) +
-                                   " clients can sum in secret, and a round has " + std::to_string(updates));
+    return root.fail(kSecureSection, "at most " + std::to_string(protocol::kMaxSecureMembers) +
+                                         " clients can sum in secret, and a round has " +
+                                         std::to_string(updates));
   const privacy::GraphParameters graph = privacy::choose_graph(rules, static_cast<std::uint32_t>(updates));
   if (graph.degree > protocol::kMaxSecurePeers)
-    root.fail(kSection, "each of " + std::to_string(updates) + " clients would need " +
-                            std::to_string(graph.degree) + " neighbours; at most " +
-                            std::to_string(protocol::kMaxSecurePeers) +
-                            " are possible: lower corrupt or dropout");
+    root.fail(kSecureSection, "each of " + std::to_string(updates) + " clients would need " +
+                                  std::to_string(graph.degree) + " neighbours; at most " +
+                                  std::to_string(protocol::kMaxSecurePeers) +
+                                  " are possible: lower corrupt or dropout");
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root
 SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   SecureAggregationSpec spec;
   privacy::MaskingSpec& masking = spec.masking;
-  config::Reader section = root.section(kSection);
+  config::Reader section = root.section(kSecureSection);
   const std::vector<std::string> kinds = {"none", "exact", "compact"};
   const std::size_t kind = section.choice(
       "kind", kinds, 0,
@@ -96,7 +97,7 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
 
 void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   if (!run.secure.on) return;
-  check_parts(run, root);
+  check_secure_parts(run, root);
   privacy::MaskingSpec& masking = run.secure.masking;
   aggregation::FixedPoint& format = run.strategy.fixed_point;
   const std::size_t updates = std::max<std::size_t>(most_summed(run), 1);
@@ -107,18 +108,19 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   if (masking.codec == protocol::Codec::kMasked64) {
     const std::uint64_t share = format.max_total_weight().value() / updates;
     if (share == 0)
-      return root.fail(kSection, "the sums have no room for " + std::to_string(updates) +
-                                     " updates; lower strategy.fraction_bits or strategy.max_abs");
+      return root.fail(kSecureSection, "the sums have no room for " + std::to_string(updates) +
+                                           " updates; lower strategy.fraction_bits or strategy.max_abs");
     masking.max_weight = std::min(share, kMaxSamplesPerClient);
     masking.uniform_weight = uniform ? aggregation::uniform_weight(format, TrackModel::contributors(run)) : 0;
   } else {
     if (uniform) masking.max_weight = masking.uniform_weight = 1;
     const auto bits = privacy::fraction_bits_of(updates, masking.max_weight, masking.max_abs);
     if (!bits)
-      return root.fail(kSection, "kind = \"compact\": " + std::to_string(updates) +
-                                     " updates of a weight up to " + std::to_string(masking.max_weight) +
-                                     " and values up to strategy.max_abs are too coarse in 32 bits; lower "
-                                     "strategy.max_abs or max_weight, or take kind = \"exact\"");
+      return root.fail(kSecureSection,
+                       "kind = \"compact\": " + std::to_string(updates) + " updates of a weight up to " +
+                           std::to_string(masking.max_weight) +
+                           " and values up to strategy.max_abs are too coarse in 32 bits; lower "
+                           "strategy.max_abs or max_weight, or take kind = \"exact\"");
     format.fraction_bits = *bits;
   }
   masking.fraction_bits = format.fraction_bits;

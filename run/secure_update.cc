@@ -14,7 +14,7 @@ namespace fedge::run {
 namespace {
 
 // Bytes of a masked update in memory at a time while it is added.
-constexpr std::size_t kPiece = std::size_t{1} << 18;
+constexpr std::size_t kMaskedPiece = std::size_t{1} << 18;
 constexpr double kLossUnit = 0x1p16;
 // The loss is a figure for people: beyond these, loss and samples count as these there, so that no sum wraps.
 constexpr double kMostLoss = 0x1p10;
@@ -182,7 +182,7 @@ std::size_t SecureSum::position_of(std::size_t parameter) const {
 
 template <class Word>
 Result<void> SecureSum::add_words(Word* sums, const Masked& update) {
-  AlignedBuffer<Word> piece(std::min(kPiece / sizeof(Word), update.coverage->count()));
+  AlignedBuffer<Word> piece(std::min(kMaskedPiece / sizeof(Word), update.coverage->count()));
   std::uint64_t read = 0;
   for (const Range& range : update.coverage->ranges()) {
     // Cells touch where a range goes on from one to the next, and so they do in the sums.

@@ -13,7 +13,7 @@ namespace fedge::run {
 namespace {
 
 // Values of an update in memory at a time while it is looked at.
-constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr std::size_t kStoredPiece = std::size_t{1} << 16;
 
 // The shape of such an update as plain float32.
 protocol::Manifest plain(const protocol::Manifest& update) {
@@ -53,11 +53,11 @@ Result<std::shared_ptr<protocol::StoredObject>> store_values(std::span<const flo
 
 Result<double> inspect_values(const ValueRules& rules, const Coverage& coverage,
                               const aggregation::UpdateValues& values) {
-  AlignedBuffer<float> buffer(values.in_memory().empty() ? kPiece : 0);
+  AlignedBuffer<float> buffer(values.in_memory().empty() ? kStoredPiece : 0);
   const std::size_t count = coverage.count();
   double squares = 0;
-  for (std::size_t first = 0; first < count; first += kPiece) {
-    const std::size_t size = std::min(kPiece, count - first);
+  for (std::size_t first = 0; first < count; first += kStoredPiece) {
+    const std::size_t size = std::min(kStoredPiece, count - first);
     std::span<const float> piece;
     if (buffer.size() == 0) {
       piece = values.in_memory().subspan(first, size);

@@ -14,10 +14,10 @@ namespace {
 constexpr std::size_t kMaxBook = 64 << 20;
 constexpr std::size_t kSecretBytes = 32;
 
-std::string hash_of(const std::string& secret) { return to_hex(sha256(secret)); }
+std::string secret_hash(const std::string& secret) { return to_hex(sha256(secret)); }
 
-std::string name_of(ClientId client) { return "client " + std::to_string(client.value()); }
-std::string name_of(const TokenRecord& token) { return "token " + std::to_string(token.id); }
+std::string client_name(ClientId client) { return "client " + std::to_string(client.value()); }
+std::string client_name(const TokenRecord& token) { return "token " + std::to_string(token.id); }
 
 Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 
@@ -38,7 +38,7 @@ AuditEvent created(const std::vector<NewToken>& tokens, const TokenOrder& order)
 AuditEvent enrolled(const ClientRecord& client, const Redemption& redemption) {
   AuditEvent event{"key " + to_hex(client.key),
                    client.state == ClientState::kPending ? "client.pending" : "client.enrolled",
-                   name_of(client.client),
+                   client_name(client.client),
                    {{"token", std::to_string(client.token)}}};
   if (!redemption.address.empty()) event.details.emplace_back("address", redemption.address);
   return event;
@@ -97,7 +97,7 @@ Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) 
       tokens.push_back({id++, promised, random_hex(kSecretBytes)});
       book.tokens.push_back({.id = tokens.back().id,
                              .client = promised,
-                             .secret_hash = hash_of(tokens.back().secret),
+                             .secret_hash = secret_hash(tokens.back().secret),
                              .created = order.now,
                              .expires = order.now + order.lifetime.count(),
                              .uses = order.uses,
@@ -112,7 +112,7 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
   Standing standing;
   std::optional<Error> refusal;
   const auto refuse = [&](const char* reason) { return *(refusal = refused(reason)); };
-  const std::string hash = hash_of(redemption.secret);
+  const std::string hash = secret_hash(redemption.secret);
   if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
   if (!knows(hash)) return refused("the join token is not known here");
   const auto done = update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
@@ -145,11 +145,11 @@ Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now) {
   FEDGE_TRY_VOID(update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
     if (const ClientRecord* known = book.find_key(key))
       return Error{ErrorCode::kRefused,
-                   "that key is " + name_of(known->client) + "'s, which is " + to_string(known->state)};
+                   "that key is " + client_name(known->client) + "'s, which is " + to_string(known->state)};
     client = ClientId(book.next_client());
     book.clients.push_back({.client = client, .key = key, .enrolled = now});
     return std::optional(
-        AuditEvent{operator_name(), "client.added", name_of(client), {{"key", to_hex(key)}}});
+        AuditEvent{operator_name(), "client.added", client_name(client), {{"key", to_hex(key)}}});
   }));
   return client;
 }
@@ -209,8 +209,8 @@ Result<void> Enrolment::revoke(ClientId client) {
       found = true;
     }
     if (!found)
-      return Error{ErrorCode::kNotFound, "there is no " + name_of(client) + " in " + file_.string()};
-    return std::optional(AuditEvent{operator_name(), "client.revoked", name_of(client), {}});
+      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " + file_.string()};
+    return std::optional(AuditEvent{operator_name(), "client.revoked", client_name(client), {}});
   });
 }
 
@@ -221,7 +221,7 @@ Result<void> Enrolment::revoke_token(std::uint32_t id) {
       return Error{ErrorCode::kNotFound, "there is no token " + std::to_string(id) + " in " + file_.string() +
                                              "; see: fedge token ls"};
     token->revoked = true;
-    return std::optional(AuditEvent{operator_name(), "token.revoked", name_of(*token), {}});
+    return std::optional(AuditEvent{operator_name(), "token.revoked", client_name(*token), {}});
   });
 }
 
@@ -229,12 +229,12 @@ Result<void> Enrolment::approve(ClientId client) {
   return update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
     ClientRecord* record = book.find_client(client);
     if (record == nullptr)
-      return Error{ErrorCode::kNotFound, "there is no " + name_of(client) + " in " + file_.string()};
+      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " + file_.string()};
     if (record->state != ClientState::kPending)
-      return invalid(name_of(client) + " does not wait for approval: it is " + to_string(record->state));
+      return invalid(client_name(client) + " does not wait for approval: it is " + to_string(record->state));
     record->state = ClientState::kEnrolled;
     return std::optional(
-        AuditEvent{operator_name(), "client.approved", name_of(client), {{"key", to_hex(record->key)}}});
+        AuditEvent{operator_name(), "client.approved", client_name(client), {{"key", to_hex(record->key)}}});
   });
 }
 

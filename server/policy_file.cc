@@ -19,7 +19,7 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-Result<aggregation::Policy> parse(const std::string& text, const std::filesystem::path& file) {
+Result<aggregation::Policy> parse_policy(const std::string& text, const std::filesystem::path& file) {
   FEDGE_TRY(document, config::parse_toml(text, file.string()));
   return aggregation::read_policy(document);
 }
@@ -51,7 +51,7 @@ Result<aggregation::Policy> PolicyFile::open(const aggregation::Policy& own) {
   if (!std::filesystem::exists(file_, ignored)) FEDGE_TRY_VOID(replace(own, std::nullopt));
   FEDGE_TRY(text, read_file(file_, kMaxFile));
   seen_ = std::move(text);
-  FEDGE_TRY(policy, parse(seen_, file_));
+  FEDGE_TRY(policy, parse_policy(seen_, file_));
   if (policy.clients != own.clients || policy.names != own.names)
     return invalid(file_.string() + " speaks of other clients than the run; remove it");
   known_ = std::move(policy);
@@ -65,7 +65,7 @@ Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
   if (now == seen_) return std::optional<aggregation::Policy>();
   seen_ = now;
   if (!text) return text.error();
-  FEDGE_TRY(policy, parse(*text, file_));
+  FEDGE_TRY(policy, parse_policy(*text, file_));
   if (policy.clients != known_.clients || policy.names != known_.names)
     return invalid(file_.string() + " speaks of other clients than the run");
   if (policy == known_) return std::optional<aggregation::Policy>();
@@ -84,7 +84,7 @@ Result<void> PolicyFile::must_exist() const {
 Result<aggregation::Policy> PolicyFile::read() const {
   FEDGE_TRY_VOID(must_exist());
   FEDGE_TRY(text, read_file(file_, kMaxFile));
-  return parse(text, file_);
+  return parse_policy(text, file_);
 }
 
 Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
@@ -112,7 +112,7 @@ Result<void> PolicyFile::lift(std::size_t place) {
   const FileLock lock(lock_path());
   if (!lock.held()) return system_error("cannot lock", file_, errno);
   FEDGE_TRY(text, read_file(file_, kMaxFile));
-  FEDGE_TRY(policy, parse(text, file_));
+  FEDGE_TRY(policy, parse_policy(text, file_));
   auto& all = policy.disagreements;
   if (place == 0 || place > all.size())
     return Error{ErrorCode::kNotFound, "there is no disagreement " + std::to_string(place) + " in " +

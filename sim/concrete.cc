@@ -86,7 +86,7 @@ class Processes {
   std::map<pid_t, std::string> running_;
 };
 
-std::string describe(const Processes::Ended& ended) {
+std::string describe_end(const Processes::Ended& ended) {
   if (WIFSIGNALED(ended.status))
     return ended.name + " was killed by signal " + std::to_string(WTERMSIG(ended.status));
   return ended.name + " failed with exit code " + std::to_string(WEXITSTATUS(ended.status));
@@ -230,7 +230,7 @@ Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
   for (;;) {
     const auto ended = processes.wait();
     if (options.interrupted && options.interrupted()) return Error{ErrorCode::kUnavailable, "interrupted"};
-    if (!ended.name.empty() && failed(ended)) return Error{ErrorCode::kUnavailable, describe(ended)};
+    if (!ended.name.empty() && failed(ended)) return Error{ErrorCode::kUnavailable, describe_end(ended)};
     // The clients end with the run; those that missed its last word are stopped by ~Processes.
     if (ended.name == "the coordinator") return usage_of(ended);
   }

@@ -6,7 +6,7 @@ namespace {
 
 // With devices that come and go there is always a next event, so that a run which waits for more clients than
 // are ever there together would go on for ever.
-constexpr Duration kPatience = std::chrono::hours(30 * 24);
+constexpr Duration kPresencePatience = std::chrono::hours(30 * 24);
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Simulation::change(ClientId id) {
 
 std::optional<Error> Simulation::standstill() const {
   if (spec_.availability.kind == AvailabilityKind::kAlways) return {};
-  if (now_ - round_closed_ <= kPatience + 2 * state_.config().round_deadline) return {};
+  if (now_ - round_closed_ <= kPresencePatience + 2 * state_.config().round_deadline) return {};
   return Error{
       ErrorCode::kUnavailable,
       "the simulation has come to a standstill in round " + std::to_string(engine_->round().value()) +

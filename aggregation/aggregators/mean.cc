@@ -12,7 +12,7 @@ namespace fedge::aggregation {
 namespace {
 
 // Values of a stored update held in memory at a time.
-constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr std::size_t kMeanPiece = std::size_t{1} << 16;
 // What an update weighs where all weigh the same: more than 1, so that a mean is rounded more finely
 // than its contributions.
 constexpr std::uint64_t kUniformWeight = 1024;
@@ -101,10 +101,10 @@ class Mean final : public Aggregator {
   // Nothing is left of an update that could not be read to its end: the run cannot go on then.
   Result<void> stream(UpdateView view, const UpdateValues& values) {
     FEDGE_TRY_VOID(accumulator_.open(view));
-    AlignedBuffer<float> buffer(kPiece);
+    AlignedBuffer<float> buffer(kMeanPiece);
     const std::size_t count = view.coverage->count();
-    for (std::size_t first = 0; first < count; first += kPiece) {
-      const auto piece = buffer.span().first(std::min(kPiece, count - first));
+    for (std::size_t first = 0; first < count; first += kMeanPiece) {
+      const auto piece = buffer.span().first(std::min(kMeanPiece, count - first));
       FEDGE_TRY_VOID(values.read(first, piece));
       view.values = piece;
       accumulator_.add(view, first);

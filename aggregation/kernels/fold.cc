@@ -8,7 +8,7 @@
 namespace fedge::aggregation {
 namespace {
 
-std::vector<FoldKernel> supported() {
+std::vector<FoldKernel> supported_folds() {
   std::vector<FoldKernel> kernels;
 #if defined(__x86_64__)
   if (has_avx512()) kernels.push_back(avx512_fold_kernel());
@@ -21,7 +21,7 @@ std::vector<FoldKernel> supported() {
 }  // namespace
 
 std::span<const FoldKernel> fold_kernels() {
-  static const std::vector<FoldKernel> kernels = supported();
+  static const std::vector<FoldKernel> kernels = supported_folds();
   return kernels;
 }
 

@@ -8,7 +8,7 @@
 namespace fedge::aggregation {
 namespace {
 
-std::vector<RobustKernel> supported() {
+std::vector<RobustKernel> supported_robust() {
   std::vector<RobustKernel> kernels;
 #if defined(__x86_64__)
   if (has_avx512()) kernels.push_back(avx512_robust_kernel());
@@ -21,7 +21,7 @@ std::vector<RobustKernel> supported() {
 }  // namespace
 
 std::span<const RobustKernel> robust_kernels() {
-  static const std::vector<RobustKernel> kernels = supported();
+  static const std::vector<RobustKernel> kernels = supported_robust();
   return kernels;
 }
 

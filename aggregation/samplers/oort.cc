@@ -10,8 +10,8 @@
 namespace fedge::aggregation {
 namespace {
 
-constexpr double kMaxUtility = 1e60;    // sums of a round's stay finite
-constexpr double kUtilityFloor = 1e-9;  // of the largest: nobody in the draw is impossible
+constexpr double kMaxOortUtility = 1e60;  // sums of a round's stay finite
+constexpr double kUtilityFloor = 1e-9;    // of the largest: nobody in the draw is impossible
 
 // The value at this part of the sorted ones, as the authors' code takes it; `values` is not empty.
 double quantile(std::vector<double> values, double part) {
@@ -134,7 +134,7 @@ void OortSampler::remember(const Feedback& feedback) {
   double utility = static_cast<double>(feedback.samples.value()) * loss;
   if (!std::isfinite(utility) || utility < 0) utility = 0;
   Record& record = records_[feedback.client];
-  record = {std::min(utility, kMaxUtility), std::max(to_seconds(feedback.time), 0.0), feedback.round};
+  record = {std::min(utility, kMaxOortUtility), std::max(to_seconds(feedback.time), 0.0), feedback.round};
   delivered_ += record.utility;
 }
 

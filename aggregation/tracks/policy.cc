@@ -202,7 +202,7 @@ Policy read(Reader& reader, std::optional<std::size_t> in_run) {
   return policy;
 }
 
-config::Value names_of(const Policy& policy, const std::vector<ClientId>& ids) {
+config::Value client_names(const Policy& policy, const std::vector<ClientId>& ids) {
   config::Array list;
   for (const ClientId id : ids) list.push_back({policy.name(id), ""});
   return {std::move(list), ""};
@@ -211,8 +211,8 @@ config::Value names_of(const Policy& policy, const std::vector<ClientId>& ids) {
 config::Value to_table(const Policy& policy, const Disagreement& disagreement) {
   config::Table table;
   table["kind"] = {kKinds[static_cast<std::size_t>(disagreement.kind)], ""};
-  table["clients"] = names_of(policy, disagreement.clients);
-  if (!disagreement.against.empty()) table["against"] = names_of(policy, disagreement.against);
+  table["clients"] = client_names(policy, disagreement.clients);
+  if (!disagreement.against.empty()) table["against"] = client_names(policy, disagreement.against);
   if (disagreement.from_round != RoundNumber(1))
     table["from_round"] = {std::int64_t{disagreement.from_round.value()}, ""};
   if (disagreement.until_round) table["until_round"] = {std::int64_t{disagreement.until_round->value()}, ""};

@@ -15,7 +15,7 @@
 namespace fedge::apps {
 namespace {
 
-struct Options {
+struct AccessOptions {
   std::string data_directory;
   std::string format = "table";
   std::string address;
@@ -38,7 +38,7 @@ Listing::Cell number_or_nothing(const std::optional<ClientId>& client) {
 }
 
 // None where clients are to look in the directory.
-Result<std::vector<protocol::Address>> addresses_told(const Options& options) {
+Result<std::vector<protocol::Address>> addresses_told(const AccessOptions& options) {
   if (options.no_address) return std::vector<protocol::Address>();
   FEDGE_TRY(address, options.address.empty() ? server::last_address(options.data_directory)
                                              : protocol::parse_address(options.address));
@@ -49,7 +49,7 @@ Result<std::vector<protocol::Address>> addresses_told(const Options& options) {
   return std::vector{address};
 }
 
-Result<std::string> create_tokens(const Options& options) {
+Result<std::string> create_tokens(const AccessOptions& options) {
   FEDGE_TRY(key, server::open_coordinator_key(options.data_directory));
   FEDGE_TRY(addresses, addresses_told(options));
   FEDGE_TRY(created,
@@ -70,7 +70,7 @@ Result<std::string> create_tokens(const Options& options) {
   return options.format == "json" ? list.json() : lines;
 }
 
-Result<std::string> list_tokens(const Options& options) {
+Result<std::string> list_tokens(const AccessOptions& options) {
   FEDGE_TRY(book, options.enrolment().read());
   Listing list({"token", "state", "used", "uses", "approve", "client", "created", "expires"});
   for (const server::TokenRecord& token : book.tokens)
@@ -80,7 +80,7 @@ Result<std::string> list_tokens(const Options& options) {
   return options.print(list);
 }
 
-Result<std::string> revoke_token(const Options& options) {
+Result<std::string> revoke_token(const AccessOptions& options) {
   FEDGE_TRY_VOID(options.enrolment().revoke_token(options.number));
   return options.named("token") + " is revoked\n";
 }
@@ -92,7 +92,7 @@ std::vector<Listing::Cell> row_of(const server::ClientRecord& client) {
           server::calendar_text(client.enrolled), std::int64_t{client.token}, to_hex(client.key)};
 }
 
-Result<std::string> list_clients(const Options& options) {
+Result<std::string> list_clients(const AccessOptions& options) {
   FEDGE_TRY(book, options.enrolment().read());
   Listing list = client_listing();
   for (const server::ClientRecord& client : book.clients) list.add(row_of(client));
@@ -108,7 +108,7 @@ Result<std::string> list_clients(const Options& options) {
   return options.print(list);
 }
 
-Result<std::string> show_client(const Options& options) {
+Result<std::string> show_client(const AccessOptions& options) {
   FEDGE_TRY(book, options.enrolment().read());
   const server::ClientRecord* client = book.find_client(ClientId(options.number));
   if (client == nullptr)
@@ -118,23 +118,23 @@ Result<std::string> show_client(const Options& options) {
   return options.format == "json" ? list.object() : list.lines();
 }
 
-Result<std::string> add_key(const Options& options) {
+Result<std::string> add_key(const AccessOptions& options) {
   FEDGE_TRY(key, parse_public_key(options.key));
   FEDGE_TRY(client, options.enrolment().add(key, server::calendar_now()));
   return "client " + std::to_string(client.value()) + " is enrolled\n";
 }
 
-Result<std::string> approve_client(const Options& options) {
+Result<std::string> approve_client(const AccessOptions& options) {
   FEDGE_TRY_VOID(options.enrolment().approve(ClientId(options.number)));
   return options.named("client") + " is approved; it is let in when it asks next, within a minute\n";
 }
 
-Result<std::string> revoke_client(const Options& options) {
+Result<std::string> revoke_client(const AccessOptions& options) {
   FEDGE_TRY_VOID(options.enrolment().revoke(ClientId(options.number)));
   return options.named("client") + " is revoked\n";
 }
 
-Result<std::string> verify_audit(const Options& options) {
+Result<std::string> verify_audit(const AccessOptions& options) {
   FEDGE_TRY(summary, server::AuditLog(options.data_directory).verify(options.expected));
   return "OK: " + std::to_string(summary.entries) + " entries, head " + summary.head + "\n";
 }
@@ -145,7 +145,7 @@ std::string short_actor(const std::string& actor) {
 }
 
 // Line by line: a log may be larger than memory.
-Result<std::string> list_audit(const Options& options) {
+Result<std::string> list_audit(const AccessOptions& options) {
   const bool json = options.format == "json";
   if (json)
     std::printf("[");
@@ -172,7 +172,7 @@ Result<std::string> list_audit(const Options& options) {
 
 }  // namespace
 
-struct AccessCommands::Impl : CommandTable<Options> {
+struct AccessCommands::Impl : CommandTable<AccessOptions> {
   void add_number(CLI::App* command, const char* what) {
     command->add_option("number", options.number, what)->required();
   }

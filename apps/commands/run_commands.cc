@@ -19,7 +19,7 @@
 namespace fedge::apps {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string data_directory;
   std::string format = "table";
   std::string file;
@@ -31,7 +31,7 @@ struct Options {
 };
 
 // Looking must not make a store where there is none.
-Result<std::unique_ptr<server::RunStore>> open_store(const Options& options) {
+Result<std::unique_ptr<server::RunStore>> open_store(const RunOptions& options) {
   const auto path = server::run_store_path(options.data_directory);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
@@ -40,7 +40,7 @@ Result<std::unique_ptr<server::RunStore>> open_store(const Options& options) {
   return server::open_sqlite_store(path);
 }
 
-Result<server::RunRecord> find_run(server::RunStore& store, const Options& options) {
+Result<server::RunRecord> find_run(server::RunStore& store, const RunOptions& options) {
   auto run = store.run(server::RunNumber(options.number));
   if (!run && run.error().code == ErrorCode::kNotFound)
     return Error{ErrorCode::kNotFound, run.error().message + "; see: fedge run ls"};
@@ -64,7 +64,7 @@ Result<std::vector<Listing::Cell>> row_of(server::RunStore& store, const server:
       time_or_nothing(run.ended),           run.reason.empty() ? Listing::Cell() : Listing::Cell(run.reason)};
 }
 
-Result<std::string> list_runs(const Options& options) {
+Result<std::string> list_runs(const RunOptions& options) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(runs, store->runs());
   Listing list = run_listing();
@@ -75,7 +75,7 @@ Result<std::string> list_runs(const Options& options) {
   return options.print(list);
 }
 
-Result<std::string> show_run(const Options& options) {
+Result<std::string> show_run(const RunOptions& options) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));
   FEDGE_TRY(row, row_of(*store, run));
@@ -98,7 +98,7 @@ std::string figure(double value) {
 }
 
 // As JSON the lines of metrics.jsonl, as they are.
-Result<std::string> log_run(const Options& options) {
+Result<std::string> log_run(const RunOptions& options) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));
   FEDGE_TRY(lines, store->metrics(run.number));
@@ -118,7 +118,7 @@ Result<std::string> log_run(const Options& options) {
 }
 
 // In the audit log before it holds. A run has its number only then, its id from the beginning.
-Result<void> note(const Options& options, const char* action, const server::RunRecord& run) {
+Result<void> note(const RunOptions& options, const char* action, const server::RunRecord& run) {
   char id[17];
   std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(run.id.value()));
   std::vector<std::pair<std::string, std::string>> details = {{"run_id", id}};
@@ -128,7 +128,7 @@ Result<void> note(const Options& options, const char* action, const server::RunR
       .append({server::operator_name(), action, "run " + run.name, details});
 }
 
-Result<std::string> say(const Options& options, server::RunStore& store, const server::RunRecord& run) {
+Result<std::string> say(const RunOptions& options, server::RunStore& store, const server::RunRecord& run) {
   if (options.format == "json") {
     FEDGE_TRY(row, row_of(store, run));
     Listing list = run_listing();
@@ -139,7 +139,7 @@ Result<std::string> say(const Options& options, server::RunStore& store, const s
 }
 
 // A coordinator that is at work here looks every second.
-Result<std::string> ask(const Options& options, server::RunStatus wanted, const char* action) {
+Result<std::string> ask(const RunOptions& options, server::RunStatus wanted, const char* action) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));
   const auto now = server::calendar_now();
@@ -150,20 +150,20 @@ Result<std::string> ask(const Options& options, server::RunStatus wanted, const 
   return say(options, *store, asked);
 }
 
-Result<std::string> pause_run(const Options& options) {
+Result<std::string> pause_run(const RunOptions& options) {
   return ask(options, server::RunStatus::kPaused, "run.paused");
 }
 
-Result<std::string> resume_run(const Options& options) {
+Result<std::string> resume_run(const RunOptions& options) {
   return ask(options, server::RunStatus::kPending, "run.resumed");
 }
 
-Result<std::string> stop_run(const Options& options) {
+Result<std::string> stop_run(const RunOptions& options) {
   return ask(options, server::RunStatus::kStopped, "run.stopped");
 }
 
 // Checked here rather than by the coordinator: who hands it in is still there to put it right.
-Result<std::string> submit_run(const Options& options) {
+Result<std::string> submit_run(const RunOptions& options) {
   FEDGE_TRY(document, load_document(options.file, options.assignments));
   FEDGE_TRY(config, run::read_run_config(document));
   FEDGE_TRY_VOID(server::check_run(config));
@@ -178,10 +178,10 @@ Result<std::string> submit_run(const Options& options) {
 
 }  // namespace
 
-struct RunCommands::Impl : CommandTable<Options> {};
+struct RunCommands::Impl : CommandTable<RunOptions> {};
 
 RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
-  Options& options = impl_->options;
+  RunOptions& options = impl_->options;
   auto* run = app.add_subcommand("run", "The runs of a coordinator")->require_subcommand(1);
   auto* submit =
       impl_->add(run, "submit", "Hand a run file in: its run begins when its turn comes", submit_run);

@@ -19,7 +19,7 @@
 namespace fedge::apps {
 namespace {
 
-struct Options {
+struct DhtOptions {
   std::string listen = "0.0.0.0:0";
   std::vector<std::string> bootstrap;
   std::string known_nodes;
@@ -46,7 +46,7 @@ Result<std::vector<protocol::Address>> parse_all(const std::vector<std::string>&
   return all;
 }
 
-Result<dht::NodeSettings> settings_of(const Options& options) {
+Result<dht::NodeSettings> settings_of(const DhtOptions& options) {
   dht::NodeSettings settings;
   const auto listen = protocol::parse_address(options.listen);
   if (!listen) return listen.error().with_prefix("--listen: ");
@@ -57,14 +57,14 @@ Result<dht::NodeSettings> settings_of(const Options& options) {
   return settings;
 }
 
-Result<std::unique_ptr<Visit>> visit(const Options& options) {
+Result<std::unique_ptr<Visit>> visit(const DhtOptions& options) {
   FEDGE_TRY(settings, settings_of(options));
   FEDGE_TRY(begun, Visit::begin(settings));
   FEDGE_TRY_VOID(begun->wait_for_contact(seconds(options.wait)));
   return begun;
 }
 
-Result<std::string> list_nodes(const Options& options) {
+Result<std::string> list_nodes(const DhtOptions& options) {
   FEDGE_TRY(here, visit(options));
   auto nodes = here->directory().known_nodes();
   std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -73,7 +73,7 @@ Result<std::string> list_nodes(const Options& options) {
   return options.json() ? list.json() : list.table();
 }
 
-Result<std::string> get_records(const Options& options) {
+Result<std::string> get_records(const DhtOptions& options) {
   FEDGE_TRY(key, key_sought(options.words));
   FEDGE_TRY(here, visit(options));
   FEDGE_TRY(records, here->lookup(key, seconds(options.wait)));
@@ -90,7 +90,7 @@ Result<std::string> get_records(const Options& options) {
 }
 
 // A coordinator's announcement, for one that cannot make it itself.
-Result<std::string> put_record(const Options& options) {
+Result<std::string> put_record(const DhtOptions& options) {
   FEDGE_TRY(addresses, parse_all(options.addresses, "--address"));
   FEDGE_TRY(run, parse_run_id(options.run_id));
   if (::access(options.key_file.c_str(), F_OK) != 0)
@@ -105,7 +105,7 @@ Result<std::string> put_record(const Options& options) {
   return options.json() ? records_as_json({record}) : records_as_text({record});
 }
 
-Result<std::string> examine(const Options& options, bool& good) {
+Result<std::string> examine(const DhtOptions& options, bool& good) {
   FEDGE_TRY(settings, settings_of(options));
   Listing list({"check", "result", "detail"});
   for (const DirectoryCheck& check : examine_directory(settings)) {
@@ -116,7 +116,7 @@ Result<std::string> examine(const Options& options, bool& good) {
 }
 
 // Until a signal.
-Result<std::string> be_a_node(const Options& options) {
+Result<std::string> be_a_node(const DhtOptions& options) {
   FEDGE_TRY(settings, settings_of(options));
   settings.fixed = true;
   set_up_logging("fedge", "info");
@@ -139,7 +139,7 @@ Result<std::string> be_a_node(const Options& options) {
 }  // namespace
 
 struct DhtCommands::Impl {
-  Options options;
+  DhtOptions options;
   CLI::App* ls = nullptr;
   CLI::App* get = nullptr;
   CLI::App* put = nullptr;
@@ -182,7 +182,7 @@ void DhtCommands::Impl::add_put(CLI::App& dht) {
 }
 
 DhtCommands::DhtCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
-  Options& options = impl_->options;
+  DhtOptions& options = impl_->options;
   auto* dht = app.add_subcommand("dht", "The distributed directory")->require_subcommand(1);
   impl_->ls = dht->add_subcommand("ls", "List the nodes that answer and those known besides");
   impl_->add_common(*impl_->ls, true);

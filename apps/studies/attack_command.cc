@@ -10,7 +10,7 @@
 namespace fedge::apps {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kAttackExamples = R"(
 Attacks:
   crowd     Sybils at a key: as near to it as they can get, so that its records are theirs to keep
   eclipse   victims hear of nobody but hostile nodes, all the time, and again when they start anew
@@ -116,7 +116,7 @@ CLI::App* add_attack(CLI::App& app, AttackCommand& command) {
   sub->add_option("--jobs", command.jobs, "Runs at a time; the result does not depend on it")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
-  sub->footer(kExamples);
+  sub->footer(kAttackExamples);
   return sub;
 }
 

@@ -10,7 +10,7 @@
 namespace fedge::apps {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kGossipExamples = R"(
 Every client begins with the run file's model. In each round it trains its own by [training]; then x_i becomes the
 sum of W_ij x_j over itself and its neighbours, W_ij = 1 / (1 + max(d_i, d_j)) with their degrees d, however many
 samples they have. [sampling] must ask for all clients. Evaluated are the rounds that run.evaluate_every asks for, and
@@ -103,7 +103,7 @@ CLI::App* add_gossip(CLI::App& app, GossipCommand& command) {
   sub->add_option("--jobs", command.jobs, "Threads; the result does not depend on it")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
-  sub->footer(kExamples);
+  sub->footer(kGossipExamples);
   return sub;
 }
 

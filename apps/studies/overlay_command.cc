@@ -10,7 +10,7 @@
 namespace fedge::apps {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kOverlayExamples = R"(
 Examples:
   fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          a first look, in seconds
   fedge-sim overlay --jobs 2                                   4096 nodes that stay, warmed up
@@ -165,7 +165,7 @@ CLI::App* add_overlay(CLI::App& app, OverlayCommand& command) {
       ->check(CLI::Range(1, 1024));
   add_world(*sub, command);
   add_protocols(*sub, command);
-  sub->footer(kExamples);
+  sub->footer(kOverlayExamples);
   return sub;
 }
 

@@ -12,7 +12,7 @@
 namespace fedge::apps {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kSwarmExamples = R"(
 Mechanisms of --warmup, with commas between them: pre-round (owners spray chunks to clients that are no
 neighbours), lags (nobody sends at once), gating (own chunks wait until k of others are held, and then --kappa of
 them may go), non-owner-first (the tracker prefers a holder that is not the owner); all; or none, which is plain
@@ -229,7 +229,7 @@ CLI::App* add_swarm(CLI::App& app, SwarmCommand& command) {
   add_world(*sub, command);
   add_warmup(*sub, command);
   add_measures(*sub, command);
-  sub->footer(kExamples);
+  sub->footer(kSwarmExamples);
   return sub;
 }
 

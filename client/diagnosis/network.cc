@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kTcpTimeout{5};
 // The link's own limits end the rest.
 constexpr std::chrono::seconds kSessionTimeout{15};
 
-std::string milliseconds(SteadyClock::duration duration) {
+std::string milliseconds_text(SteadyClock::duration duration) {
   const auto tenths = std::chrono::duration_cast<std::chrono::microseconds>(duration).count() / 100;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " ms";
 }
@@ -70,7 +70,8 @@ bool reach(const protocol::Address& address, const tcp::resolver::results_type& 
                           "; is the coordinator up, and does a firewall let this through?"});
     return false;
   }
-  checks.push_back({"tcp", Health::kGood, port + " answers in " + milliseconds(SteadyClock::now() - begun)});
+  checks.push_back(
+      {"tcp", Health::kGood, port + " answers in " + milliseconds_text(SteadyClock::now() - begun)});
   return true;
 }
 
@@ -97,7 +98,7 @@ void say_hello(boost::asio::io_context& io, const Route& route, const std::share
   checks.push_back(
       {"hello", Health::kGood,
        "welcome as client " + std::to_string((*answer)->client.value()) + ", from " + (*answer)->software});
-  checks.push_back({"round trip", Health::kGood, milliseconds(SteadyClock::now() - begun)});
+  checks.push_back({"round trip", Health::kGood, milliseconds_text(SteadyClock::now() - begun)});
 }
 
 void open_session(const Route& route, const protocol::Address& address, std::vector<Check>& checks) {
@@ -115,7 +116,7 @@ void open_session(const Route& route, const protocol::Address& address, std::vec
   }
   checks.push_back(
       {"tls", Health::kGood,
-       "the coordinator has the pinned key, handshake in " + milliseconds(SteadyClock::now() - begun)});
+       "the coordinator has the pinned key, handshake in " + milliseconds_text(SteadyClock::now() - begun)});
   const auto link = std::move(**connected);
   say_hello(io, route, link, checks);
   link->set_callbacks({});

@@ -17,7 +17,7 @@
 namespace fedge::client {
 namespace {
 
-constexpr std::size_t kMaxFile = 64 << 10;
+constexpr std::size_t kMaxStatusFile = 64 << 10;
 
 std::int64_t calendar_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -107,7 +107,7 @@ std::filesystem::path status_file(const std::filesystem::path& state_directory) 
 
 Result<DaemonStatus> read_status(const std::filesystem::path& state_directory) {
   const auto file = status_file(state_directory);
-  FEDGE_TRY(text, read_file(file, kMaxFile));
+  FEDGE_TRY(text, read_file(file, kMaxStatusFile));
   const auto json = nlohmann::json::parse(text, nullptr, false);
   DaemonStatus status;
   bool whole = json.is_object();

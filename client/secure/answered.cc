@@ -8,7 +8,7 @@
 namespace fedge::client {
 namespace {
 
-constexpr std::size_t kMaxFile = 1 << 20;  // of the most tracks that a run can have
+constexpr std::size_t kMaxAnsweredFile = 1 << 20;  // of the most tracks that a run can have
 
 }  // namespace
 
@@ -16,7 +16,7 @@ constexpr std::size_t kMaxFile = 1 << 20;  // of the most tracks that a run can 
 Result<Answered> Answered::read(const std::filesystem::path& directory) {
   Answered answered(directory);
   const auto file = directory / "answered";
-  const auto text = read_file(file, kMaxFile);
+  const auto text = read_file(file, kMaxAnsweredFile);
   if (!text && text.error().code == ErrorCode::kNotFound) return answered;
   if (!text) return text.error();
   std::istringstream lines(*text);

@@ -9,17 +9,19 @@
 namespace fedge::client {
 namespace {
 
-constexpr std::size_t kMaxFile = std::size_t{64} << 20;  // of some 800,000 clients
+constexpr std::size_t kMaxKnownFile = std::size_t{64} << 20;  // of some 800,000 clients
 
-std::filesystem::path file_in(const std::filesystem::path& directory) { return directory / "known-clients"; }
+std::filesystem::path known_clients_file(const std::filesystem::path& directory) {
+  return directory / "known-clients";
+}
 
 }  // namespace
 
 // A line for each: number, key in hexadecimal.
 Result<KnownClients> KnownClients::read(const std::filesystem::path& state_directory) {
   KnownClients known;
-  const auto file = file_in(state_directory);
-  const auto text = read_file(file, kMaxFile);
+  const auto file = known_clients_file(state_directory);
+  const auto text = read_file(file, kMaxKnownFile);
   if (!text && text.error().code == ErrorCode::kNotFound) return known;
   if (!text) return text.error();
   std::istringstream lines(*text);
@@ -51,7 +53,7 @@ Result<void> KnownClients::vouch(ClientId client, const PublicKey& key) {
 Result<void> KnownClients::write(const std::filesystem::path& state_directory) const {
   std::string text;
   for (const auto& [client, key] : keys_) text += std::to_string(client.value()) + " " + to_hex(key) + "\n";
-  return write_file_atomic(file_in(state_directory), text, 0600);
+  return write_file_atomic(known_clients_file(state_directory), text, 0600);
 }
 
 }  // namespace fedge::client

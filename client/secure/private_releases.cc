@@ -9,7 +9,7 @@ namespace fedge::client {
 namespace {
 
 constexpr const char* kFile = "private-releases";
-constexpr std::size_t kMaxFile = std::size_t{4} << 20;  // some 80,000 runs
+constexpr std::size_t kMaxReleasesFile = std::size_t{4} << 20;  // some 80,000 runs
 
 Error one_too_many(std::uint32_t most) {
   return {ErrorCode::kRefused, "this client has sent the " + std::to_string(most) +
@@ -22,7 +22,7 @@ Error one_too_many(std::uint32_t most) {
 // A line for each run: run, updates sent; round, track and id of the last one.
 Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state_directory) {
   PrivateReleases releases(state_directory / kFile);
-  const auto text = read_file(releases.file_, kMaxFile);
+  const auto text = read_file(releases.file_, kMaxReleasesFile);
   if (!text && text.error().code == ErrorCode::kNotFound) return releases;
   if (!text) return text.error();
   std::istringstream lines(*text);
@@ -48,7 +48,7 @@ Result<void> PrivateReleases::write() const {
     text += std::to_string(id.value()) + " " + std::to_string(run.sent) + " " +
             std::to_string(run.task.round.value()) + " " + std::to_string(run.task.track.value()) + " " +
             std::to_string(run.id) + "\n";
-  if (text.size() > kMaxFile)
+  if (text.size() > kMaxReleasesFile)
     return Error{ErrorCode::kUnavailable, file_.string() + " has no room for another run"};
   return write_file_atomic(file_, text, 0600);
 }

@@ -20,8 +20,6 @@ constexpr Duration kLookEvery = seconds(0.5);  // after the process itself: othe
 constexpr Duration kToLeave = seconds(1);  // for a program whose input has ended, and again when asked to end
 constexpr Duration kToEnd = seconds(5);    // between the end of a program's output and its own
 
-Time now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
-
 // Makes poll() return when a stop is requested, from whichever thread.
 class Wake {
  public:
@@ -94,17 +92,17 @@ void Conversation::report(Severity severity, const char* name, const char* key,
 
 Result<TrainerFrame> Conversation::listen(const Waiting& waiting) {
   const Wake wake(waiting);
-  silent_at_ = now() + options_.silence;
+  silent_at_ = trainer_now() + options_.silence;
   give_up_at_.reset();
   told_to_finish_ = false;
   for (;;) {
     if (waiting.leave.stop_requested()) return Error{ErrorCode::kUnavailable, "the client is stopping"};
     pass_on_stops(waiting);
     const Time until = give_up_at_ ? std::min(silent_at_, *give_up_at_) : silent_at_;
-    if (now() >= until) return silent(waiting);
-    FEDGE_TRY(frame, exchange(until - now(), wake.fd()));
+    if (trainer_now() >= until) return silent(waiting);
+    FEDGE_TRY(frame, exchange(until - trainer_now(), wake.fd()));
     if (!frame) continue;
-    silent_at_ = now() + options_.silence;
+    silent_at_ = trainer_now() + options_.silence;
     FEDGE_TRY(answer, answers(frame->message, waiting));
     if (!answer) continue;
     read_errors();
@@ -117,11 +115,11 @@ Result<TrainerFrame> Conversation::listen(const Waiting& waiting) {
 
 void Conversation::pass_on_stops(const Waiting& waiting) {
   if (waiting.task == 0) {
-    if (waiting.stop.stop_requested() && !give_up_at_) give_up_at_ = now();
+    if (waiting.stop.stop_requested() && !give_up_at_) give_up_at_ = trainer_now();
     return;
   }
   if (waiting.stop.stop_requested() && !give_up_at_) {
-    give_up_at_ = now() + options_.grace;
+    give_up_at_ = trainer_now() + options_.grace;
     say(stop_frame(waiting.task, true));
   } else if (waiting.finish.stop_requested() && !told_to_finish_ && !give_up_at_) {
     told_to_finish_ = true;
@@ -203,7 +201,7 @@ void Conversation::read_errors() {
   if (process_->errors() < 0) return;
   const ssize_t got = ::read(process_->errors(), bytes.data(), bytes.size());
   if (got > 0) {
-    log_.feed({bytes.data(), static_cast<std::size_t>(got)}, now(),
+    log_.feed({bytes.data(), static_cast<std::size_t>(got)}, trainer_now(),
               [&](const std::string& line) { report(Severity::kInfo, "trainer.printed", "line", line); });
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     process_->close_errors();

@@ -4,6 +4,7 @@
 // begun. Memory: one frame.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -32,6 +33,9 @@ struct TrainerOptions {
   Duration grace = seconds(10);     // to answer when told to give up
   std::function<void(const Event&)> on_event;
 };
+
+// On this machine's steady clock, from an arbitrary beginning.
+inline Time trainer_now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
 
 class Conversation {
  public:

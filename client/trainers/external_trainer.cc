@@ -14,8 +14,6 @@ namespace {
 constexpr int kAttempts = 3;             // to get a program ready for a run
 constexpr std::uint32_t kDoublings = 6;  // of the second between two starts of a program that keeps dying
 
-Time now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
-
 // At once after the first failure, then 1, 2, 4, ... 64 seconds after the last start.
 Duration pause_after(std::uint32_t failures) {
   if (failures < 2) return Duration::zero();
@@ -58,7 +56,7 @@ Result<TrainerReady> ExternalTrainer::begin(Run run) {
 // The program, ready for the run's tasks.
 Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
   FEDGE_TRY_VOID(wait_for_turn(stop));
-  started_ = now();
+  started_ = trainer_now();
   auto begun = Conversation::begin(options_, max_update_payload(run_->layout->size_bytes()));
   if (!begun) return lost(begun.error());
   conversation_ = std::move(*begun);
@@ -79,7 +77,7 @@ Result<void> ExternalTrainer::wait_for_turn(const std::stop_token& stop) {
   std::unique_lock lock(unused);
   std::condition_variable_any bell;
   const std::stop_callback ring(stop, [&] { bell.notify_all(); });
-  const Duration pause = failures_ == 0 ? Duration::zero() : due - now();
+  const Duration pause = failures_ == 0 ? Duration::zero() : due - trainer_now();
   if (pause > Duration::zero())
     bell.wait_for(lock, leaving_.get_token(), pause, [&] { return stop.stop_requested(); });
   if (leaving_.stop_requested() || stop.stop_requested())

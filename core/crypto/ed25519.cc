@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/crypto/random.h"
 #include "core/crypto/sha256.h"
+#include "core/platform/detail/descriptor.h"
 #include "core/platform/files.h"
 
 namespace fedge {
@@ -19,20 +20,6 @@ namespace {
 
 constexpr std::string_view kFileTag = "fedge-ed25519-1";
 constexpr std::size_t kFileSize = kFileTag.size() + 1 + 64 + 1 + 64 + 1;  // tag, seed, public key, newline
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::optional<std::array<std::uint8_t, 32>> parse_hex(std::string_view hex) {
   std::array<std::uint8_t, 32> bytes{};

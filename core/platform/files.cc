@@ -12,27 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/platform/detail/descriptor.h"
+
 namespace fedge {
 namespace {
 
 // Of the name that a file has until it is whole.
 constexpr std::size_t kSuffix = 6;
-
-// Closes on every way out; release() hands the descriptor on.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {

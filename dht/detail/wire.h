@@ -1,7 +1,11 @@
 // Between the directory's messages (directory.proto) and what they mean. Private to the room.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <span>
+#include <string>
 
 #include "dht/record.h"
 #include "proto/directory.pb.h"
@@ -17,6 +21,14 @@ template <class Message>
 bool parse_message(std::span<const std::byte> bytes, Message& out) {
   return bytes.size() <= protocol::kMaxHeader && protocol::lengths_fit(bytes) &&
          out.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+// Whether a field has exactly as many bytes as the array, which then holds them.
+template <std::size_t kSize>
+bool take_bytes(const std::string& field, std::array<std::uint8_t, kSize>& out) {
+  if (field.size() != kSize) return false;
+  std::copy(field.begin(), field.end(), out.begin());
+  return true;
 }
 
 void to_wire(const NodeRecord& record, wire::NodeStatus& out);

@@ -22,7 +22,7 @@ constexpr std::size_t kClasses = 10;
 constexpr std::array<const char*, kClasses> kClassNames = {
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
 constexpr float kMean = 0.2860F;  // of the training images' pixels / 255
-constexpr float kDeviation = 0.3530F;
+constexpr float kPixelDeviation = 0.3530F;
 
 struct File {
   std::string path;
@@ -67,7 +67,7 @@ Result<Labels> read_labels(const std::filesystem::path& directory, const std::st
 std::array<float, 256> normalisation() {
   std::array<float, 256> table{};
   for (std::size_t x = 0; x < table.size(); ++x)
-    table[x] = (static_cast<float>(x) / 255.0F - kMean) / kDeviation;
+    table[x] = (static_cast<float>(x) / 255.0F - kMean) / kPixelDeviation;
   return table;
 }
 

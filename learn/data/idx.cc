@@ -15,7 +15,7 @@ constexpr std::size_t kMaxDeflateRatio = 1032;
 constexpr std::size_t kWindow = std::size_t{1} << 30;  // zlib counts in 32 bits: larger inputs go in by parts
 constexpr unsigned kUnsignedByte = 0x08;
 
-Error corrupt(const std::string& name, const std::string& what) {
+Error corrupt_idx(const std::string& name, const std::string& what) {
   return {ErrorCode::kCorrupt, name + ": " + what};
 }
 
@@ -55,9 +55,9 @@ class IdxReader::Source {
   Result<void> finish(const std::string& name) {
     std::uint8_t extra = 0;
     FEDGE_TRY(got, read({&extra, 1}, name));
-    if (got > 0) return corrupt(name, "holds more data than its header announces");
-    if (packed_ && !ended_) return corrupt(name, "is cut short: the end of the gzip data is missing");
-    if (next_ < bytes_.size()) return corrupt(name, "holds further bytes after the end of the gzip data");
+    if (got > 0) return corrupt_idx(name, "holds more data than its header announces");
+    if (packed_ && !ended_) return corrupt_idx(name, "is cut short: the end of the gzip data is missing");
+    if (next_ < bytes_.size()) return corrupt_idx(name, "holds further bytes after the end of the gzip data");
     return {};
   }
 
@@ -89,7 +89,7 @@ class IdxReader::Source {
       } else if (status == Z_MEM_ERROR) {
         return Error{ErrorCode::kResource, name + ": not enough memory to unpack it"};
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
-        return corrupt(name, damage());
+        return corrupt_idx(name, damage());
       } else if (used == 0 && made == 0) {
         return done;  // the input is used up
       }
@@ -123,25 +123,25 @@ Result<IdxReader> IdxReader::open(std::span<const std::byte> bytes, const std::s
   IdxReader reader(std::make_unique<Source>(bytes), name);
   std::vector<std::uint8_t> header(4 + 4 * rank);
   FEDGE_TRY(got, reader.source_->read(header, name));
-  if (got < 4 || header[0] != 0 || header[1] != 0) return corrupt(name, "is not an IDX file");
+  if (got < 4 || header[0] != 0 || header[1] != 0) return corrupt_idx(name, "is not an IDX file");
   if (header[2] != kUnsignedByte) {
-    return corrupt(name,
-                   "holds elements of type " + std::to_string(header[2]) + ", expected unsigned bytes (8)");
+    return corrupt_idx(
+        name, "holds elements of type " + std::to_string(header[2]) + ", expected unsigned bytes (8)");
   }
   if (header[3] != rank) {
-    return corrupt(name,
-                   "has " + std::to_string(header[3]) + " dimensions, expected " + std::to_string(rank));
+    return corrupt_idx(name,
+                       "has " + std::to_string(header[3]) + " dimensions, expected " + std::to_string(rank));
   }
-  if (got < header.size()) return corrupt(name, "is cut short: its header is incomplete");
+  if (got < header.size()) return corrupt_idx(name, "is cut short: its header is incomplete");
   reader.elements_ = 1;
   const std::size_t limit = reader.source_->capacity();
   for (std::size_t i = 0; i < rank; ++i) {
     std::size_t dimension = 0;
     for (std::size_t j = 0; j < 4; ++j) dimension = dimension << 8 | header[4 + 4 * i + j];
-    if (dimension == 0) return corrupt(name, "has a dimension of size 0");
+    if (dimension == 0) return corrupt_idx(name, "has a dimension of size 0");
     if (reader.elements_ > limit / dimension) {
-      return corrupt(name,
-                     "announces more elements than its " + std::to_string(bytes.size()) + " bytes can hold");
+      return corrupt_idx(
+          name, "announces more elements than its " + std::to_string(bytes.size()) + " bytes can hold");
     }
     reader.elements_ *= dimension;
     reader.dimensions_.push_back(dimension);
@@ -152,7 +152,7 @@ Result<IdxReader> IdxReader::open(std::span<const std::byte> bytes, const std::s
 Result<void> IdxReader::read(std::span<std::uint8_t> out) {
   FEDGE_TRY(got, source_->read(out, name_));
   if (got < out.size())
-    return corrupt(name_, "is cut short: it ends before the last element its header announces");
+    return corrupt_idx(name_, "is cut short: it ends before the last element its header announces");
   return {};
 }
 

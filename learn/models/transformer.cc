@@ -16,7 +16,7 @@
 namespace fedge::learn {
 namespace {
 
-constexpr double kDeviation = 0.02;  // of the initial weights
+constexpr double kInitialDeviation = 0.02;  // of the initial weights
 
 struct Norm {
   std::size_t weight = 0;
@@ -77,8 +77,9 @@ class Transformer final : public Model {
       }
       // What is added to the residual stream starts smaller, the more layers add to it (GPT-2, section 2.3).
       const bool residual = tensor.name.ends_with(".o.weight") || tensor.name.ends_with(".down.weight");
-      const double deviation =
-          residual ? kDeviation / std::sqrt(2.0 * static_cast<double>(shape_.layers)) : kDeviation;
+      const double deviation = residual
+                                   ? kInitialDeviation / std::sqrt(2.0 * static_cast<double>(shape_.layers))
+                                   : kInitialDeviation;
       Rng stream = rng.fork("init", t);
       for (float& value : values) value = static_cast<float>(stream.normal() * deviation);
     }

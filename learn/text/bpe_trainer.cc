@@ -41,9 +41,9 @@ std::vector<Word> count_words(std::string_view text) {
   return words;
 }
 
-class Trainer {
+class TableTrainer {
  public:
-  explicit Trainer(std::string_view text) : words_(count_words(text)), table_(BpeTable::bytes()) {
+  explicit TableTrainer(std::string_view text) : words_(count_words(text)), table_(BpeTable::bytes()) {
     known_.insert(table_.tokens.begin(), table_.tokens.end());
     std::vector<Pair> fresh;
     for (std::size_t i = 0; i < words_.size(); ++i) count_up(i, std::nullopt, fresh);
@@ -144,7 +144,7 @@ Result<std::string> train_bpe(std::string_view text, std::size_t vocabulary) {
   if (vocabulary < kByteTokens || vocabulary > kMaxVocabulary)
     return invalid("a BPE vocabulary of " + std::to_string(vocabulary) + " tokens; expected " +
                    std::to_string(kByteTokens) + " to " + std::to_string(kMaxVocabulary));
-  return bpe_table_text(Trainer(text).run(vocabulary));
+  return bpe_table_text(TableTrainer(text).run(vocabulary));
 }
 
 }  // namespace fedge::learn

@@ -5,13 +5,15 @@
 namespace fedge::privacy {
 namespace {
 
-constexpr const char* kSection = "local_privacy";
+constexpr const char* kLocalSection = "local_privacy";
 
 }  // namespace
 
 config::Table to_table(const LocalPrivacySpec& spec) {
   config::Table table;
-  const auto put = [&](const char* key, auto value) { table.emplace(key, config::Value{value, kSection}); };
+  const auto put = [&](const char* key, auto value) {
+    table.emplace(key, config::Value{value, kLocalSection});
+  };
   put("clipping_norm", spec.clipping_norm);
   put("noise_multiplier", spec.noise_multiplier);
   put("fraction_bits", std::int64_t{spec.fraction_bits});
@@ -21,9 +23,9 @@ config::Table to_table(const LocalPrivacySpec& spec) {
 }
 
 std::optional<LocalPrivacySpec> read_local_privacy(config::Reader& root) {
-  if (!root.has(kSection)) return std::nullopt;
+  if (!root.has(kLocalSection)) return std::nullopt;
   LocalPrivacySpec spec;
-  config::Reader section = root.section(kSection);
+  config::Reader section = root.section(kLocalSection);
   spec.clipping_norm = section.number("clipping_norm", {}, {1e-9, 1e9}, "");
   spec.noise_multiplier = section.number("noise_multiplier", {}, {1e-9, 1e9}, "");
   spec.fraction_bits = static_cast<int>(section.integer("fraction_bits", {}, {-64, 64}, ""));

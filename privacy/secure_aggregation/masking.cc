@@ -42,7 +42,7 @@ void add_bytes(Word* words, const std::uint8_t* bytes, std::size_t count, bool t
 }
 
 // A stretch of the vector that lies in one range of its coverage.
-struct Block {
+struct MaskBlock {
   std::size_t parameter;  // the first
   std::size_t position;   // its place in the vector
   std::size_t size;
@@ -56,7 +56,7 @@ class Masker {
   Masker(const Masker&) = delete;
   Masker& operator=(const Masker&) = delete;
 
-  void apply(std::span<Word> words, const Block& block, std::span<const MaskTerm> terms) {
+  void apply(std::span<Word> words, const MaskBlock& block, std::span<const MaskTerm> terms) {
     for (const MaskTerm& term : terms) {
       if (term.where == nullptr) {
         add(words.subspan(block.position, block.size), block.parameter, term);
@@ -94,8 +94,8 @@ class Masker {
   AlignedBuffer<std::uint8_t> piece_;
 };
 
-std::vector<Block> blocks_of(const Coverage& coverage, std::size_t block_size) {
-  std::vector<Block> blocks;
+std::vector<MaskBlock> blocks_of(const Coverage& coverage, std::size_t block_size) {
+  std::vector<MaskBlock> blocks;
   std::size_t position = 0;
   for (const Range& range : coverage.ranges())
     for (std::size_t at = range.begin; at < range.end;) {
@@ -119,7 +119,7 @@ void apply(std::span<Word> words, const Coverage& coverage, std::span<const Mask
   const auto pieces = [](std::size_t all, std::size_t largest) { return (all + largest - 1) / largest; };
   const std::size_t share = pieces(words.size(), parallel.width());
   const std::size_t most = std::max<std::size_t>(pieces(share, pieces(share, kBlock)), 1024);
-  const std::vector<Block> blocks = blocks_of(coverage, most);
+  const std::vector<MaskBlock> blocks = blocks_of(coverage, most);
   std::vector<std::size_t> starts;
   std::size_t held = most;
   for (std::size_t b = 0; b < blocks.size(); ++b) {

@@ -7,7 +7,7 @@
 namespace fedge::privacy {
 namespace {
 
-constexpr const char* kSection = "masking";
+constexpr const char* kMaskingSection = "masking";
 constexpr std::int64_t kMostWeight = std::int64_t{1} << 53;
 // A value's steps on either side of 0, at least.
 constexpr double kSteps = 256;
@@ -20,7 +20,9 @@ std::uint64_t MaskingSpec::weight_of(SampleCount samples) const {
 
 config::Table to_table(const MaskingSpec& spec) {
   config::Table table;
-  const auto put = [&](const char* key, auto value) { table.emplace(key, config::Value{value, kSection}); };
+  const auto put = [&](const char* key, auto value) {
+    table.emplace(key, config::Value{value, kMaskingSection});
+  };
   const auto whole = [](auto value) { return static_cast<std::int64_t>(value); };
   put("bits", whole(spec.codec == protocol::Codec::kMasked64 ? 64 : 32));
   put("fraction_bits", whole(spec.fraction_bits));
@@ -39,9 +41,9 @@ config::Table to_table(const MaskingSpec& spec) {
 }
 
 std::optional<MaskingSpec> read_masking(config::Reader& root) {
-  if (!root.has(kSection)) return std::nullopt;
+  if (!root.has(kMaskingSection)) return std::nullopt;
   MaskingSpec spec;
-  config::Reader section = root.section(kSection);
+  config::Reader section = root.section(kMaskingSection);
   const std::int64_t bits = section.integer("bits", {}, {32, 64}, "");
   if (bits != 32 && bits != 64) section.fail("bits", "is neither 32 nor 64");
   spec.codec = bits == 64 ? protocol::Codec::kMasked64 : protocol::Codec::kMasked32;

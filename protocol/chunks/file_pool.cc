@@ -26,7 +26,7 @@ struct Header {
   ObjectId id{};
 };
 static_assert(sizeof(Header) == 40);
-constexpr std::array<char, 8> kMagic{'F', 'E', 'D', 'G', 'E', 'O', 'B', '1'};
+constexpr std::array<char, 8> kFileMagic{'F', 'E', 'D', 'G', 'E', 'O', 'B', '1'};
 
 Result<void> read_at(const std::filesystem::path& path, int fd, std::uint64_t offset,
                      std::span<std::byte> out) {
@@ -88,7 +88,7 @@ Result<void> PoolFile::write(const Descriptor& open, std::uint64_t offset,
 }
 
 Result<void> PoolFile::label(const ObjectId& id) {
-  const Header header{kMagic, id};
+  const Header header{kFileMagic, id};
   FEDGE_TRY_VOID(write_at(path_, descriptor_->fd, 0, std::as_bytes(std::span(&header, 1))));
   id_ = id;
   return {};
@@ -145,7 +145,7 @@ Result<std::optional<PoolFile>> FilePool::take_up(const std::filesystem::path& p
   FEDGE_TRY(opened, file.open());
   Header header;
   FEDGE_TRY_VOID(read_at(path, opened->fd, 0, std::as_writable_bytes(std::span(&header, 1))));
-  if (header.magic != kMagic) return std::optional<PoolFile>();
+  if (header.magic != kFileMagic) return std::optional<PoolFile>();
   file.size_ = static_cast<std::uint64_t>(info.st_size) - kHeaderSize;
   file.id_ = header.id;
   std::uint64_t number = 0;

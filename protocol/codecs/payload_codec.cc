@@ -18,7 +18,7 @@
 namespace fedge::protocol {
 namespace {
 
-constexpr std::size_t kPlainBlock = 4096;  // values encoded together where the codec has no blocks
+constexpr std::size_t kEncodedBlock = 4096;  // values encoded together where the codec has no blocks
 constexpr std::size_t kZstdPortion = 128 << 10;
 
 // Collects a payload's blocks, and with zstd hands them on before they pile up.
@@ -72,7 +72,7 @@ struct Values {
 };
 
 void write_float32(const Values& values, PayloadWriter& writer) {
-  writer.write_blocks(values.in.size(), kPlainBlock,
+  writer.write_blocks(values.in.size(), kEncodedBlock,
                       [&](std::size_t first, std::size_t count, std::vector<std::byte>& out) {
                         append(out, values.in.subspan(first, count));
                       });
@@ -83,8 +83,8 @@ void write_float32(const Values& values, PayloadWriter& writer) {
 // float16 and bfloat16, whose conversions there and back these are.
 void write_halves(const Values& values, PayloadWriter& writer, decltype(Kernels::to_float16) narrow,
                   decltype(Kernels::from_float16) widen) {
-  std::array<std::uint16_t, kPlainBlock> patterns;
-  writer.write_blocks(values.in.size(), kPlainBlock,
+  std::array<std::uint16_t, kEncodedBlock> patterns;
+  writer.write_blocks(values.in.size(), kEncodedBlock,
                       [&](std::size_t first, std::size_t count, std::vector<std::byte>& out) {
                         narrow(values.in.data() + first, count, patterns.data());
                         append(out, std::span<const std::uint16_t>(patterns).first(count));

@@ -13,7 +13,7 @@
 namespace fedge::protocol {
 namespace {
 
-constexpr std::size_t kPlainBlock = 4096;  // values decoded together where the codec has no blocks
+constexpr std::size_t kDecodedBlock = 4096;  // values decoded together where the codec has no blocks
 
 std::size_t block_of(Codec codec) {
   switch (codec) {
@@ -24,12 +24,12 @@ std::size_t block_of(Codec codec) {
     case Codec::kSparse:
       return kSparseBlock;
     default:
-      return kPlainBlock;
+      return kDecodedBlock;
   }
 }
 
 Result<void> decode_halves(ByteStream& bytes, std::span<float> out, decltype(Kernels::from_float16) widen) {
-  std::array<std::uint16_t, kPlainBlock> patterns;
+  std::array<std::uint16_t, kDecodedBlock> patterns;
   FEDGE_TRY_VOID(bytes.read_values(std::span(patterns).first(out.size())));
   widen(patterns.data(), out.size(), out.data());
   return {};

@@ -18,7 +18,7 @@ namespace {
 constexpr int kLevel = 1;
 constexpr std::size_t kBuffer = 32 << 10;
 // As it stands in the file. Skippable frames and the formats before zstd 1.0 begin with others.
-constexpr std::array<std::uint8_t, 4> kMagic = {0x28, 0xb5, 0x2f, 0xfd};
+constexpr std::array<std::uint8_t, 4> kZstdMagic = {0x28, 0xb5, 0x2f, 0xfd};
 
 // What fails here is memory, or a bug.
 std::size_t checked(std::size_t result) {
@@ -56,11 +56,11 @@ class ZstdStream final : public ByteStream {
 
   Result<void> begin() {
     begun_ = true;
-    for (const std::uint8_t expected : kMagic) {
+    for (const std::uint8_t expected : kZstdMagic) {
       FEDGE_TRY(byte, packed_->read_byte());
       if (byte != expected) return corrupt("the payload does not begin with a zstd frame");
     }
-    in_ = {kMagic.data(), kMagic.size(), 0};
+    in_ = {kZstdMagic.data(), kZstdMagic.size(), 0};
     return {};
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 // Bytes read in one go before others have their turn on this thread. Little is read for the price of more: a
 // peer that sends nothing but the smallest frames has no longer a turn than others.
-constexpr std::size_t kTurn = 1 << 20;
+constexpr std::size_t kReadTurn = 1 << 20;
 constexpr std::size_t kSmallestRead = 4 << 10;
 
 }  // namespace
@@ -29,7 +29,7 @@ void LinkImpl::wait_readable() {
 }
 
 void LinkImpl::on_readable() {
-  std::size_t budget = kTurn;
+  std::size_t budget = kReadTurn;
   while (budget > 0) {
     if (phase_ == Phase::kClosed) return;
     if (!read_some(budget)) break;

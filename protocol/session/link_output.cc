@@ -10,7 +10,7 @@ namespace fedge::protocol {
 namespace {
 
 // Bytes written in one go before others have their turn on this thread.
-constexpr std::size_t kTurn = 1 << 20;
+constexpr std::size_t kWriteTurn = 1 << 20;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void LinkImpl::flush_soon() {
 
 void LinkImpl::on_writable() {
   if (phase_ == Phase::kLingering || phase_ == Phase::kClosed || write_broken_) return;
-  for (std::size_t budget = kTurn; budget > 0;) {
+  for (std::size_t budget = kWriteTurn; budget > 0;) {
     const auto bytes = choose_bytes();
     if (!bytes) return finish(bytes.error());
     if (bytes->empty()) {

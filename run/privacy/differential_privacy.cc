@@ -19,7 +19,7 @@ namespace {
 
 using Spec = DifferentialPrivacySpec;
 
-constexpr const char* kSection = "differential_privacy";
+constexpr const char* kPrivacySection = "differential_privacy";
 // Noise beyond so many standard deviations never comes in a run's time, so that sums need no room for it.
 constexpr double kDeviations = 12;
 // Of the noise that one machine adds, in units of the sums: as fine as its sampler can be, and far finer than
@@ -72,19 +72,19 @@ void check_participation(const RunConfig& run, config::Reader& root) {
       std::ceil(static_cast<double>(run.sampling.clients_per_round) * run.sampling.over_selection);
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   if (spec.kind == Spec::Kind::kTree && spec.clipping == Clipping::kAdaptive)
-    root.fail(kSection, "along a tree noise is of one size: clipping = \"adaptive\" is not possible");
+    root.fail(kPrivacySection, "along a tree noise is of one size: clipping = \"adaptive\" is not possible");
   if (wanted * run.rounds > clients * spec.max_participations)
-    root.fail(kSection,
+    root.fail(kPrivacySection,
               "run.rounds of sampling.clients_per_round clients are more than all of them may take "
               "part in: raise max_participations");
   if (wanted * (spec.min_separation + 1.0) > clients)
-    root.fail(kSection,
+    root.fail(kPrivacySection,
               "with so many clients in a round, min_separation leaves nobody for some rounds: lower it");
 }
 
 // What no guarantee is known for.
-void check_parts(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std::string& why) { root.fail(kSection, why); };
+void check_private_parts(const RunConfig& run, config::Reader& root) {
+  const auto refuse = [&](const std::string& why) { root.fail(kPrivacySection, why); };
   // What comes noised may be aggregated as one likes; but each update counts alike, since nobody tells how
   // many samples or steps are behind it.
   if (run.privacy.of_sums() && run.strategy.aggregator_kind != "uniform_mean")
@@ -203,8 +203,8 @@ void choose_grid(RunConfig& run, config::Reader& root) {
       break;
     return;
   }
-  root.fail(kSection, "the sums are too coarse for this noise: lower strategy.max_abs" +
-                          std::string(compact ? ", or take secure_aggregation.kind = \"exact\"" : ""));
+  root.fail(kPrivacySection, "the sums are too coarse for this noise: lower strategy.max_abs" +
+                                 std::string(compact ? ", or take secure_aggregation.kind = \"exact\"" : ""));
 }
 
 // Every value of a noisy update has to be within what is accepted of a client.
@@ -212,10 +212,10 @@ void check_room(const RunConfig& run, config::Reader& root) {
   const privacy::LocalPrivacySpec local = run.privacy.local();
   const double most = local.clipping_norm * (1 + 2 * kDeviations * local.noise_multiplier);
   if (most > run.strategy.fixed_point.max_abs)
-    root.fail(kSection, "this noise may reach " + number_text(std::ceil(most)) +
-                            " in one value, and strategy.max_abs is " +
-                            number_text(run.strategy.fixed_point.max_abs) +
-                            ": raise that, or lower clipping_norm");
+    root.fail(kPrivacySection, "this noise may reach " + number_text(std::ceil(most)) +
+                                   " in one value, and strategy.max_abs is " +
+                                   number_text(run.strategy.fixed_point.max_abs) +
+                                   ": raise that, or lower clipping_norm");
 }
 
 void tell_clients(RunConfig& run) {
@@ -266,7 +266,7 @@ privacy::Release DifferentialPrivacySpec::release(double rate, std::uint64_t cou
 
 DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
   Spec spec;
-  config::Reader section = root.section(kSection);
+  config::Reader section = root.section(kPrivacySection);
   spec.kind = read_kind(section);
   read_clipping(section, spec);
   spec.noise_multiplier =
@@ -309,7 +309,7 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
 void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   Spec& spec = run.privacy;
   if (!spec.on()) return;
-  check_parts(run, root);
+  check_private_parts(run, root);
   fix_sampling(run);
   if (spec.kind == Spec::Kind::kDistributed) {
     const privacy::SecureRules& rules = run.secure.masking.rules;
@@ -317,7 +317,7 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
     spec.noisy_clients = static_cast<std::uint64_t>(std::max(1.0, honest));
   }
   if (const auto calibrated = calibrate(run); !calibrated)
-    return root.fail(kSection, calibrated.error().message);
+    return root.fail(kPrivacySection, calibrated.error().message);
   if (spec.kind == Spec::Kind::kLocal) return check_room(run, root);
   choose_grid(run, root);
   if (run.secure.on) tell_clients(run);

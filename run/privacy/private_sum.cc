@@ -14,7 +14,7 @@
 namespace fedge::run {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr std::size_t kSumPiece = std::size_t{1} << 16;
 // More than what single precision loses when an update is multiplied and its norm is taken.
 constexpr double kMargin = 1 - 0x1p-20;
 // Of the noise on the count, in its own units: as fine as can be.
@@ -74,12 +74,12 @@ class LayersScaled final : public aggregation::UpdateValues {
 Result<std::vector<double>> layer_squares(const aggregation::UpdateValues& values,
                                           std::span<const Stretch> stretches) {
   std::vector<double> squares;
-  AlignedBuffer<float> buffer(kPiece);
+  AlignedBuffer<float> buffer(kSumPiece);
   const auto held = values.in_memory();
   for (const Stretch& stretch : stretches) {
     if (squares.size() <= stretch.layer) squares.resize(stretch.layer + 1);
-    for (std::size_t first = stretch.begin; first < stretch.end; first += kPiece) {
-      const std::size_t size = std::min(kPiece, stretch.end - first);
+    for (std::size_t first = stretch.begin; first < stretch.end; first += kSumPiece) {
+      const std::size_t size = std::min(kSumPiece, stretch.end - first);
       auto piece = std::span<const float>(buffer.span()).first(size);
       if (held.empty())
         FEDGE_TRY_VOID(values.read(first, buffer.span().first(size)));

@@ -11,7 +11,7 @@ namespace {
 
 // Standard deviation of the noise in units, of an update without values; what their rounding adds is little
 // enough for the sampler.
-constexpr double kFinestNoise = 0x1p19;
+constexpr double kFinestLocalNoise = 0x1p19;
 
 // In units: one update of the norm in the place of another changes twice the norm.
 double deviation_of(const privacy::LocalPrivacySpec& spec, std::size_t values) {
@@ -24,7 +24,7 @@ double deviation_of(const privacy::LocalPrivacySpec& spec, std::size_t values) {
 int local_fraction_bits(const privacy::LocalPrivacySpec& spec) {
   privacy::LocalPrivacySpec whole = spec;
   whole.fraction_bits = 0;
-  return static_cast<int>(std::floor(std::log2(kFinestNoise / deviation_of(whole, 0))));
+  return static_cast<int>(std::floor(std::log2(kFinestLocalNoise / deviation_of(whole, 0))));
 }
 
 Result<std::uint64_t> make_private(std::span<float> values, const privacy::LocalPrivacySpec& spec,

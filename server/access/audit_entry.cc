@@ -15,7 +15,7 @@ constexpr std::string_view kAfterHash = "\"}";
 
 std::string quoted(const std::string& text) { return json_text(clean_text(text, kMaxField)); }
 
-std::string hash_of(const std::string& previous, std::string_view body) {
+std::string entry_hash(const std::string& previous, std::string_view body) {
   return to_hex(sha256(std::string(previous).append(body)));
 }
 
@@ -23,7 +23,7 @@ bool is_hash(std::string_view text) {
   return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-bool take(const nlohmann::ordered_json& object, const char* key, std::string& out) {
+bool take_text(const nlohmann::ordered_json& object, const char* key, std::string& out) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_string()) return false;
   out = it->get<std::string>();
@@ -38,9 +38,10 @@ bool read_fields(const nlohmann::ordered_json& json, AuditEntry& entry) {
     if (!value.is_string()) return false;
     entry.event.details.emplace_back(key, value.get<std::string>());
   }
-  return take(json, "time", entry.time) && take(json, "actor", entry.event.actor) &&
-         take(json, "action", entry.event.action) && take(json, "subject", entry.event.subject) &&
-         take(json, "previous", entry.previous) && take(json, "hash", entry.hash) && is_hash(entry.previous);
+  return take_text(json, "time", entry.time) && take_text(json, "actor", entry.event.actor) &&
+         take_text(json, "action", entry.event.action) && take_text(json, "subject", entry.event.subject) &&
+         take_text(json, "previous", entry.previous) && take_text(json, "hash", entry.hash) &&
+         is_hash(entry.previous);
 }
 
 Error wrong(const char* what) { return {ErrorCode::kCorrupt, what}; }
@@ -60,7 +61,7 @@ Result<std::string> format_audit_entry(const AuditEntry& entry) {
   }
   body += "},\"previous\":" + quoted(entry.previous);
   std::string line = body;
-  line.append(kBeforeHash).append(hash_of(entry.previous, body)).append(kAfterHash).append("\n");
+  line.append(kBeforeHash).append(entry_hash(entry.previous, body)).append(kAfterHash).append("\n");
   if (line.size() > kMaxAuditLine)
     return Error{ErrorCode::kResource, "an entry of the audit log would be longer than " +
                                            std::to_string(kMaxAuditLine) + " bytes"};
@@ -75,7 +76,7 @@ Result<AuditEntry> parse_audit_entry(std::string_view line) {
   const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
   AuditEntry entry;
   if (!read_fields(json, entry)) return wrong("it is not an entry of an audit log");
-  if (hash_of(entry.previous, line.substr(0, line.size() - kTail)) != entry.hash)
+  if (entry_hash(entry.previous, line.substr(0, line.size() - kTail)) != entry.hash)
     return wrong("its hash does not fit what it says");
   const auto again = format_audit_entry(entry);
   if (!again || std::string_view(*again).substr(0, again->size() - 1) != line)

@@ -13,7 +13,7 @@ constexpr const char* kStates[] = {"enrolled", "pending", "revoked"};
 
 // Reads a field of the wanted type and range, or says that it is not there.
 template <class T>
-bool take(const nlohmann::json& object, const char* key, T& out) {
+bool take_field(const nlohmann::json& object, const char* key, T& out) {
   const auto it = object.find(key);
   if (it == object.end()) return false;
   if constexpr (std::is_same_v<T, bool>) {
@@ -32,14 +32,14 @@ bool take(const nlohmann::json& object, const char* key, T& out) {
 
 std::optional<TokenRecord> read_token(const nlohmann::json& item) {
   TokenRecord token;
-  if (!take(item, "token", token.id) || !take(item, "secret_hash", token.secret_hash) ||
-      !take(item, "created", token.created) || !take(item, "expires", token.expires) ||
-      !take(item, "uses", token.uses) || !take(item, "used", token.used) ||
-      !take(item, "approve", token.approve) || !take(item, "revoked", token.revoked))
+  if (!take_field(item, "token", token.id) || !take_field(item, "secret_hash", token.secret_hash) ||
+      !take_field(item, "created", token.created) || !take_field(item, "expires", token.expires) ||
+      !take_field(item, "uses", token.uses) || !take_field(item, "used", token.used) ||
+      !take_field(item, "approve", token.approve) || !take_field(item, "revoked", token.revoked))
     return std::nullopt;
   if (!item.contains("client")) return token;
   std::uint32_t client = 0;
-  if (!take(item, "client", client)) return std::nullopt;
+  if (!take_field(item, "client", client)) return std::nullopt;
   token.client = ClientId(client);
   return token;
 }
@@ -49,8 +49,9 @@ std::optional<ClientRecord> read_client(const nlohmann::json& item) {
   std::uint32_t client = 0;
   std::string key;
   std::string state;
-  if (!take(item, "client", client) || !take(item, "key", key) || !take(item, "enrolled", record.enrolled) ||
-      !take(item, "token", record.token) || !take(item, "state", state))
+  if (!take_field(item, "client", client) || !take_field(item, "key", key) ||
+      !take_field(item, "enrolled", record.enrolled) || !take_field(item, "token", record.token) ||
+      !take_field(item, "state", state))
     return std::nullopt;
   const auto parsed = parse_public_key(key);
   const auto known = std::find(std::begin(kStates), std::end(kStates), state);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kOther = "other";
 
-const char* name_of(MetricType type) {
+const char* type_name(MetricType type) {
   switch (type) {
     case MetricType::kCounter:
       return "counter";
@@ -22,7 +22,7 @@ const char* name_of(MetricType type) {
 }
 
 // Whole numbers without an exponent, for people; others as short as they read back exactly.
-std::string number(double value) {
+std::string sample_text(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   char text[32];
@@ -63,7 +63,7 @@ void Histogram::observe(double value) {
 
 void Exposition::begin(const MetricFamily& family) {
   text_.append("# HELP ").append(family.name).append(" ").append(escaped(family.help, false)).append("\n");
-  text_.append("# TYPE ").append(family.name).append(" ").append(name_of(family.type)).append("\n");
+  text_.append("# TYPE ").append(family.name).append(" ").append(type_name(family.type)).append("\n");
 }
 
 void Exposition::sample(std::string_view name, std::string_view label, std::string_view label_value,
@@ -71,7 +71,7 @@ void Exposition::sample(std::string_view name, std::string_view label, std::stri
   text_.append(name);
   if (!label.empty())
     text_.append("{").append(label).append("=\"").append(escaped(label_value, true)).append("\"}");
-  text_.append(" ").append(number(value)).append("\n");
+  text_.append(" ").append(sample_text(value)).append("\n");
 }
 
 void Exposition::add(const MetricFamily& family, double value) {
@@ -102,7 +102,7 @@ void Exposition::add(const MetricFamily& family, const Histogram& histogram) {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < histogram.counts().size(); ++i) {
     total += histogram.counts()[i];
-    const std::string bound = i < histogram.bounds().size() ? number(histogram.bounds()[i]) : "+Inf";
+    const std::string bound = i < histogram.bounds().size() ? sample_text(histogram.bounds()[i]) : "+Inf";
     sample(name + "_bucket", "le", bound, static_cast<double>(total));
   }
   sample(name + "_sum", {}, {}, histogram.sum());

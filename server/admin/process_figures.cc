@@ -10,7 +10,7 @@
 namespace fedge::server {
 namespace {
 
-double seconds(const timeval& time) {
+double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
@@ -37,7 +37,7 @@ ProcessFigures process_figures() {
   }
   struct rusage usage {};
   if (::getrusage(RUSAGE_SELF, &usage) == 0)
-    figures.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    figures.cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   figures.open_files = count_open_files();
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)

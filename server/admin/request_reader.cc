@@ -17,7 +17,7 @@ bool is_foreign(char c) {
   return (byte < 0x20 && c != '\r' && c != '\n' && c != '\t') || byte == 0x7f;
 }
 
-Result<HttpRequest> parse(std::string_view head) {
+Result<HttpRequest> parse_head(std::string_view head) {
   http::request_parser<http::empty_body> parser;
   parser.header_limit(static_cast<std::uint32_t>(kMaxRequestHead));
   parser.eager(false);
@@ -48,7 +48,7 @@ class RequestReader::Impl {
       if (is_foreign(bytes[searched_])) return invalid("this is no HTTP request: it has a control character");
       const std::string_view head = bytes.substr(0, searched_ + 1);
       if (!head.ends_with(kEndOfHead)) continue;
-      FEDGE_TRY(request, parse(head));
+      FEDGE_TRY(request, parse_head(head));
       request_ = std::move(request);
       return head.size();
     }

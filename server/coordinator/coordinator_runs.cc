@@ -3,13 +3,9 @@
 #include <utility>
 
 #include "server/coordinator/detail/coordinator_impl.h"
+#include "server/coordinator/detail/retry.h"
 
 namespace fedge::server {
-namespace {
-
-constexpr std::chrono::seconds kRetryWhenFull{1};
-
-}  // namespace
 
 // Those that were running come first: their clients have work in hand. One that an operator has stopped is
 // taken up for as long as it takes to write what it has come to.

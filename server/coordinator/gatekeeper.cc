@@ -12,7 +12,7 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{250};
+constexpr std::chrono::milliseconds kGateLook{250};
 
 // Without the port, which a peer chooses anew each time.
 std::string household_of(const protocol::Link& link) {
@@ -167,7 +167,7 @@ void Gatekeeper::dismiss(const std::shared_ptr<protocol::Link>& link, const Erro
 
 void Gatekeeper::watch() {
   if (!watch_) return;
-  watch_->timer.expires_after(kLook);
+  watch_->timer.expires_after(kGateLook);
   watch_->timer.async_wait([this, known = std::weak_ptr(watch_)](const boost::system::error_code& error) {
     if (error || known.expired()) return;
     look_again();

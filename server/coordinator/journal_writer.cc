@@ -4,12 +4,13 @@
 #include <chrono>
 #include <utility>
 
+#include "server/coordinator/detail/retry.h"
+
 namespace fedge::server {
 namespace {
 
 // What nobody waits for is written at the latest then.
 constexpr std::chrono::seconds kGatherAtMost{1};
-constexpr std::chrono::seconds kRetryWhenFull{1};
 
 }  // namespace
 

@@ -4,14 +4,10 @@
 
 #include "protocol/codec.h"
 #include "server/coordinator/counted_chunks.h"
+#include "server/coordinator/detail/retry.h"
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
-namespace {
-
-constexpr std::chrono::seconds kRetryWhenFull{1};
-
-}  // namespace
 
 void RunHost::perform(const RunEngine::Effect& effect) {
   std::visit(Overloaded{[&](const RunEngine::StartTrack& start) { start_track(start); },

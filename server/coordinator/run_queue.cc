@@ -10,7 +10,7 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::seconds kQueueLook{1};
 
 // The file may be the same, and what model.base names has been written over.
 bool differ_in_base_alone(const std::string& former, const std::string& present) {
@@ -59,7 +59,7 @@ void RunQueue::watch(OnRuns on_runs) {
 void RunQueue::look_now() { look(true); }
 
 void RunQueue::arm() {
-  timer_.expires_after(kLook);
+  timer_.expires_after(kQueueLook);
   timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
     const auto alive = self.lock();
     if (!alive || error || alive->stopped_) return;

@@ -5,13 +5,9 @@
 
 #include "core/crypto/random.h"
 #include "server/coordinator/counted_chunks.h"
+#include "server/coordinator/detail/retry.h"
 
 namespace fedge::server {
-namespace {
-
-constexpr Duration kRetryWhenFull = seconds(1);
-
-}  // namespace
 
 SharedRounds::SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
                            const run::RunConfig& config)

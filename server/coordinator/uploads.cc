@@ -9,14 +9,10 @@
 
 #include "core/check.h"
 #include "server/coordinator/counted_chunks.h"
+#include "server/coordinator/detail/retry.h"
 #include "server/coordinator/detail/upload_turns.h"
 
 namespace fedge::server {
-namespace {
-
-constexpr std::chrono::seconds kRetryWhenFull{1};
-
-}  // namespace
 
 aggregation::Update update_of(const RunEngine::Fold& accepted, const run::StoredUpdate& upload) {
   return {.client = accepted.client,

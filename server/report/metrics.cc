@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxListed = 1'000'000;
 
-ordered_json number(double value) {
+ordered_json json_number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
 }
 
@@ -108,9 +108,9 @@ ordered_json to_object(const TrackMetrics& metrics) {
   object["owner_count"] = metrics.track.owner_count;
   object["members"] = metrics.track.members;
   object["model_hash"] = metrics.model_hash;
-  object["test_accuracy"] = number(metrics.test_accuracy);
-  object["test_loss"] = number(metrics.test_loss);
-  object["train_loss"] = number(metrics.train_loss);
+  object["test_accuracy"] = json_number(metrics.test_accuracy);
+  object["test_loss"] = json_number(metrics.test_loss);
+  object["train_loss"] = json_number(metrics.train_loss);
   object["clients_selected"] = metrics.clients_selected;
   object["clients_completed"] = metrics.clients_completed;
   return object;
@@ -195,36 +195,36 @@ std::string to_json(const RoundMetrics& metrics) {
   ordered_json line;
   line["round"] = metrics.round;
   line["model_hash"] = metrics.model_hash;
-  line["test_accuracy"] = number(metrics.test_accuracy);
-  line["test_loss"] = number(metrics.test_loss);
+  line["test_accuracy"] = json_number(metrics.test_accuracy);
+  line["test_loss"] = json_number(metrics.test_loss);
   line["per_class_accuracy"] = ordered_json::array();
   for (const double accuracy : metrics.per_class_accuracy)
-    line["per_class_accuracy"].push_back(number(accuracy));
-  line["train_loss"] = number(metrics.train_loss);
+    line["per_class_accuracy"].push_back(json_number(accuracy));
+  line["train_loss"] = json_number(metrics.train_loss);
   line["clients_selected"] = metrics.clients_selected;
   line["clients_completed"] = metrics.clients_completed;
   line["bytes_up"] = metrics.bytes_up;
   line["bytes_down"] = metrics.bytes_down;
-  line["virtual_seconds"] = number(metrics.virtual_seconds);
-  line["wall_seconds"] = number(metrics.wall_seconds);
-  line["participation_gini"] = number(metrics.participation.gini);
-  line["participation_jain"] = number(metrics.participation.jain);
+  line["virtual_seconds"] = json_number(metrics.virtual_seconds);
+  line["wall_seconds"] = json_number(metrics.wall_seconds);
+  line["participation_gini"] = json_number(metrics.participation.gini);
+  line["participation_jain"] = json_number(metrics.participation.jain);
   line["participation_gap"] = metrics.participation.gap;
-  line["between_class_variance"] = number(metrics.between_class_variance);
-  line["within_class_variance"] = number(metrics.within_class_variance);
-  line["covered_labels"] = number(metrics.labels.covered);
-  line["covered_accuracy"] = number(metrics.labels.accuracy);
-  line["label_divergence"] = number(metrics.labels.divergence);
-  line["label_variance"] = number(metrics.labels.variance);
-  line["bits_per_byte"] = number(metrics.bits_per_byte);
-  line["group_bits_per_byte"] = number(metrics.group_bits_per_byte);
-  line["epsilon"] = number(metrics.epsilon);
-  line["clipping_norm"] = number(metrics.clipping_norm);
+  line["between_class_variance"] = json_number(metrics.between_class_variance);
+  line["within_class_variance"] = json_number(metrics.within_class_variance);
+  line["covered_labels"] = json_number(metrics.labels.covered);
+  line["covered_accuracy"] = json_number(metrics.labels.accuracy);
+  line["label_divergence"] = json_number(metrics.labels.divergence);
+  line["label_variance"] = json_number(metrics.labels.variance);
+  line["bits_per_byte"] = json_number(metrics.bits_per_byte);
+  line["group_bits_per_byte"] = json_number(metrics.group_bits_per_byte);
+  line["epsilon"] = json_number(metrics.epsilon);
+  line["clipping_norm"] = json_number(metrics.clipping_norm);
   for (const RankMetrics& rank : metrics.ranks)
     line["ranks"].push_back({{"rank", rank.rank},
-                             {"accuracy", number(rank.accuracy)},
-                             {"loss", number(rank.loss)},
-                             {"bits_per_byte", number(rank.bits_per_byte)}});
+                             {"accuracy", json_number(rank.accuracy)},
+                             {"loss", json_number(rank.loss)},
+                             {"bits_per_byte", json_number(rank.bits_per_byte)}});
   for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::array kColours = {1, 2, 3, 5};
 
-using Figure = double RankMetrics::*;
+using RankFigure = double RankMetrics::*;
 
-double at_rank(const RoundMetrics& round, std::uint64_t rank, Figure figure) {
+double at_rank(const RoundMetrics& round, std::uint64_t rank, RankFigure figure) {
   const auto found = std::ranges::find(round.ranks, rank, &RankMetrics::rank);
   return found == round.ranks.end() ? kNotMeasured : (*found).*figure;
 }
@@ -36,8 +36,8 @@ std::vector<std::uint64_t> drawn(const std::vector<std::uint64_t>& ranks) {
   return chosen;
 }
 
-std::string over_rounds(std::span<const RoundMetrics> rounds, const std::vector<std::uint64_t>& ranks,
-                        const char* title, Unit unit, Figure what) {
+std::string ranks_over_rounds(std::span<const RoundMetrics> rounds, const std::vector<std::uint64_t>& ranks,
+                              const char* title, Unit unit, RankFigure what) {
   Chart chart;
   chart.title = title;
   chart.x_title = "round";
@@ -56,7 +56,7 @@ std::string over_rounds(std::span<const RoundMetrics> rounds, const std::vector<
 
 // The last round that was evaluated, over the ranks.
 std::string over_ranks(const RoundMetrics& last, const std::vector<std::uint64_t>& ranks, const char* title,
-                       Unit unit, Figure what) {
+                       Unit unit, RankFigure what) {
   Chart chart;
   chart.title = title;
   chart.x_title = "first ranks, round " + std::to_string(last.round);
@@ -70,7 +70,7 @@ std::string over_ranks(const RoundMetrics& last, const std::vector<std::uint64_t
   return figure(chart);
 }
 
-std::string table(const RoundMetrics& last, bool text) {
+std::string rank_table(const RoundMetrics& last, bool text) {
   std::string out =
       "<div class=\"card scroll\"><table class=\"numbers\"><thead><tr><th>first ranks</th><th>test "
       "accuracy</th>"
@@ -104,11 +104,13 @@ std::string rank_section(std::span<const RoundMetrics> rounds) {
       "<div class=\"charts\">\n";
   if (text) {
     out += over_ranks(*last, ranks, "Bits a byte by rank", Unit::kNone, &RankMetrics::bits_per_byte) +
-           over_rounds(rounds, ranks, "Bits a byte at each rank", Unit::kNone, &RankMetrics::bits_per_byte);
+           ranks_over_rounds(rounds, ranks, "Bits a byte at each rank", Unit::kNone,
+                             &RankMetrics::bits_per_byte);
   }
   if (!text) out += over_ranks(*last, ranks, "Test accuracy by rank", Unit::kPercent, &RankMetrics::accuracy);
-  out += over_rounds(rounds, ranks, "Test accuracy at each rank", Unit::kPercent, &RankMetrics::accuracy);
-  return out + "</div>\n" + table(*last, text);
+  out +=
+      ranks_over_rounds(rounds, ranks, "Test accuracy at each rank", Unit::kPercent, &RankMetrics::accuracy);
+  return out + "</div>\n" + rank_table(*last, text);
 }
 
 }  // namespace fedge::server

@@ -10,8 +10,8 @@
 namespace fedge::sim {
 namespace {
 
-const std::vector<std::string> kNames = {"none", "sign_flip", "gaussian", "label_flip",
-                                         "alie", "ipm",       "min_max"};
+const std::vector<std::string> kAttackNames = {"none", "sign_flip", "gaussian", "label_flip",
+                                               "alie", "ipm",       "min_max"};
 
 struct Moments {
   std::vector<double> mean;
@@ -19,14 +19,14 @@ struct Moments {
 };
 
 // Values of each honest update in memory at a time.
-constexpr std::size_t kPiece = std::size_t{1} << 14;
+constexpr std::size_t kAttackPiece = std::size_t{1} << 14;
 
 using Rows = std::vector<std::span<const float>>;
 
 // Calls visit(first, rows) for one piece of the updates after the other: parameters first, first + 1, ... .
 template <class Visit>
 Result<void> for_each_piece(const Updates& updates, std::size_t size, const Visit& visit) {
-  const std::size_t piece = std::min(kPiece, size);
+  const std::size_t piece = std::min(kAttackPiece, size);
   std::vector<float> buffer(updates.size() * piece);
   Rows rows(updates.size());
   for (std::size_t first = 0; first < size; first += piece) {
@@ -110,7 +110,7 @@ double strength_or(const AttackSpec& spec, double fallback) {
 AttackSpec read_attack(config::Reader& section) {
   AttackSpec spec;
   spec.kind = static_cast<AttackKind>(
-      section.choice("kind", kNames, 0, "What hostile clients hand in; only in virtual time."));
+      section.choice("kind", kAttackNames, 0, "What hostile clients hand in; only in virtual time."));
   spec.fraction =
       section.number("fraction", spec.fraction, {0.0, 1.0}, "Part of the clients that is hostile.");
   spec.strength =

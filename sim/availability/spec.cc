@@ -7,9 +7,9 @@
 namespace fedge::sim {
 namespace {
 
-const std::vector<std::string> kNames = {"always", "gilbert_elliott", "diurnal", "common_shock", "trace"};
+const std::vector<std::string> kKindNames = {"always", "gilbert_elliott", "diurnal", "common_shock", "trace"};
 
-const std::string& name_of(AvailabilityKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+const std::string& kind_name(AvailabilityKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 // Refuses keys that the chosen kind does not have: they would be silently without effect.
 void check_keys(config::Reader& section, const AvailabilitySpec& spec) {
@@ -29,8 +29,8 @@ void check_keys(config::Reader& section, const AvailabilitySpec& spec) {
     if (std::find(kinds.begin(), kinds.end(), spec.kind) != kinds.end()) continue;
     for (const char* key : keys)
       if (section.has(key))
-        section.fail(key, "belongs to kind \"" + name_of(kinds.front()) + "\"; kind is \"" +
-                              name_of(spec.kind) + "\"");
+        section.fail(key, "belongs to kind \"" + kind_name(kinds.front()) + "\"; kind is \"" +
+                              kind_name(spec.kind) + "\"");
   }
 }
 
@@ -104,7 +104,7 @@ void read_trace(config::Reader& section, AvailabilitySpec& spec) {
 AvailabilitySpec read_availability(config::Reader& section) {
   AvailabilitySpec spec;
   spec.kind = static_cast<AvailabilityKind>(
-      section.choice("kind", kNames, 0, "When devices are there; only in virtual time."));
+      section.choice("kind", kKindNames, 0, "When devices are there; only in virtual time."));
   check_keys(section, spec);
   read_slots(section, spec);
   read_diurnal(section, spec);

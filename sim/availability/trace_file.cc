@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kHeader = "client,up_seconds,down_seconds";
 constexpr std::size_t kLongestLine = 256;  // bytes
-constexpr std::size_t kPiece = std::size_t{1} << 16;
+constexpr std::size_t kTracePiece = std::size_t{1} << 16;
 
 struct Line {
   std::uint32_t client = 0;
@@ -133,7 +133,7 @@ Result<void> read_lines(const ReadOnlyFile& file, Builder& builder) {
   std::string pending;
   std::string piece;
   for (std::uint64_t offset = 0; offset < file.size(); offset += piece.size()) {
-    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, file.size() - offset)));
+    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kTracePiece, file.size() - offset)));
     FEDGE_TRY_VOID(file.read(offset, std::as_writable_bytes(std::span(piece))));
     std::string_view rest = piece;
     for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {

@@ -18,7 +18,7 @@ protocol::Manifest named(protocol::Manifest shape, const std::string& name) {
 }
 
 template <class M>
-Bytes size_of(const M& message) {
+Bytes message_size(const M& message) {
   return Bytes(protocol::frame_size(message));
 }
 
@@ -75,7 +75,7 @@ void VirtualSharing::begin_warmup() {
   const auto updates = warmup_->updates(round_);
   for (const auto& member : tracker.members()) {
     const auto plan = tracker.plan(member.client, surroundings_.config.id, round_.task());
-    at(surroundings_.down_arrival(member.client, size_of(plan)), member.client,
+    at(surroundings_.down_arrival(member.client, message_size(plan)), member.client,
        [this, member, plan] { surroundings_.swarm.begin_warmup(member.client, plan, member.update); });
     for (const protocol::Manifest* update : updates) tell(member.client, *update);
   }
@@ -89,7 +89,7 @@ void VirtualSharing::go_on_warming() {
   };
   for (const auto& [client, slot] :
        warmup_->go_on(surroundings_.network.now(), look, surroundings_.config.id))
-    at(surroundings_.down_arrival(client, size_of(slot)), client, [this, client = client, slot = slot] {
+    at(surroundings_.down_arrival(client, message_size(slot)), client, [this, client = client, slot = slot] {
       if (swarm_) surroundings_.swarm.carry_out(client, *swarm_, slot);
     });
   if (warmup_->over()) return end_warmup();
@@ -108,7 +108,7 @@ void VirtualSharing::end_warmup() {
 void VirtualSharing::tell_over(ClientId client) {
   const auto over = warmup_->message(surroundings_.config.id);
   if (swarm_)
-    at(surroundings_.down_arrival(client, size_of(over)), client,
+    at(surroundings_.down_arrival(client, message_size(over)), client,
        [this, client, swarm = *swarm_] { surroundings_.swarm.end_warmup(client, swarm, model_.id()); });
 }
 
@@ -125,7 +125,7 @@ void VirtualSharing::tell(ClientId client, const protocol::Manifest& update) {
   const TaskId task = round_.task();
   surroundings_.swarm.admit(client, update.id());
   const protocol::SharedUpdate message{surroundings_.config.id, task.round, task.track, update};
-  at(surroundings_.down_arrival(client, size_of(message)), client, [this, client, update] {
+  at(surroundings_.down_arrival(client, message_size(message)), client, [this, client, update] {
     const auto own = owns_.find(client);
     const bool has = own != owns_.end() && own->second == update.id();
     surroundings_.swarm.share(client, update, has, exchanging() || !swarm_ ? model_.id() : *swarm_);
@@ -176,7 +176,7 @@ void VirtualSharing::completed(ClientId peer, const protocol::ObjectId& object) 
   const TaskId task = round_.task();
   protocol::UpdateHeld held{
       .run = surroundings_.config.id, .round = task.round, .track = task.track, .object = object};
-  at(surroundings_.up_arrival(peer, size_of(held)), peer, [this, peer, held] {
+  at(surroundings_.up_arrival(peer, message_size(held)), peer, [this, peer, held] {
     if (round_.answer(peer, held)) look();
   });
 }
@@ -211,12 +211,12 @@ void VirtualSharing::aggregate() {
   made_ = named(model_, "model " + std::to_string(rounds_));
   ++objects_[made_.id()];
   for (const ClientId client : round_.participants())
-    at(surroundings_.down_arrival(client, size_of(order)), client, [this, client] {
+    at(surroundings_.down_arrival(client, message_size(order)), client, [this, client] {
       making_.insert(client);
       surroundings_.swarm.share(client, made_, true, model_.id());
       const TaskId task = round_.task();
       const protocol::AggregateMade made{surroundings_.config.id, task.round, task.track, made_};
-      at(surroundings_.up_arrival(client, size_of(made)), client, [this, client] {
+      at(surroundings_.up_arrival(client, message_size(made)), client, [this, client] {
         if (round_.made(client, made_)) choose();
       });
     });

@@ -17,7 +17,7 @@ void for_each_block(std::size_t size, Parallel& parallel,
                     [&](std::size_t i) { block(i * kBlock, std::min(kBlock, size - i * kBlock)); });
 }
 
-std::size_t size_of(Models models) { return models.empty() ? 0 : models.front().size(); }
+std::size_t parameters_of(Models models) { return models.empty() ? 0 : models.front().size(); }
 
 }  // namespace
 
@@ -38,7 +38,7 @@ MixingWeights::MixingWeights(const swarm::Overlay& overlay) : rows_(overlay.size
 
 void mix(const MixingWeights& weights, Models models, Parallel& parallel) {
   FEDGE_CHECK(weights.size() == models.size(), "a row of weights for each model");
-  for_each_block(size_of(models), parallel, [&](std::size_t first, std::size_t count) {
+  for_each_block(parameters_of(models), parallel, [&](std::size_t first, std::size_t count) {
     std::vector<float> before(models.size() * count);
     for (std::size_t i = 0; i < models.size(); ++i)
       std::ranges::copy(models[i].subspan(first, count), before.data() + i * count);
@@ -55,7 +55,7 @@ void mix(const MixingWeights& weights, Models models, Parallel& parallel) {
 }
 
 void average(Models models, std::span<float> out, Parallel& parallel) {
-  FEDGE_CHECK(!models.empty() && out.size() == size_of(models), "a mean of models of this size");
+  FEDGE_CHECK(!models.empty() && out.size() == parameters_of(models), "a mean of models of this size");
   for_each_block(out.size(), parallel, [&](std::size_t first, std::size_t count) {
     for (std::size_t p = first; p < first + count; ++p) {
       double sum = 0;
@@ -66,7 +66,7 @@ void average(Models models, std::span<float> out, Parallel& parallel) {
 }
 
 double consensus_distance(Models models, std::span<const float> centre, Parallel& parallel) {
-  FEDGE_CHECK(!models.empty() && centre.size() == size_of(models), "models of the centre's size");
+  FEDGE_CHECK(!models.empty() && centre.size() == parameters_of(models), "models of the centre's size");
   std::vector<double> squares(models.size());
   parallel.for_each(models.size(), [&](std::size_t i) {
     for (std::size_t p = 0; p < centre.size(); ++p) {

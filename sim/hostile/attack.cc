@@ -52,8 +52,6 @@ bool add(Defence& defence, const std::string& text) {
   return known;
 }
 
-std::string within(const char* option, const char* what) { return std::string(option) + " must be " + what; }
-
 }  // namespace
 
 const char* to_string(Attack attack) {
@@ -85,12 +83,13 @@ Result<Defence> defence_of(const std::string& text) {
 }
 
 Result<void> check_attack(const AttackOptions& options) {
-  if (options.nodes < 100 || options.nodes > 100'000) return invalid(within("--nodes", "100 to 100000"));
-  if (!(options.hostile >= 0 && options.hostile <= 0.9)) return invalid(within("--hostile", "0 to 0.9"));
-  if (options.groups < 1 || options.groups > 100'000) return invalid(within("--groups", "1 to 100000"));
-  if (options.ground_bits > 40) return invalid(within("--ground-bits", "0 to 40"));
-  if (options.replication < 1 || options.replication > 20) return invalid(within("--replication", "1 to 20"));
-  if (options.rounds < 10 || options.rounds > 10'000) return invalid(within("--rounds", "10 to 10000"));
+  if (options.nodes < 100 || options.nodes > 100'000) return invalid(must_be("--nodes", "100 to 100000"));
+  if (!(options.hostile >= 0 && options.hostile <= 0.9)) return invalid(must_be("--hostile", "0 to 0.9"));
+  if (options.groups < 1 || options.groups > 100'000) return invalid(must_be("--groups", "1 to 100000"));
+  if (options.ground_bits > 40) return invalid(must_be("--ground-bits", "0 to 40"));
+  if (options.replication < 1 || options.replication > 20)
+    return invalid(must_be("--replication", "1 to 20"));
+  if (options.rounds < 10 || options.rounds > 10'000) return invalid(must_be("--rounds", "10 to 10000"));
   return {};
 }
 

@@ -7,7 +7,7 @@ namespace fedge::sim {
 namespace {
 
 // Candidates in an answer: the best, and others for when it is dead.
-constexpr std::size_t kAlternatives = 3;
+constexpr std::size_t kChordAlternatives = 3;
 // log2 of thousands of nodes, and a few that are nearer.
 constexpr std::size_t kUsualFingers = 16;
 // Ticks without a predecessor after which a node looks for its place.
@@ -15,11 +15,6 @@ constexpr unsigned kLonely = 3;
 
 void remove(std::vector<Contact>& contacts, Address address) {
   std::erase_if(contacts, [&](const Contact& contact) { return contact.address == address; });
-}
-
-bool contains(const std::vector<Contact>& contacts, Address address) {
-  return std::any_of(contacts.begin(), contacts.end(),
-                     [&](const Contact& contact) { return contact.address == address; });
 }
 
 }  // namespace
@@ -132,12 +127,13 @@ void Chord::preceding(Id key, std::vector<Contact>& out) const {
     if (!between || contains(out, contact.address)) return;
     const auto at = std::find_if(out.begin(), out.end(),
                                  [&](const Contact& other) { return distance(other) < distance(contact); });
-    if (at == out.end() && out.size() == kAlternatives) return;
+    if (at == out.end() && out.size() == kChordAlternatives) return;
     out.insert(at, contact);
-    if (out.size() > kAlternatives) out.pop_back();
+    if (out.size() > kChordAlternatives) out.pop_back();
   };
-  for (auto it = fingers_.rbegin(); it != fingers_.rend() && out.size() < kAlternatives; ++it) consider(*it);
-  const bool farther = out.size() < kAlternatives || distance(successors_.back()) > distance(out.back());
+  for (auto it = fingers_.rbegin(); it != fingers_.rend() && out.size() < kChordAlternatives; ++it)
+    consider(*it);
+  const bool farther = out.size() < kChordAlternatives || distance(successors_.back()) > distance(out.back());
   if (farther)
     for (const Contact& contact : successors_) consider(contact);
   if (out.empty()) out.push_back(successors_.front());

@@ -26,6 +26,11 @@ struct Contact {
   bool operator==(const Contact&) const = default;
 };
 
+inline bool contains(const std::vector<Contact>& contacts, Address address) {
+  return std::any_of(contacts.begin(), contacts.end(),
+                     [&](const Contact& contact) { return contact.address == address; });
+}
+
 // What can be known of a node besides what it says: the id that it can prove to have, and the group that its
 // address belongs to.
 struct Identities {

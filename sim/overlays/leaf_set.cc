@@ -5,11 +5,6 @@
 namespace fedge::sim {
 namespace {
 
-bool contains(const std::vector<Contact>& contacts, Address address) {
-  return std::any_of(contacts.begin(), contacts.end(),
-                     [&](const Contact& contact) { return contact.address == address; });
-}
-
 // Into one half, kept by `distance`; the outermost falls out.
 template <class Distance>
 bool insert(std::vector<Contact>& half, std::size_t size, const Contact& contact, Distance distance) {

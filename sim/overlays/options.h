@@ -12,6 +12,11 @@
 
 namespace fedge::sim {
 
+// The reason why an option's value is refused: "--loss must be a chance, at least 0 and below 1".
+inline std::string must_be(const char* option, const char* what) {
+  return std::string(option) + " must be " + what;
+}
+
 enum class OverlayKind { kChord, kPastry, kKademlia };
 const char* to_string(OverlayKind kind);
 Result<OverlayKind> overlay_kind(const std::string& name);

@@ -6,14 +6,9 @@
 namespace fedge::sim {
 namespace {
 
-constexpr std::size_t kAlternatives = 3;
+constexpr std::size_t kPastryAlternatives = 3;
 constexpr std::size_t kUsualEntries = 64;  // four rows, with b = 4
 constexpr std::uint32_t kTables = 0;       // the only tag: all replies are contacts to be considered
-
-bool contains(const std::vector<Contact>& contacts, Address address) {
-  return std::any_of(contacts.begin(), contacts.end(),
-                     [&](const Contact& contact) { return contact.address == address; });
-}
 
 }  // namespace
 
@@ -154,9 +149,9 @@ Found Pastry::route(Id key, std::vector<Contact>& out) const {
       return !numerically_closer(key, other.id, contact.id);
     });
     if (at != out.end() && at->address == contact.address) return;
-    if (at == out.end() && out.size() == kAlternatives) return;
+    if (at == out.end() && out.size() == kPastryAlternatives) return;
     out.insert(at, contact);
-    if (out.size() > kAlternatives) out.pop_back();
+    if (out.size() > kPastryAlternatives) out.pop_back();
   });
   return out.empty() ? responsible_here() : Found::kCloser;
 }

@@ -8,7 +8,7 @@
 namespace fedge::sim {
 namespace {
 
-struct Candidate {
+struct RoutedCandidate {
   Contact contact;
   std::uint32_t depth = 0;  // nodes that were asked one after the other up to this one
 };
@@ -105,8 +105,8 @@ class RoutedSearch final : public Search {
   }
 
   SearchStart start_;
-  Candidate current_;
-  std::vector<Candidate> stack_;
+  RoutedCandidate current_;
+  std::vector<RoutedCandidate> stack_;
   std::vector<Address> asked_;
   bool waiting_ = false;
   bool done_ = false;

@@ -11,13 +11,13 @@ enum class State : std::uint8_t { kNew, kAsked, kAnswered, kSilent };
 
 // 16 bytes: two dozen of these are looked through for every contact of every answer. The id is distance XOR
 // target.
-struct Candidate {
+struct XorCandidate {
   Id distance = 0;
   Address address = kNobody;
   std::uint16_t depth = 0;  // of the chain of answers that led to it
   State state = State::kNew;
 };
-static_assert(sizeof(Candidate) == 16);
+static_assert(sizeof(XorCandidate) == 16);
 
 class XorSearch final : public Search {
  public:
@@ -43,7 +43,7 @@ class XorSearch final : public Search {
   std::optional<Contact> next() override {
     if (done_ || in_flight_ >= alpha_ || asked_ >= kMaxAsked) return std::nullopt;
     std::size_t live = 0;
-    for (Candidate& candidate : list_) {
+    for (XorCandidate& candidate : list_) {
       if (candidate.state == State::kSilent) continue;
       if (live++ == width_) break;
       if (candidate.state != State::kNew) continue;
@@ -57,7 +57,7 @@ class XorSearch final : public Search {
   }
 
   void answered(const Message& reply) override {
-    Candidate* candidate = find(reply.from);
+    XorCandidate* candidate = find(reply.from);
     if (done_ || candidate == nullptr || candidate->state != State::kAsked) return;
     candidate->state = State::kAnswered;
     --in_flight_;
@@ -78,7 +78,7 @@ class XorSearch final : public Search {
   }
 
   void silent(const Contact& who) override {
-    Candidate* candidate = find(who);
+    XorCandidate* candidate = find(who);
     if (done_ || candidate == nullptr || candidate->state != State::kAsked) return;
     candidate->state = State::kSilent;
     --in_flight_;
@@ -92,17 +92,17 @@ class XorSearch final : public Search {
   }
 
  private:
-  static bool nearer(const Candidate& a, const Candidate& b) {
+  static bool nearer(const XorCandidate& a, const XorCandidate& b) {
     return a.distance != b.distance ? a.distance < b.distance : a.address < b.address;
   }
 
-  Contact contact_of(const Candidate& candidate) const {
+  Contact contact_of(const XorCandidate& candidate) const {
     return {candidate.distance ^ start_.target, candidate.address};
   }
 
   // Where the first is that is not nearer. Halves without branches: which way it goes cannot be predicted,
   // and this is done for every contact of every answer.
-  std::vector<Candidate>::iterator place_of(const Candidate& sought) {
+  std::vector<XorCandidate>::iterator place_of(const XorCandidate& sought) {
     std::size_t first = 0;
     for (std::size_t size = list_.size(); size > 0;) {
       const std::size_t half = (size + 1) / 2;
@@ -113,14 +113,14 @@ class XorSearch final : public Search {
     return list_.begin() + static_cast<std::ptrdiff_t>(first);
   }
 
-  Candidate* find(const Contact& contact) {
-    const Candidate sought{xor_distance(contact.id, start_.target), contact.address};
+  XorCandidate* find(const Contact& contact) {
+    const XorCandidate sought{xor_distance(contact.id, start_.target), contact.address};
     const auto at = place_of(sought);
     return at != list_.end() && !nearer(sought, *at) ? &*at : nullptr;
   }
 
   void insert(const Contact& contact, std::uint16_t depth) {
-    const Candidate fresh{xor_distance(contact.id, start_.target), contact.address, depth};
+    const XorCandidate fresh{xor_distance(contact.id, start_.target), contact.address, depth};
     if (list_.size() >= bound_ && !nearer(fresh, list_.back())) return;
     const auto at = place_of(fresh);
     if (at != list_.end() && !nearer(fresh, *at)) return;
@@ -131,7 +131,7 @@ class XorSearch final : public Search {
   }
 
   // True if its group has fewer candidates than it may, or one that is farther and can be left out.
-  bool make_room_in_group(const Candidate& fresh) {
+  bool make_room_in_group(const XorCandidate& fresh) {
     std::size_t present = 0;
     auto farthest = list_.end();
     for (auto it = list_.begin(); it != list_.end(); ++it) {
@@ -148,7 +148,7 @@ class XorSearch final : public Search {
 
   void end_if_answered() {
     std::size_t live = 0;
-    for (const Candidate& candidate : list_) {
+    for (const XorCandidate& candidate : list_) {
       if (candidate.state == State::kSilent) continue;
       if (live++ == width_) break;
       if (candidate.state == State::kAsked) return;
@@ -161,7 +161,7 @@ class XorSearch final : public Search {
   void finish(Address holder) {
     done_ = true;
     std::uint16_t depth = 0;
-    for (const Candidate& candidate : list_) {
+    for (const XorCandidate& candidate : list_) {
       const bool heard = candidate.state == State::kAnswered;
       if (candidate.state == State::kSilent || (holder == kNobody && !heard)) continue;
       if (outcome_.nodes.size() < width_) {
@@ -181,7 +181,7 @@ class XorSearch final : public Search {
   std::size_t per_group_;
   const Identities* identities_;
   SearchStart start_;
-  std::vector<Candidate> list_;
+  std::vector<XorCandidate> list_;
   std::size_t in_flight_ = 0;
   std::size_t asked_ = 0;
   bool done_ = false;

@@ -13,7 +13,7 @@ using swarm::Pseudonym;
 using swarm::Transfer;
 
 // Slots in a row without a transfer after which the tracker takes a warm-up for stuck.
-constexpr std::size_t kPatience = 10;
+constexpr std::size_t kIdleSlots = 10;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return (hash ^ word) * 0x100000001B3;  // FNV-1a, a word at a time
@@ -126,7 +126,7 @@ class Round {
   // Nobody lacks what anybody who is left holds, or nothing has moved for long.
   bool finished() const {
     if (observing_) return false;
-    if (still_ >= kPatience) return true;
+    if (still_ >= kIdleSlots) return true;
     if (!options_.whole_round && slot_ >= result_.warmup_slots + options_.watch) return true;
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer)
       if (active_[peer] && buffers_[peer].held().count() < rarity_.available()) return false;
@@ -174,7 +174,7 @@ class Round {
 
   // Owners, if they may help, have had their chance.
   void give_up_if_stuck() {
-    if (!warming() || still_ < config_.fallback_after.value_or(0) + kPatience) return;
+    if (!warming() || still_ < config_.fallback_after.value_or(0) + kIdleSlots) return;
     give_up("nothing has moved for " + std::to_string(still_) + " slots of the warm-up");
     end_observation();
   }

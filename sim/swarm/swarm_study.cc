@@ -16,7 +16,7 @@ using swarm::Guess;
 using swarm::Observation;
 using swarm::Pseudonym;
 
-struct Value {
+struct StudyValue {
   std::string key;
   std::string label;
   int decimals;
@@ -62,7 +62,7 @@ class Attacked {
   Attacked(const SwarmStudyOptions& options, const SwarmRoundOptions& round, const SwarmRoundResult& result)
       : options_(options), round_(round), seen_(observations(round, result)) {}
 
-  void add_figures(std::vector<Value>& out) const {
+  void add_figures(std::vector<StudyValue>& out) const {
     for (const std::string& name : options_.attacks) {
       const auto guesses = guesses_of(swarm::attack_named(name));
       double most = std::numeric_limits<double>::quiet_NaN();
@@ -94,7 +94,7 @@ class Attacked {
   }
 
   void add_coalition(const std::string& name, std::size_t size,
-                     const std::vector<std::vector<Guess>>& guesses, std::vector<Value>& out) const {
+                     const std::vector<std::vector<Guess>>& guesses, std::vector<StudyValue>& out) const {
     std::vector<double> any;
     std::vector<double> mean;
     for (std::size_t draw = 0; draw < options_.coalition_draws; ++draw) {
@@ -118,7 +118,8 @@ class Attacked {
   std::vector<Seen> seen_;
 };
 
-void add_time(const SwarmRoundOptions& options, const SwarmRoundResult& result, std::vector<Value>& out) {
+void add_time(const SwarmRoundOptions& options, const SwarmRoundResult& result,
+              std::vector<StudyValue>& out) {
   const auto warmup = static_cast<double>(result.warmup_slots);
   const auto round = static_cast<double>(result.round_slots);
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -140,7 +141,7 @@ void add_time(const SwarmRoundOptions& options, const SwarmRoundResult& result, 
       {"spray_slots", "spraying at full upload, slots", 1, static_cast<double>(result.spray_slots)});
 }
 
-void add_outcome(const SwarmRoundResult& result, std::vector<Value>& out) {
+void add_outcome(const SwarmRoundResult& result, std::vector<StudyValue>& out) {
   double sum = 0;
   for (const std::size_t owners : result.reconstructable) sum += static_cast<double>(owners);
   const auto left = static_cast<double>(result.reconstructable.size());
@@ -157,7 +158,7 @@ void add_outcome(const SwarmRoundResult& result, std::vector<Value>& out) {
 }
 
 struct SeedResult {
-  std::vector<Value> values;
+  std::vector<StudyValue> values;
   std::optional<std::string> failed_open;
   std::uint64_t log_hash = 0;
   double slots = 0;
@@ -217,7 +218,7 @@ Result<SwarmStudyResult> run_swarm_study(const SwarmStudyOptions& options, Paral
   for (std::size_t f = 0; f < seeds.front().values.size(); ++f) {
     std::vector<double> values;
     for (const SeedResult& seed : seeds) values.push_back(seed.values[f].value);
-    const Value& first = seeds.front().values[f];
+    const StudyValue& first = seeds.front().values[f];
     study.figures.push_back({first.key, first.label, first.decimals, confidence_95(values)});
   }
   return study;

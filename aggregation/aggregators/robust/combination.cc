@@ -10,9 +10,9 @@ namespace fedge::aggregation {
 namespace {
 
 // Columns of a task: 32 KiB of sums.
-constexpr std::size_t kTask = 4096;
+constexpr std::size_t kColumnTask = 4096;
 // Columns of z that lie ready while every row is compared with them.
-constexpr std::size_t kPiece = 8 * kTask;
+constexpr std::size_t kColumnPiece = 8 * kColumnTask;
 // A row's squares are added up in so many sums, each of every fourth column.
 constexpr std::size_t kLanes = 4;
 using Lanes = std::array<double, kLanes>;
@@ -52,7 +52,7 @@ void add_squares(Lanes& sums, const float* x, std::span<const double> z) {
   sums = total;
 }
 
-std::size_t tasks_for(std::size_t columns) { return (columns + kTask - 1) / kTask; }
+std::size_t tasks_for(std::size_t columns) { return (columns + kColumnTask - 1) / kColumnTask; }
 
 }  // namespace
 
@@ -67,8 +67,8 @@ Result<void> combine(KeptUpdates& rows, const Combination& z, std::size_t first,
     }
   const auto visit = [&](const RowBlock& block) {
     parallel.for_each(tasks_for(block.columns), [&](std::size_t task) {
-      const std::size_t begin = task * kTask;
-      const std::size_t count = std::min(kTask, block.columns - begin);
+      const std::size_t begin = task * kColumnTask;
+      const std::size_t count = std::min(kColumnTask, block.columns - begin);
       const std::size_t parameter = block.first + begin;
       const std::span<double> part = out.subspan(parameter - first, count);
       start_from_base(z, parameter, part);
@@ -80,13 +80,13 @@ Result<void> combine(KeptUpdates& rows, const Combination& z, std::size_t first,
 
 Result<std::vector<double>> distances_to(KeptUpdates& rows, const Combination& z, Parallel& parallel) {
   std::vector<Lanes> sums(rows.rows(), Lanes{});
-  AlignedBuffer<double> point(std::min(kPiece, rows.parameters()));
+  AlignedBuffer<double> point(std::min(kColumnPiece, rows.parameters()));
   const auto visit = [&](const RowBlock& block) {
-    for (std::size_t begin = 0; begin < block.columns; begin += kPiece) {
-      const std::span<double> piece = point.span().first(std::min(kPiece, block.columns - begin));
+    for (std::size_t begin = 0; begin < block.columns; begin += kColumnPiece) {
+      const std::span<double> piece = point.span().first(std::min(kColumnPiece, block.columns - begin));
       parallel.for_each(tasks_for(piece.size()), [&](std::size_t task) {
-        const std::size_t offset = task * kTask;
-        const std::span<double> part = piece.subspan(offset, std::min(kTask, piece.size() - offset));
+        const std::size_t offset = task * kColumnTask;
+        const std::span<double> part = piece.subspan(offset, std::min(kColumnTask, piece.size() - offset));
         start_from_base(z, block.first + begin + offset, part);
         combine_columns({block.rows, z.coefficients}, begin + offset, part);
       });

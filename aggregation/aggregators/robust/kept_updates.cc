@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kGap = 16;
 
 // Columns of a bucket averaged at a time.
-constexpr std::size_t kPiece = 4096;
+constexpr std::size_t kReadPiece = 4096;
 
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -152,10 +152,10 @@ Result<void> KeptUpdates::load(std::size_t row, std::size_t first, std::span<flo
       for (float& value : out) value = static_cast<float>(static_cast<double>(value) * kept.scale);
     return {};
   }
-  std::vector<float> values(std::min(kPiece, out.size()));
+  std::vector<float> values(std::min(kReadPiece, out.size()));
   std::vector<double> sums(values.size());
-  for (std::size_t done = 0; done < out.size(); done += kPiece) {
-    const std::size_t count = std::min(kPiece, out.size() - done);
+  for (std::size_t done = 0; done < out.size(); done += kReadPiece) {
+    const std::size_t count = std::min(kReadPiece, out.size() - done);
     std::fill(sums.begin(), sums.end(), 0.0);
     for (const std::uint32_t member : updates) {
       FEDGE_TRY_VOID(read_values(*kept_[member].values, first + done, std::span(values).first(count)));

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kOpenRounds = 16;  // a task without an end is given up after so many
 constexpr double kMaxLatency = 1e9;        // milliseconds
 constexpr double kUtilityRange = 1e3;      // of one client's to the mean, at most and at least
-constexpr float kMaxUtility = 1e30F;
+constexpr float kMaxAwPspUtility = 1e30F;
 constexpr double kRiskRounding = 1e-6;  // risks are kept as floats
 
 double power(double base, double exponent) {
@@ -92,7 +92,7 @@ void AwPspSampler::remember(const Feedback& feedback) {
   if (feedback.delivered && !labels_.empty()) delivered_ |= labels_[feedback.client.value()];
   if (!feedback.delivered || !(feedback.loss_rms >= 0)) return;
   const double utility = static_cast<double>(feedback.samples.value()) * feedback.loss_rms;
-  state.utility = static_cast<float>(std::min<double>(utility, kMaxUtility));
+  state.utility = static_cast<float>(std::min<double>(utility, kMaxAwPspUtility));
 }
 
 void AwPspSampler::observe(std::uint32_t client, bool there) {

@@ -12,7 +12,7 @@ namespace {
 
 // Of the rounds that both were known in: all, those with a down, with b down, with both down, with both
 // failed.
-struct Counts {
+struct PairCounts {
   int n = 0;
   int x = 0;
   int y = 0;
@@ -32,7 +32,7 @@ struct Counts {
   }
 };
 
-Counts count(const Trace& a, const Trace& b) {
+PairCounts count(const Trace& a, const Trace& b) {
   const int n = std::min(a.rounds, b.rounds);
   const std::uint64_t rounds = n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
   return {n, std::popcount(a.down & rounds), std::popcount(b.down & rounds),

@@ -60,7 +60,7 @@ constexpr NumberDoc kNumbers[] = {
     {"min-separation", "tree: steps between two of them at least [0]"},
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kPrivacyExamples = R"(
 Examples:
   fedge privacy epsilon --sampling-rate 0.01 --noise-multiplier 1 --steps 1000 --delta 1e-5
                                                             what a thousand rounds of a hundredth of the clients cost
@@ -180,9 +180,9 @@ std::string plain(double value) {
 }
 
 // The figure that was asked for, then what it is the answer to.
-using Figures = std::vector<std::pair<std::string, double>>;
+using NamedFigures = std::vector<std::pair<std::string, double>>;
 
-Result<std::string> present(const PrivacyOptions& options, const Figures& figures, bool steps) {
+Result<std::string> present(const PrivacyOptions& options, const NamedFigures& figures, bool steps) {
   const char* neighbours = options.mechanism == "fixed-cohort-gaussian" ? "replace-one" : "add-or-remove-one";
   if (options.format == "json") {
     nlohmann::ordered_json row;
@@ -273,13 +273,13 @@ void add_options(CLI::App& command, PrivacyOptions& options) {
 PrivacyCommands::PrivacyCommands(CLI::App& app) {
   auto* parent = app.add_subcommand("privacy", "What a training with noise reveals of one client at most")
                      ->require_subcommand(1);
-  parent->footer(kExamples);
+  parent->footer(kPrivacyExamples);
   epsilon_ = parent->add_subcommand("epsilon", "The guarantee of so many steps with so much noise");
   noise_ = parent->add_subcommand("noise", "How much noise a guarantee needs");
   rounds_ = parent->add_subcommand("rounds", "How many rounds a guarantee allows");
   for (auto* command : {epsilon_, noise_, rounds_}) {
     add_options(*command, options_);
-    command->footer(kExamples);
+    command->footer(kPrivacyExamples);
   }
   for (auto* command : {epsilon_, noise_})
     command->add_option("--steps", options_.steps, "Rounds; of a tree, its leaves")

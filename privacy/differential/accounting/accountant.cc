@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "privacy/differential/accounting/gaussian.h"
+#include "privacy/differential/accounting/numeric/infinity.h"
 
 namespace fedge::privacy {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostLosses = 32;
 
 // Plain Gaussians compose to one, whose inverse variance is the sum of theirs: it replaces them.

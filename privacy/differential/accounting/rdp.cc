@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "privacy/differential/accounting/numeric/infinity.h"
 #include "privacy/differential/accounting/numeric/search.h"
 
 namespace fedge::privacy {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<double> make_orders() {
   std::vector<double> orders = {1.02, 1.05};

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
+#include "privacy/differential/accounting/numeric/infinity.h"
 #include "privacy/differential/accounting/numeric/log_sum.h"
 
 namespace fedge::privacy {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Sums over all whole orders up to one cost that many terms, each a quadrature for cohorts of fixed size.
 constexpr double kMostWholeOrder = 8192;
 constexpr double kMostCohortOrder = 512;
-constexpr double kMostPoints = 1e5;  // of a quadrature: some milliseconds
+constexpr double kMostQuadraturePoints = 1e5;  // of a quadrature: some milliseconds
 
 bool is_whole(double order) { return order == std::floor(order); }
 
@@ -114,7 +113,7 @@ double sampled_gaussian_rdp(const SampledGaussian& step, double order) {
   };
   const bool summable = order <= kMostWholeOrder;
   if (summable && is_whole(order)) return whole(order);
-  if (order + 1 < kMostPoints * trapezoid_step(s))
+  if (order + 1 < kMostQuadraturePoints * trapezoid_step(s))
     return log_one_plus_exp(log_sampled_excess(q, s, order)) / (order - 1);
   // Noise of almost nothing: without sampling, which is never less, or at the next whole order.
   const double unsampled = gaussian_rdp(s, order);

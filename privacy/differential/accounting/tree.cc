@@ -10,7 +10,7 @@
 namespace fedge::privacy {
 namespace {
 
-constexpr std::uint32_t kMostSteps = 1U << 20;
+constexpr std::uint32_t kMostTreeSteps = 1U << 20;
 constexpr std::uint32_t kMostTimes = 1024;
 constexpr std::uint64_t kMostSpread = 200'000;  // times times separation: some seconds
 
@@ -25,7 +25,7 @@ struct Pattern {
 // trail.
 using Front = std::vector<Pattern>;
 
-struct Block {
+struct TreeBlock {
   std::uint32_t leaves = 0;
   std::vector<Front> fronts;  // [k - 1]: k participations
 };
@@ -65,9 +65,9 @@ void join_pattern(const Pattern& left, const Front& right, std::uint32_t separat
 }
 
 // Two blocks side by side. `tree`: they are the halves of one subtree, whose own square counts as well.
-Block join(const Block& left, const Block& right, const Participation& participation, bool tree) {
+TreeBlock join(const TreeBlock& left, const TreeBlock& right, const Participation& participation, bool tree) {
   const std::uint32_t separation = participation.min_separation;
-  Block whole{left.leaves + right.leaves, {}};
+  TreeBlock whole{left.leaves + right.leaves, {}};
   const std::size_t most =
       std::min<std::size_t>(participation.max_times, left.fronts.size() + right.fronts.size());
   for (std::size_t k = 1; k <= most; ++k) {
@@ -98,8 +98,8 @@ Block join(const Block& left, const Block& right, const Participation& participa
 
 Result<double> tree_squared_sensitivity(const Participation& participation) {
   const std::uint32_t steps = participation.steps;
-  if (steps == 0 || steps > kMostSteps)
-    return invalid("steps: from 1 to " + std::to_string(kMostSteps) + ", not " + std::to_string(steps));
+  if (steps == 0 || steps > kMostTreeSteps)
+    return invalid("steps: from 1 to " + std::to_string(kMostTreeSteps) + ", not " + std::to_string(steps));
   if (participation.max_times == 0) return invalid("max participations: at least 1");
   // Separations beyond the number of steps all mean the same: once.
   Participation effective = participation;
@@ -110,9 +110,9 @@ Result<double> tree_squared_sensitivity(const Participation& participation) {
                    std::to_string(effective.max_times));
   if (std::uint64_t{effective.max_times} * effective.min_separation > kMostSpread)
     return invalid("min separation: times the participations at most " + std::to_string(kMostSpread));
-  std::vector<Block> trees = {{1, {{Pattern{0, 0, 1}}}}};  // [d]: 2^d leaves
+  std::vector<TreeBlock> trees = {{1, {{Pattern{0, 0, 1}}}}};  // [d]: 2^d leaves
   while (trees.back().leaves <= steps / 2) trees.push_back(join(trees.back(), trees.back(), effective, true));
-  Block all;
+  TreeBlock all;
   for (std::size_t d = trees.size(); d-- > 0;)
     if ((steps >> d) % 2 == 1) all = join(all, trees[d], effective, false);
   std::uint64_t most = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "sim/overlays/experiment/statistics.h"
@@ -10,7 +9,6 @@
 namespace fedge::sim {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kFirstRounds = 12;    // where cold and warm differ
 constexpr std::size_t kStartupWindow = 10;  // rounds whose lookups must succeed together
 constexpr double kStartupSuccess = 0.99;

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace fedge::sim {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // Two-sided 95 % points of Student's t, of 1 to 30 degrees of freedom; the normal one beyond is 2 % lower at
 // most.
 constexpr std::array<double, 30> kStudent = {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 namespace fedge::sim {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // where there is nothing to tell
 
 double mean_of(const std::vector<double>& values);
 // The smallest value that at least this share of the values do not exceed (nearest rank); NaN of none.

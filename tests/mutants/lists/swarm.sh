@@ -115,8 +115,8 @@ caught_by unit_swarm 'by nobody again'
 
 mutant asked-once-for-all 'a warm-up: what a silent neighbour was asked for is asked of nobody else'
 file swarm/peer/peer_warmup.cc
-old 'if (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk))'
-new 'if (torrent->missing.has(ask.chunk))'
+old 'if (own || (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk)))'
+new 'if (own || torrent->missing.has(ask.chunk))'
 caught_by unit_swarm 'is asked of another'
 
 mutant own-never-asked 'a warm-up: a client does not ask for its own chunks, and stands out'

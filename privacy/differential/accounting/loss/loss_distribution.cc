@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "privacy/differential/accounting/loss/sampled_loss.h"
+#include "privacy/differential/accounting/numeric/infinity.h"
 #include "privacy/differential/accounting/numeric/normal.h"
 
 namespace fedge::privacy {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Mass of Laplace noise of scale 1 between two points.
 double laplace_between(double from, double to) {

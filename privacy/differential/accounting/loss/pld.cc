@@ -3,21 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <limits>
 #include <numbers>
 #include <vector>
 
 #include "privacy/differential/accounting/loss/fft.h"
 #include "privacy/differential/accounting/loss/pld_plan.h"
+#include "privacy/differential/accounting/numeric/infinity.h"
 #include "privacy/differential/accounting/numeric/log_sum.h"
 
 namespace fedge::privacy {
 namespace {
 
 using Complex = std::complex<double>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-constexpr std::size_t kMostPoints = std::size_t{1} << 20;
+constexpr std::size_t kMostGridPoints = std::size_t{1} << 20;
 constexpr std::size_t kRoughPoints = std::size_t{1} << 14;
 constexpr int kMostAttempts = 12;        // at a rough answer
 constexpr double kLogDeltaError = 5e-8;  // what the grid's spacing may add to log delta
@@ -186,7 +185,7 @@ double epsilon_in(std::span<const RepeatedStep> steps, double delta, Direction d
     if (close) break;
   }
   if (rough <= floor) return rough;
-  const Plan plan = make_plan(composition, {rough, std::log(delta)}, {kLogDeltaError, kMostPoints});
+  const Plan plan = make_plan(composition, {rough, std::log(delta)}, {kLogDeltaError, kMostGridPoints});
   return std::min(rough, ComposedLoss(composition, plan).epsilon(delta));
 }
 
@@ -194,7 +193,8 @@ double delta_in(std::span<const RepeatedStep> steps, double epsilon, Direction d
   const Composition all = make_composition(steps, direction, kLeastTail);
   if (epsilon >= all.most) return kLeastTail;
   double log_delta = std::max(chernoff_log_delta(all, epsilon), kLeastLogDelta);
-  for (const Precision& precision : {Precision{1e-4, kRoughPoints}, Precision{kLogDeltaError, kMostPoints}}) {
+  for (const Precision& precision :
+       {Precision{1e-4, kRoughPoints}, Precision{kLogDeltaError, kMostGridPoints}}) {
     const Composition composition = make_composition(steps, direction, kTailShare * std::exp(log_delta));
     const Plan plan = make_plan(composition, {epsilon, log_delta}, precision);
     const double delta = ComposedLoss(composition, plan).delta(epsilon);

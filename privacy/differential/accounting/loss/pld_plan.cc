@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "privacy/differential/accounting/loss/fft.h"
+#include "privacy/differential/accounting/numeric/infinity.h"
 #include "privacy/differential/accounting/numeric/log_sum.h"
 #include "privacy/differential/accounting/numeric/search.h"
 
 namespace fedge::privacy {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kCoarseCells = 2048;  // per step
 constexpr std::size_t kFewestPoints = std::size_t{1} << 10;
 constexpr double kNegligible = 1e-10;  // of delta

@@ -1,0 +1,26 @@
+// Owns a file descriptor: closes it on every way out.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace fedge {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }  // negative if there is none
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+}  // namespace fedge

@@ -1,0 +1,10 @@
+// How long the coordinator waits before it tries again what a full disk prevented.
+#pragma once
+
+#include <chrono>
+
+namespace fedge::server {
+
+inline constexpr std::chrono::seconds kRetryWhenFull{1};
+
+}  // namespace fedge::server
