@@ -5,6 +5,8 @@ set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=scripts/packages.sh
 source "$root/scripts/packages.sh"
+# shellcheck source=scripts/build.sh
+source "$root/scripts/build.sh"
 
 usage() {
   cat <<'TEXT'
@@ -61,13 +63,13 @@ bin=$root/build/release/bin
 build() {
   local log=$root/build/release/build.log
   mkdir -p -- "$root/build/release"
-  echo "Building (log: build/release/build.log)"
-  if ! (cd -- "$root" && cmake --preset release && cmake --build --preset release \
-    --target fedge fedge-coordinator fedge-client fedge-sim) >"$log" 2>&1; then
+  echo "Building the programs (log: build/release/build.log)"
+  if ! (cd -- "$root" && fedge_timed_build release --target fedge fedge-coordinator fedge-client) >"$log" 2>&1; then
     tail -n 30 -- "$log" >&2
     echo "demo.sh: the build failed" >&2
     exit 1
   fi
+  tail -n 1 -- "$log"
 }
 build
 
@@ -138,6 +140,7 @@ fi
 cat <<TEXT
 
 Next, try:
+  cmake --build build/release --target fedge-sim                     builds the simulator, once
   build/release/bin/fedge-sim run examples/fashion-mlp.toml          the same run in virtual time, in seconds
   build/release/bin/fedge-sim run examples/fashion-mlp.toml --set data.partition.alpha=0.1
   build/release/bin/fedge reference                                  every key of a run file

@@ -1,13 +1,43 @@
 # A room is a top-level folder: one library target fedge_<room> with its own link line. What a room
 # does not link it cannot use; tests/tidy checks the includes as well.
 #   fedge_room(learn PUBLIC fedge_core PRIVATE ZLIB::ZLIB)
+# EXCEPT names sources that belong to another target.
 function(fedge_room name)
-  cmake_parse_arguments(ROOM "" "" "PUBLIC;PRIVATE" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(ROOM "" "" "PUBLIC;PRIVATE;EXCEPT" ${ARGN})
+  file(GLOB_RECURSE sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(ROOM_EXCEPT)
+    list(REMOVE_ITEM sources ${ROOM_EXCEPT})
+  endif()
   add_library(fedge_${name} STATIC ${sources})
   target_include_directories(fedge_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(fedge_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
   fedge_warnings(fedge_${name})
+  fedge_unity(fedge_${name})
+endfunction()
+
+# Compiles a target's sources in batches, each as one unit, if FEDGE_UNITY is on: what they include is then read, and
+# what they instantiate made, once a batch. So names in unnamed namespaces must differ within a target (tests/tidy
+# checks it), and each source must still compile by itself (tests/single_files.py checks that). CMake leaves sources
+# with compile options of their own, and generated ones, by themselves.
+#   fedge_unity(TARGET [SOURCES])     at most so many a batch, 8 unless said
+function(fedge_unity target)
+  if(NOT FEDGE_UNITY)
+    return()
+  endif()
+  set(most 8)
+  if(ARGC GREATER 1)
+    set(most ${ARGV1})
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  math(EXPR batches "(${count} + ${most} - 1) / ${most}")  # of about equal size
+  math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
+# For rooms that compute: the tests, too, run them optimised.
+function(fedge_optimised_always target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O2>)
 endfunction()
 
 function(fedge_warnings target)
@@ -17,6 +47,8 @@ function(fedge_warnings target)
                          -Wnon-virtual-dtor -Wold-style-cast
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+                         # A type of an unnamed namespace in a class of a source: a batch is all in one unit.
+                         $<$<AND:$<BOOL:${FEDGE_UNITY}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>
                          # Designated initialisers name what differs from the defaults.
                          -Wno-missing-field-initializers)
   if(FEDGE_WARNINGS_AS_ERRORS)

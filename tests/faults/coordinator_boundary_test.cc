@@ -14,12 +14,12 @@ using test::WholeRun;
 
 namespace {
 
-const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
+const Setting kBoundarySetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 
 // False if there is no such call.
 bool killed_at(const Boundary& at, const std::string& expected) {
   INFO(at.call << " " << at.when);
-  WholeRun whole(kSetting);
+  WholeRun whole(kBoundarySetting);
   whole.begin(test::strace(at, "KILL"));
   const bool hit = whole.server->wait() == 128 + SIGKILL;
   if (hit && whole.go_on()) whole.start_clients();  // those that found nobody to join have ended
@@ -31,7 +31,7 @@ bool killed_at(const Boundary& at, const std::string& expected) {
 
 TEST_CASE("kill: at any write a coordinator goes on to the same models, files whole, N1 N2 N4, row 2") {
   if (!test::strace_works()) return;
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kBoundarySetting);
   if (!test::sweep_all()) {
     const std::vector<Boundary> few = {{"pwrite64", 3}, {"pwrite64", 20}, {"fdatasync", 5},
                                        {"fsync", 2},    {"fsync", 6},     {"write", 9},
@@ -50,8 +50,8 @@ TEST_CASE("kill: at any write a coordinator goes on to the same models, files wh
 
 TEST_CASE("kill: once the end of its run is kept a coordinator has left nothing to do, N1 N2 N4, row 2") {
   if (!test::strace_works()) return;
-  const std::string expected = test::undisturbed(kSetting);
-  WholeRun whole(kSetting);
+  const std::string expected = test::undisturbed(kBoundarySetting);
+  WholeRun whole(kBoundarySetting);
   // When the database is closed, the last thing that is done, its write-ahead log is removed.
   std::vector<std::string> before = test::strace("unlink", "signal=KILL");
   before.insert(before.end(), {"-P", (whole.data() / "runs.db-wal").string()});

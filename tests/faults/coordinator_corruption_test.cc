@@ -16,7 +16,7 @@ using test::WholeRun;
 
 namespace {
 
-const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 3};
+const Setting kCorruptionSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 3};
 
 std::string contents(const std::filesystem::path& path) {
   const auto text = read_file(path, 64 << 20);
@@ -68,10 +68,10 @@ void check_refused(WholeRun& whole, const std::string& name) {
 }  // namespace
 
 TEST_CASE("corruption: an acknowledged update that the disk has lost is asked for again, N1, row 9") {
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kCorruptionSetting);
   for (const bool cut : {false, true}) {
     CAPTURE(cut);
-    WholeRun whole(kSetting);
+    WholeRun whole(kCorruptionSetting);
     begin_and_die(whole);
     for (const auto& file : files_in(whole.data() / "runs" / "1" / "chunks" / "updates"))
       cut ? halve(file) : flip(file, 4096 + 100);
@@ -85,7 +85,7 @@ TEST_CASE("corruption: an acknowledged update that the disk has lost is asked fo
 TEST_CASE("corruption: without its model a run is not gone on with, and what to do is said, N2 R3, row 9") {
   for (const bool cut : {false, true}) {
     CAPTURE(cut);
-    WholeRun whole(kSetting);
+    WholeRun whole(kCorruptionSetting);
     begin_and_die(whole);
     for (const auto& file : files_in(whole.data() / "runs" / "1" / "chunks" / "models"))
       cut ? halve(file) : flip(file, 4096 + 100);
@@ -95,8 +95,8 @@ TEST_CASE("corruption: without its model a run is not gone on with, and what to 
 }
 
 TEST_CASE("corruption: whatever byte of runs.db is flipped, the run ends alike or the file is named, row 9") {
-  const std::string expected = test::undisturbed(kSetting);
-  WholeRun whole(kSetting);
+  const std::string expected = test::undisturbed(kCorruptionSetting);
+  WholeRun whole(kCorruptionSetting);
   begin_and_die(whole);
   // What is in the log beside it goes into the file itself.
   sqlite3* handle = nullptr;
@@ -138,7 +138,7 @@ TEST_CASE("corruption: whatever byte of runs.db is flipped, the run ends alike o
 }
 
 TEST_CASE("corruption: a damaged policy, enrolment book or audit log is refused by its name, row 9") {
-  WholeRun whole(kSetting);
+  WholeRun whole(kCorruptionSetting);
   begin_and_die(whole);
   for (const std::string name : {"runs/1/policy.toml", "audit.log"}) {
     CAPTURE(name);

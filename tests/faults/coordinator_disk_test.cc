@@ -15,13 +15,13 @@ using test::WholeRun;
 
 namespace {
 
-const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
+const Setting kDiskSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 
 }  // namespace
 
 TEST_CASE("disk: after a write or sync that fails a coordinator stops and names the file, R3 N1, row 5") {
   if (!test::strace_works()) return;
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kDiskSetting);
   std::vector<Boundary> cases = {{"fdatasync", 1},  {"fdatasync", 6}, {"fdatasync", 9}, {"fdatasync", 11},
                                  {"fdatasync", 12}, {"fsync", 3},     {"pwrite64", 2},  {"pwrite64", 12}};
   if (test::sweep_all()) {
@@ -33,7 +33,7 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
   for (const Boundary& at : cases) {
     CAPTURE(at.call);
     CAPTURE(at.when);
-    WholeRun whole(kSetting);
+    WholeRun whole(kDiskSetting);
     whole.begin(strace(at.call, "error=EIO:when=" + std::to_string(at.when)));
     const int code = whole.server->wait();
     // Reading back a log's index, or an update that is asked for again, may go well; the twelfth sync is the
@@ -65,11 +65,11 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
 
 TEST_CASE("disk: a sync that finds no room is not tried again, N1, row 5") {
   if (!test::strace_works()) return;
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kDiskSetting);
   int of_chunks = 0;
   for (int when = 4; when <= 9; ++when) {  // some are the journal's
     CAPTURE(when);
-    WholeRun whole(kSetting);
+    WholeRun whole(kDiskSetting);
     whole.begin(strace("fdatasync", "error=ENOSPC:when=" + std::to_string(when)));
     CHECK_MESSAGE(whole.server->wait() == 1, whole.server->log());
     of_chunks += contains(whole.server->log(), "cannot make durable") ? 1 : 0;
@@ -82,12 +82,12 @@ TEST_CASE("disk: a sync that finds no room is not tried again, N1, row 5") {
 
 TEST_CASE("disk: without room for a while a coordinator waits and says so once, N1 N6, row 6") {
   if (!test::strace_works()) return;
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kDiskSetting);
   // The first two files are the initial model and its control variate; then come updates.
   for (const Boundary& at : std::vector<Boundary>{{"fallocate", 1}, {"fallocate", 3}, {"fallocate", 4}}) {
     CAPTURE(at.call);
     CAPTURE(at.when);
-    WholeRun whole(kSetting);
+    WholeRun whole(kDiskSetting);
     whole.begin(strace(at.call, "error=ENOSPC:when=" + std::to_string(at.when)));
     whole.check(expected);
     CHECK_MESSAGE(contains(whole.server_log(), "disk.full"), whole.server_log());
@@ -97,10 +97,10 @@ TEST_CASE("disk: without room for a while a coordinator waits and says so once, 
 
 TEST_CASE("disk: interrupted writes change nothing, N1, row 7") {
   if (!test::strace_works()) return;
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kDiskSetting);
   for (const std::string fault : {"error=EINTR:when=2+3", "error=EINTR:when=1+7"}) {
     CAPTURE(fault);
-    WholeRun whole(kSetting);
+    WholeRun whole(kDiskSetting);
     whole.begin(strace("pwrite64", fault));
     whole.check(expected);
   }
@@ -108,8 +108,8 @@ TEST_CASE("disk: interrupted writes change nothing, N1, row 7") {
 
 TEST_CASE("disk: a slow one holds a run up, and nothing else, N6, row 16") {
   if (!test::strace_works()) return;
-  const std::string expected = test::undisturbed(kSetting);
-  WholeRun whole(kSetting);
+  const std::string expected = test::undisturbed(kDiskSetting);
+  WholeRun whole(kDiskSetting);
   whole.begin(strace("fdatasync", "delay_enter=2s:when=4+6"));
   whole.check(expected);
   const std::string logs = whole.client_logs();

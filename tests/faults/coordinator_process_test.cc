@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/faults/faketime.h"
 #include "tests/faults/whole_run.h"
 
 using namespace fedge;
@@ -17,15 +18,15 @@ using test::WholeRun;
 namespace {
 
 // Enough rounds to be in the middle of them.
-const Setting kSetting{"fedavg", "", 2, 20};
+const Setting kProcessSetting{"fedavg", "", 2, 20};
 
 }  // namespace
 
 TEST_CASE("signals: told to end in any phase a coordinator does within 10 s, and the run goes on, row 64") {
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kProcessSetting);
   for (const char* phase : {"client.arrived", "round.started round=2", "round.closed round=2"}) {
     CAPTURE(std::string(phase));
-    WholeRun whole(kSetting);
+    WholeRun whole(kProcessSetting);
     whole.begin_well();
     REQUIRE(whole.server->wait_for(phase));
     whole.server->signal(SIGTERM);
@@ -40,15 +41,15 @@ TEST_CASE("signals: told to end in any phase a coordinator does within 10 s, and
 }
 
 TEST_CASE("signals: a hangup, a log that nobody reads, and a stop and go leave a run as it was, row 64") {
-  const std::string expected = test::undisturbed(kSetting);
+  const std::string expected = test::undisturbed(kProcessSetting);
   for (const int number : {SIGHUP, SIGPIPE}) {
-    WholeRun whole(kSetting);
+    WholeRun whole(kProcessSetting);
     whole.begin_well();
     REQUIRE(whole.server->wait_for("round.started round=2"));
     whole.server->signal(number);
     whole.check(expected);
   }
-  WholeRun stopped(kSetting);
+  WholeRun stopped(kProcessSetting);
   stopped.begin_well();
   REQUIRE(stopped.server->wait_for("round.started round=2"));
   stopped.server->stop();
@@ -59,8 +60,8 @@ TEST_CASE("signals: a hangup, a log that nobody reads, and a stop and go leave a
 
 TEST_CASE(
     "lock: a second coordinator of a data directory says who has it, a dead one's lock is free, row 11") {
-  const std::string expected = test::undisturbed(kSetting);
-  WholeRun whole(kSetting);
+  const std::string expected = test::undisturbed(kProcessSetting);
+  WholeRun whole(kProcessSetting);
   whole.begin_well();
   whole.server->stop();
   LoggedProcess second(whole.command(), whole.log_of("second"));
@@ -74,18 +75,14 @@ TEST_CASE(
 }
 
 TEST_CASE("clock: a calendar that jumps by hours and to 2040 changes nothing of a run, row 15") {
-  const std::string library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-  if (!std::filesystem::exists(library)) {
-    MESSAGE("skipped: faketime not found");
-    return;
-  }
-  const std::string expected = test::undisturbed(kSetting);
-  WholeRun whole(kSetting);
+  WholeRun whole(kProcessSetting);
   const auto calendar = whole.log_of("calendar");
+  const auto jumping = test::faketime("FAKETIME_TIMESTAMP_FILE=" + calendar.string());
+  if (!jumping) return;
+  const std::string expected = test::undisturbed(kProcessSetting);
   const auto set = [&](const std::string& to) { REQUIRE(write_file_atomic(calendar, to + "\n")); };
   set("+0");
-  whole.begin({"env", "LD_PRELOAD=" + library, "FAKETIME_TIMESTAMP_FILE=" + calendar.string(),
-               "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"});
+  whole.begin(*jumping);
   REQUIRE(whole.server->wait_for("round.started round=1"));
   set("+1h");
   REQUIRE(whole.server->wait_for("round.started round=2"));
@@ -99,14 +96,10 @@ TEST_CASE("clock: a calendar that jumps by hours and to 2040 changes nothing of 
 }
 
 TEST_CASE("clock: whether a join token has expired is judged by the calendar, row 15") {
-  const std::string library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-  if (!std::filesystem::exists(library)) {
-    MESSAGE("skipped: faketime not found");
-    return;
-  }
-  WholeRun whole(kSetting);
-  whole.begin(
-      {"env", "LD_PRELOAD=" + library, "FAKETIME=@2040-01-01 00:00:00", "FAKETIME_DONT_FAKE_MONOTONIC=1"});
+  const auto in_2040 = test::faketime("FAKETIME=@2040-01-01 00:00:00");
+  if (!in_2040) return;
+  WholeRun whole(kProcessSetting);
+  whole.begin(*in_2040);
   CHECK(whole.clients[0]->wait() == 1);
   CHECK_MESSAGE(contains(whole.clients[0]->log(), "the join token has expired"), whole.clients[0]->log());
 }

@@ -24,7 +24,7 @@ using test::Outcome;
 
 namespace {
 
-constexpr std::size_t kClients = 2;
+constexpr std::size_t kClientsPerRun = 2;
 
 // Two that differ in what is kept from round to round, and one more.
 const std::vector<std::string> kScaffold = {"run.name=one", "strategy.kind=scaffold"};
@@ -74,7 +74,7 @@ class Site {
     wait_for("coordinator.listening");
   }
   void start_clients() {
-    for (std::size_t i = 0; i < kClients; ++i) {
+    for (std::size_t i = 0; i < kClientsPerRun; ++i) {
       std::string token = said("token create --address " + port_.address());
       token.pop_back();
       const std::string name = "client-" + std::to_string(i);
@@ -153,8 +153,8 @@ TEST_CASE("runs: two at once come to the models that each has alone, N2") {
   // Each has its own traffic, though they share the links: 7850 floats from each client, and a little.
   for (const int run : {1, 2})
     for (const auto& round : site.rounds(run)) {
-      CHECK(round.bytes_up > kClients * 7850 * 4);
-      CHECK(round.bytes_up < kClients * (7850 * 4 + 2000));
+      CHECK(round.bytes_up > kClientsPerRun * 7850 * 4);
+      CHECK(round.bytes_up < kClientsPerRun * (7850 * 4 + 2000));
     }
   CHECK_FALSE(std::filesystem::exists(server::run_directory(site.data(), server::RunNumber(1)) / "chunks"));
   for (const int run : {1, 2}) CHECK(std::filesystem::exists(site.results(run) / "model.safetensors"));

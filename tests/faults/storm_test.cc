@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kClients = 10'000;
 
-struct Outcome {
+struct StormOutcome {
   std::map<std::int64_t, std::size_t>
       arrivals;  // Hellos that reach the coordinator, for each second since the loss
   std::map<std::int64_t, std::size_t> admitted;
@@ -50,7 +50,7 @@ struct Storm {
   std::priority_queue<Due> queue;
   std::size_t orders = 0;
   ArrivalRate rate{};
-  Outcome outcome;
+  StormOutcome outcome;
 
   void later(Time at, std::size_t client, std::optional<ClientEngine::Input> input) {
     queue.push({at, orders++, client, std::move(input)});
@@ -74,7 +74,7 @@ struct Storm {
     outcome.waited.push_back(to_seconds(now.time_since_epoch()));
     feed(now, client, ClientEngine::Connected{});
   }
-  Outcome run() {
+  StormOutcome run() {
     const protocol::Welcome welcome{.features = {}, .software = {}, .spread = rate.spread(kClients)};
     for (std::size_t i = 0; i < kClients; ++i) {
       rngs.emplace_back(i);
@@ -107,7 +107,7 @@ struct Storm {
 };
 
 // In no second are more let in than the bucket holds and a second brings.
-void check_admitted(const Outcome& outcome) {
+void check_admitted(const StormOutcome& outcome) {
   for (const auto& [second, count] : outcome.admitted) CHECK(count <= 1000 + 200);
 }
 
@@ -116,7 +116,7 @@ void check_admitted(const Outcome& outcome) {
 TEST_CASE("storm: 10,000 clients told to come back do so evenly, row 57") {
   // The window is 10,000 / 200 = 50 s: they come between 50 and 100 s, 200 a second, give or take five
   // standard deviations of a count of 200.
-  const Outcome outcome = Storm{.announced = true, .away = 5}.run();
+  const StormOutcome outcome = Storm{.announced = true, .away = 5}.run();
   CHECK(outcome.waited.front() >= 50);
   CHECK(outcome.peak() <= 200 + 5 * 15);
   CHECK(outcome.back_after(0.99) <= 101);
@@ -126,7 +126,7 @@ TEST_CASE("storm: 10,000 clients told to come back do so evenly, row 57") {
 
 TEST_CASE(
     "storm: 10,000 clients whose coordinator died for 30 s come back spread by their own back-off, row 57") {
-  const Outcome outcome = Storm{.announced = false, .away = 30}.run();
+  const StormOutcome outcome = Storm{.announced = false, .away = 30}.run();
   // They are told to spread over (10,000 - 1,000) / 200 = 45 s; who fails draws again. Tries of n clients
   // that draw from (0, 45 s] again and again come at n / 45 e^(t / 45) a second (renewals of a uniform time):
   // 433 when it is there again. Of these 200 come in; the others are back a second or two later: 433 + 233,
@@ -138,7 +138,7 @@ TEST_CASE(
 }
 
 TEST_CASE("storm: after a cut of all links at once, without a word, no second is crowded, row 57") {
-  const Outcome outcome = Storm{.announced = false, .away = 0}.run();
+  const StormOutcome outcome = Storm{.announced = false, .away = 0}.run();
   // 10,000 / 45 s in each second and five standard deviations. The bucket of 1000 holds the surplus of 22 a
   // second just so: of the last ones a few are sent away for a moment.
   CHECK(outcome.peak() <= 222 + 5 * 15);

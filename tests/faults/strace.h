@@ -1,17 +1,21 @@
 // Faults that strace puts into a program's system calls.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "tests/support/skip.h"
+
 namespace fedge::test {
 
+// Whether strace can be used; if not, the test case is skipped.
 inline bool strace_works() {
   if (std::system("strace -o /dev/null true > /dev/null 2>&1") == 0) return true;
-  MESSAGE("skipped: strace not found");
+  if (std::system("command -v strace > /dev/null 2>&1") == 0)
+    skip("strace may not trace programs here");
+  else
+    skip("strace not found", "strace");
   return false;
 }
 

@@ -18,6 +18,7 @@
 #include "tests/faults/strace.h"
 #include "tests/integration/coordinator_process.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/text.h"
 #include "tests/support/tiny_dataset.h"
 #include "tests/unit/protocol/raw_peer.h"
 
@@ -25,19 +26,13 @@ using namespace fedge;
 using test::CoordinatorProcess;
 using test::LoggedProcess;
 using test::Outcome;
-using test::run;
 using test::TemporaryDirectory;
 
 namespace {
 
 constexpr std::size_t kLarge = std::size_t{1} << 26;
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
+using fedge::test::lines_of;
 
 std::string base64(const std::string& bytes, const char* last_two) {
   const std::string alphabet =
@@ -112,10 +107,12 @@ std::string seed_of(const std::filesystem::path& key_file) {
 }
 
 // What an operator has: a data directory and the tools.
-struct Site {
+struct AccessSite {
   TemporaryDirectory root;
   std::string data() const { return (root.path() / "coordinator").string(); }
-  Outcome fedge(const std::string& what) const { return run("fedge " + what + " --data-dir " + data()); }
+  Outcome fedge(const std::string& what) const {
+    return test::run("fedge " + what + " --data-dir " + data());
+  }
   std::string tokens(const std::string& more) const {
     const Outcome made = fedge("token create --address 127.0.0.1:7433 " + more);
     REQUIRE_MESSAGE(made.code == 0, made.output);
@@ -124,12 +121,12 @@ struct Site {
 };
 
 // A federation of real programs whose every trace is under one directory.
-struct Watched : Site {
+struct WatchedSite : AccessSite {
   TemporaryDirectory dataset;
   TemporaryDirectory secrets;  // the users' own token files
   std::vector<std::string> needles;
 
-  Watched() { test::write_tiny_dataset(dataset); }
+  WatchedSite() { test::write_tiny_dataset(dataset); }
   std::filesystem::path at(const std::string& name) const { return root.path() / name; }
   CoordinatorProcess::Options coordinator() const {
     return {.directory = data(),
@@ -188,7 +185,7 @@ void misuse(const protocol::JoinToken& token) {
 }  // namespace
 
 TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but in its own file") {
-  Watched site;
+  WatchedSite site;
   CoordinatorProcess coordinator(site.coordinator());
   const auto tokens = lines_of(site.fedge("token create --count 3").output);
   REQUIRE(tokens.size() == 3);
@@ -209,15 +206,17 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
   parsed.secret = std::string(64, 'd');
   site.keep_secret(parsed.secret);
   const std::string wrong = encode_join_token(parsed);
-  site.note("wrong.log", run("fedge-client --state-dir " + site.at("wrong").string() + " join " + wrong));
+  site.note("wrong.log",
+            test::run("fedge-client --state-dir " + site.at("wrong").string() + " join " + wrong));
   const std::string third = "fedge-client --log-level trace --state-dir " + site.at("third").string();
-  CHECK(run(third + " join --token-file - < " + site.token_file("third", tokens[2])).code == 0);
+  CHECK(test::run(third + " join --token-file - < " + site.token_file("third", tokens[2])).code == 0);
   CHECK(site.fedge("client revoke 2").code == 0);
-  const Outcome revoked = run(third + " run");
+  const Outcome revoked = test::run(third + " run");
   CHECK(revoked.code == 1);
   CHECK(revoked.output.find("this client's key has been revoked") != std::string::npos);
   site.note("revoked.log", revoked);
-  site.note("used.log", run("fedge-client --state-dir " + site.at("used").string() + " join " + tokens[0]));
+  site.note("used.log",
+            test::run("fedge-client --state-dir " + site.at("used").string() + " join " + tokens[0]));
   misuse(*protocol::parse_join_token(tokens[1]));
 
   const std::string file = site.token_file("second", tokens[1]);
@@ -256,7 +255,7 @@ TEST_CASE("A4 row 46: canary: a secret that is planted in any form is found") {
 
 TEST_CASE(
     "A4 row 47: coordinator and client refuse a key that others could read or replace, and say what to do") {
-  Site site;
+  AccessSite site;
   site.tokens("");
   const auto client = site.root.path() / "client";
   REQUIRE(client::open_node_key(client));
@@ -270,7 +269,7 @@ TEST_CASE(
   for (const auto& [directory, command] : owners) {
     const auto file = directory / "node.key";
     const auto refused = [&, command = command](const std::string& what) {
-      const Outcome outcome = run(command);
+      const Outcome outcome = test::run(command);
       CHECK(outcome.code == 1);
       CHECK_MESSAGE(outcome.output.find(what) != std::string::npos, outcome.output);
     };
@@ -294,7 +293,7 @@ TEST_CASE(
 }
 
 TEST_CASE("access: tokens for several uses, approval and revocation, in tables and as JSON") {
-  const Site site;
+  const AccessSite site;
   site.tokens("--uses 50 --approve");
   site.tokens("--count 2");
   const Outcome table = site.fedge("token ls");
@@ -326,7 +325,7 @@ TEST_CASE("access: tokens for several uses, approval and revocation, in tables a
 }
 
 TEST_CASE("access: fedge audit verifies the log, names the line that is wrong, and sees a cut by its head") {
-  const Site site;
+  const AccessSite site;
   CHECK(site.fedge("audit verify").output.find("audit.log: No such file") != std::string::npos);
   site.tokens("--count 2");
   site.fedge("client revoke 1");
@@ -357,7 +356,7 @@ TEST_CASE("access: fedge audit verifies the log, names the line that is wrong, a
 
 TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is recorded if it holds") {
   if (!test::strace_works()) return;
-  const Site site;
+  const AccessSite site;
   site.tokens("");
   std::size_t killed = 0;
   std::size_t recorded_alone = 0;
@@ -383,7 +382,7 @@ TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is r
       CHECK((!holds || entries == 1));
       if (!holds && entries == 1) ++recorded_alone;
       // Whatever is left behind, the next one mends it and gets its way.
-      CHECK(run("fedge client revoke 0 --data-dir " + copy).code == 0);
+      CHECK(test::run("fedge client revoke 0 --data-dir " + copy).code == 0);
       CHECK(server::AuditLog(copy).verify());
       CHECK(server::Enrolment(copy).read()->tokens[0].revoked);
     }
@@ -392,24 +391,25 @@ TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is r
 }
 
 TEST_CASE("coordinator config: --check-config judges a file, and options on the command line go before it") {
-  const Site site;
+  const AccessSite site;
   const auto file = site.root.path() / "coordinator.toml";
   std::ofstream(file) << "data_directory = \"" << site.data() << "\"\nlisten = \"127.0.0.1:0\"\n";
   const std::string program = "fedge-coordinator --config " + file.string();
-  CHECK(run(program + " --check-config").output == file.string() + " is right\n");
-  CHECK(run(program + " --set run.rounds=3").code == 2);
-  CHECK(run("fedge-coordinator --run x.toml").output.find("--data-dir is required") != std::string::npos);
+  CHECK(test::run(program + " --check-config").output == file.string() + " is right\n");
+  CHECK(test::run(program + " --set run.rounds=3").code == 2);
+  CHECK(test::run("fedge-coordinator --run x.toml").output.find("--data-dir is required") !=
+        std::string::npos);
   // It makes its key before it finds that the data set is not there.
   const std::string no_data =
       program + " --run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=/nonexistent";
   const auto other = site.root.path() / "other";
-  CHECK(run(no_data + " --data-dir " + other.string()).code == 1);
+  CHECK(test::run(no_data + " --data-dir " + other.string()).code == 1);
   CHECK(std::filesystem::exists(other / "node.key"));
   CHECK_FALSE(std::filesystem::exists(site.data()));
-  CHECK(run(no_data).code == 1);
+  CHECK(test::run(no_data).code == 1);
   CHECK(std::filesystem::exists(site.data() + "/node.key"));
   std::ofstream(file, std::ios::app) << "[limits]\nwrong_token_per_minute = 3\n";
-  const Outcome wrong = run(program + " --check-config");
+  const Outcome wrong = test::run(program + " --check-config");
   CHECK(wrong.code == 1);
   CHECK(wrong.output == "fedge-coordinator: " + file.string() +
                             ":4: unknown key limits.wrong_token_per_minute, did you mean "

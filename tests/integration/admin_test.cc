@@ -25,7 +25,7 @@ using test::Scrape;
 namespace {
 
 // A coordinator with admin pages, and one client.
-struct Watched {
+struct WatchedRun {
   test::TemporaryDirectory data;
   test::TemporaryDirectory out;
   std::filesystem::path directory = out.path() / "coordinator";
@@ -35,7 +35,7 @@ struct Watched {
   std::unique_ptr<CoordinatorProcess> coordinator;
 
   // More rounds than a test takes, if it does not say otherwise.
-  explicit Watched(int rounds = 100'000) {
+  explicit WatchedRun(int rounds = 100'000) {
     test::write_tiny_dataset(data);
     coordinator = std::make_unique<CoordinatorProcess>(
         CoordinatorProcess::Options{.directory = directory,
@@ -79,7 +79,7 @@ struct Watched {
 }  // namespace
 
 TEST_CASE("admin pages: a coordinator's metrics are those of its results") {
-  Watched watched;
+  WatchedRun watched;
   const Scrape before = watched.scrape();
   CHECK(before.value("fedge_rounds_total") == 0);
   CHECK(before.value("fedge_clients_connected") == 0);
@@ -128,7 +128,7 @@ TEST_CASE("admin pages: a coordinator's metrics are those of its results") {
 }
 
 TEST_CASE("admin pages: a coordinator is alive and ready, and not ready while its directory is away") {
-  const Watched watched;
+  const WatchedRun watched;
   const std::uint16_t port = watched.port();
   const auto ask = [&](const std::string& path) {
     HttpClient client(port);
@@ -148,7 +148,7 @@ TEST_CASE("admin pages: a coordinator is alive and ready, and not ready while it
 }
 
 TEST_CASE("row 53: strangers on the admin address do not keep rounds or other askers waiting") {
-  Watched watched;
+  WatchedRun watched;
   const std::uint16_t port = watched.port();
   std::vector<std::unique_ptr<HttpClient>> strangers;
   for (int i = 0; i < 200; ++i) {
@@ -165,7 +165,7 @@ TEST_CASE("row 53: strangers on the admin address do not keep rounds or other as
 }
 
 TEST_CASE("admin pages: a run that is over ends the program, though somebody still holds a connection") {
-  Watched watched(2);
+  WatchedRun watched(2);
   HttpClient held(watched.port());
   held.send(get("/healthz"));
   CHECK(body_of(held.read_answer()) == "alive\n");

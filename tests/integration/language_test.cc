@@ -12,6 +12,7 @@
 #include "core/platform/files.h"
 #include "server/report/metrics.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/text.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 using namespace fedge;
@@ -71,9 +72,7 @@ struct Setup {
   }
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 

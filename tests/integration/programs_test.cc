@@ -30,11 +30,11 @@ std::vector<std::string> hashes(const std::filesystem::path& directory) {
 }
 
 // The example run with a tiny data set, so that this test needs no package.
-struct Example {
+struct ProgramExample {
   TemporaryDirectory data;
   TemporaryDirectory out;
   std::string arguments;
-  Example() {
+  ProgramExample() {
     test::write_tiny_dataset(data);
     arguments =
         "run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" + data.path().string() +
@@ -50,7 +50,7 @@ struct Example {
 }  // namespace
 
 TEST_CASE("modes: virtual time, real sockets, one thread and two give the same model after every round") {
-  const Example example;
+  const ProgramExample example;
   for (const auto& [name, more] : std::vector<std::pair<std::string, std::string>>{
            {"two", "--threads 2"}, {"one", "--threads 1"}, {"real", "--mode concrete"}}) {
     const Outcome outcome = example.simulate(name, more);
@@ -64,7 +64,7 @@ TEST_CASE("modes: virtual time, real sockets, one thread and two give the same m
 }
 
 TEST_CASE("modes: every strategy gives the same models in virtual time and over real sockets") {
-  const Example example;
+  const ProgramExample example;
   std::string more;
   SUBCASE("proximal") { more = "--set strategy.kind=fedprox --set training.objective.mu=0.1"; }
   SUBCASE("adam") { more = "--set strategy.kind=fedadam"; }
@@ -104,7 +104,7 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
 }
 
 TEST_CASE("modes: runs without a server, with a warm-up and without, give the models of runs with one") {
-  const Example example;
+  const ProgramExample example;
   const std::string more =
       "--set data.partition.clients=6 --set sampling.clients_per_round=6 --set run.chunk_size=16384 "
       "--set run.rounds=2 ";
@@ -126,7 +126,7 @@ TEST_CASE("modes: runs without a server, with a warm-up and without, give the mo
 }
 
 TEST_CASE("modes: with partial work a daemon sends what it has trained when its time is over") {
-  const Example example;
+  const ProgramExample example;
   // To the end this would be 100,000 steps of 1.8 million parameters.
   const Outcome outcome = example.simulate(
       "x",
@@ -140,7 +140,7 @@ TEST_CASE("modes: with partial work a daemon sends what it has trained when its 
 }
 
 TEST_CASE("outputs: updates that a rule keeps lie in files beside the results while it runs, and only then") {
-  const Example example;
+  const ProgramExample example;
   // Four updates of 4.3 million parameters are 69 MB.
   const std::string more =
       "--set strategy.kind=median --set sampling.clients_per_round=4 --set run.rounds=1 ";
@@ -159,7 +159,7 @@ TEST_CASE("outputs: updates that a rule keeps lie in files beside the results wh
 }
 
 TEST_CASE("outputs: metrics, table, model and report are there, and the model is the last round's") {
-  const Example example;
+  const ProgramExample example;
   const Outcome outcome = example.simulate("x", "");
   REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
   for (const char* file : {"metrics.jsonl", "metrics.csv", "model.safetensors", "report.html", "run.toml"})
@@ -172,7 +172,7 @@ TEST_CASE("outputs: metrics, table, model and report are there, and the model is
 
 TEST_CASE(
     "example: a program with an aggregator of its own runs it by name, and fedge-sim does not know it") {
-  const Example example;
+  const ProgramExample example;
   const std::string arguments = "run " FEDGE_SOURCE_DIR
                                 "/examples/custom_aggregator/run.toml --set data.directory=" +
                                 example.data.path().string() +
@@ -304,7 +304,7 @@ TEST_CASE("tokens: an address that leads nowhere is not put into one") {
 }
 
 TEST_CASE("errors: a second coordinator in one data directory leaves the first one's results alone") {
-  const Example example;
+  const ProgramExample example;
   const TemporaryDirectory directory;
   const auto lock = DirectoryLock::acquire(directory.path());
   REQUIRE(lock);

@@ -10,6 +10,7 @@
 #include "server/report/metrics.h"
 #include "tests/integration/coordinator_process.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/text.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace fedge;
@@ -18,7 +19,6 @@ using test::contains;
 using test::CoordinatorProcess;
 using test::LoggedProcess;
 using test::Outcome;
-using test::run;
 
 namespace {
 
@@ -50,7 +50,7 @@ struct Operated {
             token};
   }
   Outcome fedge(const std::string& command) const {
-    return run("fedge " + command + " --data-dir " + directory.string());
+    return test::run("fedge " + command + " --data-dir " + directory.string());
   }
   // What a command that does well prints.
   std::string said(const std::string& command) const {
@@ -71,12 +71,7 @@ struct Operated {
   }
 };
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
-    lines.push_back(text.substr(at, text.find('\n', at) - at));
-  return lines;
-}
+using fedge::test::lines_of;
 
 }  // namespace
 

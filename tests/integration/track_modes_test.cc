@@ -8,7 +8,7 @@ using test::TrackPrograms;
 
 namespace {
 
-const std::string kApart = R"({ kind = "bidirectional", clients = ["0"], against = ["3"] })";
+const std::string kModesApart = R"({ kind = "bidirectional", clients = ["0"], against = ["3"] })";
 
 }  // namespace
 
@@ -22,7 +22,7 @@ TEST_CASE("track modes: a share of the data that is kept out is the same in virt
   std::string list;
   std::size_t tracks = 0;
   SUBCASE("of one model") { list = withheld, tracks = 1; }
-  SUBCASE("of three models") { list = withheld + ", " + kApart, tracks = 3; }
+  SUBCASE("of three models") { list = withheld + ", " + kModesApart, tracks = 3; }
   const TrackModels abstract = programs.models("abstract", list, "");
   CHECK(abstract.size() == 4 * tracks);
   CHECK(programs.models("concrete", list, "--mode concrete") == abstract);
@@ -40,7 +40,7 @@ TEST_CASE("track modes: what a daemon remembers of each track is what a simulate
     more = "--set compression.kind=top_k --set compression.fraction=0.05";
   }
   // One track goes on all the time, one ends and comes again, one begins late as a branch of another.
-  const std::string list = kApart +
+  const std::string list = kModesApart +
                            R"(, { kind = "inbound", clients = ["1"], against = ["2"], from_round = 3 },)"
                            R"( { kind = "inbound", clients = ["2"], against = ["1"], until_round = 1 },)"
                            R"( { kind = "inbound", clients = ["2"], against = ["1"], from_round = 4 })";

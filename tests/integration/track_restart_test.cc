@@ -17,7 +17,7 @@ using test::TrackPrograms;
 namespace {
 
 // A coordinator's data directory, and four daemons that stay while coordinators come and go.
-struct Site {
+struct TrackSite {
   TrackPrograms programs;
   std::filesystem::path coordinator = programs.out.path() / "coordinator";
   boost::asio::io_context io;
@@ -65,7 +65,7 @@ std::vector<std::vector<std::string>> excluded_in(const TrackModels& models, std
 TEST_CASE(
     "restart: a coordinator that was killed goes on with its run, takes up the policy as it stands then, and "
     "comes to the models of a run in which the policy changed in that round") {
-  Site site;
+  TrackSite site;
   std::vector<std::string> settings =
       site.programs.settings(R"({ kind = "inbound", clients = ["0"], against = ["3"] })");
   settings.insert(settings.end(), {"run.rounds=12", "strategy.kind=scaffold"});

@@ -25,8 +25,8 @@ using test::run;
 namespace {
 
 // A coordinator with a run of this many clients, all of them in each of two rounds, and the clients of it.
-struct Programs {
-  Programs(std::size_t count, const std::vector<std::string>& settings) {
+struct TrainerPrograms {
+  TrainerPrograms(std::size_t count, const std::vector<std::string>& settings) {
     test::write_tiny_dataset(data);
     std::vector<std::string> all = {"data.directory=" + data.path().string(),
                                     "data.partition={kind=\"iid\",clients=" + std::to_string(count) + "}",
@@ -89,7 +89,7 @@ TEST_CASE(
       {"floods", ""},
       {"ready_exits", ""},
   };
-  Programs programs(cases.size() + 1, {});
+  TrainerPrograms programs(cases.size() + 1, {});
   programs.add("built-in", "");
   for (const Case& each : cases) programs.add(each.mode, each.mode, each.options);
   for (std::size_t i = 0; i < programs.clients.size(); ++i) {
@@ -108,7 +108,7 @@ TEST_CASE(
 }
 
 TEST_CASE("trainers: a client whose program never gets ready declines, and the run goes on without it") {
-  Programs programs(3, {"run.wait_for_clients=2", "sampling.clients_per_round=2"});
+  TrainerPrograms programs(3, {"run.wait_for_clients=2", "sampling.clients_per_round=2"});
   programs.add("never", "ready_never");
   REQUIRE_MESSAGE(programs.clients[0]->wait_for("client.connected"), programs.clients[0]->log());
   programs.add("first", "honest");
@@ -137,8 +137,8 @@ TEST_CASE("trainers: a run with control variates or label counts is declined by 
     setting = "status={every_seconds=1,labels=\"sets\"}";
     reason = "the run asks clients for the labels of their samples";
   }
-  Programs programs(2, {"model={kind=\"mlp\",hidden=[5]}", "run.wait_for_clients=1",
-                        "sampling.clients_per_round=1", setting});
+  TrainerPrograms programs(2, {"model={kind=\"mlp\",hidden=[5]}", "run.wait_for_clients=1",
+                               "sampling.clients_per_round=1", setting});
   programs.add("program", "honest");
   CHECK_MESSAGE(programs.clients[0]->wait_for(reason), programs.clients[0]->log());
   programs.add("built-in", "");
@@ -149,7 +149,7 @@ TEST_CASE("trainers: a run with control variates or label counts is declined by 
 }
 
 TEST_CASE("trainers: a compressed update of what a program trained is what it trained, to the codec's step") {
-  Programs programs(1, {"compression={kind=\"float16\"}"});
+  TrainerPrograms programs(1, {"compression={kind=\"float16\"}"});
   programs.add("one", "honest");
   CHECK(programs.clients[0]->wait() == 0);
   CHECK(programs.coordinator->wait() == 0);
@@ -160,14 +160,14 @@ TEST_CASE("trainers: a compressed update of what a program trained is what it tr
 }
 
 TEST_CASE("trainers: the program ends with the run, and with a client that is killed") {
-  Programs programs(1, {});
+  TrainerPrograms programs(1, {});
   programs.add("one", "environment");
   CHECK(programs.clients[0]->wait() == 0);
-  Programs killed(1, {"run.rounds=1"});
+  TrainerPrograms killed(1, {"run.rounds=1"});
   killed.add("one", "hangs");
   REQUIRE(killed.clients[0]->wait_for_file(killed.path("of-one") / "done-hangs"));
   killed.clients.clear();  // SIGKILL
-  for (const Programs* each : {&programs, &killed})
+  for (const TrainerPrograms* each : {&programs, &killed})
     CHECK(test::comes_to_its_end(each->path("of-one") / "pid"));
 }
 

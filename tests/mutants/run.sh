@@ -4,7 +4,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: tests/mutants/run.sh [--list] [NAME...]     (no name: every mutant of lists/)" >&2
+  echo "usage: tests/mutants/run.sh [--list] [--check] [NAME...]     (no name: every mutant of lists/)" >&2
   exit 2
 }
 fail() {
@@ -41,9 +41,9 @@ done
 
 # A text's place may move, but it must be there, and once: a mutant that changes nothing, or something else
 # than was meant, proves nothing.
-mutated() { # NAME: the file's new text, and an x so that line ends stay
+mutated() { # NAME TREE: the file's new text, and an x so that line ends stay
   local text before after
-  text=$(cat "$tree/${files[$1]}" && echo x)
+  text=$(cat "$2/${files[$1]}" && echo x)
   before=${text%%"${olds[$1]}"*}
   [ "$before" != "$text" ] || fail "$1: ${files[$1]} does not have its old text any more"
   after=${text#*"${olds[$1]}"}
@@ -85,6 +85,11 @@ for argument in "$@"; do
       for name in "${names[@]}"; do printf '%-32s %s\n' "$name" "${claims[$name]}"; done
       exit 0
       ;;
+    --check)
+      for name in "${names[@]}"; do mutated "$name" . >/dev/null; done
+      echo "${#names[@]} mutants, each with its place"
+      exit 0
+      ;;
     -*) usage ;;
     *)
       [ -n "${claims[$argument]+there}" ] || fail "there is no mutant '$argument'; see --list"
@@ -100,7 +105,7 @@ find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z | tar --create --null --files-from=- | tar --extract --touch --directory="$tree"
 (cd "$tree" && cmake --preset dev) >"$log/configure" 2>&1 ||
   { tail -n 40 "$log/configure" >&2 && fail "it cannot be configured"; }
-for name in "${chosen[@]}"; do mutated "$name" >/dev/null; done
+for name in "${chosen[@]}"; do mutated "$name" "$tree" >/dev/null; done
 
 # Tests that fail, or are skipped, without a mutant would say nothing about one.
 needed=
@@ -114,7 +119,7 @@ echo "unchanged: $(grep -c ' Passed ' "$log/tests") tests pass"
 survivors=0
 for name in "${chosen[@]}"; do
   path=$tree/${files[$name]}
-  changed=$(mutated "$name")
+  changed=$(mutated "$name" "$tree")
   cp "$path" "$log/original"
   printf '%s' "${changed%x}" >"$path"
   read -r -a targets <<<"${programs[$name]}"

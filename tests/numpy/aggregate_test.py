@@ -21,8 +21,8 @@ import tempfile
 try:
     import numpy as np
 except ImportError:
-    print("skipped: NumPy not found")
-    sys.exit(0)
+    print("skipped: NumPy not found (package python3-numpy)")
+    sys.exit(77)  # "skipped", to CTest
 
 sys.dont_write_bytecode = True
 import aggregation_inputs as inputs

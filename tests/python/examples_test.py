@@ -89,11 +89,11 @@ def main():
     name, _, kind = case.partition("-")
     for module in {"pytorch": ["torch"], "numpy": ["numpy"], "": ["torch", "numpy"]}[kind]:
         if subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False).returncode != 0:
-            print(f"skipped: {module} not found")
-            return
+            print(f"skipped: {module} not found (package python3-{module})")
+            sys.exit(SKIPPED)
     if not os.path.exists("/usr/share/datasets/fashion-mnist"):
-        print("skipped: dataset-fashion-mnist not found")
-        return
+        print("skipped: Fashion-MNIST not found (package dataset-fashion-mnist)")
+        sys.exit(SKIPPED)
     {"readme": readme, "steps": steps, "mixed": mixed}[name](bin_directory, *([kind] if kind else []))
 
 

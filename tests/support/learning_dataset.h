@@ -13,6 +13,7 @@
 #include "core/platform/files.h"
 #include "core/rng.h"
 #include "learn/data/idx.h"
+#include "tests/support/skip.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 namespace fedge::test {
@@ -81,14 +82,14 @@ inline learn::test::Bytes first_elements(const std::string& name, std::size_t ra
   return elements;
 }
 
-// False if Fashion-MNIST is not installed, which is said.
+// False if Fashion-MNIST is not installed; the test case is then skipped.
 inline bool write_fashion_dataset(const learn::test::TemporaryDirectory& directory) {
   for (const auto& [prefix, count] :
        {std::pair<std::string, std::uint32_t>{"train", kTrainImages}, {"t10k", kTestImages}}) {
     const auto pixels = first_elements(prefix + "-images-idx3-ubyte", 3, std::size_t{count} * 784);
     const auto labels = first_elements(prefix + "-labels-idx1-ubyte", 1, count);
     if (pixels.empty() || labels.empty()) {
-      MESSAGE("skipped: Fashion-MNIST not found");
+      skip("Fashion-MNIST not found", "dataset-fashion-mnist");
       return false;
     }
     directory.write(prefix + "-images-idx3-ubyte", learn::test::idx({count, 28, 28}, pixels));

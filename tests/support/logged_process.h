@@ -20,12 +20,9 @@
 #include <vector>
 
 #include "core/platform/files.h"
+#include "tests/support/text.h"
 
 namespace fedge::test {
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // A pidfd of it, -1 if it is gone.
 inline int open_process(pid_t process) { return static_cast<int>(::syscall(SYS_pidfd_open, process, 0)); }

@@ -40,6 +40,22 @@ class TestNames {
   std::multimap<std::string, std::string> names_;  // to the file
 };
 
+// Names that sources of one target declare in unnamed namespaces, which unity builds make one
+// (cmake/room.cmake).
+class UnnamedNames {
+ public:
+  void learn(const std::string& path, std::string_view source);
+  const std::vector<Finding>& findings() const { return findings_; }
+
+ private:
+  struct Place {
+    std::string file;
+    std::string meaning;  // of a function its parameters' types, of an alias what it stands for
+  };
+  std::map<std::string, std::vector<Place>> places_;  // by target and name
+  std::vector<Finding> findings_;
+};
+
 // --- parts, exposed for their tests ---
 
 // C++ source with comments (and, if asked, the insides of literals) turned into blanks; the lines stay where

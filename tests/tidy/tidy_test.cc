@@ -218,6 +218,42 @@ TEST_CASE("tidy: a document that quotes a test quotes one that there is, in its 
                                  "docs/b.md:3: no test in tests/unit/core/ is called \"three: gone\""});
 }
 
+TEST_CASE("tidy: sources of one target that give different things one name are found") {
+  const auto unnamed = [](const std::string& inside) {
+    return "namespace fedge {\nnamespace {\n\n" + inside + "\n}  // namespace\n}  // namespace fedge\n";
+  };
+  const Tree tree;
+  tree.write("learn/a.cc",
+             unnamed("constexpr int kPiece = 4;\nstruct Case {\n  int kInside = 0;\n};\n"
+                     "using Numbers = std::vector<int>;\nint read(const std::string& text) { return 1; }\n"));
+  tree.write("learn/text/b.cc", unnamed("constexpr double kPiece{4};\n"));
+  CHECK(tree.findings() ==
+        std::vector<std::string>{"learn/text/b.cc:4: 'kPiece' is in the unnamed namespace of "
+                                 "learn/a.cc, too: name them apart, since both may be compiled as "
+                                 "one unit"});
+  for (const char* clash :
+       {"class Case final {\n};\n", "using Numbers = std::set<int>;\n", "using Case = int;\n",
+        "Numbers Case(int x) {\n}\n", "int read(const std::string& other) { return 2; }\n",
+        "const int kPiece[] = {1};\n"}) {
+    CAPTURE(clash);
+    tree.write("learn/text/b.cc", unnamed(clash));
+    CHECK(tree.findings().size() == 1);
+  }
+  for (const char* fine :
+       {"int kInside = 1;\n", "using Numbers = std::vector<int>;\n", "class Case;\n",
+        "int read(const std::string& text, int radix) { return 1; }\n", "// kPiece = 1;\n"}) {
+    CAPTURE(fine);
+    tree.write("learn/text/b.cc", unnamed(fine));
+    CHECK(tree.findings().empty());
+  }
+  tree.write("learn/text/b.cc", "int x;\n");
+  tree.write("core/b.cc", unnamed("constexpr int kPiece = 5;\n"));  // of another target
+  tree.write("tests/unit/learn/b.h", kHeader + "constexpr int kPiece = 5;\n");
+  tree.write("tests/unit/learn/b_test.cc", unnamed("constexpr int kPiece = 5;\n"));
+  tree.write("learn/a.cc", unnamed("int a;\n") + unnamed("int a;\n"));  // the compiler finds that
+  CHECK(tree.findings().empty());
+}
+
 TEST_CASE("tidy: build trees, hidden folders, links and unknown files are passed over") {
   const Tree tree;
   const std::string bad = "\tstd::random_device d; \n";

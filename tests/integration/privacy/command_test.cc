@@ -15,16 +15,16 @@ using test::run;
 
 namespace {
 
-struct Example {
+struct PrivacyExample {
   std::string command;
   std::string output;
 };
 
 // The lines behind "$ " of blocks of console, each with what the page says it prints.
-std::vector<Example> examples_in(const std::string& path) {
+std::vector<PrivacyExample> examples_in(const std::string& path) {
   std::ifstream file(path);
   REQUIRE(file);
-  std::vector<Example> examples;
+  std::vector<PrivacyExample> examples;
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("```"))
@@ -54,7 +54,7 @@ void refuses(const std::string& arguments, const std::string& named) {
 TEST_CASE("privacy command: the page's examples print what it says") {
   const auto examples = examples_in(FEDGE_SOURCE_DIR "/docs/algorithms/privacy-accounting.md");
   REQUIRE(examples.size() == 3);
-  for (const Example& example : examples) {
+  for (const PrivacyExample& example : examples) {
     const Outcome outcome = run(example.command);
     CHECK(outcome.code == 0);
     CHECK(outcome.output == example.output);

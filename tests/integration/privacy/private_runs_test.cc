@@ -17,9 +17,9 @@ using test::run;
 
 namespace {
 
-class Programs {
+class PrivatePrograms {
  public:
-  Programs() {
+  PrivatePrograms() {
     test::write_tiny_dataset(data_);
     REQUIRE(write_file_atomic(place_.path() / "run.toml",
                               "[run]\nrounds = 3\nseed = 5\n[model]\nkind = \"softmax\"\n[training]\n"
@@ -68,7 +68,7 @@ TEST_CASE("private runs: the example says what it has spent, within what its fil
 }
 
 TEST_CASE("private runs: real daemons come to the models of the simulation, whoever makes the noise") {
-  const Programs programs;
+  const PrivatePrograms programs;
   std::string settings = "--set differential_privacy.noise_multiplier=1.0 --set differential_privacy.kind=";
   SUBCASE("central") { settings += "central"; }
   SUBCASE("central, with a norm that adapts") {

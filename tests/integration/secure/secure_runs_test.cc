@@ -5,16 +5,12 @@
 #include <vector>
 
 #include "tests/integration/secure/secure_member.h"
+#include "tests/support/settings.h"
 
 namespace fedge::test {
 namespace {
 
-using Settings = std::vector<std::string>;
-
-Settings operator+(Settings first, const Settings& more) {
-  first.insert(first.end(), more.begin(), more.end());
-  return first;
-}
+using fedge::test::operator+;
 
 const Settings kExact = {"secure_aggregation.kind=exact"};
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/integration/federation.h"
+#include "tests/support/settings.h"
 
 using namespace fedge;
 using test::Federation;
@@ -16,10 +17,7 @@ const std::vector<std::string> kSwarm = {"dissemination.kind=swarm", "disseminat
 
 client::SwarmOptions listening() { return {.listen = protocol::Address{"127.0.0.1", 0}, .announce = {}}; }
 
-std::vector<std::string> operator+(std::vector<std::string> first, const std::vector<std::string>& more) {
-  first.insert(first.end(), more.begin(), more.end());
-  return first;
-}
+using fedge::test::operator+;
 
 struct Outcome {
   std::vector<std::string> hashes;

@@ -13,8 +13,8 @@ using fedge::test::run;
 namespace {
 
 // The example of the help, on a data set that is always there.
-struct Example {
-  Example() { fedge::test::write_tiny_dataset(dataset); }
+struct GossipExample {
+  GossipExample() { fedge::test::write_tiny_dataset(dataset); }
   Outcome gossip(const std::string& arguments) const {
     return run("fedge-sim gossip " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" +
                dataset.path().string() +
@@ -28,18 +28,18 @@ struct Example {
 TEST_CASE("gossip: the example of the help prints a row for each round, and the models' hash") {
   CHECK(run("fedge-sim gossip --help").output.find("examples/fashion-mlp.toml --degree 3") !=
         std::string::npos);
-  const Outcome outcome = Example().gossip("--degree 3");
+  const Outcome outcome = GossipExample().gossip("--degree 3");
   CHECK_MESSAGE(outcome.code == 0, outcome.output);
   for (const char* part : {"10 clients, 3 neighbours or more, drawn anew for each round",
                            "accuracy of 10 clients' models after mixing, and of the average of all models",
                            "consensus distance\n     1 ", "\n     2 ", "\nmodels    "})
     CHECK(outcome.output.find(part) != std::string::npos);
-  CHECK(Example().gossip("--degree 3 --topology fixed").output.find("the same in all rounds") !=
+  CHECK(GossipExample().gossip("--degree 3 --topology fixed").output.find("the same in all rounds") !=
         std::string::npos);
 }
 
 TEST_CASE("gossip: JSON is the same whatever the jobs, and has the rounds that are evaluated") {
-  const Example example;
+  const GossipExample example;
   const std::string options = "--degree 3 --tested 4 --set run.evaluate_every=2 --format json --jobs ";
   const Outcome one = example.gossip(options + "1");
   CHECK_MESSAGE(one.code == 0, one.output);
@@ -52,7 +52,7 @@ TEST_CASE("gossip: JSON is the same whatever the jobs, and has the rounds that a
 }
 
 TEST_CASE("gossip: models are evaluated after mixing, or before, and are the same models") {
-  const Example example;
+  const GossipExample example;
   const Outcome mixed = example.gossip("--degree 3");
   const Outcome trained = example.gossip("--degree 3 --evaluate trained");
   CHECK(trained.output.find("models before mixing, and of the average") != std::string::npos);
@@ -64,7 +64,7 @@ TEST_CASE("gossip: models are evaluated after mixing, or before, and are the sam
 }
 
 TEST_CASE("gossip: what it cannot do gets one sentence that names the key or the option") {
-  const Example example;
+  const GossipExample example;
   const Outcome server = example.gossip("--degree 3 --set strategy.kind=fedadam");
   CHECK(server.code == 1);
   CHECK(server.output ==

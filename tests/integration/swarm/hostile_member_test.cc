@@ -27,7 +27,7 @@ class Garbage final : public protocol::ChunkSource, public protocol::ChunkSink {
 
 // Four honest clients whose coordinator takes two seconds to send a model, and one that is enrolled like
 // them.
-struct Scene {
+struct HostileScene {
   Federation f{kHonest + 1,
                {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096", "run.rounds=1",
                 "run.round_deadline=8", "dissemination.kind=swarm"},
@@ -37,7 +37,7 @@ struct Scene {
   HostilePeer hostile{f};
   std::map<ClientId, std::shared_ptr<protocol::Link>> links;
 
-  Scene() {
+  HostileScene() {
     f.swarm_of = [](std::size_t) {
       return client::SwarmOptions{.listen = protocol::Address{"127.0.0.1", 0}, .announce = {}};
     };
@@ -93,7 +93,7 @@ struct Scene {
 
 TEST_CASE(
     "swarm, row 62: a member that sends wrong bytes is dropped by everybody, and the others have the model") {
-  Scene scene;
+  HostileScene scene;
   for (const auto& member : scene.hostile.members) {
     REQUIRE(scene.call(member, scene.hostile.identity));
     scene.send_rubbish(member);
@@ -111,7 +111,7 @@ TEST_CASE(
 }
 
 TEST_CASE("swarm, row 62: whom the coordinator has not named gets no link, whoever it is") {
-  Scene scene;
+  HostileScene scene;
   const auto refused = [&](const std::shared_ptr<protocol::TlsIdentity>& identity) {
     const auto answer = scene.call(scene.hostile.members.front(), identity);
     return !answer && answer.error().code == ErrorCode::kUnavailable &&
@@ -135,7 +135,7 @@ TEST_CASE("swarm, row 62: whom the coordinator has not named gets no link, whoev
 }
 
 TEST_CASE("swarm, row 62: a member that says nothing at all keeps nobody from the model") {
-  Scene scene;
+  HostileScene scene;
   for (const auto& member : scene.hostile.members) REQUIRE(scene.call(member, scene.hostile.identity));
   scene.run_to_the_end();
 }

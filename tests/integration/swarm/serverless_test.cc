@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/integration/swarm/serverless_runs.h"
+#include "tests/support/settings.h"
 
 using namespace fedge;
 using test::add_listening_clients;
@@ -11,15 +12,13 @@ using test::HostilePeer;
 
 namespace {
 
-constexpr std::size_t kClients = 6;
-constexpr std::uint64_t kModelBytes = 4 * (784 * 64 + 64 + 64 * 10 + 10);
+constexpr std::size_t kServerlessClients = 6;
+constexpr std::uint64_t kServerlessModelBytes = 4 * (784 * 64 + 64 + 64 * 10 + 10);
 
-const std::vector<std::string> kModel = {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096"};
+const std::vector<std::string> kServerlessModel = {"model.kind=mlp", "model.hidden=[64]",
+                                                   "run.chunk_size=4096"};
 
-std::vector<std::string> operator+(std::vector<std::string> first, const std::vector<std::string>& more) {
-  first.insert(first.end(), more.begin(), more.end());
-  return first;
-}
+using fedge::test::operator+;
 
 class Nothing final : public protocol::ChunkSink {
  public:
@@ -28,34 +27,35 @@ class Nothing final : public protocol::ChunkSink {
 };
 
 std::vector<std::string> serverless(const std::vector<std::string>& more) {
-  return kModel + std::vector<std::string>{"dissemination.kind=serverless"} + more;
+  return kServerlessModel + std::vector<std::string>{"dissemination.kind=serverless"} + more;
 }
 
 // Five honest clients, and a peer that has a part in round 1 like them and does what the test says.
-struct Scene {
+struct ServerlessScene {
   Federation f;
   HostilePeer hostile{f};
   std::vector<std::shared_ptr<protocol::Link>> links;  // its own, to the others
 
-  explicit Scene(const std::vector<std::string>& more)
-      : f(kClients, serverless(std::vector<std::string>{"run.rounds=1"} + more)) {
-    add_listening_clients(f, kClients - 1);
+  explicit ServerlessScene(const std::vector<std::string>& more)
+      : f(kServerlessClients, serverless(std::vector<std::string>{"run.rounds=1"} + more)) {
+    add_listening_clients(f, kServerlessClients - 1);
     hostile.join(f.token());
     hostile.wait_for_task(1);
   }
   void wait_for_others() {
     f.run_until([&] {
-      return hostile.shared.size() >= kClients - 1 &&
-             f.count(f.client_events, "update.held round=1") >= (kClients - 1) * (kClients - 1);
+      return hostile.shared.size() >= kServerlessClients - 1 &&
+             f.count(f.client_events, "update.held round=1") >=
+                 (kServerlessClients - 1) * (kServerlessClients - 1);
     });
   }
   // Its update, which the others get from it over links of its own.
   void offer(const std::shared_ptr<ParameterVector>& values) {
     const protocol::UpdateOffer offered = hostile.offer(values);
     const auto source = std::make_shared<test::VectorSource>(values, offered.update.chunk_size);
-    f.run_until([&] { return hostile.members.size() == kClients - 1; });
+    f.run_until([&] { return hostile.members.size() == kServerlessClients - 1; });
     for (const protocol::SwarmMember& member : hostile.members) give(member, offered.update, source);
-    f.run_until([&] { return links.size() == kClients - 1; });
+    f.run_until([&] { return links.size() == kServerlessClients - 1; });
     hostile.link->send(offered);
   }
   void give(const protocol::SwarmMember& member, const protocol::Manifest& update,
@@ -129,10 +129,10 @@ TEST_CASE(
     more =
         more + std::vector<std::string>{"strategy.aggregator.kind=fednova", "sampling.clients_per_round=4"};
   }
-  Federation f(kClients, serverless(more));
-  add_listening_clients(f, kClients);
+  Federation f(kServerlessClients, serverless(more));
+  add_listening_clients(f, kServerlessClients);
   f.run_to_the_end();
-  CHECK(f.hashes() == hashes_of(kClients, kModel + more));
+  CHECK(f.hashes() == hashes_of(kServerlessClients, kServerlessModel + more));
   CHECK(f.count(f.client_events, "peer.dropped") == 0);
   CHECK(f.count(f.events, "model.differs") == 0);
   CHECK(f.count(f.client_events, "model.made round=3") == f.rounds.front().clients_completed);
@@ -141,11 +141,11 @@ TEST_CASE(
   CHECK(f.reported("round.exchanged round=3 reconstructable=" + all + " participants=" + all +
                    " refused=0 lost=0"));
   // No update comes to the coordinator, and the model once.
-  for (const auto& round : f.rounds) CHECK(round.bytes_up < 2 * kModelBytes);
+  for (const auto& round : f.rounds) CHECK(round.bytes_up < 2 * kServerlessModelBytes);
 }
 
 TEST_CASE("serverless, invariant 8: the updates of clients that vanish count once the others have them") {
-  Scene scene({});
+  ServerlessScene scene({});
   scene.wait_for_others();
   for (std::size_t i = 0; i < 3; ++i) scene.f.stop_client(i);
   // Until now the round has waited for this one.
@@ -153,13 +153,13 @@ TEST_CASE("serverless, invariant 8: the updates of clients that vanish count onc
   scene.hostile.link->send(protocol::TaskFailed{.run = task.run, .round = task.round});
   scene.f.run_to_the_end();
   CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=2 refused=0 lost=0"));
-  CHECK(scene.f.rounds.front().clients_completed == kClients - 1);
+  CHECK(scene.f.rounds.front().clients_completed == kServerlessClients - 1);
 }
 
 TEST_CASE("serverless: the update of a client that vanishes before the others have it is lost, and no more") {
-  Scene scene({"run.round_deadline=4"});
+  ServerlessScene scene({"run.round_deadline=4"});
   scene.hostile.link->send(scene.hostile.offer(scene.hostile.zero_update()));  // and nobody gets a chunk
-  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
   scene.wait_for_others();
   scene.hostile.link->close("gone");
   scene.f.run_to_the_end();
@@ -167,10 +167,10 @@ TEST_CASE("serverless: the update of a client that vanishes before the others ha
 }
 
 TEST_CASE("serverless: a client that comes back with an update that was lost is told of it like the others") {
-  Scene scene({"run.round_deadline=6"});
+  ServerlessScene scene({"run.round_deadline=6"});
   const protocol::UpdateOffer offered = scene.hostile.offer(scene.hostile.zero_update());
   scene.hostile.link->send(offered);
-  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
   scene.wait_for_others();
   scene.hostile.link->close("gone");
   scene.f.run_until([&] { return scene.f.reported("client.lost round=1 client=5"); });
@@ -188,9 +188,9 @@ TEST_CASE("serverless: a client that comes back with an update that was lost is 
 }
 
 TEST_CASE("serverless, A2: an update with values that may not be there is refused by those who get it") {
-  Scene scene({});
+  ServerlessScene scene({});
   scene.offer(scene.values_of(std::numeric_limits<float>::infinity()));
-  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
   scene.answer_all();
   scene.f.run_until([&] { return scene.hostile.verdict.has_value(); });
   CHECK_FALSE(scene.hostile.verdict->accepted);
@@ -200,7 +200,7 @@ TEST_CASE("serverless, A2: an update with values that may not be there is refuse
 }
 
 TEST_CASE("serverless, A2: who offers the round's model as its update takes it from nobody") {
-  Scene scene({});
+  ServerlessScene scene({});
   protocol::UpdateOffer offered = scene.hostile.offer(scene.hostile.zero_update());
   offered.update = scene.hostile.task->model;
   scene.hostile.link->send(offered);
@@ -208,16 +208,16 @@ TEST_CASE("serverless, A2: who offers the round's model as its update takes it f
   CHECK_FALSE(scene.hostile.verdict->accepted);
   CHECK(scene.hostile.verdict->reason.find("it is exchanged as a model") != std::string::npos);
   scene.f.run_to_the_end();
-  CHECK(scene.f.rounds.front().clients_completed == kClients - 1);
+  CHECK(scene.f.rounds.front().clients_completed == kServerlessClients - 1);
 }
 
 TEST_CASE("serverless, A2: who makes another model of the same updates is named, and changes nothing") {
-  Scene scene({});
+  ServerlessScene scene({});
   scene.offer(scene.values_of(0.25F));
-  scene.f.run_until([&] { return scene.hostile.shared.size() == kClients; });
+  scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
   scene.answer_all();
   scene.f.run_until([&] { return scene.hostile.order.has_value(); });
-  CHECK(scene.hostile.order->parts.size() == kClients);
+  CHECK(scene.hostile.order->parts.size() == kServerlessClients);
   protocol::AggregateMade made{.run = scene.hostile.task->run,
                                .round = RoundNumber(1),
                                .track = TrackId(0),
@@ -227,7 +227,7 @@ TEST_CASE("serverless, A2: who makes another model of the same updates is named,
   scene.f.run_to_the_end();
   CHECK(scene.f.reported("model.differs client=5 round=1"));
   // Its update counts like any other.
-  CHECK(scene.f.rounds.front().clients_completed == kClients);
+  CHECK(scene.f.rounds.front().clients_completed == kServerlessClients);
 }
 
 TEST_CASE(
@@ -247,23 +247,23 @@ TEST_CASE(
   const auto values = all.zero_update();
   std::ranges::fill(values->values(), std::numeric_limits<float>::quiet_NaN());
   const protocol::Manifest model = all.offer(values).update;
-  Scene::exchange(all.link, model, std::make_shared<test::VectorSource>(values, model.chunk_size));
+  ServerlessScene::exchange(all.link, model, std::make_shared<test::VectorSource>(values, model.chunk_size));
   all.link->send(protocol::AggregateMade{all.task->run, RoundNumber(1), TrackId(0), model});
   f.run_until([&] { return std::ranges::find(all.told, model.id()) != all.told.end(); });
-  Scene::offer_all(*all.link, model);
+  ServerlessScene::offer_all(*all.link, model);
   f.run_to_the_end();
   CHECK(f.reported("round.not_aggregated round=1 reason=\"what most clients have made: "));
   CHECK(f.reported("values that are not finite"));
 }
 
 TEST_CASE("serverless, N6: who never says what it has holds the round up until it is late, and no longer") {
-  Scene scene({"run.round_deadline=2"});
+  ServerlessScene scene({"run.round_deadline=2"});
   scene.f.run_to_the_end();
-  CHECK(scene.f.rounds.front().clients_completed == kClients - 1);
+  CHECK(scene.f.rounds.front().clients_completed == kServerlessClients - 1);
 }
 
 TEST_CASE("serverless, A1: word of an update that there is not costs its sender the link") {
-  Scene scene({"run.round_deadline=2"});
+  ServerlessScene scene({"run.round_deadline=2"});
   SUBCASE("that it is held") {
     scene.hostile.link->send(protocol::UpdateHeld{.run = scene.hostile.task->run, .round = RoundNumber(1)});
   }
@@ -278,12 +278,12 @@ TEST_CASE("serverless, A1: word of an update that there is not costs its sender 
 }
 
 TEST_CASE("serverless: a client that comes later gets the model from the others") {
-  Federation f(kClients, serverless({"run.rounds=3", "run.wait_for_clients=4", "sampling.min_available=4",
-                                     "sampling.clients_per_round=6"}));
+  Federation f(kServerlessClients, serverless({"run.rounds=3", "run.wait_for_clients=4",
+                                               "sampling.min_available=4", "sampling.clients_per_round=6"}));
   add_listening_clients(f, 4);
   f.run_until([&] { return f.rounds.size() == 1; });
   add_listening_clients(f, 2);
   f.run_to_the_end();
-  CHECK(f.rounds.back().clients_completed == kClients);
+  CHECK(f.rounds.back().clients_completed == kServerlessClients);
   CHECK(f.count(f.events, "model.differs") == 0);
 }

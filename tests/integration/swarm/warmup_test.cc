@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/integration/swarm/serverless_runs.h"
+#include "tests/support/settings.h"
 
 using namespace fedge;
 using test::add_listening_clients;
@@ -11,20 +12,17 @@ using test::HostilePeer;
 
 namespace {
 
-constexpr std::size_t kClients = 9;
+constexpr std::size_t kWarmupClients = 9;
 
 const std::vector<std::string> kServerless = {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096",
                                               "dissemination.kind=serverless"};
 const std::vector<std::string> kWarmup = {"dissemination.warmup.scheduler=greedy_fastest_first",
                                           "dissemination.warmup.degree=4"};
 
-std::vector<std::string> operator+(std::vector<std::string> first, const std::vector<std::string>& more) {
-  first.insert(first.end(), more.begin(), more.end());
-  return first;
-}
+using fedge::test::operator+;
 
 // Eight honest clients, and a member of round 1 that looks on.
-struct Scene {
+struct WarmupScene {
   Federation f;
   HostilePeer curious{f};
   std::vector<std::shared_ptr<protocol::Link>> links;
@@ -32,9 +30,9 @@ struct Scene {
   std::size_t shown = 0;  // of which some said they have something
   protocol::UpdateOffer offered;
 
-  explicit Scene(const std::vector<std::string>& more)
-      : f(kClients, kServerless + kWarmup + std::vector<std::string>{"run.rounds=1"} + more) {
-    add_listening_clients(f, kClients - 1);
+  explicit WarmupScene(const std::vector<std::string>& more)
+      : f(kWarmupClients, kServerless + kWarmup + std::vector<std::string>{"run.rounds=1"} + more) {
+    add_listening_clients(f, kWarmupClients - 1);
     curious.join(f.token());
     curious.wait_for_task(1);
   }
@@ -44,7 +42,7 @@ struct Scene {
     offered = curious.offer(curious.zero_update());
     curious.link->send(offered);
     f.run_until(
-        [&] { return curious.plan && !curious.members.empty() && curious.shared.size() == kClients; });
+        [&] { return curious.plan && !curious.members.empty() && curious.shared.size() == kWarmupClients; });
     for (const protocol::SwarmMember& member : curious.members) listen_to(member);
   }
   void listen_to(const protocol::SwarmMember& member) {
@@ -83,24 +81,24 @@ struct Scene {
 
 TEST_CASE("warm-up: the models are those of the run without one, and nothing of it is voided") {
   const std::vector<std::string> more = {"run.rounds=3"};
-  Federation f(kClients, kServerless + kWarmup + more);
-  add_listening_clients(f, kClients);
+  Federation f(kWarmupClients, kServerless + kWarmup + more);
+  add_listening_clients(f, kWarmupClients);
   f.run_to_the_end();
-  CHECK(f.hashes() == hashes_of(kClients, kServerless + more));
+  CHECK(f.hashes() == hashes_of(kWarmupClients, kServerless + more));
   CHECK(f.count(f.events, "round.warmed_up") == 3);
   CHECK(f.count(f.events, "failed_open") == 0);
   CHECK(f.count(f.events, "left_out=0") == 3);
   // Nine owners with 50 chunks each spray ten of them.
   CHECK(f.count(f.events, "sprayed=90 not_sprayed=0") == 3);
-  CHECK(f.count(f.client_events, "warmed.up") == 3 * kClients);
+  CHECK(f.count(f.client_events, "warmed.up") == 3 * kWarmupClients);
   CHECK(f.count(f.client_events, "warmup.not_as_planned") == 0);
   CHECK(f.count(f.client_events, "peer.dropped") == 0);
 }
 
 TEST_CASE("warm-up: a neighbour is shown nothing of what others have until it is over") {
-  Scene scene({"run.round_deadline=8"});
+  WarmupScene scene({"run.round_deadline=8"});
   scene.enter();
-  scene.f.run_until([&] { return scene.held >= 4 * kClients; });
+  scene.f.run_until([&] { return scene.held >= 4 * kWarmupClients; });
   CHECK(scene.shown == 0);
   scene.say_that_it_has_everything();
   scene.f.run_until([&] { return scene.curious.warm.has_value(); });
@@ -110,7 +108,7 @@ TEST_CASE("warm-up: a neighbour is shown nothing of what others have until it is
 }
 
 TEST_CASE("warm-up: a member that does nothing is left out of it, and the others go on without a loss") {
-  Scene scene({"run.round_deadline=20"});
+  WarmupScene scene({"run.round_deadline=20"});
   scene.enter();
   scene.f.run_until([&] { return scene.curious.warm.has_value(); });
   CHECK(scene.curious.warm->failure.empty());

@@ -27,7 +27,7 @@ class Backwards final : public Parallel {
   std::size_t width() const override { return 1; }
 };
 
-struct Update {
+struct RandomUpdate {
   Coverage coverage;
   SampleCount weight;
   std::vector<float> values;
@@ -51,10 +51,10 @@ Coverage random_coverage(std::mt19937& engine) {
 }
 
 // Weights of up to a million make the larger values need the wide conversion, the others the fast one.
-std::vector<Update> random_updates(std::size_t count, std::uint32_t seed) {
+std::vector<RandomUpdate> random_updates(std::size_t count, std::uint32_t seed) {
   std::mt19937 engine(seed);
-  std::vector<Update> updates(count);
-  for (Update& update : updates) {
+  std::vector<RandomUpdate> updates(count);
+  for (RandomUpdate& update : updates) {
     update.coverage = random_coverage(engine);
     update.weight = SampleCount(engine() % 2 == 0 ? 1 + engine() % 600 : 1 + engine() % 1'000'000);
     update.values = reference::values(update.coverage.count(), 256.0F, static_cast<std::uint32_t>(engine()));
@@ -69,7 +69,7 @@ std::vector<double> mean_of(const Accumulator& accumulator) {
   return mean;
 }
 
-std::vector<double> fold_all(const std::vector<Update>& updates, const std::vector<std::size_t>& order,
+std::vector<double> fold_all(const std::vector<RandomUpdate>& updates, const std::vector<std::size_t>& order,
                              std::size_t together, Parallel& parallel,
                              const FoldKernel& kernel = fold_kernels().front()) {
   Accumulator accumulator(layout(), {}, kernel);
@@ -95,7 +95,7 @@ std::vector<std::size_t> in_order(std::size_t count) {
 TEST_CASE("accumulator: 20 random orders, groupings and ways to run give the same bits") {
   for (const std::uint32_t seed : {1U, 2U}) {
     CAPTURE(seed);
-    const std::vector<Update> updates = random_updates(13, seed);
+    const std::vector<RandomUpdate> updates = random_updates(13, seed);
     std::vector<std::size_t> order = in_order(updates.size());
     Sequential sequential;
     Backwards backwards;
@@ -117,10 +117,10 @@ TEST_CASE("accumulator: 20 random orders, groupings and ways to run give the sam
 
 TEST_CASE("accumulator: sums are those of the slow reference, fast and wide conversions alike") {
   const std::uint32_t seed = 3;
-  const std::vector<Update> updates = random_updates(7, seed);
+  const std::vector<RandomUpdate> updates = random_updates(7, seed);
   std::vector<reference::Wide> sums(kSize, 0);
   std::vector<std::uint64_t> weights(kSize, 0);
-  for (const Update& update : updates) {
+  for (const RandomUpdate& update : updates) {
     std::size_t position = 0;
     for (const Range& range : update.coverage.ranges())
       for (std::size_t i = range.begin; i < range.end; ++i, ++position) {
@@ -140,12 +140,12 @@ TEST_CASE("accumulator: sums are those of the slow reference, fast and wide conv
 
 TEST_CASE("accumulator: an update in random pieces gives what it gives in one") {
   const std::uint32_t seed = 4;
-  const std::vector<Update> updates = random_updates(6, seed);
+  const std::vector<RandomUpdate> updates = random_updates(6, seed);
   Sequential parallel;
   const std::vector<double> expected = fold_all(updates, in_order(updates.size()), 1, parallel);
   std::mt19937 engine(seed);
   Accumulator pieces(layout(), {});
-  for (const Update& update : updates) {
+  for (const RandomUpdate& update : updates) {
     REQUIRE(pieces.open({update.weight, &update.coverage, {}}));
     for (std::size_t first = 0; first < update.values.size();) {
       const std::size_t count = std::min<std::size_t>(update.values.size() - first, 1 + engine() % 50'000);
@@ -160,7 +160,7 @@ TEST_CASE("accumulator: an update in random pieces gives what it gives in one") 
 
 TEST_CASE("accumulator: a bad value anywhere leaves no trace of its call") {
   const std::uint32_t seed = 5;
-  std::vector<Update> updates = random_updates(6, seed);
+  std::vector<RandomUpdate> updates = random_updates(6, seed);
   std::mt19937 engine(seed);
   Sequential sequential;
   ThreadPool pool(2);
@@ -170,7 +170,7 @@ TEST_CASE("accumulator: a bad value anywhere leaves no trace of its call") {
     const std::vector<UpdateView> first = {updates[0].view(), updates[1].view()};
     REQUIRE(accumulator.fold(first, sequential));
     const std::vector<double> before = mean_of(accumulator);
-    Update bad = updates[2 + engine() % 4];
+    RandomUpdate bad = updates[2 + engine() % 4];
     const float poison[] = {std::nanf(""), std::numeric_limits<float>::infinity(), 1e30F, -300.0F};
     for (std::uint32_t i = 0; i < 1 + engine() % 3; ++i)
       bad.values[engine() % bad.values.size()] = poison[engine() % 4];

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/text.h"
+
 namespace fedge::aggregation {
 namespace {
 
@@ -29,9 +31,7 @@ Result<void> fold_one(Accumulator& accumulator, const Coverage& coverage, std::u
   return accumulator.fold({&view, 1}, parallel);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 const Coverage kAll = Coverage::all(8);
 

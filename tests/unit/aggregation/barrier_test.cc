@@ -11,7 +11,7 @@
 namespace fedge::aggregation {
 namespace {
 
-using Kind = BarrierSpec::Kind;
+using BarrierKind = BarrierSpec::Kind;
 using Steps = std::vector<std::uint64_t>;
 
 bool may_begin(const BarrierSpec& spec, std::size_t worker, const Steps& steps, std::uint64_t seed = 1) {
@@ -31,7 +31,7 @@ struct Spread {
 };
 
 // Twelve workers, the k-th of which needs k + 1 moments for a step, as the barrier lets them.
-Spread run(const BarrierSpec& spec) {
+Spread spread_of(const BarrierSpec& spec) {
   const Barrier barrier(spec);
   Steps steps(12, 0);
   std::vector<int> left(12, 0);  // of the step in hand; 0: none
@@ -53,22 +53,23 @@ Spread run(const BarrierSpec& spec) {
 }  // namespace
 
 TEST_CASE("barrier: asp never waits, however far ahead") {
-  CHECK(may_begin({.kind = Kind::kAsp}, 0, {1000, 0, 0}));
+  CHECK(may_begin({.kind = BarrierKind::kAsp}, 0, {1000, 0, 0}));
 }
 
 TEST_CASE("barrier: bsp waits for the last, ssp for those more than the staleness behind") {
-  CHECK_FALSE(may_begin({.kind = Kind::kBsp}, 0, {3, 3, 2}));
-  CHECK(may_begin({.kind = Kind::kBsp}, 0, {3, 3, 3}));
-  CHECK(may_begin({.kind = Kind::kBsp, .staleness = 5}, 2, {3, 3, 2}));
-  CHECK_FALSE(may_begin({.kind = Kind::kBsp, .staleness = 5}, 0, {3, 3, 2}));
-  const BarrierSpec ssp{.kind = Kind::kSsp, .staleness = 2};
+  CHECK_FALSE(may_begin({.kind = BarrierKind::kBsp}, 0, {3, 3, 2}));
+  CHECK(may_begin({.kind = BarrierKind::kBsp}, 0, {3, 3, 3}));
+  CHECK(may_begin({.kind = BarrierKind::kBsp, .staleness = 5}, 2, {3, 3, 2}));
+  CHECK_FALSE(may_begin({.kind = BarrierKind::kBsp, .staleness = 5}, 0, {3, 3, 2}));
+  const BarrierSpec ssp{.kind = BarrierKind::kSsp, .staleness = 2};
   CHECK(may_begin(ssp, 0, {4, 2, 9}));
   CHECK_FALSE(may_begin(ssp, 0, {5, 2, 9}));
-  CHECK(may_begin({.kind = Kind::kSsp, .staleness = 10}, 0, {5, 2, 9}));  // no difference below 0
+  CHECK(may_begin({.kind = BarrierKind::kSsp, .staleness = 10}, 0, {5, 2, 9}));  // no difference below 0
 }
 
 TEST_CASE("barrier: a worker with the fewest steps may always begin, and so may one alone") {
-  for (const Kind kind : {Kind::kAsp, Kind::kBsp, Kind::kSsp, Kind::kPbsp, Kind::kPssp})
+  for (const BarrierKind kind :
+       {BarrierKind::kAsp, BarrierKind::kBsp, BarrierKind::kSsp, BarrierKind::kPbsp, BarrierKind::kPssp})
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
       CHECK(may_begin({.kind = kind, .sample = 2, .staleness = 0}, 1, {7, 2, 2, 40}, seed));
       CHECK(may_begin({.kind = kind, .sample = 2, .staleness = 0}, 0, {7}, seed));
@@ -79,10 +80,10 @@ TEST_CASE("barrier: a sample holds none of those behind as often as drawing with
   // 3 of 9 others are behind, 4 are looked at: C(6, 4) / C(9, 4) = 15 / 126. Chi-square with one degree of
   // freedom, p = 1e-5.
   const Steps steps = {5, 9, 4, 5, 5, 4, 8, 5, 0, 6};
-  const std::uint64_t open = opens({.kind = Kind::kPbsp, .sample = 4}, 3, steps);
+  const std::uint64_t open = opens({.kind = BarrierKind::kPbsp, .sample = 4}, 3, steps);
   CHECK(test::worst_chi_square({15.0 / 126}, {open}, 20'000) < test::kCriticalChiSquare);
   // With a staleness of 1 only the eighth is: 5 / 9 do not look at it.
-  const std::uint64_t stale = opens({.kind = Kind::kPssp, .sample = 4, .staleness = 1}, 3, steps);
+  const std::uint64_t stale = opens({.kind = BarrierKind::kPssp, .sample = 4, .staleness = 1}, 3, steps);
   CHECK(test::worst_chi_square({5.0 / 9}, {stale}, 20'000) < test::kCriticalChiSquare);
 }
 
@@ -94,7 +95,7 @@ TEST_CASE("barrier: every one of the others is looked at equally often") {
       if (behind == worker) continue;
       Steps steps(8, 1);
       steps[behind] = 0;
-      const std::uint64_t closed = 20'000 - opens({.kind = Kind::kPbsp, .sample = 2}, worker, steps);
+      const std::uint64_t closed = 20'000 - opens({.kind = BarrierKind::kPbsp, .sample = 2}, worker, steps);
       CHECK(test::worst_chi_square({2.0 / 7}, {closed}, 20'000) < test::kCriticalChiSquare);
     }
 }
@@ -102,24 +103,24 @@ TEST_CASE("barrier: every one of the others is looked at equally often") {
 TEST_CASE("barrier: looking at all others is bsp, and looking at none asp") {
   const Steps steps = {2, 2, 1, 2};
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    CHECK_FALSE(may_begin({.kind = Kind::kPbsp, .sample = 3}, 0, steps, seed));
-    CHECK_FALSE(may_begin({.kind = Kind::kPbsp, .sample = 100}, 0, steps, seed));
-    CHECK(may_begin({.kind = Kind::kPbsp, .sample = 0}, 0, steps, seed));
+    CHECK_FALSE(may_begin({.kind = BarrierKind::kPbsp, .sample = 3}, 0, steps, seed));
+    CHECK_FALSE(may_begin({.kind = BarrierKind::kPbsp, .sample = 100}, 0, steps, seed));
+    CHECK(may_begin({.kind = BarrierKind::kPbsp, .sample = 0}, 0, steps, seed));
   }
 }
 
 TEST_CASE("barrier: workers of unlike speed stay within 1 step with bsp and theta + 1 with ssp") {
-  const Spread bsp = run({.kind = Kind::kBsp});
+  const Spread bsp = spread_of({.kind = BarrierKind::kBsp});
   CHECK(bsp.largest == 1);
   CHECK(bsp.steps == 12 * 49 + 11);  // all go at the pace of the last, 12 moments a step
-  const Spread ssp = run({.kind = Kind::kSsp, .staleness = 3});
+  const Spread ssp = spread_of({.kind = BarrierKind::kSsp, .staleness = 3});
   CHECK(ssp.largest == 4);
   // Without a barrier the first makes a step every moment, the last every twelfth.
-  const Spread asp = run({.kind = Kind::kAsp});
+  const Spread asp = spread_of({.kind = BarrierKind::kAsp});
   CHECK(asp.largest > 500);
   // In between, and the more are looked at the closer.
-  const Spread one = run({.kind = Kind::kPbsp, .sample = 1});
-  const Spread six = run({.kind = Kind::kPbsp, .sample = 6});
+  const Spread one = spread_of({.kind = BarrierKind::kPbsp, .sample = 1});
+  const Spread six = spread_of({.kind = BarrierKind::kPbsp, .sample = 6});
   CHECK(one.largest > 1);
   CHECK(one.largest < asp.largest);
   CHECK(six.largest < one.largest);

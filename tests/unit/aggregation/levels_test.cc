@@ -12,7 +12,7 @@ namespace {
 
 using Counts = std::vector<std::size_t>;
 
-std::string error_of(const std::string& options) {
+std::string levels_error(const std::string& options) {
   return planning::error_of({"random_mask", options, planning::small_mlp(), 10});
 }
 
@@ -80,14 +80,15 @@ TEST_CASE("levels: every fraction up to a denominator of 1000 is found in lowest
 }
 
 TEST_CASE("levels: mistakes in the lists are named with their line") {
-  CHECK(error_of("shares = [0.5, 1.2]\n") ==
+  CHECK(levels_error("shares = [0.5, 1.2]\n") ==
         "run.toml:1: planner.shares: 1.2 is out of range, expected 0.001 to 1");
-  CHECK(error_of("fractions = [0.1, 0.7]\n") == "run.toml:1: planner.fractions: add up to 0.8, expected 1");
-  CHECK(error_of("\nfractions = [1]\n") ==
+  CHECK(levels_error("fractions = [0.1, 0.7]\n") ==
+        "run.toml:1: planner.fractions: add up to 0.8, expected 1");
+  CHECK(levels_error("\nfractions = [1]\n") ==
         "run.toml:2: planner.fractions: there are 2 shares and 1 fractions; each level needs both");
-  CHECK(error_of("shares = [1, 0.5, 0.2]\n") ==
+  CHECK(levels_error("shares = [1, 0.5, 0.2]\n") ==
         "run.toml:1: planner.shares: there are 3 shares and 2 fractions; each level needs both");
-  CHECK(error_of("shares = []\nfractions = []\n") ==
+  CHECK(levels_error("shares = []\nfractions = []\n") ==
         "run.toml:1: planner.shares: has 0 levels, expected 1 to 64");
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("levels: where they are drawn, what a client declares changes nothing"
 
 TEST_CASE("levels: fractions have no place beside what clients declare") {
   CHECK(
-      error_of("capability = \"declared\"\nfractions = [0.1, 0.9]\n") ==
+      levels_error("capability = \"declared\"\nfractions = [0.1, 0.9]\n") ==
       "run.toml:2: planner.fractions: has no effect with capability = \"declared\", which asks the clients");
 }
 

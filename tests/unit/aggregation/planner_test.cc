@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tests/support/text.h"
 #include "tests/unit/aggregation/planning.h"
 
 namespace fedge::aggregation {
@@ -20,9 +21,7 @@ std::vector<std::string> kinds() {
   return names;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace fedge::aggregation {
 namespace {
 
 // What the comparators do to zeros and ones.
-std::uint32_t run(const std::vector<Comparator>& network, std::uint32_t bits) {
+std::uint32_t run_network(const std::vector<Comparator>& network, std::uint32_t bits) {
   for (const Comparator& comparator : network) {
     const std::uint32_t low = bits >> comparator.low & 1U;
     const std::uint32_t high = bits >> comparator.high & 1U;
@@ -56,7 +56,7 @@ TEST_CASE("sorting network: sorts every sequence of up to 16 zeros and ones, and
       // Ones at the upper end, as many as before.
       const auto ones = static_cast<std::size_t>(__builtin_popcount(bits));
       const std::uint32_t expected = ((1U << ones) - 1) << (size - ones);
-      sorted &= run(network, bits) == expected;
+      sorted &= run_network(network, bits) == expected;
     }
     CAPTURE(size);
     CHECK(sorted);
@@ -74,7 +74,7 @@ TEST_CASE("sorting network: the places asked for are right, with fewer comparato
         for (std::uint32_t bits = 0; bits < 1U << size; ++bits) {
           const auto ones = static_cast<std::size_t>(__builtin_popcount(bits));
           const std::uint32_t expected = ((1U << ones) - 1) << (size - ones);
-          right &= (run(network, bits) & places) == (expected & places);
+          right &= (run_network(network, bits) & places) == (expected & places);
         }
         CAPTURE(size);
         CAPTURE(begin);

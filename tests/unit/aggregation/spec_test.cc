@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "tests/support/text.h"
+
 namespace fedge::aggregation {
 namespace {
 
@@ -26,9 +28,7 @@ std::string error_of(const std::string& text) {
   return specs.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 

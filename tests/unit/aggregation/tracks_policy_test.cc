@@ -6,30 +6,33 @@
 #include <vector>
 
 #include "core/config/document.h"
+#include "tests/support/text.h"
 #include "tests/support/tracks.h"
 
 namespace fedge::aggregation::test {
 namespace {
 
-Result<Policy> read(const std::string& text) {
+Result<Policy> policy_of_text(const std::string& text) {
   auto document = config::parse_toml(text, "p.toml");
   REQUIRE_MESSAGE(document, document.error().message);
   return read_policy(*document);
 }
 
 Policy policy(const std::string& text) {
-  auto result = read(text);
+  auto result = policy_of_text(text);
   REQUIRE_MESSAGE(result, result.error().message);
   return *result;
 }
 
-std::string error_of(const std::string& text) {
-  const auto result = read(text);
+std::string policy_error(const std::string& text) {
+  const auto result = policy_of_text(text);
   return result ? "" : result.error().message;
 }
 
 // With a first line `clients = 6` and a second that opens the table.
-std::string error_in(const std::string& lines) { return error_of("clients = 6\n[[disagreement]]\n" + lines); }
+std::string error_in(const std::string& lines) {
+  return policy_error("clients = 6\n[[disagreement]]\n" + lines);
+}
 
 // The section [tracks] of a run of this many clients.
 Result<Policy> read_section(const std::string& text, std::size_t clients) {
@@ -48,14 +51,12 @@ std::string section_error(const std::string& text, std::size_t clients) {
   return result ? "" : result.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 
 TEST_CASE("policy: every kind is read, with its rounds, and lists come in the order of ids") {
-  const Policy read = policy(
+  const Policy read_policy = policy(
       "clients = [\"north\", \"south\", \"east\", \"west\"]\nstrict = true\nkeep_orphan_global = true\n"
       "[[disagreement]]\nkind = \"inbound\"\nclients = [\"west\", \"north\"]\nagainst = [\"south\"]\n"
       "[[disagreement]]\nkind = \"outbound\"\nclients = [\"east\"]\nagainst = [\"west\", \"east\"]\n"
@@ -77,14 +78,15 @@ TEST_CASE("policy: every kind is read, with its rounds, and lists come in the or
   expected.disagreements[3].until_round = RoundNumber(4294967295);
   expected.disagreements[4].withheld = 0.25;
   expected.disagreements[5].withheld = 0.5;
-  CHECK(read == expected);
-  CHECK(read.name(ClientId(2)) == "east");
+  CHECK(read_policy == expected);
+  CHECK(read_policy.name(ClientId(2)) == "east");
 }
 
 TEST_CASE("policy: clients without names are called by their numbers") {
-  const Policy read = policy("clients = 12\n[[disagreement]]\nkind = \"full\"\nclients = [\"11\", \"0\"]\n");
-  CHECK(read == policy_of(12, {full({0, 11})}));
-  CHECK(read.name(ClientId(11)) == "11");
+  const Policy read_policy =
+      policy("clients = 12\n[[disagreement]]\nkind = \"full\"\nclients = [\"11\", \"0\"]\n");
+  CHECK(read_policy == policy_of(12, {full({0, 11})}));
+  CHECK(read_policy.name(ClientId(11)) == "11");
   CHECK(policy("clients = 1000000\n").clients == 1'000'000);
 }
 
@@ -99,27 +101,27 @@ TEST_CASE("policy: its text is short, has one form and reads back") {
 }
 
 TEST_CASE("policy: what is wrong with the clients is said with file, line and key") {
-  CHECK(contains(error_of("strict = true\n"), "p.toml: clients is missing: How many clients there are"));
-  CHECK(error_of("\nclients = 0\n") == "p.toml:2: clients: 0 is out of range, expected 1 to 1000000");
-  CHECK(error_of("clients = 1000001\n") ==
+  CHECK(contains(policy_error("strict = true\n"), "p.toml: clients is missing: How many clients there are"));
+  CHECK(policy_error("\nclients = 0\n") == "p.toml:2: clients: 0 is out of range, expected 1 to 1000000");
+  CHECK(policy_error("clients = 1000001\n") ==
         "p.toml:1: clients: 1000001 is out of range, expected 1 to 1000000");
-  CHECK(error_of("clients = -9223372036854775808\n") ==
+  CHECK(policy_error("clients = -9223372036854775808\n") ==
         "p.toml:1: clients: -9223372036854775808 is out of range, expected 1 to 1000000");
-  CHECK(error_of("clients = 2.5\n") == "p.toml:1: clients: is a number, expected a whole number");
-  CHECK(error_of("clients = []\n") == "p.toml:1: clients: is an empty list");
-  CHECK(error_of("clients = [1, 2]\n") == "p.toml:1: clients: holds a whole number, expected texts only");
-  CHECK(error_of("clients = [\"a\", \"b\", \"a\"]\n") == "p.toml:1: clients: names \"a\" twice");
-  CHECK(error_of("clients = [\"a\", \"\"]\n") == "p.toml:1: clients: holds an empty name");
+  CHECK(policy_error("clients = 2.5\n") == "p.toml:1: clients: is a number, expected a whole number");
+  CHECK(policy_error("clients = []\n") == "p.toml:1: clients: is an empty list");
+  CHECK(policy_error("clients = [1, 2]\n") == "p.toml:1: clients: holds a whole number, expected texts only");
+  CHECK(policy_error("clients = [\"a\", \"b\", \"a\"]\n") == "p.toml:1: clients: names \"a\" twice");
+  CHECK(policy_error("clients = [\"a\", \"\"]\n") == "p.toml:1: clients: holds an empty name");
   const std::string longest(1024, 'x');
-  CHECK(error_of("clients = [\"" + longest + "\"]\n").empty());
-  CHECK(error_of("clients = [\"" + longest + "y\"]\n") ==
+  CHECK(policy_error("clients = [\"" + longest + "\"]\n").empty());
+  CHECK(policy_error("clients = [\"" + longest + "y\"]\n") ==
         "p.toml:1: clients: one of the names has 1025 bytes; at most 1024 are allowed");
   // The last three turn the direction of what follows around, and end a line.
   for (const char* control :
        {"\\u0000", "\\n", "\\u001B", "\\u007F", "\\u0085", "\\u202E", "\\u2067", "\\u2028"})
-    CHECK(error_of(std::string("clients = [\"a") + control + "\"]\n") ==
+    CHECK(policy_error(std::string("clients = [\"a") + control + "\"]\n") ==
           "p.toml:1: clients: one of the names has a control character at byte 1");
-  CHECK(error_of("clients = [\"é\", \"\\u00A0\"]\n").empty());
+  CHECK(policy_error("clients = [\"é\", \"\\u00A0\"]\n").empty());
 }
 
 TEST_CASE("policy: what is wrong with a disagreement is said with file, line and key") {
@@ -159,13 +161,13 @@ TEST_CASE("policy: what is wrong with a disagreement is said with file, line and
     CHECK(error_in("kind = \"partial_data\"\nclients = [\"0\"]\nwithheld = " + std::string(share) + "\n") ==
           "p.toml:5: disagreement[0].withheld: must be above 0 and below 1");
   CHECK(contains(error_in("kind = \"partial_data\"\nclients = [\"0\"]\nwithheld = nan\n"), "out of range"));
-  CHECK(error_of("clients = 2\ndisagreement = 3\n") ==
+  CHECK(policy_error("clients = 2\ndisagreement = 3\n") ==
         "p.toml:2: disagreement: is a whole number, expected a list of tables");
   CHECK(error_in("kind = \"full\"\nclients = [\"0\"]\nuntil = 3\n") ==
         "p.toml:5: unknown key disagreement[0].until (known here: kind, clients, against, from_round, "
         "until_round, "
         "deep, withheld)");
-  CHECK(error_of("clients = 2\n[tracks]\n") ==
+  CHECK(policy_error("clients = 2\n[tracks]\n") ==
         "p.toml:2: unknown key tracks (known here: clients, strict, keep_orphan_global, disagreement)");
 }
 
@@ -181,17 +183,17 @@ TEST_CASE("policy: a client that there is not is named, whatever is written in i
   CHECK(contains(unknown("\\u001B[2J"), "a text with control characters is not a client"));
   CHECK(contains(unknown(std::string(1000, '7')), "a text of 1000 bytes is not a client"));
   const std::string named = "clients = [\"north\", \"south\"]\n[[disagreement]]\nkind = \"inbound\"\n";
-  CHECK(error_of(named + "clients = [\"north\"]\nagainst = [\"soth\"]\n") ==
+  CHECK(policy_error(named + "clients = [\"north\"]\nagainst = [\"soth\"]\n") ==
         "p.toml:5: disagreement[0].against: \"soth\" is not a client, did you mean \"south\"?");
-  CHECK(error_of(named + "clients = [\"0\"]\nagainst = [\"south\"]\n") ==
+  CHECK(policy_error(named + "clients = [\"0\"]\nagainst = [\"south\"]\n") ==
         "p.toml:4: disagreement[0].clients: \"0\" is not a client");
 }
 
 TEST_CASE("policy: the second of several wrong disagreements is not reported, the first is") {
   const std::string wrong = "[[disagreement]]\nkind = \"full\"\nclients = [\"x\"]\n";
-  CHECK(error_of("clients = 2\n" + wrong + wrong) ==
+  CHECK(policy_error("clients = 2\n" + wrong + wrong) ==
         "p.toml:4: disagreement[0].clients: \"x\" is not a client (they are \"0\" to \"1\")");
-  CHECK(error_of("clients = 2\n[[disagreement]]\nkind = \"full\"\nclients = [\"1\"]\n" + wrong) ==
+  CHECK(policy_error("clients = 2\n[[disagreement]]\nkind = \"full\"\nclients = [\"1\"]\n" + wrong) ==
         "p.toml:7: disagreement[1].clients: \"x\" is not a client (they are \"0\" to \"1\")");
 }
 
@@ -206,17 +208,17 @@ TEST_CASE("policy: pairs of clients and disagreements are bounded") {
            "\nagainst = " + list(against) + "\n";
   };
   const std::string head = "clients = 10000\n";
-  CHECK(error_of(head + crossed(2000, 2500)).empty());
+  CHECK(policy_error(head + crossed(2000, 2500)).empty());
   CHECK(
-      error_of(head + crossed(2000, 2501)) ==
+      policy_error(head + crossed(2000, 2501)) ==
       "p.toml:4: disagreement[0].clients: clients times against, added up until here, is more than 5000000");
   const std::string one = "[[disagreement]]\nkind = \"full\"\nclients = [\"0\"]\n";
   CHECK(
-      error_of(head + crossed(2000, 2500) + one) ==
+      policy_error(head + crossed(2000, 2500) + one) ==
       "p.toml:8: disagreement[1].clients: clients times against, added up until here, is more than 5000000");
   std::string many = "clients = 2\ndisagreement = [{}";
   for (int i = 1; i < 100'001; ++i) many += ",{}";
-  CHECK(error_of(many + "]\n") ==
+  CHECK(policy_error(many + "]\n") ==
         "p.toml:2: disagreement: there are 100001 of them, at most 100000 are allowed");
 }
 

@@ -10,7 +10,7 @@
 namespace fedge::client {
 namespace {
 
-constexpr RunId kRun{11};
+constexpr RunId kPrivateRun{11};
 TaskId task(std::uint32_t round, std::uint32_t track = 0) { return {RoundNumber(round), TrackId(track)}; }
 
 }  // namespace
@@ -20,15 +20,15 @@ TEST_CASE("private releases: no more updates are sent than a run's privacy allow
   for (std::uint32_t round = 1; round <= 3; ++round) {
     auto releases = PrivateReleases::read(state.path());
     REQUIRE(releases);
-    CHECK(releases->admit(kRun, task(round), 3));
-    CHECK(releases->count({kRun, task(round), round}, 3));
+    CHECK(releases->admit(kPrivateRun, task(round), 3));
+    CHECK(releases->count({kPrivateRun, task(round), round}, 3));
   }
   auto releases = PrivateReleases::read(state.path());
   REQUIRE(releases);
-  const auto admitted = releases->admit(kRun, task(4), 3);
+  const auto admitted = releases->admit(kPrivateRun, task(4), 3);
   REQUIRE_FALSE(admitted);
   CHECK(admitted.error().message.find("the 3 updates that the run's privacy allows") != std::string::npos);
-  CHECK_FALSE(releases->count({kRun, task(4), 4}, 3));
+  CHECK_FALSE(releases->count({kPrivateRun, task(4), 4}, 3));
   // Another run has its own.
   CHECK(releases->admit(RunId(12), task(1), 3));
 }
@@ -37,15 +37,15 @@ TEST_CASE("private releases: the same update once more is no other, another for 
   const test::TemporaryDirectory state;
   auto releases = PrivateReleases::read(state.path());
   REQUIRE(releases);
-  CHECK(releases->count({kRun, task(1), 5}, 2));
-  CHECK(releases->count({kRun, task(1), 5}, 2));
-  CHECK(releases->admit(kRun, task(2), 2));
-  CHECK(releases->count({kRun, task(1), 6}, 2));
+  CHECK(releases->count({kPrivateRun, task(1), 5}, 2));
+  CHECK(releases->count({kPrivateRun, task(1), 5}, 2));
+  CHECK(releases->admit(kPrivateRun, task(2), 2));
+  CHECK(releases->count({kPrivateRun, task(1), 6}, 2));
   // Both are spent: the last task may be tried again, and nothing else may.
-  CHECK(releases->admit(kRun, task(1), 2));
-  CHECK_FALSE(releases->admit(kRun, task(1, 1), 2));
-  CHECK(releases->count({kRun, task(1), 6}, 2));
-  CHECK_FALSE(releases->count({kRun, task(1), 7}, 2));
+  CHECK(releases->admit(kPrivateRun, task(1), 2));
+  CHECK_FALSE(releases->admit(kPrivateRun, task(1, 1), 2));
+  CHECK(releases->count({kPrivateRun, task(1), 6}, 2));
+  CHECK_FALSE(releases->count({kPrivateRun, task(1), 7}, 2));
 }
 
 TEST_CASE("private releases: a damaged file ends the part in such runs, and is named") {
@@ -64,8 +64,8 @@ TEST_CASE("private releases: what cannot be written down is not sent") {
   const test::TemporaryDirectory state;
   auto releases = PrivateReleases::read(state.path() / "gone");
   REQUIRE(releases);
-  CHECK_FALSE(releases->count({kRun, task(1), 5}, 1));
-  CHECK(releases->admit(kRun, task(1), 1));
+  CHECK_FALSE(releases->count({kPrivateRun, task(1), 5}, 1));
+  CHECK(releases->admit(kPrivateRun, task(1), 1));
 }
 
 }  // namespace fedge::client

@@ -7,14 +7,14 @@ using namespace fedge::config;
 
 namespace {
 
-Document parse(const char* text) {
+Document parsed(const char* text) {
   auto document = parse_toml(text, "run.toml");
   REQUIRE(document);
   return *document;
 }
 
 std::string error_of(const char* text) {
-  const Document document = parse(text);
+  const Document document = parsed(text);
   Reader root(document.root, "", document.name);
   Reader section = root.section("training");
   section.integer("batch_size", 20, {1, 1000}, "Samples in one step.");
@@ -31,7 +31,7 @@ std::string error_of(const char* text) {
 }  // namespace
 
 TEST_CASE("config: values of every type are read, absent keys take their defaults") {
-  const Document document = parse(
+  const Document document = parsed(
       "[training]\nbatch_size = 32\nlearning_rate = 1\nname = \"x\"\nhidden = [3, 4]\n"
       "shares = [1, 0.25]\n");
   Reader root(document.root, "", document.name);
@@ -71,7 +71,7 @@ TEST_CASE("config: errors name file, line, key, and what would be right") {
 }
 
 TEST_CASE("config: a required key that is missing is named with its meaning") {
-  const Document document = parse("");
+  const Document document = parsed("");
   Reader root(document.root, "", document.name);
   root.integer("rounds", std::nullopt, {1, 9}, "Rounds to train.");
   CHECK(root.finish().error().message == "run.toml: rounds is missing: Rounds to train.");
@@ -84,7 +84,7 @@ TEST_CASE("config: a syntax error names file, line and column") {
 }
 
 TEST_CASE("config: --set overrides, makes tables on the way, and takes bare words as texts") {
-  Document document = parse("[run]\nseed = 1\n");
+  Document document = parsed("[run]\nseed = 1\n");
   CHECK(set(document, "run.seed=8"));
   CHECK(set(document, "strategy.kind=fedavg"));
   CHECK(set(document, "data.partition.alpha=0.25"));
@@ -95,12 +95,12 @@ TEST_CASE("config: --set overrides, makes tables on the way, and takes bare word
 }
 
 TEST_CASE("config: canonical text is the same for different spellings and reads back as itself") {
-  const Document a = parse("b = 1\n[t]\nx = 0.5\ny = \"q\\\"\\n\"\n");
+  const Document a = parsed("b = 1\n[t]\nx = 0.5\ny = \"q\\\"\\n\"\n");
   const std::string text = canonical_toml(a.root);
   const auto again = parse_toml(text, "again");
   REQUIRE(again);
   CHECK(canonical_toml(again->root) == text);
-  const Document c = parse("b=1\nt={y=\"q\\u0022\\u000A\",x=5e-1} # comment\n");
+  const Document c = parsed("b=1\nt={y=\"q\\u0022\\u000A\",x=5e-1} # comment\n");
   CHECK(canonical_toml(c.root) == text);
 }
 
@@ -138,7 +138,7 @@ std::vector<Entry> read_entries(Reader& root) {
 }
 
 std::string entries_error(const char* text) {
-  const Document document = parse(text);
+  const Document document = parsed(text);
   Reader root(document.root, "", document.name);
   Reader section = root.section("list");
   read_entries(section);
@@ -152,7 +152,7 @@ std::string entries_error(const char* text) {
 TEST_CASE("config: an array of tables is read one by one, in either spelling, and may be absent") {
   for (const char* text : {"[[entry]]\nname = \"a\"\n[[entry]]\nname = \"b\"\ntags = [\"t\"]\n",
                            "entry = [{name = \"a\"}, {name = \"b\", tags = [\"t\"]}]\n"}) {
-    const Document document = parse(text);
+    const Document document = parsed(text);
     Reader root(document.root, "", document.name);
     const auto entries = read_entries(root);
     REQUIRE(root.finish());
@@ -162,7 +162,7 @@ TEST_CASE("config: an array of tables is read one by one, in either spelling, an
     CHECK(entries[1].name == "b");
     CHECK(entries[1].tags == std::vector<std::string>{"t"});
   }
-  const Document nothing = parse("");
+  const Document nothing = parsed("");
   Reader root(nothing.root, "", nothing.name);
   CHECK(read_entries(root).empty());
   CHECK(root.finish());
@@ -202,7 +202,7 @@ TEST_CASE("config: the keys of an array's tables are documented once, without a 
 }
 
 TEST_CASE("config: whether a key holds a list is told before it is read") {
-  const Document document = parse("a = [1]\nb = 1\n");
+  const Document document = parsed("a = [1]\nb = 1\n");
   const Reader root(document.root, "", document.name);
   CHECK(root.has_list("a"));
   CHECK(!root.has_list("b"));

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "core/crypto/sha256.h"
+#include "tests/support/skip.h"
 
 using namespace fedge;
 
@@ -158,7 +159,7 @@ TEST_CASE("key file: a pipe, a directory and a missing or open directory are ref
 
 TEST_CASE("key file: one of another user is refused") {
   if (::geteuid() != 0) {
-    MESSAGE("skipped: only root can give a file away");
+    test::skip("only root can give a file away");
     return;
   }
   const Scratch scratch;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/crypto/ed25519.h"
+#include "tests/support/skip.h"
 
 using namespace fedge;
 
@@ -90,7 +91,7 @@ TEST_CASE("A4 row 47: key file: made with mode 0600 whatever the umask, and neve
 
 TEST_CASE("A4 row 47: key file: one in another user's directory is refused") {
   if (::geteuid() != 0) {
-    MESSAGE("skipped: only root can give a directory away");
+    test::skip("only root can give a directory away");
     return;
   }
   const KeyPlace place;

@@ -21,13 +21,13 @@ std::string file(const std::string& header, const std::string& data) {
   return out + header + data;
 }
 
-Result<Safetensors> parse(const std::string& bytes) {
+Result<Safetensors> parse_tensors(const std::string& bytes) {
   return parse_safetensors(std::as_bytes(std::span(bytes)), "m.safetensors");
 }
 
 void check_refused(const std::string& bytes, ErrorCode code, const std::string& words) {
   CAPTURE(words);
-  const auto result = parse(bytes);
+  const auto result = parse_tensors(bytes);
   REQUIRE_FALSE(result.has_value());
   CHECK(result.error().code == code);
   CHECK(result.error().message.starts_with("m.safetensors: "));
@@ -76,9 +76,9 @@ TEST_CASE("safetensors: a written file is, byte for byte, the hand-made one") {
 
 TEST_CASE("safetensors: a file of another writer reads in the order of its data, whatever its header's") {
   const auto read =
-      parse(file("{" + tensor("b", "[]", "[12,16]") + ", \"__metadata__\":{\"format\":\"pt\"},\n" +
-                     tensor("a\\u00e9", "[3, 1]", "[0,12]") + "}    ",
-                 kFour));
+      parse_tensors(file("{" + tensor("b", "[]", "[12,16]") + ", \"__metadata__\":{\"format\":\"pt\"},\n" +
+                             tensor("a\\u00e9", "[3, 1]", "[0,12]") + "}    ",
+                         kFour));
   REQUIRE_MESSAGE(read.has_value(), read.error().message);
   const auto& tensors = read->values.layout().tensors();
   REQUIRE(tensors.size() == 2);
@@ -92,7 +92,7 @@ TEST_CASE("safetensors: a file of another writer reads in the order of its data,
 }
 
 TEST_CASE("safetensors: tensors are put in a model's order by name") {
-  const auto read = parse(
+  const auto read = parse_tensors(
       file("{" + tensor("dense.bias", "[1]", "[0,4]") + "," + tensor("dense.weight", "[1,3]", "[4,16]") + "}",
            kFour));
   REQUIRE(read.has_value());
@@ -103,7 +103,7 @@ TEST_CASE("safetensors: tensors are put in a model's order by name") {
         std::vector<float>{-2.0F, 0.5F, 3.0F, 1.0F});
 
   const auto refused = [&](const std::string& header, const std::string& words) {
-    const auto result = arrange(parse(file(header, kFour))->values, model.shared_layout());
+    const auto result = arrange(parse_tensors(file(header, kFour))->values, model.shared_layout());
     REQUIRE_FALSE(result.has_value());
     CHECK_MESSAGE(result.error().message.find(words) != std::string::npos, result.error().message);
   };
@@ -119,7 +119,7 @@ TEST_CASE("safetensors: an empty model and no metadata make the shortest file") 
   const auto header = safetensors_header(layout, {});
   REQUIRE(header.has_value());
   CHECK(*header == std::string("\x08\0\0\0\0\0\0\0{}      ", 16));
-  const auto read = parse(*header);
+  const auto read = parse_tensors(*header);
   REQUIRE(read.has_value());
   CHECK(read->values.size() == 0);
 }
@@ -210,7 +210,7 @@ TEST_CASE("safetensors: no damaged byte crashes the reader, and what is read fil
     for (std::size_t e = 0; e < edits; ++e)
       damaged[rng.below(damaged.size())] = static_cast<char>(rng.below(256));
     if (rng.below(4) == 0) damaged.resize(rng.below(damaged.size()));
-    const auto result = parse(damaged);
+    const auto result = parse_tensors(damaged);
     if (result.has_value()) CHECK(result->values.size() * 4 <= damaged.size());
   }
 }

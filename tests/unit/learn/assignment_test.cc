@@ -7,6 +7,8 @@
 
 #include "learn/submodel.h"
 #include "learn/task.h"
+#include "tests/support/skip.h"
+#include "tests/support/text.h"
 #include "tests/unit/learn/small_problem.h"
 
 using namespace fedge;
@@ -25,11 +27,11 @@ TaskSpec task_spec() {
   return spec;
 }
 
-// Null, with a message, where Fashion-MNIST is not installed.
+// Null where Fashion-MNIST is not installed; the test case is then skipped.
 std::shared_ptr<const Task> build(const TaskSpec& spec) {
   auto task = Task::build(spec, 42);
   if (!task && task.error().code == ErrorCode::kNotFound) {
-    MESSAGE("skipped: Fashion-MNIST not found");
+    fedge::test::skip("Fashion-MNIST not found", "dataset-fashion-mnist");
     return nullptr;
   }
   REQUIRE_MESSAGE(task.has_value(), task.error().message);
@@ -90,9 +92,7 @@ std::string refusal(const Task& task, const Assignment& assignment) {
   return result.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 
@@ -101,8 +101,8 @@ TEST_CASE("assignment: an update of a part is packed, and what training that par
   if (!task) return;
   const auto global = initial_model(*task);
   for (const Coverage& coverage :
-       {test::random_rows(*task->model().layout(), 0.3, Rng(1)), test::random_ranges(global.size(), Rng(2)),
-        Coverage::of({{0, 1}}), Coverage()}) {
+       {learn::test::random_rows(*task->model().layout(), 0.3, Rng(1)),
+        learn::test::random_ranges(global.size(), Rng(2)), Coverage::of({{0, 1}}), Coverage()}) {
     CAPTURE(coverage.count());
     const auto whole = difference(*task, task->model(), global, {.coverage = &coverage});
     CHECK(update_of(*task, assignment_of(&coverage, LocalModel::kWhole)) == pack(whole, coverage));
@@ -174,7 +174,7 @@ TEST_CASE("assignment: nested training draws from the shares that fit into the s
 TEST_CASE("assignment: a trainer that did other assignments before gives the same bits") {
   const auto task = build(task_spec());
   if (!task) return;
-  const Coverage rows = test::random_rows(*task->model().layout(), 0.3, Rng(1));
+  const Coverage rows = learn::test::random_rows(*task->model().layout(), 0.3, Rng(1));
   const Coverage slice = prefix_slice(task->model(), {8, 5});
   const std::vector<double> shares = {0.1, 0.25};
   Assignment nested = assignment_of(&slice, LocalModel::kNested);

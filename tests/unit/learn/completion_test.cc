@@ -34,7 +34,7 @@ TEST_CASE(
     "completion: a model that knows one line ends that with ROUGE-L 1, and another as far as they agree") {
   std::string text;
   for (int i = 0; i < 400; ++i) text += "say: the sea is cold\n";
-  const test::TemporaryDirectory directory;
+  const learn::test::TemporaryDirectory directory;
   directory.write("known.txt", {text.begin(), text.end()});
   TaskSpec spec;
   spec.data.dataset = "text";

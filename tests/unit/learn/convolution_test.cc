@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "tests/support/nan.h"
 #include "tests/unit/learn/reference_network.h"
 
 using namespace fedge;
@@ -17,7 +18,7 @@ using namespace fedge::learn;
 
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using fedge::test::kNan;
 
 std::vector<float> random_values(std::size_t count, Rng rng) {
   std::vector<float> values(count);
@@ -25,7 +26,7 @@ std::vector<float> random_values(std::size_t count, Rng rng) {
   return values;
 }
 
-test::Values exact(std::span<const float> values) { return {values.begin(), values.end()}; }
+learn::test::Values exact(std::span<const float> values) { return {values.begin(), values.end()}; }
 
 // Infinite if a NaN is where a number should be.
 double worst_difference(std::span<const float> actual, std::span<const double> expected) {
@@ -48,7 +49,7 @@ const std::vector<ConvolutionShape>& shapes() {
 }
 
 template <class Check>
-void for_each_shape(Check check) {
+void for_each_convolution(Check check) {
   for (const Kernels* kernels : supported_kernels())
     for (std::size_t i = 0; i < shapes().size(); ++i) {
       CAPTURE(kernels->name);
@@ -58,9 +59,9 @@ void for_each_shape(Check check) {
 }
 
 // One layer, its inputs, and what is to be differentiated: the sum of dy * output.
-struct Sample {
+struct ConvolutionSample {
   static constexpr std::size_t kRows = 3;
-  Sample(const ConvolutionShape& s, const Rng& rng)
+  ConvolutionSample(const ConvolutionShape& s, const Rng& rng)
       : shape(s),
         layer{3, 3 + s.out * s.patch(), s.patch(), s.out},
         parameters(random_values(3 + layer.out * (layer.in + 1), rng.fork("parameters"))),
@@ -68,19 +69,20 @@ struct Sample {
         dy(random_values(kRows * s.output_size(), rng.fork("dy"))) {}
 
   // In double precision, over all rows.
-  static test::Values outputs(const ConvolutionShape& shape, std::span<const double> weights,
-                              std::span<const double> inputs) {
-    test::Values all;
+  static learn::test::Values outputs(const ConvolutionShape& shape, std::span<const double> weights,
+                                     std::span<const double> inputs) {
+    learn::test::Values all;
     for (std::size_t row = 0; row < kRows; ++row) {
       const auto pixels = inputs.subspan(row * shape.input_size(), shape.input_size());
-      const test::Image image{shape.height, shape.width, shape.in, {pixels.begin(), pixels.end()}};
-      const test::Image pooled = test::max_pool(test::LayerReader(weights).convolution(image, shape.out));
-      for (const double value : test::relu(pooled.pixels)) all.push_back(value);
+      const learn::test::Image image{shape.height, shape.width, shape.in, {pixels.begin(), pixels.end()}};
+      const learn::test::Image pooled =
+          learn::test::max_pool(learn::test::LayerReader(weights).convolution(image, shape.out));
+      for (const double value : learn::test::relu(pooled.pixels)) all.push_back(value);
     }
     return all;
   }
   double objective(std::span<const double> weights, std::span<const double> inputs) const {
-    const test::Values y = outputs(shape, weights, inputs);
+    const learn::test::Values y = outputs(shape, weights, inputs);
     double sum = 0;
     for (std::size_t i = 0; i < y.size(); ++i) sum += static_cast<double>(dy[i]) * y[i];
     return sum;
@@ -88,7 +90,7 @@ struct Sample {
   LayerPass pass(const std::vector<float>& model, float* dx) const {
     return {kRows, model.data() + layer.weight, x.data(), dy.data(), dx};
   }
-  test::Values weights() const { return exact(std::span(parameters).subspan(layer.weight)); }
+  learn::test::Values weights() const { return exact(std::span(parameters).subspan(layer.weight)); }
 
   ConvolutionShape shape;
   Layer layer;
@@ -121,12 +123,12 @@ std::vector<std::size_t> some_of(std::size_t count) {
 }  // namespace
 
 TEST_CASE("convolution: forward is bias, ReLU and max-pool of the definition on every instruction set") {
-  for_each_shape([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
-    const Sample s(shape, rng);
-    ConvolutionSpace space(shape, kernels, Sample::kRows);
+  for_each_convolution([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
+    const ConvolutionSample s(shape, rng);
+    ConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
     std::fill_n(space.unpooled.data(), space.unpooled.size(), kNan);
-    Convolution(shape, s.layer).forward(kernels, s.parameters, Sample::kRows, s.x.data(), space);
-    const test::Values y = Sample::outputs(shape, s.weights(), exact(s.x));
+    Convolution(shape, s.layer).forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), space);
+    const learn::test::Values y = ConvolutionSample::outputs(shape, s.weights(), exact(s.x));
     // At most 826 terms below 1: partial sums stay below about 32, each addition is off by half a unit of
     // that.
     CHECK(worst_difference(space.output.span(), y) <= 2e-5);
@@ -134,17 +136,17 @@ TEST_CASE("convolution: forward is bias, ReLU and max-pool of the definition on 
 }
 
 TEST_CASE("convolution: backward is the derivative by weights, bias and inputs on every instruction set") {
-  for_each_shape([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
-    const Sample s(shape, rng);
+  for_each_convolution([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
+    const ConvolutionSample s(shape, rng);
     const Convolution layer(shape, s.layer);
-    ConvolutionSpace space(shape, kernels, Sample::kRows);
+    ConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
     std::vector<float> gradient(s.parameters.size(), kNan);
     std::vector<float> dx(s.x.size(), kNan);
-    layer.forward(kernels, s.parameters, Sample::kRows, s.x.data(), space);
+    layer.forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), space);
     layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), {gradient.data(), 0.0F},
                    space);
-    test::Values weights = s.weights();
-    test::Values x = exact(s.x);
+    learn::test::Values weights = s.weights();
+    learn::test::Values x = exact(s.x);
     const auto objective = [&] { return s.objective(weights, x); };
     double worst = 0;
     for (const std::size_t i : some_of(weights.size()))
@@ -161,20 +163,20 @@ TEST_CASE("convolution: backward is the derivative by weights, bias and inputs o
 }
 
 TEST_CASE("convolution: a step in place is keep * w plus the gradient, with and without dx the same") {
-  for_each_shape([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
-    const Sample s(shape, rng);
+  for_each_convolution([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
+    const ConvolutionSample s(shape, rng);
     const Convolution layer(shape, s.layer);
-    ConvolutionSpace space(shape, kernels, Sample::kRows);
+    ConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
     std::vector<float> gradient(s.parameters.size());
     std::vector<float> dx(s.x.size());
     std::vector<float> same_dx(s.x.size());
-    layer.forward(kernels, s.parameters, Sample::kRows, s.x.data(), space);
+    layer.forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), space);
     layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), {gradient.data(), 0.0F},
                    space);
     for (float* inputs : {same_dx.data(), static_cast<float*>(nullptr)}) {
       std::vector<float> stepped = s.parameters;
       layer.backward(kernels, all_rows(shape.out), s.pass(stepped, inputs), {stepped.data(), 0.75F}, space);
-      test::Values expected;
+      learn::test::Values expected;
       for (std::size_t i = 0; i < stepped.size(); ++i)
         expected.push_back(i < 3 ? static_cast<double>(s.parameters[i])
                                  : 0.75 * static_cast<double>(s.parameters[i]) +
@@ -234,7 +236,7 @@ TEST_CASE("add_terms: adds each row's weighted runs, for every length of run and
         std::vector<float> to = before;
         kernels->add_terms({rows, 2}, from.data(), run, to.data());
         for (const TermRow& row : rows) {
-          test::Values expected = exact(std::span(before).subspan(row.to, run));
+          learn::test::Values expected = exact(std::span(before).subspan(row.to, run));
           for (std::uint32_t t = 0; t < count; ++t)
             for (std::size_t j = 0; j < run; ++j)
               expected[j] +=

@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include "learn/data/partition.h"
+#include "tests/support/skip.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 using namespace fedge;
 using namespace fedge::learn;
-using test::gzip;
-using test::idx;
+using learn::test::gzip;
+using learn::test::idx;
 
 namespace {
 
@@ -33,19 +34,19 @@ std::vector<float> input_of(const Dataset& data, std::size_t sample) {
 }
 
 // Sample i is one shade all over.
-test::Bytes images(const test::Bytes& shades) {
-  test::Bytes pixels;
+learn::test::Bytes images(const learn::test::Bytes& shades) {
+  learn::test::Bytes pixels;
   for (const auto shade : shades) pixels.insert(pixels.end(), kPixels, shade);
   return idx({static_cast<std::uint32_t>(shades.size()), 28, 28}, pixels);
 }
 
-test::Bytes labels(const test::Bytes& values) {
+learn::test::Bytes labels(const learn::test::Bytes& values) {
   return idx({static_cast<std::uint32_t>(values.size())}, values);
 }
 
 // Four training samples and two for the test, packed.
 struct Fixture {
-  test::TemporaryDirectory directory;
+  learn::test::TemporaryDirectory directory;
   DataSpec spec;
 
   Fixture() {
@@ -65,12 +66,12 @@ void check_fails(const DataSpec& spec, ErrorCode code, const std::vector<std::st
     CHECK_MESSAGE(result.error().message.find(word) != std::string::npos, result.error().message);
 }
 
-// The real one, or nothing.
+// The real one, or nothing: the test case is then skipped.
 std::optional<TrainTest> fashion_mnist() {
   auto data = load(DataSpec{});
   if (data) return std::move(data).value();
   REQUIRE(data.error().code == ErrorCode::kNotFound);
-  MESSAGE("skipped: not found: " << data.error().message);
+  fedge::test::skip("Fashion-MNIST not found", "dataset-fashion-mnist");
   return std::nullopt;
 }
 

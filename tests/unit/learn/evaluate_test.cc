@@ -69,7 +69,7 @@ Evaluation evaluate_scores(const std::vector<float>& scores, const std::vector<s
   return evaluate_scores(data_of(scores, labels), sequential);
 }
 
-bool same_bits(const Evaluation& a, const Evaluation& b) {
+bool same_evaluation(const Evaluation& a, const Evaluation& b) {
   const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
   return a.samples == b.samples && a.loss == b.loss && a.accuracy == b.accuracy &&
          std::ranges::equal(a.per_class_accuracy, b.per_class_accuracy, same);
@@ -157,9 +157,9 @@ TEST_CASE("evaluate: one thread, several, and tasks run in reverse give the same
     Backwards three(3);
     ThreadPool pool(3);
     const Evaluation expected = evaluate_scores(data, sequential);
-    CHECK(same_bits(evaluate_scores(data, two), expected));
-    CHECK(same_bits(evaluate_scores(data, three), expected));
-    for (int repeat = 0; repeat < 5; ++repeat) CHECK(same_bits(evaluate_scores(data, pool), expected));
+    CHECK(same_evaluation(evaluate_scores(data, two), expected));
+    CHECK(same_evaluation(evaluate_scores(data, three), expected));
+    for (int repeat = 0; repeat < 5; ++repeat) CHECK(same_evaluation(evaluate_scores(data, pool), expected));
 
     double loss = 0;
     std::size_t right = 0;

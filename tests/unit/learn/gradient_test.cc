@@ -17,7 +17,7 @@ using namespace fedge::learn;
 
 namespace {
 
-struct Case {
+struct GradientCase {
   std::string name;
   ModelSpec spec;
   InputShape input;
@@ -39,10 +39,10 @@ ModelSpec cnn(std::vector<std::size_t> channels, std::size_t dense) {
   return spec;
 }
 
-const std::vector<Case>& cases() {
+const std::vector<GradientCase>& gradient_cases() {
   ModelSpec softmax;
   softmax.kind = ModelKind::kSoftmax;
-  static const std::vector<Case> all = {
+  static const std::vector<GradientCase> all = {
       {"softmax", softmax, {4, 5, 1}, 7},
       {"softmax of two classes over one pixel", softmax, {1, 1, 1}, 2},
       {"mlp, one hidden layer", mlp({7}), {3, 3, 1}, 4},
@@ -58,8 +58,8 @@ const std::vector<Case>& cases() {
 }
 
 // A model with random parameters and a random batch, as floats for it and as doubles for the reference.
-struct Sample {
-  Sample(const Case& c, std::size_t rows) : shape(c), labels(rows) {
+struct GradientSample {
+  GradientSample(const GradientCase& c, std::size_t rows) : shape(c), labels(rows) {
     auto made = make_model(c.spec, c.input, c.classes);
     REQUIRE_MESSAGE(made.has_value(), made.error().message);
     model = std::move(made).value();
@@ -73,46 +73,47 @@ struct Sample {
   }
   Batch batch() const { return {inputs, labels}; }
 
-  const Case& shape;
+  const GradientCase& shape;
   std::unique_ptr<Model> model;
   std::vector<float> parameters;
   std::vector<float> inputs;
   std::vector<std::uint8_t> labels;
 };
 
-test::Values reference_logits(const Case& c, std::span<const double> parameters, test::Values x) {
-  test::LayerReader layers(parameters);
+learn::test::Values reference_logits(const GradientCase& c, std::span<const double> parameters,
+                                     learn::test::Values x) {
+  learn::test::LayerReader layers(parameters);
   if (c.spec.kind == ModelKind::kCnn) {
-    test::Image image{c.input.height, c.input.width, c.input.channels, std::move(x)};
+    learn::test::Image image{c.input.height, c.input.width, c.input.channels, std::move(x)};
     for (const std::size_t channels : c.spec.channels) {
-      image = test::max_pool(layers.convolution(image, channels));
-      image.pixels = test::relu(std::move(image.pixels));
+      image = learn::test::max_pool(layers.convolution(image, channels));
+      image.pixels = learn::test::relu(std::move(image.pixels));
     }
-    x = test::relu(layers.dense(test::flatten(image), c.spec.dense));
+    x = learn::test::relu(layers.dense(learn::test::flatten(image), c.spec.dense));
   } else if (c.spec.kind == ModelKind::kMlp) {
-    for (const std::size_t units : c.spec.hidden) x = test::relu(layers.dense(x, units));
+    for (const std::size_t units : c.spec.hidden) x = learn::test::relu(layers.dense(x, units));
   }
   x = layers.dense(x, c.classes);
   REQUIRE(layers.empty());
   return x;
 }
 
-test::Values row_of(const Sample& s, std::size_t row) {
+learn::test::Values row_of(const GradientSample& s, std::size_t row) {
   const auto first = s.inputs.begin() + static_cast<std::ptrdiff_t>(row * s.model->input_size());
   return {first, first + static_cast<std::ptrdiff_t>(s.model->input_size())};
 }
 
-double reference_loss(const Sample& s, std::span<const double> parameters) {
+double reference_loss(const GradientSample& s, std::span<const double> parameters) {
   double loss = 0;
   for (std::size_t r = 0; r < s.labels.size(); ++r)
-    loss += test::cross_entropy(reference_logits(s.shape, parameters, row_of(s, r)), s.labels[r]);
+    loss += learn::test::cross_entropy(reference_logits(s.shape, parameters, row_of(s, r)), s.labels[r]);
   return loss / static_cast<double>(s.labels.size());
 }
 
 // The derivative by this parameter.
-double reference_derivative(const Sample& s, std::size_t parameter) {
+double reference_derivative(const GradientSample& s, std::size_t parameter) {
   constexpr double kStep = 1e-6;  // truncation and rounding both below 1e-9 in double
-  test::Values moved(s.parameters.begin(), s.parameters.end());
+  learn::test::Values moved(s.parameters.begin(), s.parameters.end());
   const double centre = moved[parameter];
   moved[parameter] = centre + kStep;
   const double above = reference_loss(s, moved);
@@ -121,13 +122,13 @@ double reference_derivative(const Sample& s, std::size_t parameter) {
 }
 
 // For float32 results of short sums whose terms have the size of the largest result.
-double tolerance(const test::Values& exact) {
+double tolerance(const learn::test::Values& exact) {
   double largest = 1.0;
   for (const double value : exact) largest = std::max(largest, std::abs(value));
   return 3e-6 * largest;
 }
 
-double worst_difference(std::span<const float> actual, const test::Values& exact) {
+double worst_gradient_difference(std::span<const float> actual, const learn::test::Values& exact) {
   REQUIRE(actual.size() == exact.size());
   double worst = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
@@ -138,61 +139,61 @@ double worst_difference(std::span<const float> actual, const test::Values& exact
 }
 
 template <class Check>
-void for_each_case(Check check) {
-  for (const Case& c : cases())
+void for_each_gradient(Check check) {
+  for (const GradientCase& c : gradient_cases())
     for (const std::size_t rows : {1U, 3U, 10U}) {
       CAPTURE(c.name);
       CAPTURE(rows);
-      check(Sample(c, rows));
+      check(GradientSample(c, rows));
     }
 }
 
 }  // namespace
 
 TEST_CASE("models: scores are those of a slow network in double precision") {
-  for_each_case([](const Sample& s) {
+  for_each_gradient([](const GradientSample& s) {
     const std::size_t rows = s.labels.size();
     const auto workspace = s.model->make_workspace(rows + 2);
     std::vector<float> logits(rows * s.model->classes());
     s.model->forward(s.parameters, {.inputs = s.inputs}, logits, *workspace);
-    const test::Values parameters(s.parameters.begin(), s.parameters.end());
-    test::Values exact;
+    const learn::test::Values parameters(s.parameters.begin(), s.parameters.end());
+    learn::test::Values exact;
     for (std::size_t r = 0; r < rows; ++r)
       for (const double logit : reference_logits(s.shape, parameters, row_of(s, r))) exact.push_back(logit);
-    CHECK(worst_difference(logits, exact) <= tolerance(exact));
+    CHECK(worst_gradient_difference(logits, exact) <= tolerance(exact));
   });
 }
 
 TEST_CASE("models: loss and gradient are those of central differences in double precision") {
-  for_each_case([](const Sample& s) {
+  for_each_gradient([](const GradientSample& s) {
     const auto workspace = s.model->make_workspace(s.labels.size());
     // NaN: every element must be written.
     std::vector<float> gradient(s.parameters.size(), std::nanf(""));
     const float loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace).mean;
-    const test::Values parameters(s.parameters.begin(), s.parameters.end());
+    const learn::test::Values parameters(s.parameters.begin(), s.parameters.end());
     CHECK(static_cast<double>(loss) == doctest::Approx(reference_loss(s, parameters)).epsilon(3e-6));
     CHECK(std::none_of(gradient.begin(), gradient.end(), [](float g) { return std::isnan(g); }));
     // Every derivative of a small model, a regular choice of a larger one's.
     const std::size_t stride = 1 + gradient.size() * s.labels.size() / 3000;
     std::vector<float> some;
-    test::Values exact;
+    learn::test::Values exact;
     for (std::size_t i = 0; i < gradient.size(); i += stride) {
       some.push_back(gradient[i]);
       exact.push_back(reference_derivative(s, i));
     }
-    CHECK(worst_difference(some, exact) <= tolerance(exact));
+    CHECK(worst_gradient_difference(some, exact) <= tolerance(exact));
   });
 }
 
 TEST_CASE("models: a step is w - learning_rate * (gradient + weight_decay * w)") {
   constexpr float kRate = 0.05F;
   for (const float decay : {0.0F, 0.1F})
-    for_each_case([&](const Sample& s) {
+    for_each_gradient([&](const GradientSample& s) {
       CAPTURE(decay);
       const auto workspace = s.model->make_workspace(s.labels.size());
       std::vector<float> gradient(s.parameters.size());
       const BatchLoss loss = s.model->loss_and_gradient(s.parameters, s.batch(), gradient, *workspace);
-      test::Values exact;
+      learn::test::Values exact;
       for (std::size_t i = 0; i < gradient.size(); ++i) {
         const double w = static_cast<double>(s.parameters[i]);
         exact.push_back(w - static_cast<double>(kRate) *
@@ -201,15 +202,15 @@ TEST_CASE("models: a step is w - learning_rate * (gradient + weight_decay * w)")
       std::vector<float> stepped = s.parameters;
       const BatchLoss same = s.model->sgd_step(stepped, s.batch(), kRate, decay, *workspace);
       CHECK(same == loss);
-      CHECK(worst_difference(stepped, exact) <= tolerance(exact) / 10.0);
+      CHECK(worst_gradient_difference(stepped, exact) <= tolerance(exact) / 10.0);
     });
 }
 
 TEST_CASE("models: a used workspace gives the same bits as a fresh one, also after a larger batch") {
-  for (const Case& c : cases()) {
+  for (const GradientCase& c : gradient_cases()) {
     CAPTURE(c.name);
-    const Sample large(c, 10);
-    const Sample small(c, 3);
+    const GradientSample large(c, 10);
+    const GradientSample small(c, 3);
     const auto used = large.model->make_workspace(10);
     std::vector<float> gradient(large.parameters.size());
     std::vector<float> again(large.parameters.size());
@@ -223,8 +224,8 @@ TEST_CASE("models: a used workspace gives the same bits as a fresh one, also aft
 }
 
 TEST_CASE("models: initial weights and biases fill +-1/sqrt(inputs) evenly and depend on the seed alone") {
-  for (const Case& c :
-       {Case{"mlp", mlp({200, 100}), {28, 28, 1}, 10}, Case{"cnn", cnn({32, 64}, 64), {28, 28, 1}, 10}}) {
+  for (const GradientCase& c : {GradientCase{"mlp", mlp({200, 100}), {28, 28, 1}, 10},
+                                GradientCase{"cnn", cnn({32, 64}, 64), {28, 28, 1}, 10}}) {
     CAPTURE(c.name);
     auto model = make_model(c.spec, c.input, c.classes);
     REQUIRE(model.has_value());

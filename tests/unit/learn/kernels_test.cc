@@ -9,17 +9,18 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "tests/support/nan.h"
 
 using namespace fedge;
 using namespace fedge::learn;
 
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using fedge::test::kNan;
 // Unit roundoff of float32. A sum of n products, in any order, fused or not, is within
 // n * kUnit * (sum of the products' sizes) of the exact one (Higham 2002, section 3.1).
 constexpr double kUnit = 0x1p-24;
-constexpr std::size_t kInputs[] = {1, 3, 8, 9, 16, 25, 31, 784, 1029};
+constexpr std::size_t kInputSizes[] = {1, 3, 8, 9, 16, 25, 31, 784, 1029};
 constexpr std::size_t kOutputs[] = {1, 2, 5, 10, 11, 64};
 constexpr std::size_t kMostRows = 11;
 
@@ -82,7 +83,7 @@ template <class Check>
 void for_each_shape(Check check) {
   for (const Kernels* kernels : supported_kernels())
     for (std::size_t rows = 1; rows <= kMostRows; ++rows)
-      for (const std::size_t in : kInputs)
+      for (const std::size_t in : kInputSizes)
         for (const std::size_t out : kOutputs) {
           CAPTURE(kernels->name);
           CAPTURE(rows);

@@ -9,13 +9,14 @@
 
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"
+#include "tests/support/nan.h"
 
 using namespace fedge;
 using namespace fedge::learn;
 
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using fedge::test::kNan;
 
 std::vector<float> random(std::size_t size, std::uint64_t seed) {
   Rng rng(seed);
@@ -24,7 +25,7 @@ std::vector<float> random(std::size_t size, std::uint64_t seed) {
   return values;
 }
 
-std::vector<std::size_t> sizes(std::vector<std::size_t> list) { return list; }
+std::vector<std::size_t> size_list(std::vector<std::size_t> list) { return list; }
 
 double at(const Matrix& m, std::size_t i, std::size_t j) {
   return static_cast<double>(m.data[i * m.row + j * m.column]);
@@ -72,9 +73,9 @@ void check_product(const Kernels& kernels, const ProductShape& shape, bool a_by_
 
 TEST_CASE("language kernels: products are those of double arithmetic, whatever the shape and storage") {
   for (const Kernels* kernels : supported_kernels()) {
-    for (const std::size_t rows : sizes({1, 5, 6, 7, 14, 15, 31}))
-      for (const std::size_t inner : sizes({1, 8, 33}))
-        for (const std::size_t columns : sizes({1, 4, 8, 15, 16, 17, 33, 40}))
+    for (const std::size_t rows : size_list({1, 5, 6, 7, 14, 15, 31}))
+      for (const std::size_t inner : size_list({1, 8, 33}))
+        for (const std::size_t columns : size_list({1, 4, 8, 15, 16, 17, 33, 40}))
           check_product(*kernels, {rows, inner, columns}, rows % 2 == 0, columns % 2 == 0);
     // Beyond one block of rows, of the inner dimension and of columns.
     check_product(*kernels, {510, 3, 5}, true, false);
@@ -87,7 +88,7 @@ TEST_CASE("language kernels: products are those of double arithmetic, whatever t
 
 TEST_CASE("language kernels: a layer norm and its gradients are those of double arithmetic") {
   for (const Kernels* kernels : supported_kernels())
-    for (const std::size_t width : sizes({3, 8, 24, 33})) {
+    for (const std::size_t width : size_list({3, 8, 24, 33})) {
       CAPTURE(kernels->name);
       CAPTURE(width);
       const std::size_t rows = 4;
@@ -160,7 +161,7 @@ TEST_CASE("language kernels: GELU and its derivative, far out too") {
 
 TEST_CASE("language kernels: a query's probabilities are of the keys up to itself, and add up to 1") {
   for (const Kernels* kernels : supported_kernels())
-    for (const std::size_t first : sizes({0, 5, 14})) {
+    for (const std::size_t first : size_list({0, 5, 14})) {
       CAPTURE(kernels->name);
       const CausalShape shape{.rows = 3, .first = first, .columns = first + 3, .step = 20, .scale = 0.5};
       std::vector<float> scores = random(3 * 20, 9);

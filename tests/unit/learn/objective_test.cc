@@ -16,8 +16,8 @@ using namespace fedge::learn;
 
 namespace {
 
-constexpr std::size_t kInputs = 64;
-constexpr std::size_t kClasses = test::SmallProblem::kClasses;
+constexpr std::size_t kObjectiveInputs = 64;
+constexpr std::size_t kClasses = learn::test::SmallProblem::kClasses;
 
 // What the reference follows; weights [class][input] first, then biases, as the model's.
 struct Reference {
@@ -33,27 +33,29 @@ std::vector<double> mean_gradient(const Dataset& data, const std::vector<double>
   std::vector<double> gradient(w.size());
   const std::size_t samples = data.labels.size();
   for (std::size_t n = 0; n < samples; ++n) {
-    const float* x = data.floats.data() + n * kInputs;
+    const float* x = data.floats.data() + n * kObjectiveInputs;
     std::vector<double> p(kClasses);
     double total = 0;
     for (std::size_t c = 0; c < kClasses; ++c) {
-      double logit = w[kClasses * kInputs + c];
-      for (std::size_t i = 0; i < kInputs; ++i) logit += w[c * kInputs + i] * static_cast<double>(x[i]);
+      double logit = w[kClasses * kObjectiveInputs + c];
+      for (std::size_t i = 0; i < kObjectiveInputs; ++i)
+        logit += w[c * kObjectiveInputs + i] * static_cast<double>(x[i]);
       p[c] = std::exp(logit);
       total += p[c];
     }
     for (std::size_t c = 0; c < kClasses; ++c) {
       const double slope = (p[c] / total - (c == data.labels[n] ? 1.0 : 0.0)) / static_cast<double>(samples);
-      for (std::size_t i = 0; i < kInputs; ++i)
-        gradient[c * kInputs + i] += slope * static_cast<double>(x[i]);
-      gradient[kClasses * kInputs + c] += slope;
+      for (std::size_t i = 0; i < kObjectiveInputs; ++i)
+        gradient[c * kObjectiveInputs + i] += slope * static_cast<double>(x[i]);
+      gradient[kClasses * kObjectiveInputs + c] += slope;
     }
   }
   return gradient;
 }
 
 // Full-batch steps.
-std::vector<double> reference_training(const test::SmallProblem& problem, const Reference& r, int steps) {
+std::vector<double> reference_training(const learn::test::SmallProblem& problem, const Reference& r,
+                                       int steps) {
   const std::vector<double> start(problem.initial.begin(), problem.initial.end());
   std::vector<double> w = start;
   std::vector<double> velocity(w.size());
@@ -73,12 +75,12 @@ std::vector<double> reference_training(const test::SmallProblem& problem, const 
 TrainingSpec full_batch(std::size_t steps) {
   TrainingSpec spec;
   spec.learning_rate = 0.2F;
-  spec.batch_size = test::SmallProblem::kSamples;
+  spec.batch_size = learn::test::SmallProblem::kSamples;
   spec.local_epochs = steps;
   return spec;
 }
 
-std::vector<float> train(const test::SmallProblem& problem, const TrainingSpec& spec,
+std::vector<float> train(const learn::test::SmallProblem& problem, const TrainingSpec& spec,
                          const TrainingOptions& options = {}) {
   std::vector<float> parameters = problem.initial;
   Trainer(*problem.model, spec).train(parameters, problem.data, problem.samples, Rng(6), options);
@@ -93,14 +95,14 @@ double distance(const std::vector<float>& a, const std::vector<double>& b) {
   return worst;
 }
 
-double moved(const test::SmallProblem& problem, const std::vector<float>& to) {
+double moved(const learn::test::SmallProblem& problem, const std::vector<float>& to) {
   double squares = 0;
   for (std::size_t i = 0; i < to.size(); ++i)
     squares += std::pow(static_cast<double>(to[i]) - static_cast<double>(problem.initial[i]), 2);
   return std::sqrt(squares);
 }
 
-bool unchanged_outside(const test::SmallProblem& problem, const std::vector<float>& trained,
+bool unchanged_outside(const learn::test::SmallProblem& problem, const std::vector<float>& trained,
                        const Coverage& coverage) {
   for (std::size_t i = 0; i < trained.size(); ++i)
     if (!coverage.contains(i) && std::memcmp(&trained[i], &problem.initial[i], sizeof(float)) != 0)
@@ -110,10 +112,10 @@ bool unchanged_outside(const test::SmallProblem& problem, const std::vector<floa
 
 // A parameter of every kind: learning rates, coverage and so on, in all combinations.
 template <class Check>
-void for_each_way(const test::SmallProblem& problem, Check check) {
+void for_each_way(const learn::test::SmallProblem& problem, Check check) {
   const std::vector<Coverage> coverages = {Coverage::all(problem.size()),
-                                           test::random_rows(problem.layout(), 0.5, Rng(17)),
-                                           test::random_ranges(problem.size(), Rng(18)), Coverage()};
+                                           learn::test::random_rows(problem.layout(), 0.5, Rng(17)),
+                                           learn::test::random_ranges(problem.size(), Rng(18)), Coverage()};
   for (const Coverage& coverage : coverages)
     for (const float momentum : {0.0F, 0.8F})
       for (const float decay : {0.0F, 0.05F}) {
@@ -141,7 +143,7 @@ std::vector<float> random_correction(std::size_t size) {
 }  // namespace
 
 TEST_CASE("objective: plain training of a coverage moves it as double precision does, and nothing else") {
-  const test::SmallProblem problem("softmax", test::softmax_spec());
+  const learn::test::SmallProblem problem("softmax", learn::test::softmax_spec());
   for_each_way(problem, [&](const TrainingSpec& spec, const Reference& reference, const Coverage& coverage) {
     const auto trained = train(problem, spec, {.coverage = &coverage});
     CHECK(distance(trained, reference_training(problem, reference, 6)) < 3e-6);
@@ -150,7 +152,7 @@ TEST_CASE("objective: plain training of a coverage moves it as double precision 
 }
 
 TEST_CASE("objective: proximal adds mu (v - w) to the gradient") {
-  const test::SmallProblem problem("softmax", test::softmax_spec());
+  const learn::test::SmallProblem problem("softmax", learn::test::softmax_spec());
   for_each_way(problem, [&](TrainingSpec spec, Reference reference, const Coverage& coverage) {
     spec.objective = {ObjectiveKind::kProximal, 0.7F};
     reference.mu = static_cast<double>(0.7F);
@@ -165,7 +167,7 @@ TEST_CASE("objective: proximal adds mu (v - w) to the gradient") {
 }
 
 TEST_CASE("objective: scaffold adds the correction to the gradient") {
-  const test::SmallProblem problem("softmax", test::softmax_spec());
+  const learn::test::SmallProblem problem("softmax", learn::test::softmax_spec());
   const auto correction = random_correction(problem.size());
   for_each_way(problem, [&](TrainingSpec spec, Reference reference, const Coverage& coverage) {
     spec.objective.kind = ObjectiveKind::kScaffold;
@@ -177,11 +179,11 @@ TEST_CASE("objective: scaffold adds the correction to the gradient") {
 }
 
 TEST_CASE("objective: mu = 0, and scaffold without a correction, are plain training to the bit") {
-  test::for_each_problem([](const test::SmallProblem& problem) {
+  learn::test::for_each_problem([](const learn::test::SmallProblem& problem) {
     TrainingSpec spec = full_batch(2);
     spec.batch_size = 4;
-    const Coverage rows = test::random_rows(problem.layout(), 0.5, Rng(17));
-    const Coverage ranges = test::random_ranges(problem.size(), Rng(18));
+    const Coverage rows = learn::test::random_rows(problem.layout(), 0.5, Rng(17));
+    const Coverage ranges = learn::test::random_ranges(problem.size(), Rng(18));
     for (const float momentum : {0.0F, 0.9F})
       for (const Coverage* coverage : {static_cast<const Coverage*>(nullptr), &rows, &ranges}) {
         spec.momentum = momentum;
@@ -197,7 +199,7 @@ TEST_CASE("objective: mu = 0, and scaffold without a correction, are plain train
 }
 
 TEST_CASE("objective: a coverage of everything is training without a coverage to the bit") {
-  test::for_each_problem([](const test::SmallProblem& problem) {
+  learn::test::for_each_problem([](const learn::test::SmallProblem& problem) {
     TrainingSpec spec = full_batch(2);
     spec.batch_size = 4;
     const Coverage all = Coverage::all(problem.size());
@@ -211,12 +213,12 @@ TEST_CASE("objective: a coverage of everything is training without a coverage to
 TEST_CASE(
     "objective: rows and single parameters, with and without a stored gradient, end up at the same place") {
   // The four ways through a step: in place, gradient, velocity, and the parts of rows among them.
-  test::for_each_problem([](const test::SmallProblem& problem) {
+  learn::test::for_each_problem([](const learn::test::SmallProblem& problem) {
     TrainingSpec spec = full_batch(2);
     spec.batch_size = 5;
     spec.learning_rate = 0.05F;
     spec.weight_decay = 0.01F;
-    const Coverage rows = test::random_rows(problem.layout(), 0.5, Rng(21));
+    const Coverage rows = learn::test::random_rows(problem.layout(), 0.5, Rng(21));
     // One parameter less: the same rows are computed, but none in place.
     const std::size_t left_out = rows.parameter_at(rows.count() / 2);
     const Coverage ragged = rows.subtract(Coverage::of({{left_out, left_out + 1}}));
@@ -235,14 +237,14 @@ TEST_CASE(
 }
 
 TEST_CASE("trainer: a trainer that trained parts, slices and other objectives gives the bits of a new one") {
-  test::for_each_problem([](const test::SmallProblem& problem) {
+  learn::test::for_each_problem([](const learn::test::SmallProblem& problem) {
     TrainingSpec spec = full_batch(2);
     spec.batch_size = 4;
     spec.momentum = 0.9F;
     spec.objective = {ObjectiveKind::kProximal, 0.1F};
     const auto correction = random_correction(problem.size());
-    const Coverage ranges = test::random_ranges(problem.size(), Rng(18));
-    const Coverage rows = test::random_rows(problem.layout(), 0.4, Rng(20));
+    const Coverage ranges = learn::test::random_ranges(problem.size(), Rng(18));
+    const Coverage rows = learn::test::random_rows(problem.layout(), 0.4, Rng(20));
     const Coverage nothing;
     Trainer used(*problem.model, spec);
     for (const Coverage* coverage :
@@ -260,7 +262,7 @@ TEST_CASE("trainer: a trainer that trained parts, slices and other objectives gi
 }
 
 TEST_CASE("trainer: max_steps ends training after so many steps, which are those of the longer training") {
-  const test::SmallProblem problem("mlp", test::mlp_spec({11, 7}));
+  const learn::test::SmallProblem problem("mlp", learn::test::mlp_spec({11, 7}));
   TrainingSpec spec = full_batch(3);
   spec.batch_size = 5;  // 5 steps an epoch, 15 in all
   const auto result_of = [&](std::vector<float>& parameters, std::uint64_t max_steps) {
@@ -277,7 +279,7 @@ TEST_CASE("trainer: max_steps ends training after so many steps, which are those
   for (const std::uint64_t limit : {1U, 5U, 7U}) {
     const TrainingResult result = result_of(some, limit);
     CHECK(result.steps == limit);
-    CHECK(result.samples == SampleCount(test::SmallProblem::kSamples));
+    CHECK(result.samples == SampleCount(learn::test::SmallProblem::kSamples));
     CHECK(some != all);
   }
   // Five steps are one epoch.
@@ -289,7 +291,7 @@ TEST_CASE("trainer: max_steps ends training after so many steps, which are those
 }
 
 TEST_CASE("trainer: a request to finish, however early, leaves one step, as a limit of one does") {
-  const test::SmallProblem problem("mlp", test::mlp_spec({11, 7}));
+  const learn::test::SmallProblem problem("mlp", learn::test::mlp_spec({11, 7}));
   std::stop_source finish;
   finish.request_stop();
   std::vector<float> parameters = problem.initial;
@@ -297,7 +299,7 @@ TEST_CASE("trainer: a request to finish, however early, leaves one step, as a li
       Trainer(*problem.model, full_batch(3))
           .train(parameters, problem.data, problem.samples, Rng(6), {.finish = finish.get_token()});
   CHECK(result.steps == 1);
-  CHECK(result.samples == SampleCount(test::SmallProblem::kSamples));
+  CHECK(result.samples == SampleCount(learn::test::SmallProblem::kSamples));
   std::vector<float> limited = problem.initial;
   Trainer(*problem.model, full_batch(3))
       .train(limited, problem.data, problem.samples, Rng(6), {.max_steps = 1});
@@ -306,13 +308,13 @@ TEST_CASE("trainer: a request to finish, however early, leaves one step, as a li
 }
 
 TEST_CASE("trainer: a part of the model costs its share of the weight gradients over a whole training") {
-  const test::SmallProblem problem("mlp", test::mlp_spec({20, 15}));
+  const learn::test::SmallProblem problem("mlp", learn::test::mlp_spec({20, 15}));
   TrainingSpec spec = full_batch(2);
   spec.batch_size = 4;
   const Coverage rows = Coverage::of({{0, 4 * 64}});  // a fifth of the first layer's weights
   Trainer trainer(*problem.model, spec);
   std::vector<float> parameters = problem.initial;
   trainer.train(parameters, problem.data, problem.samples, Rng(6), {.coverage = &rows});
-  CHECK(trainer.products().weights == 2 * test::SmallProblem::kSamples * 4 * 64);
-  CHECK(trainer.products().inputs == 2 * test::SmallProblem::kSamples * (4 * 15 + 15 * 20));
+  CHECK(trainer.products().weights == 2 * learn::test::SmallProblem::kSamples * 4 * 64);
+  CHECK(trainer.products().inputs == 2 * learn::test::SmallProblem::kSamples * (4 * 15 + 15 * 20));
 }

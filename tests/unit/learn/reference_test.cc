@@ -16,14 +16,14 @@
 
 using namespace fedge;
 using namespace fedge::learn;
-using test::Blocks;
-using test::difference;
-using test::fill_hashed;
-using test::read_blocks;
+using learn::test::Blocks;
+using learn::test::difference;
+using learn::test::fill_hashed;
+using learn::test::read_blocks;
 
 namespace {
 
-constexpr std::size_t kSteps = 3;
+constexpr std::size_t kTorchSteps = 3;
 
 // Weight and bias of layer i have the streams 2 i and 2 i + 1, and a scale near 2 / sqrt(inputs).
 std::vector<float> hashed_parameters(const ParameterLayout& layout) {
@@ -39,7 +39,7 @@ std::vector<float> hashed_parameters(const ParameterLayout& layout) {
   return parameters;
 }
 
-struct Case {
+struct TorchCase {
   std::string name;
   std::size_t rows;
   InputShape input;
@@ -47,7 +47,7 @@ struct Case {
   ModelSpec spec;
 };
 
-const std::vector<Case>& cases() {
+const std::vector<TorchCase>& torch_cases() {
   ModelSpec softmax;
   softmax.kind = ModelKind::kSoftmax;
   ModelSpec mlp_odd;
@@ -57,16 +57,16 @@ const std::vector<Case>& cases() {
   ModelSpec cnn_small = cnn;
   cnn_small.channels = {4, 6};
   cnn_small.dense = 11;
-  static const std::vector<Case> all = {{"softmax", 10, {28, 28, 1}, 10, softmax},
-                                        {"mlp", 10, {28, 28, 1}, 10, {}},
-                                        {"mlp_odd", 7, {3, 5, 1}, 6, mlp_odd},
-                                        {"cnn", 4, {28, 28, 1}, 10, cnn},
-                                        {"cnn_small", 6, {8, 12, 3}, 7, cnn_small}};
+  static const std::vector<TorchCase> all = {{"softmax", 10, {28, 28, 1}, 10, softmax},
+                                             {"mlp", 10, {28, 28, 1}, 10, {}},
+                                             {"mlp_odd", 7, {3, 5, 1}, 6, mlp_odd},
+                                             {"cnn", 4, {28, 28, 1}, 10, cnn},
+                                             {"cnn_small", 6, {8, 12, 3}, 7, cnn_small}};
   return all;
 }
 
-struct Prepared {
-  explicit Prepared(const Case& c)
+struct TorchPrepared {
+  explicit TorchPrepared(const TorchCase& c)
       : expected(read_blocks(c.name)),
         data{c.input, c.classes, AlignedBuffer<float>(c.rows * c.input.size()), {}} {
     auto made = make_model(c.spec, c.input, c.classes);
@@ -88,50 +88,53 @@ struct Prepared {
 
 // Rounding errors of a float32 sum of n products grow like sqrt(n) units of 2^-24 of its terms' size.
 // The longest sums here have n = 3136 (the cnn's first dense layer): 3.4e-6 of a block's largest number.
-constexpr double kTolerance = 3.4e-6;
+constexpr double kTorchTolerance = 3.4e-6;
 
 }  // namespace
 
 TEST_CASE("reference: scores, loss and gradient of each model are PyTorch's") {
-  for (const Case& c : cases()) {
+  for (const TorchCase& c : torch_cases()) {
     CAPTURE(c.name);
-    const Prepared p(c);
+    const TorchPrepared p(c);
     const std::size_t stride = static_cast<std::size_t>(p.expected.at("stride").at(0));
     const auto workspace = p.model->make_workspace(c.rows);
     std::vector<float> scores(c.rows * c.classes);
     p.model->forward(p.parameters, {.inputs = p.data.floats.span()}, scores, *workspace);
-    CHECK(difference(scores, p.expected.at("scores"), 1) <= kTolerance);
+    CHECK(difference(scores, p.expected.at("scores"), 1) <= kTorchTolerance);
 
     std::vector<float> gradient(p.parameters.size());
     const float loss = p.model->loss_and_gradient(p.parameters, p.batch(), gradient, *workspace).mean;
-    CHECK(static_cast<double>(loss) == doctest::Approx(p.expected.at("losses").at(0)).epsilon(kTolerance));
-    CHECK(difference(gradient, p.expected.at("gradient"), stride) <= kTolerance);
+    CHECK(static_cast<double>(loss) ==
+          doctest::Approx(p.expected.at("losses").at(0)).epsilon(kTorchTolerance));
+    CHECK(difference(gradient, p.expected.at("gradient"), stride) <= kTorchTolerance);
     // Of all derivatives, also those between the ones kept.
     double squares = 0;
     for (const float g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
-    CHECK(std::sqrt(squares) == doctest::Approx(p.expected.at("gradient_norm").at(0)).epsilon(kTolerance));
+    CHECK(std::sqrt(squares) ==
+          doctest::Approx(p.expected.at("gradient_norm").at(0)).epsilon(kTorchTolerance));
   }
 }
 
 TEST_CASE("reference: three steps with momentum and weight decay are those of torch.optim.SGD") {
-  for (const Case& c : cases()) {
+  for (const TorchCase& c : torch_cases()) {
     CAPTURE(c.name);
-    const Prepared p(c);
+    const TorchPrepared p(c);
     TrainingSpec spec;
     spec.learning_rate = 0.05F;
     spec.momentum = 0.9F;
     spec.weight_decay = 1e-3F;
     spec.batch_size = c.rows;  // one step an epoch, so that the order of the samples only matters to rounding
-    spec.local_epochs = kSteps;
+    spec.local_epochs = kTorchSteps;
     std::vector<std::uint32_t> samples(c.rows);
     std::iota(samples.begin(), samples.end(), 0U);
     std::vector<float> trained = p.parameters;
     const TrainingResult result = Trainer(*p.model, spec).train(trained, p.data, samples, Rng(1));
-    CHECK(result.steps == kSteps);
+    CHECK(result.steps == kTorchSteps);
     const auto& losses = p.expected.at("losses");
     CHECK(result.mean_loss ==
-          doctest::Approx(std::accumulate(losses.begin(), losses.end(), 0.0) / kSteps).epsilon(kTolerance));
+          doctest::Approx(std::accumulate(losses.begin(), losses.end(), 0.0) / kTorchSteps)
+              .epsilon(kTorchTolerance));
     CHECK(difference(trained, p.expected.at("trained"),
-                     static_cast<std::size_t>(p.expected.at("stride").at(0))) <= kTolerance);
+                     static_cast<std::size_t>(p.expected.at("stride").at(0))) <= kTorchTolerance);
   }
 }

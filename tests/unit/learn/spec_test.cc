@@ -17,7 +17,7 @@ Result<TaskSpec> read(const std::string& text) {
   return spec;
 }
 
-void check_refused(const std::string& text, const std::vector<std::string>& words) {
+void check_spec_refused(const std::string& text, const std::vector<std::string>& words) {
   CAPTURE(text);
   const auto result = read(text);
   REQUIRE_FALSE(result.has_value());
@@ -97,43 +97,44 @@ TEST_CASE("spec: every partition and model kind has its name") {
 }
 
 TEST_CASE("spec: a misspelt key is refused with its line and the right spelling") {
-  check_refused("[training]\nlocal_epoch = 1\n",
-                {"run.toml:2", "training.local_epoch", "training.local_epochs"});
-  check_refused("[data]\n\npartition = { kind = \"dirichlet\", alpa = 1 }\n",
-                {"run.toml:3", "data.partition.alpa", "data.partition.alpha"});
-  check_refused("[training]\noptimizer = { learning_rat = 1 }\n", {"training.optimizer.learning_rate"});
-  check_refused("[data]\npartition = { kind = \"dirichlett\" }\n",
-                {"dirichlett", "did you mean \"dirichlet\""});
-  check_refused("[data]\ndataset = \"fashion-mnits\"\n", {"did you mean \"fashion-mnist\""});
+  check_spec_refused("[training]\nlocal_epoch = 1\n",
+                     {"run.toml:2", "training.local_epoch", "training.local_epochs"});
+  check_spec_refused("[data]\n\npartition = { kind = \"dirichlet\", alpa = 1 }\n",
+                     {"run.toml:3", "data.partition.alpa", "data.partition.alpha"});
+  check_spec_refused("[training]\noptimizer = { learning_rat = 1 }\n", {"training.optimizer.learning_rate"});
+  check_spec_refused("[data]\npartition = { kind = \"dirichlett\" }\n",
+                     {"dirichlett", "did you mean \"dirichlet\""});
+  check_spec_refused("[data]\ndataset = \"fashion-mnits\"\n", {"did you mean \"fashion-mnist\""});
 }
 
 TEST_CASE("spec: a key of another kind is refused and says whose it is") {
-  check_refused("data.partition = { kind = \"iid\", alpha = 0.1 }",
-                {"data.partition.alpha", "belongs to dirichlet"});
-  check_refused("data.partition = { kind = \"shards\", classes_per_client = 2 }",
-                {"belongs to pathological"});
-  check_refused("data.partition = { kind = \"pathological\", shards_per_client = 2 }", {"belongs to shards"});
-  check_refused("data.partition = { kind = \"linear\", samples_per_client = 2 }",
-                {"belongs to iid and dirichlet"});
-  check_refused("data.partition = { kind = \"square\", min_size = 2 }", {"belongs to dirichlet"});
-  check_refused("data.partition = { kind = \"dirichlet\", samples_per_client = 60, min_size = 2 }",
-                {"data.partition.min_size", "beside samples_per_client"});
-  check_refused("model = { kind = \"softmax\", hidden = [10] }", {"model.hidden", "belongs to mlp"});
-  check_refused("model = { kind = \"mlp\", channels = [1, 2] }", {"model.channels", "belongs to cnn"});
-  check_refused("model = { dense = 10 }", {"model.dense", "belongs to cnn"});
+  check_spec_refused("data.partition = { kind = \"iid\", alpha = 0.1 }",
+                     {"data.partition.alpha", "belongs to dirichlet"});
+  check_spec_refused("data.partition = { kind = \"shards\", classes_per_client = 2 }",
+                     {"belongs to pathological"});
+  check_spec_refused("data.partition = { kind = \"pathological\", shards_per_client = 2 }",
+                     {"belongs to shards"});
+  check_spec_refused("data.partition = { kind = \"linear\", samples_per_client = 2 }",
+                     {"belongs to iid and dirichlet"});
+  check_spec_refused("data.partition = { kind = \"square\", min_size = 2 }", {"belongs to dirichlet"});
+  check_spec_refused("data.partition = { kind = \"dirichlet\", samples_per_client = 60, min_size = 2 }",
+                     {"data.partition.min_size", "beside samples_per_client"});
+  check_spec_refused("model = { kind = \"softmax\", hidden = [10] }", {"model.hidden", "belongs to mlp"});
+  check_spec_refused("model = { kind = \"mlp\", channels = [1, 2] }", {"model.channels", "belongs to cnn"});
+  check_spec_refused("model = { dense = 10 }", {"model.dense", "belongs to cnn"});
 }
 
 TEST_CASE("spec: values out of bounds are refused with the bounds") {
-  check_refused("data.partition.clients = 0", {"data.partition.clients", "1 to "});
-  check_refused("data.partition = { kind = \"dirichlet\", alpha = 0 }", {"data.partition.alpha"});
-  check_refused("training.batch_size = 0", {"training.batch_size", "1 to 65536"});
-  check_refused("training.optimizer.momentum = 1.0", {"training.optimizer.momentum"});
-  check_refused("training.optimizer.learning_rate = -0.1", {"training.optimizer.learning_rate"});
-  check_refused("training.optimizer.learning_rate = nan", {"training.optimizer.learning_rate"});
-  check_refused("training.local_epochs = 1.5", {"training.local_epochs", "whole number"});
-  check_refused("model.hidden = []", {"model.hidden", "1 to 16"});
-  check_refused("model.hidden = [200, 0]", {"model.hidden", "out of range"});
-  check_refused("model = { kind = \"cnn\", channels = [32] }", {"model.channels", "expected two"});
+  check_spec_refused("data.partition.clients = 0", {"data.partition.clients", "1 to "});
+  check_spec_refused("data.partition = { kind = \"dirichlet\", alpha = 0 }", {"data.partition.alpha"});
+  check_spec_refused("training.batch_size = 0", {"training.batch_size", "1 to 65536"});
+  check_spec_refused("training.optimizer.momentum = 1.0", {"training.optimizer.momentum"});
+  check_spec_refused("training.optimizer.learning_rate = -0.1", {"training.optimizer.learning_rate"});
+  check_spec_refused("training.optimizer.learning_rate = nan", {"training.optimizer.learning_rate"});
+  check_spec_refused("training.local_epochs = 1.5", {"training.local_epochs", "whole number"});
+  check_spec_refused("model.hidden = []", {"model.hidden", "1 to 16"});
+  check_spec_refused("model.hidden = [200, 0]", {"model.hidden", "out of range"});
+  check_spec_refused("model = { kind = \"cnn\", channels = [32] }", {"model.channels", "expected two"});
 }
 
 TEST_CASE("spec: the generated reference lists the keys of every kind") {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "learn/trainer.h"
+#include "tests/support/text.h"
 #include "tests/unit/learn/small_problem.h"
 
 using namespace fedge;
@@ -50,31 +51,33 @@ Coverage coverage_of(const std::vector<std::size_t>& indices) {
 }
 
 struct SliceCase {
-  test::SmallProblem problem;
+  learn::test::SmallProblem problem;
   ModelSpec thinner;
   Kept kept;
 };
 
-const std::vector<SliceCase>& cases() {
+const std::vector<SliceCase>& slice_cases() {
   static const std::vector<SliceCase> all = [] {
     std::vector<SliceCase> made;
     const auto add = [&](const std::string& name, const ModelSpec& spec, const ModelSpec& thinner,
                          Kept kept) {
       kept.push_back(window(0, 4, 4));
-      made.push_back({test::SmallProblem(name, spec), thinner, std::move(kept)});
+      made.push_back({learn::test::SmallProblem(name, spec), thinner, std::move(kept)});
     };
-    const ModelSpec mlp = test::mlp_spec({11, 7});
-    const ModelSpec cnn = test::cnn_spec({5, 6}, 9);
-    add("softmax", test::softmax_spec(), test::softmax_spec(), {});
-    add("mlp, prefix", mlp, test::mlp_spec({4, 3}), {window(0, 4, 11), window(0, 3, 7)});
-    add("mlp, one unit each", mlp, test::mlp_spec({1, 1}), {window(10, 1, 11), window(3, 1, 7)});
-    add("mlp, window", mlp, test::mlp_spec({5, 7}), {window(3, 5, 11), window(0, 7, 7)});
-    add("mlp, windows that wrap around", mlp, test::mlp_spec({6, 4}), {window(8, 6, 11), window(5, 4, 7)});
+    const ModelSpec mlp = learn::test::mlp_spec({11, 7});
+    const ModelSpec cnn = learn::test::cnn_spec({5, 6}, 9);
+    add("softmax", learn::test::softmax_spec(), learn::test::softmax_spec(), {});
+    add("mlp, prefix", mlp, learn::test::mlp_spec({4, 3}), {window(0, 4, 11), window(0, 3, 7)});
+    add("mlp, one unit each", mlp, learn::test::mlp_spec({1, 1}), {window(10, 1, 11), window(3, 1, 7)});
+    add("mlp, window", mlp, learn::test::mlp_spec({5, 7}), {window(3, 5, 11), window(0, 7, 7)});
+    add("mlp, windows that wrap around", mlp, learn::test::mlp_spec({6, 4}),
+        {window(8, 6, 11), window(5, 4, 7)});
     add("mlp, all", mlp, mlp, {window(0, 11, 11), window(0, 7, 7)});
-    add("cnn, prefix", cnn, test::cnn_spec({2, 3}, 4), {window(0, 2, 5), window(0, 3, 6), window(0, 4, 9)});
-    add("cnn, windows that wrap around", cnn, test::cnn_spec({3, 4}, 5),
+    add("cnn, prefix", cnn, learn::test::cnn_spec({2, 3}, 4),
+        {window(0, 2, 5), window(0, 3, 6), window(0, 4, 9)});
+    add("cnn, windows that wrap around", cnn, learn::test::cnn_spec({3, 4}, 5),
         {window(4, 3, 5), window(4, 4, 6), window(7, 5, 9)});
-    add("cnn, dense layer whole", cnn, test::cnn_spec({1, 2}, 9),
+    add("cnn, dense layer whole", cnn, learn::test::cnn_spec({1, 2}, 9),
         {window(2, 1, 5), window(4, 2, 6), window(0, 9, 9)});
     return made;
   }();
@@ -82,14 +85,14 @@ const std::vector<SliceCase>& cases() {
 }
 
 template <class Check>
-void for_each_case(Check check) {
-  for (const SliceCase& c : cases()) {
+void for_each_slice(Check check) {
+  for (const SliceCase& c : slice_cases()) {
     CAPTURE(c.problem.name);
     check(c, slice_indices(c.problem.layout(), c.kept));
   }
 }
 
-Widths sizes(const Kept& kept) {
+Widths kept_sizes(const Kept& kept) {
   Widths widths;
   for (std::size_t l = 0; l + 1 < kept.size(); ++l) widths.push_back(kept[l].size());
   return widths;
@@ -105,31 +108,29 @@ TrainingSpec training(float momentum) {
   return spec;
 }
 
-std::string refusal(const test::SmallProblem& problem, const Coverage& coverage) {
+std::string slice_refusal(const learn::test::SmallProblem& problem, const Coverage& coverage) {
   const auto widths = slice_widths(*problem.model, coverage);
   REQUIRE_FALSE(widths.has_value());
   CHECK(widths.error().code == ErrorCode::kInvalid);
   return widths.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 
 TEST_CASE("submodel: the widths of a slice are the units that it keeps, wherever its windows lie") {
-  for_each_case([](const SliceCase& c, const std::vector<std::size_t>& indices) {
+  for_each_slice([](const SliceCase& c, const std::vector<std::size_t>& indices) {
     const auto widths = slice_widths(*c.problem.model, coverage_of(indices));
     REQUIRE_MESSAGE(widths.has_value(), widths.error().message);
-    CHECK(*widths == sizes(c.kept));
+    CHECK(*widths == kept_sizes(c.kept));
   });
 }
 
 TEST_CASE("submodel: packed in ascending order a slice is the thinner model's parameters, tensor by tensor") {
-  for_each_case([](const SliceCase& c, const std::vector<std::size_t>& indices) {
+  for_each_slice([](const SliceCase& c, const std::vector<std::size_t>& indices) {
     const Coverage slice = coverage_of(indices);
-    const auto thinner = make_submodel(*c.problem.model, sizes(c.kept));
+    const auto thinner = make_submodel(*c.problem.model, kept_sizes(c.kept));
     const auto by_hand = make_model(c.thinner, {8, 8, 1}, 4);
     REQUIRE(by_hand.has_value());
     CHECK(thinner->layout()->hash() == (*by_hand)->layout()->hash());
@@ -148,11 +149,11 @@ TEST_CASE("submodel: packed in ascending order a slice is the thinner model's pa
 }
 
 TEST_CASE("submodel: a slice scores as the whole model does with the other units' outputs cut off") {
-  for_each_case([](const SliceCase& c, const std::vector<std::size_t>& indices) {
+  for_each_slice([](const SliceCase& c, const std::vector<std::size_t>& indices) {
     const Coverage slice = coverage_of(indices);
     std::vector<float> packed(slice.count());
     gather(c.problem.initial, slice, packed);
-    const auto thinner = make_submodel(*c.problem.model, sizes(c.kept));
+    const auto thinner = make_submodel(*c.problem.model, kept_sizes(c.kept));
     // A unit without weights and bias gives zero, and so does everything that reads it alone.
     std::vector<float> cut(c.problem.size());
     scatter(packed, slice, cut);
@@ -167,7 +168,7 @@ TEST_CASE("submodel: a slice scores as the whole model does with the other units
 
 TEST_CASE("submodel: training a slice gives the bits of training a thinner model built by hand") {
   for (const float momentum : {0.0F, 0.9F})
-    for_each_case([&](const SliceCase& c, const std::vector<std::size_t>& indices) {
+    for_each_slice([&](const SliceCase& c, const std::vector<std::size_t>& indices) {
       CAPTURE(momentum);
       std::vector<float> expected;
       for (const std::size_t i : indices) expected.push_back(c.problem.initial[i]);
@@ -176,7 +177,7 @@ TEST_CASE("submodel: training a slice gives the bits of training a thinner model
       REQUIRE(by_hand.has_value());
       const TrainingResult one =
           Trainer(**by_hand, training(momentum)).train(expected, c.problem.data, c.problem.samples, Rng(4));
-      const Widths widths = sizes(c.kept);
+      const Widths widths = kept_sizes(c.kept);
       Trainer trainer(*c.problem.model, training(momentum));
       // What a trainer did before, with other widths too, makes no difference.
       std::vector<float> other(c.problem.initial);
@@ -193,7 +194,7 @@ TEST_CASE("submodel: training a slice gives the bits of training a thinner model
 }
 
 TEST_CASE("submodel: a prefix slice keeps the first units, and shares of a width are rounded half up") {
-  const test::SmallProblem mlp("mlp", test::mlp_spec({10, 3}));
+  const learn::test::SmallProblem mlp("mlp", learn::test::mlp_spec({10, 3}));
   CHECK(widths_of(*mlp.model) == Widths{10, 3});
   CHECK(share_widths(*mlp.model, 1.0) == Widths{10, 3});
   CHECK(share_widths(*mlp.model, 0.25) == Widths{3, 1});  // 2.5 and 0.75
@@ -202,37 +203,38 @@ TEST_CASE("submodel: a prefix slice keeps the first units, and shares of a width
   const Kept kept = {window(0, 5, 10), window(0, 2, 3), window(0, 4, 4)};
   CHECK(prefix_slice(*mlp.model, {5, 2}) == coverage_of(slice_indices(mlp.layout(), kept)));
   CHECK(prefix_slice(*mlp.model, {10, 3}) == Coverage::all(mlp.size()));
-  const test::SmallProblem cnn("cnn", test::cnn_spec({5, 6}, 9));
+  const learn::test::SmallProblem cnn("cnn", learn::test::cnn_spec({5, 6}, 9));
   CHECK(widths_of(*cnn.model) == Widths{5, 6, 9});
   const Kept thin = {window(0, 2, 5), window(0, 6, 6), window(0, 1, 9), window(0, 4, 4)};
   CHECK(prefix_slice(*cnn.model, {2, 6, 1}) == coverage_of(slice_indices(cnn.layout(), thin)));
 }
 
 TEST_CASE("submodel: a coverage that is no slice is refused by the tensor at fault") {
-  const test::SmallProblem problem("mlp", test::mlp_spec({11, 7}));
+  const learn::test::SmallProblem problem("mlp", learn::test::mlp_spec({11, 7}));
   const auto slice = [&](const Kept& kept) { return coverage_of(slice_indices(problem.layout(), kept)); };
   const Kept good = {window(2, 4, 11), window(0, 3, 7), window(0, 4, 4)};
   const Coverage fine = slice(good);
   REQUIRE(slice_widths(*problem.model, fine).has_value());
 
-  CHECK(contains(refusal(problem, Coverage()), "of dense1.bias it keeps nothing"));
-  CHECK(contains(refusal(problem, fine.subtract(test::tensor_range(problem.layout(), "dense2.bias"))),
-                 "of dense2.bias it keeps nothing"));
+  CHECK(contains(slice_refusal(problem, Coverage()), "of dense1.bias it keeps nothing"));
+  CHECK(contains(
+      slice_refusal(problem, fine.subtract(learn::test::tensor_range(problem.layout(), "dense2.bias"))),
+      "of dense2.bias it keeps nothing"));
   Kept few_classes = good;
   few_classes.back().pop_back();
-  CHECK(contains(refusal(problem, slice(few_classes)), "of dense3.bias it keeps 3 of 4 values"));
+  CHECK(contains(slice_refusal(problem, slice(few_classes)), "of dense3.bias it keeps 3 of 4 values"));
   Kept gap = good;
   gap[0] = {2, 3, 5};
-  CHECK(contains(refusal(problem, slice(gap)), "of dense1.bias it keeps 2 separate ranges"));
+  CHECK(contains(slice_refusal(problem, slice(gap)), "of dense1.bias it keeps 2 separate ranges"));
   Kept inner = good;
   inner[1] = {0, 5};  // reaches the beginning but not the end
-  CHECK(contains(refusal(problem, slice(inner)), "of dense2.bias it keeps 2 separate ranges"));
-  CHECK(contains(refusal(problem, Coverage::of({{0, problem.size() + 1}})),
+  CHECK(contains(slice_refusal(problem, slice(inner)), "of dense2.bias it keeps 2 separate ranges"));
+  CHECK(contains(slice_refusal(problem, Coverage::of({{0, problem.size() + 1}})),
                  "parameter " + std::to_string(problem.size())));
 }
 
 TEST_CASE("submodel: one parameter too many or too few makes a slice none, and the message names it") {
-  for_each_case([](const SliceCase& c, const std::vector<std::size_t>& indices) {
+  for_each_slice([](const SliceCase& c, const std::vector<std::size_t>& indices) {
     const Coverage slice = coverage_of(indices);
     const Coverage all = Coverage::all(c.problem.size());
     Rng rng = Rng(40).fork(c.problem.name);
@@ -242,16 +244,16 @@ TEST_CASE("submodel: one parameter too many or too few makes a slice none, and t
       if (tensor.shape.size() == 1) continue;  // another window: other words
       const Coverage one = Coverage::of({{place, place + 1}});
       const bool within = slice.contains(place);
-      const std::string message = refusal(c.problem, within ? slice.subtract(one) : slice.unite(one));
+      const std::string message = slice_refusal(c.problem, within ? slice.subtract(one) : slice.unite(one));
       CHECK(contains(message,
                      c.problem.layout().describe(place) + (within ? " is not covered" : " is covered")));
     }
-    CHECK((slice == all) == (sizes(c.kept) == widths_of(*c.problem.model)));
+    CHECK((slice == all) == (kept_sizes(c.kept) == widths_of(*c.problem.model)));
   });
 }
 
 TEST_CASE("submodel: networks are made once for each choice of widths, and forgotten to make room") {
-  const test::SmallProblem problem("mlp", test::mlp_spec({100, 7}));
+  const learn::test::SmallProblem problem("mlp", learn::test::mlp_spec({100, 7}));
   Submodels submodels(*problem.model, 4);
   const Model* first = submodels.find({3, 7}).model.get();
   CHECK(submodels.find({3, 7}).model.get() == first);
@@ -270,7 +272,7 @@ namespace {
 // step, put back. Packed over the slice, whose layers have these widths.
 std::vector<float> ordered_dropout(const SliceCase& c, const std::vector<Widths>& networks,
                                    const Kept& within, std::vector<float> packed, const TrainingSpec& spec) {
-  const auto slice_model = make_submodel(*c.problem.model, sizes(within));
+  const auto slice_model = make_submodel(*c.problem.model, kept_sizes(within));
   std::vector<std::uint32_t> order = c.problem.samples;
   Rng drawn = Rng(9).fork("width");
   for (std::uint64_t epoch = 0; epoch < spec.local_epochs; ++epoch) {
@@ -304,9 +306,9 @@ std::vector<float> ordered_dropout(const SliceCase& c, const std::vector<Widths>
 
 TEST_CASE("submodel: nested training draws a network for each step and trains its first units alone") {
   for (const std::size_t at : {1U, 4U, 7U}) {  // prefix and wrapped slices, dense and convolutional
-    const SliceCase& c = cases()[at];
+    const SliceCase& c = slice_cases()[at];
     CAPTURE(c.problem.name);
-    const Widths own = sizes(c.kept);
+    const Widths own = kept_sizes(c.kept);
     Widths half = own;
     for (std::size_t& width : half) width = (width + 1) / 2;
     const std::vector<Widths> networks = {Widths(own.size(), 1), half, own};

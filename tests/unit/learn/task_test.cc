@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/skip.h"
+
 using namespace fedge;
 using namespace fedge::learn;
 
@@ -25,11 +27,11 @@ TaskSpec small_spec() {
   return spec;
 }
 
-// Null, with a message, where Fashion-MNIST is not installed.
-std::shared_ptr<const Task> build(const TaskSpec& spec, std::uint64_t seed) {
+// Null where Fashion-MNIST is not installed; the test case is then skipped.
+std::shared_ptr<const Task> build_task(const TaskSpec& spec, std::uint64_t seed) {
   auto task = Task::build(spec, seed);
   if (!task && task.error().code == ErrorCode::kNotFound) {
-    MESSAGE("skipped: Fashion-MNIST not found");
+    fedge::test::skip("Fashion-MNIST not found", "dataset-fashion-mnist");
     return nullptr;
   }
   REQUIRE_MESSAGE(task.has_value(), task.error().message);
@@ -42,14 +44,15 @@ std::shared_ptr<const Task> build_for(const TaskSpec& spec, std::uint64_t seed, 
   return std::move(task).value();
 }
 
-std::vector<float> initial_model(const Task& task) {
+std::vector<float> first_model(const Task& task) {
   std::vector<float> parameters(task.model().layout()->size());
   task.model().initialise(parameters, Rng(1));
   return parameters;
 }
 
-std::vector<float> update_of(const Task& task, std::uint32_t client, std::uint32_t round, Trainer& trainer) {
-  const auto global = initial_model(task);
+std::vector<float> task_update(const Task& task, std::uint32_t client, std::uint32_t round,
+                               Trainer& trainer) {
+  const auto global = first_model(task);
   std::vector<float> update(global.size(), 7.0F);
   const TrainingResult result =
       task.train({.client = ClientId(client), .round = RoundNumber(round)}, global, update, trainer).value();
@@ -57,9 +60,9 @@ std::vector<float> update_of(const Task& task, std::uint32_t client, std::uint32
   return update;
 }
 
-std::vector<float> update_of(const Task& task, std::uint32_t client, std::uint32_t round) {
+std::vector<float> task_update(const Task& task, std::uint32_t client, std::uint32_t round) {
   Trainer trainer = task.make_trainer();
-  return update_of(task, client, round, trainer);
+  return task_update(task, client, round, trainer);
 }
 
 }  // namespace
@@ -68,7 +71,7 @@ TEST_CASE("task: a client that holds its own samples alone computes the same bit
   for (const float momentum : {0.0F, 0.9F}) {
     TaskSpec spec = small_spec();
     spec.training.momentum = momentum;
-    const auto all = build(spec, 42);
+    const auto all = build_task(spec, 42);
     if (!all) return;
     for (const std::uint32_t client : {0U, 7U, 49U}) {
       CAPTURE(client);
@@ -76,31 +79,31 @@ TEST_CASE("task: a client that holds its own samples alone computes the same bit
       CHECK(own->data().size() == 60);
       REQUIRE(own->samples_of(ClientId(client)).size() == all->samples_of(ClientId(client)).size());
       for (const std::uint32_t round : {1U, 2U})
-        CHECK(update_of(*own, client, round) == update_of(*all, client, round));
+        CHECK(task_update(*own, client, round) == task_update(*all, client, round));
     }
   }
 }
 
 TEST_CASE(
     "task: an update depends on the client, the round and the seed, and not on what a trainer did before") {
-  const auto task = build(small_spec(), 42);
+  const auto task = build_task(small_spec(), 42);
   if (!task) return;
   Trainer trainer = task->make_trainer();
-  const auto update = update_of(*task, 3, 5, trainer);
-  CHECK(update != update_of(*task, 4, 5, trainer));
-  CHECK(update != update_of(*task, 3, 6, trainer));
-  CHECK(update == update_of(*task, 3, 5, trainer));
-  CHECK(update != update_of(*build(small_spec(), 43), 3, 5));
+  const auto update = task_update(*task, 3, 5, trainer);
+  CHECK(update != task_update(*task, 4, 5, trainer));
+  CHECK(update != task_update(*task, 3, 6, trainer));
+  CHECK(update == task_update(*task, 3, 5, trainer));
+  CHECK(update != task_update(*build_task(small_spec(), 43), 3, 5));
 }
 
 TEST_CASE("task: an update is what training with the client's stream adds to the global model") {
-  const auto task = build(small_spec(), 42);
+  const auto task = build_task(small_spec(), 42);
   if (!task) return;
-  const auto global = initial_model(*task);
+  const auto global = first_model(*task);
   std::vector<float> trained = global;
   Trainer trainer = task->make_trainer();
   trainer.train(trained, task->data(), task->samples_of(ClientId(3)), Rng(42).fork("train", 5, 3));
-  const auto update = update_of(*task, 3, 5);
+  const auto update = task_update(*task, 3, 5);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < update.size(); ++i) wrong += update[i] == trained[i] - global[i] ? 0U : 1U;
   CHECK(wrong == 0);
@@ -108,7 +111,7 @@ TEST_CASE("task: an update is what training with the client's stream adds to the
 }
 
 TEST_CASE("task: clients hold disjoint samples of the training set") {
-  const auto task = build(small_spec(), 42);
+  const auto task = build_task(small_spec(), 42);
   if (!task) return;
   CHECK(task->clients() == 50);
   CHECK(task->data().size() == 60000);
@@ -131,10 +134,10 @@ TEST_CASE("task: a share of some samples is rounded up, and is nothing of nothin
 }
 
 TEST_CASE("task: a share of the data is the first of the client's samples in an order of its own") {
-  const auto task = build(small_spec(), 42);
+  const auto task = build_task(small_spec(), 42);
   if (!task) return;
   Trainer trainer = task->make_trainer();
-  const auto global = initial_model(*task);
+  const auto global = first_model(*task);
   std::vector<float> update(global.size());
   for (const std::uint32_t client : {0U, 49U}) {
     const auto samples = task->samples_of(ClientId(client));
@@ -177,7 +180,7 @@ TEST_CASE("task: missing data and impossible partitions are errors that name the
     CHECK(task.error().code == ErrorCode::kNotFound);
     CHECK(task.error().message.find("/nonexistent/train-labels") != std::string::npos);
   }
-  if (!build(small_spec(), 1)) return;
+  if (!build_task(small_spec(), 1)) return;
   spec = small_spec();
   spec.data.partition.clients = 2000;  // 120,000 samples of 60,000
   for (const auto& task : {Task::build(spec, 1), Task::build_for(spec, 1, ClientId(0))}) {

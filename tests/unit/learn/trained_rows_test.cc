@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "learn/models/convolution.h"
+#include "tests/support/nan.h"
 #include "tests/unit/learn/small_problem.h"
 
 using namespace fedge;
@@ -17,7 +18,7 @@ using namespace fedge::learn;
 
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using fedge::test::kNan;
 
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
@@ -38,17 +39,19 @@ std::vector<bool> touched(const ParameterLayout& layout, const Coverage& coverag
 std::vector<Coverage> coverages(const ParameterLayout& layout) {
   std::vector<Coverage> all{Coverage(), Coverage::all(layout.size()),
                             Coverage::of({{layout.size() - 1, layout.size()}})};
-  for (const TensorInfo& tensor : layout.tensors()) all.push_back(test::tensor_range(layout, tensor.name));
+  for (const TensorInfo& tensor : layout.tensors())
+    all.push_back(learn::test::tensor_range(layout, tensor.name));
   for (std::uint64_t i = 0; i < 12; ++i)
-    all.push_back(test::random_rows(layout, 0.1 + 0.15 * static_cast<double>(i % 6), Rng(3).fork("rows", i)));
+    all.push_back(
+        learn::test::random_rows(layout, 0.1 + 0.15 * static_cast<double>(i % 6), Rng(3).fork("rows", i)));
   for (std::uint64_t i = 0; i < 4; ++i)
-    all.push_back(test::random_ranges(layout.size(), Rng(3).fork("ranges", i)));
+    all.push_back(learn::test::random_ranges(layout.size(), Rng(3).fork("ranges", i)));
   return all;
 }
 
 template <class Check>
 void for_each_coverage(Check check) {
-  test::for_each_problem([&](const test::SmallProblem& problem) {
+  learn::test::for_each_problem([&](const learn::test::SmallProblem& problem) {
     const auto all = coverages(problem.layout());
     for (std::size_t i = 0; i < all.size(); ++i) {
       CAPTURE(i);
@@ -59,7 +62,8 @@ void for_each_coverage(Check check) {
 
 // Of one pass over 7 samples; NaN where nothing was written.
 struct Gradient {
-  Gradient(const test::SmallProblem& problem, const Coverage* coverage) : values(problem.size(), kNan) {
+  Gradient(const learn::test::SmallProblem& problem, const Coverage* coverage)
+      : values(problem.size(), kNan) {
     const auto workspace = problem.model->make_workspace(7);
     if (coverage != nullptr) workspace->trained = trained_rows(problem.layout(), *coverage);
     loss = problem.model->loss_and_gradient(problem.initial, problem.batch(7), values, *workspace);
@@ -105,7 +109,7 @@ TEST_CASE(
 
 TEST_CASE(
     "models: the gradient of trained rows has the bits of the whole gradient, the others are not written") {
-  for_each_coverage([](const test::SmallProblem& problem, const Coverage& coverage) {
+  for_each_coverage([](const learn::test::SmallProblem& problem, const Coverage& coverage) {
     const Gradient whole(problem, nullptr);
     const Gradient part(problem, &coverage);
     CHECK(part.loss == whole.loss);
@@ -119,7 +123,7 @@ TEST_CASE(
 }
 
 TEST_CASE("models: a step moves trained rows to the bits of a whole step, and nothing else") {
-  for_each_coverage([](const test::SmallProblem& problem, const Coverage& coverage) {
+  for_each_coverage([](const learn::test::SmallProblem& problem, const Coverage& coverage) {
     std::vector<float> whole = problem.initial;
     std::vector<float> part = problem.initial;
     const auto workspace = problem.model->make_workspace(7);
@@ -135,17 +139,17 @@ TEST_CASE("models: a step moves trained rows to the bits of a whole step, and no
 }
 
 TEST_CASE("models: of dense layers, weight gradients cost one multiply-add a sample and trained weight") {
-  for (const auto& spec : {test::softmax_spec(), test::mlp_spec({20, 10})}) {
-    const test::SmallProblem problem("dense", spec);
+  for (const auto& spec : {learn::test::softmax_spec(), learn::test::mlp_spec({20, 10})}) {
+    const learn::test::SmallProblem problem("dense", spec);
     CHECK(Gradient(problem, nullptr).products.weights ==
           7 * (problem.size() - (spec.kind == ModelKind::kMlp ? 34 : 4)));
     bool some = false;
     for (std::uint64_t i = 0; i < 5; ++i) {
-      const Coverage coverage = test::random_rows(problem.layout(), 0.3, Rng(5).fork("share", i));
+      const Coverage coverage = learn::test::random_rows(problem.layout(), 0.3, Rng(5).fork("share", i));
       std::size_t weights = 0;
       for (const TensorInfo& tensor : problem.layout().tensors())
         if (tensor.shape.size() > 1)
-          weights += coverage.intersect(test::tensor_range(problem.layout(), tensor.name)).count();
+          weights += coverage.intersect(learn::test::tensor_range(problem.layout(), tensor.name)).count();
       some = some || (weights > 0 && weights < problem.size() / 2);
       CHECK(Gradient(problem, &coverage).products.weights == 7 * weights);
     }
@@ -155,7 +159,7 @@ TEST_CASE("models: of dense layers, weight gradients cost one multiply-add a sam
 
 TEST_CASE("models: a fifth of the units of every layer costs a fifth of the weight gradients") {
   // FedPLT's invariant: the weight-gradient work of a client is its trained share r_k.
-  const test::SmallProblem problem("mlp", test::mlp_spec({20, 15, 5}));
+  const learn::test::SmallProblem problem("mlp", learn::test::mlp_spec({20, 15, 5}));
   for (std::size_t piece = 0; piece < 5; ++piece) {
     std::vector<Range> ranges;
     std::size_t whole = 0;
@@ -171,12 +175,12 @@ TEST_CASE("models: a fifth of the units of every layer costs a fifth of the weig
 }
 
 TEST_CASE("models: parts that make up the model cost together what the model costs, convolutions included") {
-  test::for_each_problem([](const test::SmallProblem& problem) {
+  learn::test::for_each_problem([](const learn::test::SmallProblem& problem) {
     const std::uint64_t whole = Gradient(problem, nullptr).products.weights;
     const Coverage all = Coverage::all(problem.size());
     bool divided = false;
     for (std::uint64_t i = 0; i < 5; ++i) {
-      const Coverage part = test::random_rows(problem.layout(), 0.4, Rng(6).fork("part", i));
+      const Coverage part = learn::test::random_rows(problem.layout(), 0.4, Rng(6).fork("part", i));
       const Coverage rest = all.subtract(part);
       const std::uint64_t cost = Gradient(problem, &part).products.weights;
       divided = divided || (cost > whole / 10 && cost < whole - whole / 10);
@@ -187,9 +191,9 @@ TEST_CASE("models: parts that make up the model cost together what the model cos
 }
 
 TEST_CASE("models: no gradient of inputs is computed below the lowest layer of which something is trained") {
-  test::for_each_problem([](const test::SmallProblem& problem) {
+  learn::test::for_each_problem([](const learn::test::SmallProblem& problem) {
     const auto inputs = [&](std::string_view tensor) {
-      const Coverage coverage = test::tensor_range(problem.layout(), tensor);
+      const Coverage coverage = learn::test::tensor_range(problem.layout(), tensor);
       return Gradient(problem, &coverage).products.inputs;
     };
     const std::uint64_t whole = Gradient(problem, nullptr).products.inputs;

@@ -92,7 +92,7 @@ class RecordingModel final : public Model {
   }
 };
 
-TrainingSpec spec_of(std::size_t batch, std::size_t epochs) {
+TrainingSpec training_of(std::size_t batch, std::size_t epochs) {
   TrainingSpec spec;
   spec.batch_size = batch;
   spec.local_epochs = epochs;
@@ -103,7 +103,7 @@ TrainingSpec spec_of(std::size_t batch, std::size_t epochs) {
 std::vector<std::uint32_t> order_of(std::size_t count, std::size_t epochs, const Rng& rng) {
   const RecordingModel model;
   float parameters[2] = {};
-  Trainer(model, spec_of(4, epochs)).train(parameters, numbered(count), first_samples(count), rng);
+  Trainer(model, training_of(4, epochs)).train(parameters, numbered(count), first_samples(count), rng);
   return model.order();
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("trainer: a request to stop ends training after the step in hand") {
     if (model.batches.size() == 5) stop.request_stop();
   };
   float parameters[2] = {};
-  Trainer trainer(model, spec_of(4, 100));
+  Trainer trainer(model, training_of(4, 100));
   const TrainingResult result =
       trainer.train(parameters, numbered(10), first_samples(10), Rng(1), {.stop = stop.get_token()});
   CHECK(model.batches.size() == 5);
@@ -135,14 +135,14 @@ TEST_CASE("trainer: a request to finish ends training after the step in hand, wi
   };
   float parameters[2] = {};
   const TrainingResult result =
-      Trainer(model, spec_of(4, 100))
+      Trainer(model, training_of(4, 100))
           .train(parameters, numbered(10), first_samples(10), Rng(1), {.finish = finish.get_token()});
   CHECK(model.batches.size() == 4);
   CHECK(result.steps == 4);
   CHECK(result.mean_loss == 2.5);  // of 1 to 4
   float same[2] = {};
   const RecordingModel again;
-  Trainer(again, spec_of(4, 100)).train(same, numbered(10), first_samples(10), Rng(1), {.max_steps = 4});
+  Trainer(again, training_of(4, 100)).train(same, numbered(10), first_samples(10), Rng(1), {.max_steps = 4});
   CHECK(same[0] == parameters[0]);
   CHECK(same[1] == parameters[1]);
   CHECK(parameters[0] != 0.0F);
@@ -152,7 +152,7 @@ TEST_CASE("trainer: every epoch sees every sample once with its label, the last 
   const RecordingModel model;
   float parameters[2] = {};
   const TrainingResult result =
-      Trainer(model, spec_of(4, 3)).train(parameters, numbered(10), first_samples(10), Rng(1));
+      Trainer(model, training_of(4, 3)).train(parameters, numbered(10), first_samples(10), Rng(1));
   CHECK(model.workspace_batch == 4);
   REQUIRE(model.batches.size() == 9);
   for (std::size_t epoch = 0; epoch < 3; ++epoch) {
@@ -175,7 +175,8 @@ TEST_CASE("trainer: only the samples given are trained on, by their numbers in t
   const RecordingModel model;
   float parameters[2] = {};
   const std::vector<std::uint32_t> mine = {3, 17, 4, 99};
-  const TrainingResult result = Trainer(model, spec_of(10, 1)).train(parameters, numbered(100), mine, Rng(1));
+  const TrainingResult result =
+      Trainer(model, training_of(10, 1)).train(parameters, numbered(100), mine, Rng(1));
   REQUIRE(model.batches.size() == 1);
   CHECK(std::is_permutation(mine.begin(), mine.end(), model.batches[0].begin(), model.batches[0].end()));
   CHECK(model.labels_match);
@@ -211,7 +212,7 @@ TEST_CASE("trainer: epoch e shuffles what the epoch before left with rng.fork(\"
 
 TEST_CASE("trainer: without samples nothing happens") {
   const RecordingModel model;
-  TrainingSpec spec = spec_of(4, 5);
+  TrainingSpec spec = training_of(4, 5);
   for (const float momentum : {0.0F, 0.9F}) {
     spec.momentum = momentum;
     float parameters[2] = {1.5F, -2.0F};
@@ -226,7 +227,7 @@ TEST_CASE("trainer: without samples nothing happens") {
 }
 
 TEST_CASE("trainer: momentum and weight decay follow PyTorch's definition of SGD") {
-  TrainingSpec spec = spec_of(6, 4);  // one batch an epoch, mean input 2.5
+  TrainingSpec spec = training_of(6, 4);  // one batch an epoch, mean input 2.5
   spec.learning_rate = 0.1F;
   for (const float momentum : {0.0F, 0.9F})
     for (const float decay : {0.0F, 0.25F}) {
@@ -282,7 +283,7 @@ struct RealTraining {
 
 TEST_CASE("trainer: a used trainer gives the same bits as a new one, with and without momentum") {
   const RealTraining real;
-  TrainingSpec spec = spec_of(4, 2);
+  TrainingSpec spec = training_of(4, 2);
   for (const float momentum : {0.0F, 0.9F}) {
     CAPTURE(momentum);
     spec.momentum = momentum;
@@ -299,7 +300,7 @@ TEST_CASE("trainer: a used trainer gives the same bits as a new one, with and wi
 TEST_CASE("trainer: momentum 0 is the limit of small momentum") {
   // The two take different ways through the model: a step in place, and a gradient with velocity.
   const RealTraining real;
-  TrainingSpec spec = spec_of(4, 3);
+  TrainingSpec spec = training_of(4, 3);
   spec.weight_decay = 0.01F;
   Trainer plain(*real.model, spec);
   spec.momentum = 1e-9F;
@@ -321,12 +322,12 @@ TEST_CASE("trainer: the root mean square is of the samples' own losses, not of t
   real.model->forward(real.initial, {.inputs = inputs}, logits, *workspace);
   double squares = 0;
   for (std::size_t i = 0; i < 40; ++i) {
-    const test::Values row(logits.begin() + static_cast<std::ptrdiff_t>(3 * i),
-                           logits.begin() + static_cast<std::ptrdiff_t>(3 * i + 3));
-    squares += std::pow(test::cross_entropy(row, real.data.labels[i]), 2);
+    const learn::test::Values row(logits.begin() + static_cast<std::ptrdiff_t>(3 * i),
+                                  logits.begin() + static_cast<std::ptrdiff_t>(3 * i + 3));
+    squares += std::pow(learn::test::cross_entropy(row, real.data.labels[i]), 2);
   }
   for (const float momentum : {0.0F, 0.9F}) {
-    TrainingSpec spec = spec_of(7, 2);  // the last batch of an epoch has 5 samples
+    TrainingSpec spec = training_of(7, 2);  // the last batch of an epoch has 5 samples
     spec.learning_rate = 0;
     spec.momentum = momentum;
     std::vector<float> parameters = real.initial;
@@ -339,7 +340,7 @@ TEST_CASE("trainer: the root mean square is of the samples' own losses, not of t
 
 TEST_CASE("trainer: training lowers the loss on what was trained on") {
   const RealTraining real;
-  TrainingSpec spec = spec_of(5, 1);
+  TrainingSpec spec = training_of(5, 1);
   spec.learning_rate = 0.1F;
   Trainer trainer(*real.model, spec);
   std::vector<float> parameters = real.initial;

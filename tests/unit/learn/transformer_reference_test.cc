@@ -16,7 +16,7 @@ using namespace fedge::learn;
 
 namespace {
 
-struct Case {
+struct TransformerCase {
   std::string name;
   std::size_t sequences;
   std::size_t vocabulary;
@@ -25,7 +25,7 @@ struct Case {
   std::size_t ranks = 0;  // of the adapters that run
 };
 
-std::vector<Case> cases() {
+std::vector<TransformerCase> transformer_cases() {
   ModelSpec small;
   small.kind = ModelKind::kTransformer;
   small.layers = 2;
@@ -46,8 +46,8 @@ std::vector<Case> cases() {
           {"transformer_prefix", 5, 37, 12, prefix, 3}};
 }
 
-struct Prepared {
-  explicit Prepared(const Case& c) : expected(test::read_blocks(c.name)) {
+struct PreparedTransformer {
+  explicit PreparedTransformer(const TransformerCase& c) : expected(learn::test::read_blocks(c.name)) {
     const InputShape input{1, c.context, 1, true};
     auto made = make_model(c.spec, input, c.vocabulary);
     REQUIRE(made.has_value());
@@ -59,7 +59,7 @@ struct Prepared {
       const TensorInfo& tensor = layout.tensors()[t];
       const auto values = std::span(parameters).subspan(tensor.offset, tensor.size);
       const bool matrix = tensor.shape.size() == 2 && tensor.order == TensorOrder::kRowMajor;
-      test::fill_hashed(values, static_cast<std::uint32_t>(t), matrix ? 0.25F : 0.125F);
+      learn::test::fill_hashed(values, static_cast<std::uint32_t>(t), matrix ? 0.25F : 0.125F);
       if (tensor.name.find("norm") != std::string::npos && tensor.name.ends_with(".weight"))
         for (float& value : values) value += 1;
     }
@@ -68,7 +68,7 @@ struct Prepared {
     fill_data(c, input);
   }
 
-  void fill_data(const Case& c, const InputShape& input) {
+  void fill_data(const TransformerCase& c, const InputShape& input) {
     data.shape = input;
     data.classes = 1;
     data.text.vocabulary = c.vocabulary;
@@ -90,7 +90,7 @@ struct Prepared {
     return whole.subspan(trained.begin, trained.size());
   }
 
-  test::Blocks expected;
+  learn::test::Blocks expected;
   std::unique_ptr<Model> model;
   std::vector<float> parameters;
   Range trained;
@@ -100,7 +100,7 @@ struct Prepared {
   std::unique_ptr<BatchBuffer> buffer;
 };
 
-constexpr std::size_t kSteps = 10;
+constexpr std::size_t kTransformerSteps = 10;
 
 TrainingSpec adam_spec(std::size_t sequences) {
   TrainingSpec spec;
@@ -110,52 +110,56 @@ TrainingSpec adam_spec(std::size_t sequences) {
   spec.adam = {0.9F, 0.95F, 1e-5F};
   spec.batch_size =
       sequences;  // one step an epoch, so that the order of the samples only matters to rounding
-  spec.local_epochs = kSteps;
+  spec.local_epochs = kTransformerSteps;
   return spec;
 }
 
 // Sums of up to 192 products in a row of layers, each of which adds its own rounding; measured 1e-6.
-constexpr double kTolerance = 5e-6;
+constexpr double kTransformerTolerance = 5e-6;
 // Adam divides a gradient by its own size: where both are small, rounding weighs more.
 constexpr double kStepTolerance = 5e-5;
 
 }  // namespace
 
 TEST_CASE("transformer: scores, loss and every gradient are PyTorch's, with adapters and a prefix of them") {
-  for (const Case& c : cases()) {
+  for (const TransformerCase& c : transformer_cases()) {
     CAPTURE(c.name);
-    const Prepared p(c);
+    const PreparedTransformer p(c);
     const auto workspace = p.model->make_workspace(c.sequences);
     if (c.ranks > 0) workspace->ranks = c.ranks;
     std::vector<float> scores(c.sequences * c.context * c.vocabulary);
     p.model->forward(p.parameters, p.batch(), scores, *workspace);
-    CHECK(test::difference(scores, p.expected.at("scores"), p.stride) <= kTolerance);
+    CHECK(learn::test::difference(scores, p.expected.at("scores"), p.stride) <= kTransformerTolerance);
 
     std::vector<float> gradient(p.parameters.size());
     const float loss = p.model->loss_and_gradient(p.parameters, p.batch(), gradient, *workspace).mean;
-    CHECK(static_cast<double>(loss) == doctest::Approx(p.expected.at("losses").at(0)).epsilon(kTolerance));
-    CHECK(test::difference(p.part(gradient), p.expected.at("gradient"), p.stride) <= kTolerance);
+    CHECK(static_cast<double>(loss) ==
+          doctest::Approx(p.expected.at("losses").at(0)).epsilon(kTransformerTolerance));
+    CHECK(learn::test::difference(p.part(gradient), p.expected.at("gradient"), p.stride) <=
+          kTransformerTolerance);
     double squares = 0;
     for (const float g : p.part(gradient)) squares += static_cast<double>(g) * static_cast<double>(g);
-    CHECK(std::sqrt(squares) == doctest::Approx(p.expected.at("gradient_norm").at(0)).epsilon(kTolerance));
+    CHECK(std::sqrt(squares) ==
+          doctest::Approx(p.expected.at("gradient_norm").at(0)).epsilon(kTransformerTolerance));
   }
 }
 
 TEST_CASE("transformer: ten steps of AdamW are torch.optim.AdamW's, of the model and of adapters") {
-  for (const Case& c : cases()) {
+  for (const TransformerCase& c : transformer_cases()) {
     if (c.ranks < c.spec.adapter.rank) continue;  // the trainer's own tests are about prefixes
     CAPTURE(c.name);
-    const Prepared p(c);
+    const PreparedTransformer p(c);
     const TrainingSpec spec = adam_spec(c.sequences);
     std::vector<float> trained = p.parameters;
     const Coverage moved = Coverage::of({p.trained});
     const TrainingResult result =
         Trainer(*p.model, spec).train(trained, p.data, p.samples, Rng(1), {.coverage = &moved});
-    CHECK(result.steps == kSteps);
+    CHECK(result.steps == kTransformerSteps);
     const auto& losses = p.expected.at("losses");
     CHECK(result.mean_loss ==
-          doctest::Approx(std::accumulate(losses.begin(), losses.end(), 0.0) / kSteps).epsilon(kTolerance));
-    CHECK(test::difference(p.part(trained), p.expected.at("trained"), p.stride) <= kStepTolerance);
+          doctest::Approx(std::accumulate(losses.begin(), losses.end(), 0.0) / kTransformerSteps)
+              .epsilon(kTransformerTolerance));
+    CHECK(learn::test::difference(p.part(trained), p.expected.at("trained"), p.stride) <= kStepTolerance);
     CHECK(std::equal(trained.begin(), trained.begin() + static_cast<std::ptrdiff_t>(p.trained.begin),
                      p.parameters.begin()));
   }

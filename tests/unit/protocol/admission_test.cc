@@ -70,7 +70,10 @@ TEST_CASE("admission: nobody is let in over the total if the oldest stays") {
 
 TEST_CASE("admission: a ticket may outlive the listener") {
   auto admission = std::make_shared<Admission>(1, 1);
+  const std::weak_ptr<Admission> known = admission;
   auto ticket = admission->admit("a");
+  REQUIRE(ticket);
   admission.reset();
   ticket.reset();
+  CHECK(known.expired());  // whichever of the two went last took it along
 }

@@ -18,7 +18,7 @@ using namespace fedge::protocol;
 
 namespace {
 
-constexpr std::uint32_t kChunk = 4096;
+constexpr std::uint32_t kStoredChunk = 4096;
 constexpr std::uint64_t kHeader = 4096;  // a file's first page, before the payload
 
 struct Scratch {
@@ -45,25 +45,25 @@ std::vector<std::byte> some_bytes(std::size_t size, unsigned seed) {
 }
 
 Manifest manifest_of(std::span<const std::byte> bytes) {
-  return make_manifest({}, Coverage::all(bytes.size() / 4), bytes, kChunk);
+  return make_manifest({}, Coverage::all(bytes.size() / 4), bytes, kStoredChunk);
 }
 
 auto filler(const std::vector<std::byte>& bytes) {
   return [&bytes](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
-    std::memcpy(out.data(), bytes.data() + chunk * kChunk, out.size());
+    std::memcpy(out.data(), bytes.data() + chunk * kStoredChunk, out.size());
     return {};
   };
 }
 
 std::span<const std::byte> chunk_of(const Manifest& manifest, std::span<const std::byte> bytes,
                                     std::size_t i) {
-  return bytes.subspan(i * kChunk, manifest.chunk_length(i));
+  return bytes.subspan(i * kStoredChunk, manifest.chunk_length(i));
 }
 
 std::vector<std::byte> content(StoredObject& object) {
   std::vector<std::byte> bytes(object.manifest().payload_size);
   for (std::size_t i = 0; i < object.manifest().chunk_count(); ++i)
-    REQUIRE(object.read(i, std::span(bytes).subspan(i * kChunk, object.manifest().chunk_length(i))));
+    REQUIRE(object.read(i, std::span(bytes).subspan(i * kStoredChunk, object.manifest().chunk_length(i))));
   return bytes;
 }
 
@@ -86,7 +86,7 @@ void with_each_store(std::size_t max_bytes, const std::function<void(ChunkStore&
 
 TEST_CASE("chunk store: chunks written in any order make the whole object") {
   with_each_store(1 << 20, [](ChunkStore& store) {
-    const auto bytes = some_bytes(5 * kChunk + 100, 1);
+    const auto bytes = some_bytes(5 * kStoredChunk + 100, 1);
     const Manifest manifest = manifest_of(bytes);
     const auto object = store.create(manifest);
     REQUIRE(object);
@@ -104,11 +104,11 @@ TEST_CASE("chunk store: chunks written in any order make the whole object") {
 
 TEST_CASE("chunk store: a chunk that has not come cannot be read, and writing one twice is no harm") {
   with_each_store(1 << 20, [](ChunkStore& store) {
-    const auto bytes = some_bytes(2 * kChunk, 2);
+    const auto bytes = some_bytes(2 * kStoredChunk, 2);
     const Manifest manifest = manifest_of(bytes);
     const auto object = store.create(manifest);
     REQUIRE(object);
-    std::vector<std::byte> out(kChunk);
+    std::vector<std::byte> out(kStoredChunk);
     CHECK((*object)->read(1, out).error().code == ErrorCode::kNotFound);
     REQUIRE((*object)->write(1, chunk_of(manifest, bytes, 1)));
     REQUIRE((*object)->write(1, chunk_of(manifest, bytes, 1)));
@@ -119,7 +119,7 @@ TEST_CASE("chunk store: a chunk that has not come cannot be read, and writing on
 
 TEST_CASE("chunk store: create gives the object that is there already, remove forgets it but not its users") {
   with_each_store(1 << 20, [](ChunkStore& store) {
-    const auto bytes = some_bytes(kChunk, 3);
+    const auto bytes = some_bytes(kStoredChunk, 3);
     const Manifest manifest = manifest_of(bytes);
     const auto first = store.create(manifest);
     REQUIRE(first);
@@ -136,7 +136,7 @@ TEST_CASE("chunk store: create gives the object that is there already, remove fo
 
 TEST_CASE("chunk store: an object built from our own data has the manifest of those bytes") {
   with_each_store(1 << 20, [](ChunkStore& store) {
-    const auto bytes = some_bytes(3 * kChunk + 8, 4);
+    const auto bytes = some_bytes(3 * kStoredChunk + 8, 4);
     Manifest shape = manifest_of(bytes);
     shape.chunks.clear();
     const auto object = store.build(shape, filler(bytes));
@@ -150,8 +150,8 @@ TEST_CASE("chunk store: an object built from our own data has the manifest of th
 }
 
 TEST_CASE("chunk store: an error while building leaves nothing behind") {
-  with_each_store(4 * kChunk, [](ChunkStore& store) {
-    const auto bytes = some_bytes(4 * kChunk, 5);
+  with_each_store(4 * kStoredChunk, [](ChunkStore& store) {
+    const auto bytes = some_bytes(4 * kStoredChunk, 5);
     const Manifest shape = manifest_of(bytes);
     const auto failed = store.build(shape, [&](std::size_t i, std::span<std::byte> out) -> Result<void> {
       if (i == 2) return invalid("no more");
@@ -165,9 +165,9 @@ TEST_CASE("chunk store: an error while building leaves nothing behind") {
 }
 
 TEST_CASE("chunk store: beyond its bytes it takes no object, until one is let go") {
-  with_each_store(5 * kChunk, [](ChunkStore& store) {
-    const auto one = some_bytes(2 * kChunk, 6);
-    const auto two = some_bytes(3 * kChunk, 7);
+  with_each_store(5 * kStoredChunk, [](ChunkStore& store) {
+    const auto one = some_bytes(2 * kStoredChunk, 6);
+    const auto two = some_bytes(3 * kStoredChunk, 7);
     const auto three = some_bytes(4, 8);
     auto first = store.create(manifest_of(one));
     REQUIRE(first);
@@ -184,7 +184,7 @@ TEST_CASE("chunk store: beyond its bytes it takes no object, until one is let go
 
 TEST_CASE("chunk store: a manifest that does not fit together is refused") {
   with_each_store(1 << 20, [](ChunkStore& store) {
-    Manifest manifest = manifest_of(some_bytes(kChunk, 9));
+    Manifest manifest = manifest_of(some_bytes(kStoredChunk, 9));
     manifest.payload_size += 4;
     CHECK(store.create(manifest).error().code == ErrorCode::kInvalid);
     manifest.chunk_size = 1;
@@ -193,7 +193,7 @@ TEST_CASE("chunk store: a manifest that does not fit together is refused") {
 }
 
 TEST_CASE("chunk store: an object outlives its store") {
-  const auto bytes = some_bytes(2 * kChunk, 10);
+  const auto bytes = some_bytes(2 * kStoredChunk, 10);
   const Scratch scratch;
   auto files = open_file_chunk_store(scratch.path, {.max_bytes = 1 << 20});
   REQUIRE(files);
@@ -222,8 +222,8 @@ TEST_CASE("file chunk store: files are private, and those of objects that are go
   auto opened = open_file_chunk_store(scratch.path, {.max_bytes = 1 << 20});
   REQUIRE(opened);
   ChunkStore& store = **opened;
-  const auto first = some_bytes(3 * kChunk, 11);
-  const auto second = some_bytes(2 * kChunk, 12);
+  const auto first = some_bytes(3 * kStoredChunk, 11);
+  const auto second = some_bytes(2 * kStoredChunk, 12);
   REQUIRE(store.build(manifest_of(first), filler(first)));
   REQUIRE(scratch.files().size() == 1);
   const auto name = scratch.files()[0];
@@ -236,22 +236,22 @@ TEST_CASE("file chunk store: files are private, and those of objects that are go
   CHECK(scratch.files() == std::vector<std::string>{name});
   // What the file held before is not taken for a chunk.
   CHECK_FALSE((*object)->has(0));
-  std::vector<std::byte> out(kChunk);
+  std::vector<std::byte> out(kStoredChunk);
   CHECK_FALSE((*object)->read(0, out));
 }
 
 TEST_CASE("file chunk store: spare files never make it exceed its bytes on disk") {
   const Scratch scratch;
-  auto opened = open_file_chunk_store(scratch.path, {.max_bytes = 4 * kChunk});
+  auto opened = open_file_chunk_store(scratch.path, {.max_bytes = 4 * kStoredChunk});
   REQUIRE(opened);
-  const auto small = some_bytes(kChunk, 13);
-  const auto large = some_bytes(4 * kChunk, 14);
+  const auto small = some_bytes(kStoredChunk, 13);
+  const auto large = some_bytes(4 * kStoredChunk, 14);
   REQUIRE((*opened)->build(manifest_of(small), filler(small)));
   (*opened)->remove(manifest_of(small).id());
   REQUIRE((*opened)->build(manifest_of(large), filler(large)));
   std::uintmax_t total = 0;
   for (const auto& name : scratch.files()) total += std::filesystem::file_size(scratch.path / name);
-  CHECK(total == 4 * kChunk + kHeader);
+  CHECK(total == 4 * kStoredChunk + kHeader);
 }
 
 TEST_CASE(
@@ -264,7 +264,7 @@ TEST_CASE(
   const std::size_t before = open_descriptors();
   const auto round = [&](unsigned seed) {
     std::vector<std::vector<std::byte>> updates;
-    for (unsigned i = 0; i < 40; ++i) updates.push_back(some_bytes(2 * kChunk, seed + i));
+    for (unsigned i = 0; i < 40; ++i) updates.push_back(some_bytes(2 * kStoredChunk, seed + i));
     for (const auto& bytes : updates) REQUIRE(store.build(manifest_of(bytes), filler(bytes)));
     CHECK(open_descriptors() == before + 40);
     for (const auto& bytes : updates) {
@@ -290,15 +290,15 @@ TEST_CASE(
   auto opened = open_file_chunk_store(scratch.path, {.max_bytes = 1 << 20});
   REQUIRE(opened);
   ChunkStore& store = **opened;
-  for (unsigned i = 0; i < 3; ++i) REQUIRE(store.create(manifest_of(some_bytes(kChunk, 60 + i))));
-  for (unsigned i = 0; i < 3; ++i) store.remove(manifest_of(some_bytes(kChunk, 60 + i)).id());
+  for (unsigned i = 0; i < 3; ++i) REQUIRE(store.create(manifest_of(some_bytes(kStoredChunk, 60 + i))));
+  for (unsigned i = 0; i < 3; ++i) store.remove(manifest_of(some_bytes(kStoredChunk, 60 + i)).id());
   REQUIRE(scratch.files().size() == 3);
-  const auto large = some_bytes(8 * kChunk, 70);
+  const auto large = some_bytes(8 * kStoredChunk, 70);
   REQUIRE(store.create(manifest_of(large)));
   CHECK(scratch.files().size() == 3);
   store.remove(manifest_of(large).id());
   for (const auto& name : scratch.files()) std::filesystem::remove(scratch.path / name);
-  const auto again = some_bytes(2 * kChunk, 71);
+  const auto again = some_bytes(2 * kStoredChunk, 71);
   REQUIRE(store.build(manifest_of(again), filler(again)));
   CHECK(content(*store.find(manifest_of(again).id())) == again);
   CHECK(scratch.files().size() == 1);
@@ -318,11 +318,11 @@ TEST_CASE(
   const Scratch scratch;
   auto opened = open_file_chunk_store(scratch.path / "chunks", {.max_bytes = 1 << 30});
   REQUIRE(opened);
-  const auto bytes = some_bytes(64 * kChunk, 15);
+  const auto bytes = some_bytes(64 * kStoredChunk, 15);
   // The nearest an ordinary user comes to a full disk.
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const rlimit small{16 * kChunk, before.rlim_max};
+  const rlimit small{16 * kStoredChunk, before.rlim_max};
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   const auto too_large = (*opened)->create(manifest_of(bytes));
@@ -359,8 +359,8 @@ void flip_byte(const std::filesystem::path& path, std::uint64_t offset) {
 
 TEST_CASE("durable chunk store: a later process takes up whole and half objects, chunk by chunk") {
   const Scratch scratch;
-  const auto whole = some_bytes(3 * kChunk + 20, 20);
-  const auto half = some_bytes(4 * kChunk, 21);
+  const auto whole = some_bytes(3 * kStoredChunk + 20, 20);
+  const auto half = some_bytes(4 * kStoredChunk, 21);
   {
     const auto store = open_durable(scratch.path);
     REQUIRE((*store->build(manifest_of(whole), filler(whole)))->sync());
@@ -381,8 +381,8 @@ TEST_CASE("durable chunk store: a later process takes up whole and half objects,
 }
 
 TEST_CASE("N2 row 9, durable chunk store: a chunk whose bytes have changed on the disk is not there") {
-  const auto bytes = some_bytes(3 * kChunk, 22);
-  for (const std::uint64_t offset : {std::uint64_t{0}, kHeader + kChunk - 1, kHeader + kChunk}) {
+  const auto bytes = some_bytes(3 * kStoredChunk, 22);
+  for (const std::uint64_t offset : {std::uint64_t{0}, kHeader + kStoredChunk - 1, kHeader + kStoredChunk}) {
     const Scratch scratch;
     REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
     const auto name = scratch.files().at(0);
@@ -390,13 +390,13 @@ TEST_CASE("N2 row 9, durable chunk store: a chunk whose bytes have changed on th
     const auto store = open_durable(scratch.path);
     const auto object = store->create(manifest_of(bytes));
     REQUIRE(object);
-    for (std::size_t i = 0; i < 3; ++i) CHECK((*object)->has(i) == (i != offset / kChunk));
+    for (std::size_t i = 0; i < 3; ++i) CHECK((*object)->has(i) == (i != offset / kStoredChunk));
   }
 }
 
 TEST_CASE("N2 row 8, durable chunk store: a file cut short at any page is never taken for what it was") {
-  const auto bytes = some_bytes(3 * kChunk, 23);
-  for (std::uintmax_t length = 0; length < kHeader + 3 * kChunk; length += 1024) {
+  const auto bytes = some_bytes(3 * kStoredChunk, 23);
+  for (std::uintmax_t length = 0; length < kHeader + 3 * kStoredChunk; length += 1024) {
     const Scratch scratch;
     REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
     std::filesystem::resize_file(scratch.path / scratch.files().at(0), length);
@@ -411,8 +411,8 @@ TEST_CASE("N2 row 8, durable chunk store: a file cut short at any page is never 
 
 TEST_CASE("durable chunk store: a file written over for another object is not believed for the first") {
   const Scratch scratch;
-  const auto first = some_bytes(2 * kChunk, 24);
-  const auto second = some_bytes(2 * kChunk, 25);
+  const auto first = some_bytes(2 * kStoredChunk, 24);
+  const auto second = some_bytes(2 * kStoredChunk, 25);
   {
     const auto store = open_durable(scratch.path);
     store->settle();
@@ -429,8 +429,8 @@ TEST_CASE("durable chunk store: a file written over for another object is not be
 TEST_CASE("durable chunk store: until it is settled it keeps what it has room for, the oldest giving way") {
   const Scratch scratch;
   std::vector<std::vector<std::byte>> objects;
-  for (unsigned i = 0; i < 12; ++i) objects.push_back(some_bytes(kChunk, 30 + i));
-  const auto store = open_durable(scratch.path, 10 * kChunk);
+  for (unsigned i = 0; i < 12; ++i) objects.push_back(some_bytes(kStoredChunk, 30 + i));
+  const auto store = open_durable(scratch.path, 10 * kStoredChunk);
   for (const auto& bytes : objects) {
     REQUIRE(store->build(manifest_of(bytes), filler(bytes)));
     store->remove(manifest_of(bytes).id());
@@ -440,7 +440,7 @@ TEST_CASE("durable chunk store: until it is settled it keeps what it has room fo
   CHECK((*store->create(manifest_of(objects[11])))->complete());
   store->settle();
   CHECK(scratch.files().size() == 10);  // spares from now on
-  const auto last = some_bytes(kChunk, 50);
+  const auto last = some_bytes(kStoredChunk, 50);
   CHECK_FALSE((*store->create(manifest_of(last)))->has(0));
   CHECK(scratch.files().size() == 10);
 }
@@ -448,7 +448,7 @@ TEST_CASE("durable chunk store: until it is settled it keeps what it has room fo
 TEST_CASE("N1, durable chunk store: whatever it holds when it is closed is there for a later process") {
   const Scratch scratch;
   std::vector<std::vector<std::byte>> objects;
-  for (unsigned i = 0; i < 40; ++i) objects.push_back(some_bytes(2 * kChunk, 60 + i));
+  for (unsigned i = 0; i < 40; ++i) objects.push_back(some_bytes(2 * kStoredChunk, 60 + i));
   std::shared_ptr<StoredObject> outlives;
   {
     const auto store = open_durable(scratch.path);
@@ -464,14 +464,14 @@ TEST_CASE("N1, durable chunk store: whatever it holds when it is closed is there
 TEST_CASE("N1, durable chunk store: while all is wanted nothing gives way, not even beyond the bound") {
   const Scratch scratch;
   std::vector<std::vector<std::byte>> objects;
-  for (unsigned i = 0; i < 10; ++i) objects.push_back(some_bytes(kChunk, 30 + i));
+  for (unsigned i = 0; i < 10; ++i) objects.push_back(some_bytes(kStoredChunk, 30 + i));
   {
     const auto store = open_durable(scratch.path);
     for (const auto& bytes : objects) REQUIRE(store->build(manifest_of(bytes), filler(bytes)));
   }
-  const auto store =
-      *open_file_chunk_store(scratch.path, {.max_bytes = 10 * kChunk, .durable = true, .all_wanted = true});
-  const auto another = some_bytes(2 * kChunk, 50);
+  const auto store = *open_file_chunk_store(
+      scratch.path, {.max_bytes = 10 * kStoredChunk, .durable = true, .all_wanted = true});
+  const auto another = some_bytes(2 * kStoredChunk, 50);
   REQUIRE(store->build(manifest_of(another), filler(another)));
   for (const auto& bytes : objects) {
     const auto object = store->create(manifest_of(bytes));
@@ -483,8 +483,8 @@ TEST_CASE("N1, durable chunk store: while all is wanted nothing gives way, not e
 TEST_CASE(
     "N6, durable chunk store: while all is wanted what it has let go of itself is written over, and goes") {
   const Scratch scratch;
-  const FileStoreOptions all_wanted{.max_bytes = 100 * kChunk, .durable = true, .all_wanted = true};
-  const auto wanted = some_bytes(2 * kChunk, 70);
+  const FileStoreOptions all_wanted{.max_bytes = 100 * kStoredChunk, .durable = true, .all_wanted = true};
+  const auto wanted = some_bytes(2 * kStoredChunk, 70);
   {
     const auto store = open_durable(scratch.path);
     REQUIRE(store->build(manifest_of(wanted), filler(wanted)));
@@ -492,7 +492,7 @@ TEST_CASE(
   {
     const auto store = *open_file_chunk_store(scratch.path, all_wanted);
     for (unsigned i = 0; i < 10; ++i) {
-      const auto bytes = some_bytes(2 * kChunk, 71 + i);
+      const auto bytes = some_bytes(2 * kStoredChunk, 71 + i);
       const auto object = store->build(manifest_of(bytes), filler(bytes));
       REQUIRE(object);
       store->remove((*object)->manifest().id());
@@ -506,8 +506,8 @@ TEST_CASE(
 
 TEST_CASE("N6, file chunk store: a file that the disk does not give any more costs no object but its own") {
   const Scratch scratch;
-  const auto store = *open_file_chunk_store(scratch.path, {.max_bytes = 100 * kChunk});
-  const auto bytes = some_bytes(2 * kChunk, 90);
+  const auto store = *open_file_chunk_store(scratch.path, {.max_bytes = 100 * kStoredChunk});
+  const auto bytes = some_bytes(2 * kStoredChunk, 90);
   auto first = store->build(manifest_of(bytes), filler(bytes));
   REQUIRE(first);
   const auto at = scratch.path / scratch.files().front();
@@ -521,7 +521,7 @@ TEST_CASE("N6, file chunk store: a file that the disk does not give any more cos
 
 TEST_CASE("N1, durable chunk store: a file that cannot be opened is an error with its name, and stays") {
   const Scratch scratch;
-  const auto bytes = some_bytes(2 * kChunk, 80);
+  const auto bytes = some_bytes(2 * kStoredChunk, 80);
   {
     const auto store = open_durable(scratch.path);
     REQUIRE(store->build(manifest_of(bytes), filler(bytes)));

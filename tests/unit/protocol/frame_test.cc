@@ -14,7 +14,7 @@ using namespace fedge::protocol;
 
 namespace {
 
-FrameHeaderBytes bytes_of(const std::string& text) {
+FrameHeaderBytes header_bytes(const std::string& text) {
   FrameHeaderBytes bytes{};
   for (std::size_t i = 0; i < bytes.size() && i < text.size(); ++i)
     bytes[i] = static_cast<std::byte>(text[i]);
@@ -23,14 +23,14 @@ FrameHeaderBytes bytes_of(const std::string& text) {
 
 constexpr const char* kPingFrame = "FDG1\x04\0\0\0\0\0\0\0\0\0\0\0";
 
-FrameHeaderBytes ping() { return bytes_of(std::string(kPingFrame, 16)); }
+FrameHeaderBytes ping() { return header_bytes(std::string(kPingFrame, 16)); }
 
 }  // namespace
 
 TEST_CASE("frame: the sixteen bytes are magic, type, flags and two lengths, little-endian") {
   const FrameHeader header{MessageType::kChunk, 0x24, 0x00040201};
   const auto bytes = encode_frame_header(header);
-  CHECK(bytes == bytes_of(std::string("FDG1\x11\0\0\0\x24\0\0\0\x01\x02\x04\0", 16)));
+  CHECK(bytes == header_bytes(std::string("FDG1\x11\0\0\0\x24\0\0\0\x01\x02\x04\0", 16)));
   const auto parsed = parse_frame_header(bytes, {});
   REQUIRE(parsed);
   CHECK(*parsed == header);
@@ -57,7 +57,7 @@ TEST_CASE("frame: every type has a name and comes back, every other number is un
 TEST_CASE("A1 row 21: frame: other protocols' first bytes are refused as no frame of ours") {
   for (const char* text :
        {"GET / HTTP/1.1\r\n", "SSH-2.0-OpenSSH_", "\x16\x03\x01\x02\x00\x01", "FDG2\x04", ""}) {
-    const auto parsed = parse_frame_header(bytes_of(text), {});
+    const auto parsed = parse_frame_header(header_bytes(text), {});
     REQUIRE_FALSE(parsed);
     CHECK(parsed.error().code == ErrorCode::kInvalid);
     CHECK(parsed.error().message.find("FDG1") != std::string::npos);

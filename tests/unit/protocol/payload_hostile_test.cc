@@ -7,11 +7,12 @@
 #include "protocol/codecs/raw_size.h"
 #include "protocol/limits.h"
 #include "tests/support/payloads.h"
+#include "tests/support/text.h"
 
 namespace fedge::protocol {
 namespace {
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+using fedge::test::contains;
 
 EncodedPayload int8_payload(std::initializer_list<int> octets) {
   return {.bytes = bytes_of(octets), .codec = Codec::kInt8};

@@ -14,7 +14,7 @@ namespace {
 
 // What a peer says to an example message of this type that has been changed.
 template <class T, class Change>
-std::string refusal(const Change& change) {
+std::string change_refusal(const Change& change) {
   for (const Message& message : example_messages()) {
     const auto* example = std::get_if<T>(&message);
     if (example == nullptr) continue;
@@ -29,7 +29,7 @@ std::string refusal(const Change& change) {
 
 template <class T, class Change>
 void check_refused(const std::string& words, const Change& change) {
-  const std::string said = refusal<T>(change);
+  const std::string said = change_refusal<T>(change);
   INFO(said);
   CHECK(said.find(words) != std::string::npos);
 }
@@ -38,7 +38,7 @@ void check_refused(const std::string& words, const Change& change) {
 
 TEST_CASE("codec: a roster whose numbers do not fit each other is refused") {
   using Roster = SecureRoster;
-  CHECK(refusal<Roster>([](Roster&) {}) == "accepted");
+  CHECK(change_refusal<Roster>([](Roster&) {}) == "accepted");
   check_refused<Roster>("members are not 1 to 65536", [](Roster& m) { m.members = 65'537; });
   check_refused<Roster>("members are not 1 to 65536", [](Roster& m) { m.members = 0; });
   check_refused<Roster>("number is not less than members", [](Roster& m) { m.number = 20; });

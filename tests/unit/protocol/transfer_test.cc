@@ -13,15 +13,15 @@ using namespace fedge::protocol;
 
 namespace {
 
-constexpr std::uint32_t kChunk = 4096;
+constexpr std::uint32_t kTransferChunk = 4096;
 
 struct Object final : ChunkSource, ChunkSink {
-  Object(std::size_t chunks, unsigned seed) : bytes(chunks * kChunk - 8), here(chunks) {
+  Object(std::size_t chunks, unsigned seed) : bytes(chunks * kTransferChunk - 8), here(chunks) {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>((i + seed) % 251);
-    manifest = make_manifest({}, Coverage::all(bytes.size() / 4), bytes, kChunk);
+    manifest = make_manifest({}, Coverage::all(bytes.size() / 4), bytes, kTransferChunk);
   }
   Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) override {
-    std::memcpy(out.data(), bytes.data() + chunk * kChunk + from, out.size());
+    std::memcpy(out.data(), bytes.data() + chunk * kTransferChunk + from, out.size());
     return {};
   }
   bool has(std::size_t chunk) const override { return here[chunk]; }
@@ -33,7 +33,7 @@ struct Object final : ChunkSource, ChunkSink {
     return {};
   }
   std::span<const std::byte> chunk(std::size_t i) const {
-    return std::span<const std::byte>(bytes).subspan(i * kChunk, manifest.chunk_length(i));
+    return std::span<const std::byte>(bytes).subspan(i * kTransferChunk, manifest.chunk_length(i));
   }
 
   std::vector<std::byte> bytes;
@@ -47,19 +47,19 @@ std::shared_ptr<Object> object_of(std::size_t chunks, unsigned seed = 0) {
   return std::make_shared<Object>(chunks, seed);
 }
 
-constexpr ChunkAmount kWindow{8 * kChunk, 6};
+constexpr ChunkAmount kWindow{8 * kTransferChunk, 6};
 
 }  // namespace
 
 TEST_CASE("fetch set: asks in ascending order, by quarters of the window, and for no more than the window") {
-  FetchSet fetches({8 * kChunk, 100});
+  FetchSet fetches({8 * kTransferChunk, 100});
   const auto object = object_of(20);
   REQUIRE(fetches.add(object->manifest, object));
   std::vector<ChunkRequest> requests;
   while (const auto request = fetches.next_request()) requests.push_back(*request);
   REQUIRE(requests.size() == 4);
   for (std::uint32_t i = 0; i < 4; ++i) CHECK(requests[i] == ChunkRequest{object->manifest.id(), 2 * i, 2});
-  CHECK(fetches.outstanding().bytes == 8 * kChunk);
+  CHECK(fetches.outstanding().bytes == 8 * kTransferChunk);
 }
 
 TEST_CASE("fetch set: asks for no more chunks than are allowed at once, however small they are") {
@@ -72,7 +72,7 @@ TEST_CASE("fetch set: asks for no more chunks than are allowed at once, however 
 }
 
 TEST_CASE("fetch set: a chunk larger than the window is asked for alone") {
-  FetchSet fetches({kChunk / 2, 100});
+  FetchSet fetches({kTransferChunk / 2, 100});
   const auto object = object_of(3);
   REQUIRE(fetches.add(object->manifest, object));
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("fetch set: a chunk larger than the window is asked for alone") {
 }
 
 TEST_CASE("fetch set: two objects have their turns one after the other") {
-  FetchSet fetches({16 * kChunk, 100});
+  FetchSet fetches({16 * kTransferChunk, 100});
   const auto first = object_of(50, 1);
   const auto second = object_of(50, 2);
   REQUIRE(fetches.add(first->manifest, first));
@@ -123,8 +123,8 @@ TEST_CASE("fetch set: a chunk nobody asked for, or that has come already, is ref
   CHECK_FALSE(fetches.expected_length({id, 0}));
   while (fetches.next_request()) {
   }
-  CHECK(*fetches.expected_length({id, 0}) == kChunk);
-  CHECK(*fetches.expected_length({id, 4}) == kChunk - 8);
+  CHECK(*fetches.expected_length({id, 0}) == kTransferChunk);
+  CHECK(*fetches.expected_length({id, 4}) == kTransferChunk - 8);
   CHECK_FALSE(fetches.expected_length({id, 5}));
   fetches.receive({id, 0}, object->chunk(0));
   CHECK_FALSE(fetches.expected_length({id, 0}));
@@ -165,7 +165,7 @@ TEST_CASE("fetch set: an error of the sink ends the fetch as it is") {
 
 TEST_CASE(
     "fetch set: a cancelled fetch keeps its credit until its chunks have come, a new one takes them over") {
-  FetchSet fetches({4 * kChunk, 4});
+  FetchSet fetches({4 * kTransferChunk, 4});
   const auto object = object_of(6);
   const ObjectId id = object->manifest.id();
   REQUIRE(fetches.add(object->manifest, object));
@@ -223,8 +223,8 @@ TEST_CASE("chunk sender: hands out what was asked for, in that order") {
     const auto& due = std::get<ChunkSender::Due>(*next);
     sent.emplace_back(due.chunk.index, due.length);
   }
-  CHECK(sent ==
-        std::vector<std::pair<std::uint32_t, std::size_t>>{{4, kChunk}, {5, kChunk - 8}, {0, kChunk}});
+  CHECK(sent == std::vector<std::pair<std::uint32_t, std::size_t>>{
+                    {4, kTransferChunk}, {5, kTransferChunk - 8}, {0, kTransferChunk}});
   CHECK(sender.pending().bytes == 0);
 }
 
@@ -248,14 +248,14 @@ TEST_CASE("chunk sender: an object that is not served is refused, chunks that do
 TEST_CASE("chunk sender: more than the credit ends the link, one chunk alone is always allowed") {
   const auto object = object_of(20);
   const ObjectId id = object->manifest.id();
-  ChunkSender by_bytes({4 * kChunk, 100});
+  ChunkSender by_bytes({4 * kTransferChunk, 100});
   by_bytes.serve(object->manifest, object);
   REQUIRE(by_bytes.request({id, 0, 4}));
   CHECK(by_bytes.request({id, 4, 1}).error().code == ErrorCode::kResource);
-  ChunkSender by_count({400 * kChunk, 4});
+  ChunkSender by_count({400 * kTransferChunk, 4});
   by_count.serve(object->manifest, object);
   CHECK(by_count.request({id, 0, 5}).error().code == ErrorCode::kResource);
-  ChunkSender tiny({kChunk / 4, 1});
+  ChunkSender tiny({kTransferChunk / 4, 1});
   tiny.serve(object->manifest, object);
   CHECK(tiny.request({id, 0, 1}));
   CHECK_FALSE(tiny.request({id, 1, 1}));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/config/document.h"
+#include "tests/support/text.h"
 
 namespace fedge::run {
 namespace {
@@ -19,9 +20,7 @@ std::string refusal(const std::string& text) {
   return run ? "accepted" : run.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 

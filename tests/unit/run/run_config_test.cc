@@ -2,29 +2,31 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/text.h"
+
 using namespace fedge;
 
 namespace {
 
-Result<run::RunConfig> read(const std::string& text) {
+Result<run::RunConfig> read_run(const std::string& text) {
   const auto document = config::parse_toml(text, "run.toml");
   REQUIRE(document);
   return run::read_run_config(*document);
 }
 
 std::string complaint(const std::string& text) {
-  const auto run = read(text);
+  const auto run = read_run(text);
   REQUIRE_FALSE(run);
   CHECK(run.error().code == ErrorCode::kInvalid);
   return run.error().message;
 }
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+using fedge::test::contains;
 
 }  // namespace
 
 TEST_CASE("run file: an empty one is a run of ten clients, all of which are waited for") {
-  const auto run = read("");
+  const auto run = read_run("");
   REQUIRE(run);
   CHECK(run->name == "run");
   CHECK(run->wait_for_clients == 10);
@@ -32,9 +34,9 @@ TEST_CASE("run file: an empty one is a run of ten clients, all of which are wait
 }
 
 TEST_CASE("run file: the id is that of the contents, not of their order or spelling") {
-  const auto one = read("[run]\nrounds = 3\nseed = 4\n");
-  const auto same = read("# the same\nrun = { seed = 4, rounds = 3 }\n");
-  const auto other = read("[run]\nrounds = 3\nseed = 5\n");
+  const auto one = read_run("[run]\nrounds = 3\nseed = 4\n");
+  const auto same = read_run("# the same\nrun = { seed = 4, rounds = 3 }\n");
+  const auto other = read_run("[run]\nrounds = 3\nseed = 5\n");
   REQUIRE((one && same && other));
   CHECK(one->id == same->id);
   CHECK(one->id != other->id);

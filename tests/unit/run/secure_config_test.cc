@@ -11,15 +11,15 @@
 namespace fedge::run {
 namespace {
 
-Result<RunConfig> read(const std::string& text) {
+Result<RunConfig> read_secure(const std::string& text) {
   FEDGE_TRY(document, config::parse_toml(text, "run.toml"));
   return read_run_config(document);
 }
 
 const std::string kExact = "[secure_aggregation]\nkind = \"exact\"\n";
 
-void check_refused(const std::string& text, const std::string& words) {
-  const auto run = read(text);
+void check_secure_refused(const std::string& text, const std::string& words) {
+  const auto run = read_secure(text);
   REQUIRE_FALSE(run);
   INFO(run.error().message);
   CHECK(run.error().message.find(words) != std::string::npos);
@@ -38,11 +38,11 @@ privacy::MaskingSpec told(const RunConfig& run) {
 }  // namespace
 
 TEST_CASE("secure run: clients are told what they mask with, and nobody else's run is changed by it") {
-  const auto plain = read("");
+  const auto plain = read_secure("");
   REQUIRE(plain);
   CHECK_FALSE(plain->secure.on);
   CHECK(plain->task_text.find("masking") == std::string::npos);
-  const auto run = read(kExact + "min_clients = 4\ncorrupt = 0.2\ncomplete_below = 300\n");
+  const auto run = read_secure(kExact + "min_clients = 4\ncorrupt = 0.2\ncomplete_below = 300\n");
   REQUIRE(run);
   CHECK(run->strategy.fixed_point.fraction_bits == plain->strategy.fixed_point.fraction_bits);
   const privacy::MaskingSpec masking = told(*run);
@@ -59,39 +59,40 @@ TEST_CASE("secure run: clients are told what they mask with, and nobody else's r
 }
 
 TEST_CASE("secure run: words of 32 bits set the fixed point, as fine as so many updates leave room for") {
-  const auto run = read("[secure_aggregation]\nkind = \"compact\"\n[strategy]\nmax_abs = 1.0\n");
+  const auto run = read_secure("[secure_aggregation]\nkind = \"compact\"\n[strategy]\nmax_abs = 1.0\n");
   REQUIRE(run);
   const privacy::MaskingSpec masking = told(*run);
   CHECK(masking.codec == protocol::Codec::kMasked32);
   CHECK(masking.fraction_bits == run->strategy.fixed_point.fraction_bits);
   CHECK(masking.fraction_bits == 13);  // 10 updates of 16384: 2^31 / 163840 = 13107
-  const auto uniform = read(
+  const auto uniform = read_secure(
       "[secure_aggregation]\nkind = \"compact\"\n[strategy]\nmax_abs = 1.0\naggregator = { kind = "
       "\"uniform_mean\" }\n");
   REQUIRE(uniform);
   CHECK(told(*uniform).uniform_weight == 1);
   CHECK(told(*uniform).fraction_bits == 27);
-  check_refused(
+  check_secure_refused(
       "[secure_aggregation]\nkind = \"compact\"\nmax_weight = 1048576\n[sampling]\nclients_per_round "
       "= 100\n[data]\npartition = { clients = 100 }\n",
       "too coarse in 32 bits");
 }
 
 TEST_CASE("secure run: what needs to see single updates is refused, and why is said") {
-  check_refused(kExact + "[strategy]\nkind = \"fednova\"\n", "the aggregator fednova is no mean of them");
-  check_refused(kExact + "[strategy]\naggregator = { kind = \"median\" }\n", "is no mean");
-  check_refused(kExact + "[strategy]\nkind = \"fedbuff\"\n", "synchronous rounds");
-  check_refused(kExact + "[strategy]\nkind = \"scaffold\"\n", "control variate");
-  check_refused(kExact + "[compression]\nkind = \"int8\"\n", "cannot be compressed");
-  check_refused(kExact + "[dissemination]\nkind = \"serverless\"\n", "without a server");
-  check_refused(kExact + "[sampling]\nkind = \"oort\"\n", "goes by their samples, losses or norms");
-  check_refused(kExact + "[sampling]\nkind = \"md\"\n", "goes by their samples, losses or norms");
-  check_refused(kExact + "[tracks]\nlifting_rounds = 3\n", "lifting_rounds");
-  check_refused(kExact + "[sampling]\nclients_per_round = 2\n",
-                "min_clients is 3, and a round has 2 clients");
-  check_refused(kExact + "max_weight = 5\n", "belongs to kind = \"compact\"");
-  check_refused("[secure_aggregation]\nmin_clients = 5\n", "has no effect with kind = \"none\"");
-  check_refused("[secure_aggregation]\nkind = \"exakt\"\n", "exact");
+  check_secure_refused(kExact + "[strategy]\nkind = \"fednova\"\n",
+                       "the aggregator fednova is no mean of them");
+  check_secure_refused(kExact + "[strategy]\naggregator = { kind = \"median\" }\n", "is no mean");
+  check_secure_refused(kExact + "[strategy]\nkind = \"fedbuff\"\n", "synchronous rounds");
+  check_secure_refused(kExact + "[strategy]\nkind = \"scaffold\"\n", "control variate");
+  check_secure_refused(kExact + "[compression]\nkind = \"int8\"\n", "cannot be compressed");
+  check_secure_refused(kExact + "[dissemination]\nkind = \"serverless\"\n", "without a server");
+  check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n", "goes by their samples, losses or norms");
+  check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "goes by their samples, losses or norms");
+  check_secure_refused(kExact + "[tracks]\nlifting_rounds = 3\n", "lifting_rounds");
+  check_secure_refused(kExact + "[sampling]\nclients_per_round = 2\n",
+                       "min_clients is 3, and a round has 2 clients");
+  check_secure_refused(kExact + "max_weight = 5\n", "belongs to kind = \"compact\"");
+  check_secure_refused("[secure_aggregation]\nmin_clients = 5\n", "has no effect with kind = \"none\"");
+  check_secure_refused("[secure_aggregation]\nkind = \"exakt\"\n", "exact");
 }
 
 TEST_CASE("secure run: bits of 32-bit words leave room for every sum, and are never too coarse") {

@@ -11,19 +11,19 @@ using namespace fedge::server;
 
 namespace {
 
-constexpr TaskId kTask{RoundNumber(7), TrackId(3)};
+constexpr TaskId kCodecTask{RoundNumber(7), TrackId(3)};
 
 protocol::UpdateOffer some_offer() {
   const std::vector<std::byte> payload(5000, std::byte{1});
   return {.run = RunId(5),
-          .round = kTask.round,
+          .round = kCodecTask.round,
           .update = protocol::make_manifest({}, Coverage::all(1250), payload, 4096),
           .samples = SampleCount(123),
           .steps = 4,
           .train_loss = 0.1,
           .norm = 1.0 / 3,
           .loss_rms = 0.2,
-          .track = kTask.track};
+          .track = kCodecTask.track};
 }
 
 // Each kind of input once, with values that are easily lost.
@@ -43,11 +43,11 @@ std::vector<RunEngine::Input> every_input() {
           ClientId(2),
           NodeRecord{.round = 3, .sequence = 9, .latency_ms = 0.1, .packet_loss = 0.3, .labels = {0.5, 2}}},
       RunEngine::Offered{ClientId(3), some_offer()},
-      RunEngine::Stored{ClientId(4), kTask},
-      RunEngine::Damaged{ClientId(5), kTask, {ErrorCode::kCorrupt, "a \"reason\"\n"}},
-      RunEngine::Failed{ClientId(6), protocol::TaskFailed{RunId(5), kTask.round, ErrorCode::kResource,
-                                                          "no room", kTask.track}},
-      RunEngine::Committed{kTask.round, kTask.track},
+      RunEngine::Stored{ClientId(4), kCodecTask},
+      RunEngine::Damaged{ClientId(5), kCodecTask, {ErrorCode::kCorrupt, "a \"reason\"\n"}},
+      RunEngine::Failed{ClientId(6), protocol::TaskFailed{RunId(5), kCodecTask.round, ErrorCode::kResource,
+                                                          "no room", kCodecTask.track}},
+      RunEngine::Committed{kCodecTask.round, kCodecTask.track},
       RunEngine::PolicyChanged{policy},
       RunEngine::Stop{"enough"},
       RunEngine::Restarted{}};

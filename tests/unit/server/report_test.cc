@@ -12,6 +12,7 @@
 #include "server/report/chart.h"
 #include "server/report/html.h"
 #include "server/report/metrics.h"
+#include "tests/support/text.h"
 
 using namespace fedge;
 using namespace fedge::server;
@@ -61,15 +62,9 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
+using fedge::test::count;
 
 std::string between(const std::string& text, const std::string& open, const std::string& close) {
   const auto begin = text.find(open) + open.size();

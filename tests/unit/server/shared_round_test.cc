@@ -12,7 +12,7 @@ using namespace fedge::server;
 
 namespace {
 
-protocol::Manifest update_of(std::uint8_t mark) {
+protocol::Manifest marked_update(std::uint8_t mark) {
   protocol::Manifest manifest;
   manifest.coverage = Coverage::all(4);
   manifest.payload_size = 16;
@@ -29,10 +29,10 @@ struct Fixture {
     for (std::uint32_t client = 0; client < 3; ++client) round.join(ClientId(client));
   }
   void offer(std::uint32_t client) {
-    round.offer(ClientId(client), update_of(static_cast<std::uint8_t>(client + 1)));
+    round.offer(ClientId(client), marked_update(static_cast<std::uint8_t>(client + 1)));
   }
   bool answer(std::uint32_t client, std::uint32_t of, bool sound = true) {
-    return round.answer(ClientId(client), {.object = update_of(static_cast<std::uint8_t>(of + 1)).id(),
+    return round.answer(ClientId(client), {.object = marked_update(static_cast<std::uint8_t>(of + 1)).id(),
                                            .sound = sound,
                                            .code = ErrorCode::kInvalid,
                                            .reason = "said by " + std::to_string(client)});
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(Fixture,
 TEST_CASE_FIXTURE(Fixture,
                   "shared round: two clients with the same update have one object, and each counts") {
   offer(0);
-  round.offer(ClientId(1), update_of(1));
+  round.offer(ClientId(1), marked_update(1));
   CHECK(round.updates().size() == 1);
   for (std::uint32_t client = 0; client < 3; ++client) answer(client, 0);
   CHECK(decide() == Said{"0 good", "1 good"});
@@ -161,19 +161,19 @@ TEST_CASE_FIXTURE(
     Fixture,
     "shared round: the model is that of more than half, or of most once all have answered or it is late") {
   const auto made = [&](std::uint32_t client, std::uint8_t model) {
-    return round.made(ClientId(client), update_of(model));
+    return round.made(ClientId(client), marked_update(model));
   };
   CHECK(round.model(true) == nullptr);
   CHECK(made(2, 7));
   CHECK_FALSE(made(2, 7));
   CHECK_FALSE(made(9, 7));  // has no part
   CHECK(round.model(false) == nullptr);
-  CHECK(*round.model(true) == update_of(7));
+  CHECK(*round.model(true) == marked_update(7));
   CHECK(made(1, 8));
   CHECK(round.model(false) == nullptr);
   CHECK(made(0, 8));
-  CHECK(*round.model(false) == update_of(8));
-  CHECK(round.dissenters(update_of(8).id()) == std::vector{ClientId(2)});
+  CHECK(*round.model(false) == marked_update(8));
+  CHECK(round.dissenters(marked_update(8).id()) == std::vector{ClientId(2)});
 }
 
 TEST_CASE_FIXTURE(Fixture,

@@ -2,13 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/at.h"
+
 namespace fedge::server {
 namespace {
 
 constexpr TaskId kTask{RoundNumber(3), TrackId(0)};
 constexpr swarm::RoundWarmup::Seeds kSeeds{1, 2};
 
-Time at(double time) { return Time(seconds(time)); }
+using fedge::test::at;
 bool everybody_listens(ClientId) { return true; }
 
 protocol::Manifest update_of(ClientId client, std::size_t chunks = 20) {

@@ -37,7 +37,7 @@ protocol::UpdateOffer offer_for(const Harness& h, std::uint32_t round, std::uint
   return offer;
 }
 
-void deliver(Harness& h, std::uint32_t client, std::uint32_t round, std::uint32_t track) {
+void deliver_to(Harness& h, std::uint32_t client, std::uint32_t round, std::uint32_t track) {
   h.feed(RunEngine::Offered{ClientId(client), offer_for(h, round, track)});
   REQUIRE(h.one<RunEngine::Fetch>());
   h.feed(RunEngine::Stored{ClientId(client), {RoundNumber(round), TrackId(track)}});
@@ -54,7 +54,7 @@ TEST_CASE("turns: a round trains one track after the other, each by its members,
   CHECK(h.one<RunEngine::StartTrack>()->track == TrackId(1));
   CHECK(asked(h) == std::vector<std::uint32_t>{0, 1, 2});
   for (const auto& work : h.all<RunEngine::Assign>()) CHECK(work.task == TaskId{RoundNumber(1), TrackId(0)});
-  for (const std::uint32_t client : {0U, 1U, 2U}) deliver(h, client, 1, 0);
+  for (const std::uint32_t client : {0U, 1U, 2U}) deliver_to(h, client, 1, 0);
   REQUIRE(h.one<RunEngine::CloseRound>());
   CHECK_FALSE(h.one<RunEngine::CloseRound>()->ends_round);
   CHECK(h.one<RunEngine::CloseRound>()->description->exclude.empty());
@@ -62,7 +62,7 @@ TEST_CASE("turns: a round trains one track after the other, each by its members,
   h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
   CHECK(asked(h) == std::vector<std::uint32_t>{0, 2});
   for (const auto& work : h.all<RunEngine::Assign>()) CHECK(work.task == TaskId{RoundNumber(1), TrackId(1)});
-  for (const std::uint32_t client : {0U, 2U}) deliver(h, client, 1, 1);
+  for (const std::uint32_t client : {0U, 2U}) deliver_to(h, client, 1, 1);
   REQUIRE(h.one<RunEngine::CloseRound>());
   CHECK(h.one<RunEngine::CloseRound>()->ends_round);
   CHECK(h.one<RunEngine::CloseRound>()->track == TrackId(1));
@@ -77,8 +77,8 @@ TEST_CASE("turns: a round trains one track after the other, each by its members,
 TEST_CASE("turns: an update that was trained on another track's model is not taken, however late it comes") {
   Harness h = disagreeing();
   h.arrive({0, 1, 2});
-  deliver(h, 0, 1, 0);
-  deliver(h, 1, 1, 0);
+  deliver_to(h, 0, 1, 0);
+  deliver_to(h, 1, 1, 0);
   // Client 2 is slow: the turn ends without it, and it offers in the next one.
   h.now = *h.engine().next_deadline();
   h.feed(Expired{});
@@ -95,14 +95,14 @@ TEST_CASE("turns: an update that was trained on another track's model is not tak
   CHECK(h.all<RunEngine::Fold>().empty());
   CHECK(h.one<RunEngine::Discard>());
   // Its honest update for this track is welcome.
-  deliver(h, 2, 1, 1);
+  deliver_to(h, 2, 1, 1);
 }
 
 TEST_CASE("turns: who is excluded cannot take part, not by an offer and not as a substitute") {
   Harness h = disagreeing();
   h.rules.clients_per_round = 2;
   h.arrive({0, 1, 2});
-  for (const auto& work : h.all<RunEngine::Assign>()) deliver(h, work.client.value(), 1, 0);
+  for (const auto& work : h.all<RunEngine::Assign>()) deliver_to(h, work.client.value(), 1, 0);
   h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
   CHECK(asked(h) == std::vector<std::uint32_t>{0, 2});
   h.feed(RunEngine::Offered{ClientId(1), offer_for(h, 1, 1)});
@@ -190,10 +190,10 @@ TEST_CASE("turns: an excluded client's records, capability and feedback are not 
   for (const std::uint32_t client : {0U, 1U, 2U}) {
     h.feed(RunEngine::Described{ClientId(client), {}});
   }
-  for (const std::uint32_t client : {0U, 1U, 2U}) deliver(h, client, 1, 0);
+  for (const std::uint32_t client : {0U, 1U, 2U}) deliver_to(h, client, 1, 0);
   h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
   h.feed(RunEngine::Described{ClientId(1), {}});
-  for (const std::uint32_t client : {0U, 2U}) deliver(h, client, 1, 1);
+  for (const std::uint32_t client : {0U, 2U}) deliver_to(h, client, 1, 1);
   CHECK(std::count(heard[0].begin(), heard[0].end(), 1U) == 4);  // candidate, two records, feedback
   CHECK(std::count(heard[1].begin(), heard[1].end(), 1U) == 0);
   CHECK(std::count(heard[1].begin(), heard[1].end(), 2U) == 3);
@@ -266,7 +266,7 @@ TEST_CASE("turns: a track without anybody there has its turn, and its model stay
   h.rules.first_round_clients = 1;
   h.rules.clients_per_round = 1;
   h.arrive({1});
-  deliver(h, 1, 1, 0);
+  deliver_to(h, 1, 1, 0);
   h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
   REQUIRE(h.one<RunEngine::CloseRound>());
   CHECK(h.one<RunEngine::CloseRound>()->track == TrackId(1));

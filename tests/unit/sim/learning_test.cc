@@ -13,8 +13,9 @@ namespace fedge::sim {
 namespace {
 
 // Ten clients, all in every round, in a network 784-30-20-10.
-const Settings kBase = {"model.kind=mlp",          "model.hidden=[30, 20]", "training.batch_size=10",
-                        "training.local_epochs=2", "run.rounds=12",         "sampling.clients_per_round=10"};
+const Settings kLearningBase = {"model.kind=mlp",         "model.hidden=[30, 20]",
+                                "training.batch_size=10", "training.local_epochs=2",
+                                "run.rounds=12",          "sampling.clients_per_round=10"};
 const Settings kSkewed = {"data.partition.kind=dirichlet", "data.partition.alpha=1"};
 const Settings kHalves = {"strategy.planner.shares=[1.0, 0.5]", "strategy.planner.fractions=[0.5, 0.5]"};
 
@@ -83,7 +84,8 @@ double accuracy(const std::filesystem::path& data, const Settings& settings) {
   return sum / 4;
 }
 
-void check(const std::filesystem::path& data, const Settings& base, const std::vector<Learner>& learners) {
+void check_learners(const std::filesystem::path& data, const Settings& base,
+                    const std::vector<Learner>& learners) {
   const double baseline = accuracy(data, base);
   CHECK(baseline > 0.7);
   for (const Learner& learner : learners) {
@@ -97,15 +99,15 @@ void check(const std::filesystem::path& data, const Settings& base, const std::v
 void check_averages(const std::filesystem::path& data) {
   // FedAvg's own baseline: the same passes over all data in one place.
   const double together =
-      accuracy(data, kBase + Settings{"data.partition.clients=1", "sampling.clients_per_round=1"});
-  CHECK(accuracy(data, kBase) > together - 0.2);
-  check(data, kBase + kSkewed, averages());
+      accuracy(data, kLearningBase + Settings{"data.partition.clients=1", "sampling.clients_per_round=1"});
+  CHECK(accuracy(data, kLearningBase) > together - 0.2);
+  check_learners(data, kLearningBase + kSkewed, averages());
 }
 
 void check_others(const std::filesystem::path& data) {
-  check(data, kBase + kSkewed, uploads());
-  check(data, kBase, robust_rules());
-  check(data, kBase, adapters());
+  check_learners(data, kLearningBase + kSkewed, uploads());
+  check_learners(data, kLearningBase, robust_rules());
+  check_learners(data, kLearningBase, adapters());
 }
 
 }  // namespace
@@ -143,7 +145,8 @@ TEST_CASE("learning: on Fashion-MNIST robust rules, codecs and fewer uploads com
 TEST_CASE("learning: what top-k leaves out is worth sending later") {
   const test::TemporaryDirectory data;
   test::write_drawn_dataset(data);
-  const Settings sparse = kBase + kSkewed + Settings{"compression.kind=top_k", "compression.fraction=0.02"};
+  const Settings sparse =
+      kLearningBase + kSkewed + Settings{"compression.kind=top_k", "compression.fraction=0.02"};
   const double with = SimulatedRun(data.path(), sparse).run().rounds.back().test_loss;
   const double without = SimulatedRun(data.path(), sparse + Settings{"compression.error_feedback=false"})
                              .run()

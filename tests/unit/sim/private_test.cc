@@ -9,7 +9,7 @@
 namespace fedge::sim {
 namespace {
 
-const Settings kBase = {"data.partition.clients=20", "run.round_deadline=60"};
+const Settings kPrivateBase = {"data.partition.clients=20", "run.round_deadline=60"};
 const Settings kCentral = {"differential_privacy.kind=central", "differential_privacy.noise_multiplier=1.0"};
 const Settings kDistributed = {"sampling.clients_per_round=10",
                                "secure_aggregation.kind=compact",
@@ -24,7 +24,7 @@ const Settings kLocal = {"differential_privacy.kind=local", "differential_privac
 }  // namespace
 
 TEST_CASE("private, simulated: the same file and seed give the same models, another seed others") {
-  Settings how = kBase;
+  Settings how = kPrivateBase;
   SUBCASE("central") { how = how + kCentral; }
   SUBCASE("by layers") { how = how + kCentral + Settings{"differential_privacy.clipping=per_layer"}; }
   SUBCASE("adaptive") {
@@ -121,16 +121,17 @@ TEST_CASE("private, simulated: the noise in the model is what its multiplier say
 
 TEST_CASE("private, simulated: who has sent as many updates as its privacy allows sends no more") {
   // Twenty clients, five a round, each once: in four rounds all of them.
-  const Outcome once = simulate(kBase + kLocal + Settings{"sampling.clients_per_round=5", "run.rounds=4"});
+  const Outcome once =
+      simulate(kPrivateBase + kLocal + Settings{"sampling.clients_per_round=5", "run.rounds=4"});
   for (const auto& round : once.rounds) {
     CHECK(round.clients_completed == 5);
     CHECK(round.epsilon == once.rounds[0].epsilon);
   }
   CHECK(once.rounds[3].participation.gap == 0);
   // A robust rule on noised updates; and with tracks a client has one in a round.
-  const Outcome median = simulate(kBase + kLocal + Settings{"strategy.kind=median"});
+  const Outcome median = simulate(kPrivateBase + kLocal + Settings{"strategy.kind=median"});
   CHECK(median.count("round.not_aggregated") == 0);
-  CHECK(median.hashes() != simulate(kBase + kLocal).hashes());
+  CHECK(median.hashes() != simulate(kPrivateBase + kLocal).hashes());
 }
 
 TEST_CASE("private, simulated: along a tree two rounds together have the noise of one") {
@@ -154,18 +155,18 @@ TEST_CASE("private, simulated: along a tree two rounds together have the noise o
 
 TEST_CASE("private, simulated: the run ends before the round that would cost too much") {
   const Outcome run =
-      simulate(kBase + kCentral + Settings{"run.rounds=50", "differential_privacy.epsilon=4"});
+      simulate(kPrivateBase + kCentral + Settings{"run.rounds=50", "differential_privacy.epsilon=4"});
   CHECK(run.rounds.size() > 1);
   CHECK(run.rounds.size() < 50);
   CHECK(run.rounds.back().epsilon <= 4);
   const Outcome longer =
-      simulate(kBase + kCentral + Settings{"run.rounds=" + std::to_string(run.rounds.size() + 1)});
+      simulate(kPrivateBase + kCentral + Settings{"run.rounds=" + std::to_string(run.rounds.size() + 1)});
   CHECK(longer.rounds.back().epsilon > 4);
   CHECK(longer.rounds[run.rounds.size() - 1].epsilon == run.rounds.back().epsilon);
 }
 
 TEST_CASE("private, simulated: a round that nobody was drawn for is noise all the same") {
-  const Outcome run = simulate(kBase + kCentral + Settings{"sampling.rate=1e-9"});
+  const Outcome run = simulate(kPrivateBase + kCentral + Settings{"sampling.rate=1e-9"});
   REQUIRE(run.rounds.size() == 3);
   for (std::size_t r = 1; r < run.models.size(); ++r) {
     CHECK(run.rounds[r - 1].clients_selected == 0);
@@ -177,15 +178,15 @@ TEST_CASE("private, simulated: each track's model is a release of its own") {
   const Settings tracks = {
       "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], against = [\"3\"] "
       "}]"};
-  const Outcome one = simulate(kBase + kCentral);
-  const Outcome two = simulate(kBase + kCentral + tracks);
+  const Outcome one = simulate(kPrivateBase + kCentral);
+  const Outcome two = simulate(kPrivateBase + kCentral + tracks);
   for (std::size_t r = 0; r < 3; ++r) CHECK(two.rounds[r].epsilon > one.rounds[r].epsilon);
-  const Outcome six = simulate(kBase + kCentral + Settings{"run.rounds=6"});
+  const Outcome six = simulate(kPrivateBase + kCentral + Settings{"run.rounds=6"});
   CHECK(two.rounds[2].epsilon == six.rounds[5].epsilon);
   // Where five releases are allowed, there are two rounds of two.
   const std::string budget = std::to_string(six.rounds[4].epsilon + 1e-6);
   const Outcome ended =
-      simulate(kBase + kCentral + tracks + Settings{"differential_privacy.epsilon=" + budget});
+      simulate(kPrivateBase + kCentral + tracks + Settings{"differential_privacy.epsilon=" + budget});
   CHECK(ended.rounds.size() == 2);
 }
 

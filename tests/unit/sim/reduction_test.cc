@@ -17,7 +17,7 @@ const Settings kMlp = {"model.kind=mlp", "model.hidden=[20, 10]", "data.partitio
                        "sampling.clients_per_round=8"};
 // Sums so fine that next to nothing of an update is lost in them.
 const Settings kFine = {"strategy.fraction_bits=42", "strategy.max_abs=1"};
-const Settings kUniform = {"strategy.aggregator.kind=uniform_mean"};
+const Settings kUniformMean = {"strategy.aggregator.kind=uniform_mean"};
 
 struct Reduction {
   std::string name;
@@ -81,7 +81,7 @@ std::vector<Reduction> local_reductions() {
 }
 
 std::vector<Reduction> robust_reductions() {
-  const Settings uniform = kFine + kUniform;
+  const Settings uniform = kFine + kUniformMean;
   const Settings two = {"sampling.clients_per_round=2"};
   return {
       {"trimmed_mean", uniform, rule("trimmed_mean", "trim=0"), rule("trimmed_mean", "trim=1")},
@@ -119,7 +119,7 @@ std::vector<Reduction> upload_reductions() {
   };
 }
 
-void check(const std::vector<Reduction>& reductions) {
+void check_reductions(const std::vector<Reduction>& reductions) {
   for (const Reduction& reduction : reductions) {
     CAPTURE(reduction.name);
     const auto expected = simulate(kMlp + reduction.baseline).hashes();
@@ -149,11 +149,11 @@ Difference difference(const std::vector<float>& a, const std::vector<float>& b) 
 }  // namespace
 
 TEST_CASE("reduction: objectives, server momentum and parts that leave nothing out are FedAvg to the bit") {
-  check(local_reductions());
+  check_reductions(local_reductions());
 }
 
 TEST_CASE("reduction: adapters of one rank are FedAvg of adapters to the bit, segments and nesting or not") {
-  check(adapter_reductions());
+  check_reductions(adapter_reductions());
 }
 
 TEST_CASE("reduction: robust rules that drop and shorten nothing are the mean, but for the last bit") {
@@ -172,16 +172,16 @@ TEST_CASE("reduction: robust rules that drop and shorten nothing are the mean, b
 }
 
 TEST_CASE("reduction: multi-Krum of one is Krum, and buckets of one are no buckets, to the bit") {
-  check(robust_equalities());
+  check_reductions(robust_equalities());
 }
 
 TEST_CASE("reduction: uploads that are all drawn and codecs that leave nothing out are FedAvg to the bit") {
-  check(upload_reductions());
+  check_reductions(upload_reductions());
 }
 
 TEST_CASE(
     "reduction: SCAFFOLD's first round, when all control variates are 0, is uniform FedAvg to the bit") {
-  const auto uniform = simulate(kMlp + kUniform).hashes();
+  const auto uniform = simulate(kMlp + kUniformMean).hashes();
   const auto scaffold = simulate(kMlp + Settings{"strategy.kind=scaffold"}).hashes();
   CHECK(scaffold[0] == uniform[0]);
   CHECK(scaffold[1] != uniform[1]);
@@ -190,7 +190,7 @@ TEST_CASE(
 TEST_CASE("reduction: FedBuff with a buffer of all who pulled the first model is uniform FedAvg to the bit") {
   const Settings all = {"model.kind=mlp", "model.hidden=[20, 10]", "sampling.clients_per_round=10",
                         "run.rounds=1"};
-  const auto uniform = simulate(all + kUniform).hashes();
+  const auto uniform = simulate(all + kUniformMean).hashes();
   const auto buffered = [&](const std::string& size) {
     return simulate(all + Settings{"strategy.kind=fedbuff", "strategy.schedule.buffer_size=" + size})
         .hashes();
@@ -201,7 +201,7 @@ TEST_CASE("reduction: FedBuff with a buffer of all who pulled the first model is
 
 TEST_CASE("reduction: FedBuff with one client and a buffer of one is FedAvg over the whole run") {
   const Settings alone = {"data.partition.clients=1", "sampling.clients_per_round=1"};
-  const auto expected = simulate(alone + kUniform).hashes();
+  const auto expected = simulate(alone + kUniformMean).hashes();
   CHECK(expected[0] != expected[2]);
   CHECK(simulate(alone + Settings{"strategy.kind=fedbuff", "strategy.schedule.buffer_size=1"}).hashes() ==
         expected);

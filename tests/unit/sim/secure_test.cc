@@ -9,7 +9,7 @@
 namespace fedge::sim {
 namespace {
 
-const Settings kBase = {"sampling.clients_per_round=10", "run.round_deadline=60"};
+const Settings kSecureBase = {"sampling.clients_per_round=10", "run.round_deadline=60"};
 const Settings kExact = {"secure_aggregation.kind=exact"};
 
 }  // namespace
@@ -35,8 +35,8 @@ TEST_CASE("secure, simulated: the models are those of the same run without") {
   }
   Settings plain = more;
   std::erase_if(plain, [](const std::string& setting) { return setting.starts_with("secure"); });
-  const Outcome secret = simulate(kBase + kExact + more);
-  CHECK(secret.hashes() == simulate(kBase + plain).hashes());
+  const Outcome secret = simulate(kSecureBase + kExact + more);
+  CHECK(secret.hashes() == simulate(kSecureBase + plain).hashes());
   CHECK(secret.count("secure.agreed") == secret.rounds.size());
   CHECK(secret.count("round.not_aggregated") == 0);
 }
@@ -45,8 +45,8 @@ TEST_CASE("secure, simulated: each track sums apart, and its models are those of
   const Settings tracks = {
       "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], against = [\"3\"] "
       "}]"};
-  const Outcome secret = simulate(kBase + kExact + tracks);
-  const Outcome plain = simulate(kBase + tracks);
+  const Outcome secret = simulate(kSecureBase + kExact + tracks);
+  const Outcome plain = simulate(kSecureBase + tracks);
   REQUIRE(secret.rounds.size() == plain.rounds.size());
   for (std::size_t r = 0; r < plain.rounds.size(); ++r) {
     REQUIRE(secret.rounds[r].tracks.size() == 2);
@@ -56,9 +56,9 @@ TEST_CASE("secure, simulated: each track sums apart, and its models are those of
 }
 
 TEST_CASE("secure, simulated: words of 32 bits come to almost the same model, always to the same") {
-  const Settings compact = kBase + Settings{"secure_aggregation.kind=compact", "strategy.max_abs=4"};
+  const Settings compact = kSecureBase + Settings{"secure_aggregation.kind=compact", "strategy.max_abs=4"};
   const Outcome secret = simulate(compact);
-  const Outcome plain = simulate(kBase);
+  const Outcome plain = simulate(kSecureBase);
   CHECK(secret.hashes() != plain.hashes());
   CHECK(secret.hashes() == simulate(compact, {.threads = 2}).hashes());
   double largest = 0;
@@ -75,8 +75,8 @@ TEST_CASE("secure, simulated: words of 32 bits come to almost the same model, al
 TEST_CASE("secure, simulated: the same file and seed give the same run, whatever the threads") {
   const Settings flaky = {"simulation.dropout.probability=0.2", "simulation.dropout.offline_seconds=5",
                           "sampling.over_selection=1.5", "sampling.clients_per_round=6"};
-  const Outcome one = simulate(kBase + kExact + flaky, {.threads = 1});
-  const Outcome two = simulate(kBase + kExact + flaky, {.threads = 2});
+  const Outcome one = simulate(kSecureBase + kExact + flaky, {.threads = 1});
+  const Outcome two = simulate(kSecureBase + kExact + flaky, {.threads = 2});
   CHECK(one.hashes() == two.hashes());
   CHECK(one.seconds == two.seconds);
   CHECK(one.events == two.events);
@@ -85,7 +85,7 @@ TEST_CASE("secure, simulated: the same file and seed give the same run, whatever
 TEST_CASE("secure, simulated: clients that vanish cost their own updates, or the round, never the model") {
   const Settings flaky = {"simulation.dropout.probability=0.15", "simulation.dropout.offline_seconds=200",
                           "run.rounds=12"};
-  const Outcome outcome = simulate(kBase + kExact + flaky);
+  const Outcome outcome = simulate(kSecureBase + kExact + flaky);
   CHECK(outcome.rounds.size() == 12);
   CHECK(outcome.count("dropout") > 5);
   std::size_t summed = 0;
@@ -98,7 +98,7 @@ TEST_CASE("secure, simulated: clients that vanish cost their own updates, or the
 
 TEST_CASE("secure, simulated: of fewer clients than are asked for nothing is summed") {
   const Outcome outcome =
-      simulate(kBase + kExact +
+      simulate(kSecureBase + kExact +
                Settings{"sampling.clients_per_round=4", "secure_aggregation.min_clients=4",
                         "simulation.dropout.probability=1"});
   CHECK(outcome.count("round.not_aggregated") == 3);

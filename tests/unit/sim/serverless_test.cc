@@ -7,15 +7,15 @@ namespace fedge::sim {
 namespace {
 
 // 31 chunks of 4 KiB, on lines that take seconds for it.
-const Settings kModel = {"model.kind=mlp",
-                         "model.hidden=[40]",
-                         "run.chunk_size=4096",
-                         "run.rounds=4",
-                         "run.round_deadline=120",
-                         "sampling.clients_per_round=10",
-                         "simulation.network.down_mbps=1",
-                         "simulation.network.up_mbps=1"};
-const Settings kServerless = kModel + Settings{"dissemination.kind=serverless"};
+const Settings kServerlessModel = {"model.kind=mlp",
+                                   "model.hidden=[40]",
+                                   "run.chunk_size=4096",
+                                   "run.rounds=4",
+                                   "run.round_deadline=120",
+                                   "sampling.clients_per_round=10",
+                                   "simulation.network.down_mbps=1",
+                                   "simulation.network.up_mbps=1"};
+const Settings kServerless = kServerlessModel + Settings{"dissemination.kind=serverless"};
 const Settings kWarmup = {"dissemination.warmup.scheduler=greedy_fastest_first"};
 constexpr std::uint64_t kModelBytes = 4 * (784 * 40 + 40 + 40 * 10 + 10);
 
@@ -28,7 +28,7 @@ TEST_CASE("serverless, simulated: the models are those that a coordinator makes,
   SUBCASE("partial, compressed updates") { more = {"strategy.kind=fedplt", "compression.kind=int8"}; }
   SUBCASE("of FedNova") { more = {"strategy.aggregator.kind=fednova"}; }
   const Outcome serverless = simulate(kServerless + more);
-  CHECK(serverless.hashes() == simulate(kModel + more).hashes());
+  CHECK(serverless.hashes() == simulate(kServerlessModel + more).hashes());
   CHECK(serverless.count("round.exchanged") == 4);
   CHECK(serverless.count("round.not_aggregated") == 0);
   for (const auto& round : serverless.rounds) CHECK(round.bytes_up < 2 * kModelBytes);

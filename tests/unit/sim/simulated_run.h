@@ -13,16 +13,13 @@
 
 #include "core/platform/thread_pool.h"
 #include "sim/simulation.h"
+#include "tests/support/settings.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::sim {
 
-using Settings = std::vector<std::string>;
-
-inline Settings operator+(Settings first, const Settings& more) {
-  first.insert(first.end(), more.begin(), more.end());
-  return first;
-}
+using test::Settings;
+using test::operator+;
 
 struct Outcome {
   std::vector<server::RoundMetrics> rounds;

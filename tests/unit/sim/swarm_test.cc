@@ -7,14 +7,14 @@ namespace fedge::sim {
 namespace {
 
 // 31 chunks of 4 KiB, on lines that take seconds for it.
-const Settings kModel = {"model.kind=mlp",
-                         "model.hidden=[40]",
-                         "run.chunk_size=4096",
-                         "run.rounds=3",
-                         "sampling.clients_per_round=10",
-                         "simulation.network.down_mbps=1",
-                         "simulation.network.up_mbps=1"};
-const Settings kSwarm = kModel + Settings{"dissemination.kind=swarm"};
+const Settings kSwarmModel = {"model.kind=mlp",
+                              "model.hidden=[40]",
+                              "run.chunk_size=4096",
+                              "run.rounds=3",
+                              "sampling.clients_per_round=10",
+                              "simulation.network.down_mbps=1",
+                              "simulation.network.up_mbps=1"};
+const Settings kSwarm = kSwarmModel + Settings{"dissemination.kind=swarm"};
 
 std::uint64_t down(const Outcome& outcome) { return outcome.rounds.back().bytes_down; }
 
@@ -23,7 +23,7 @@ std::uint64_t down(const Outcome& outcome) { return outcome.rounds.back().bytes_
 TEST_CASE(
     "swarm, simulated: clients that exchange the model come to the same models, and little comes from the "
     "centre") {
-  const Outcome direct = simulate(kModel);
+  const Outcome direct = simulate(kSwarmModel);
   const Outcome swarm = simulate(kSwarm);
   CHECK(direct.hashes() == swarm.hashes());
   CHECK(down(swarm) < down(direct) / 3);
@@ -40,7 +40,7 @@ TEST_CASE("swarm, simulated: the same file and seed give the same run, whatever 
 
 TEST_CASE("swarm, simulated: where nobody accepts links everything comes from the coordinator") {
   const Outcome none = simulate(kSwarm + Settings{"simulation.network.listening=0"});
-  const Outcome direct = simulate(kModel);
+  const Outcome direct = simulate(kSwarmModel);
   CHECK(none.hashes() == direct.hashes());
   CHECK(down(none) > 0.95 * static_cast<double>(down(direct)));
   const Outcome some = simulate(kSwarm + Settings{"simulation.network.listening=0.4"});
@@ -70,7 +70,7 @@ TEST_CASE("swarm, simulated: tracks, control variates and asynchronous runs exch
   }
   const Outcome outcome = simulate(kSwarm + more);
   CHECK(outcome.rounds.size() >= 3);
-  const Outcome direct = simulate(kModel + more);
+  const Outcome direct = simulate(kSwarmModel + more);
   CHECK((outcome.hashes() == direct.hashes()) == same);
   if (same) CHECK(down(outcome) < down(direct));
 }

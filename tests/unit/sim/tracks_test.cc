@@ -35,7 +35,7 @@ Hashes track(const Outcome& outcome, const std::vector<std::string>& exclude) {
 }
 
 // Everybody of ten trains in every round.
-const Settings kAll = {"sampling.clients_per_round=10", "run.rounds=4"};
+const Settings kTracksAll = {"sampling.clients_per_round=10", "run.rounds=4"};
 
 // One of ten clients is hostile. Which one is drawn from the seed: 5, as SimulatedRun sets it.
 std::uint32_t hostile_client() {
@@ -55,8 +55,9 @@ Settings attack(const std::string& kind, const std::string& strength) {
 }  // namespace
 
 TEST_CASE("tracks: without an active disagreement a run is plain FedAvg to the bit") {
-  const Outcome plain = simulate(kAll);
-  const Outcome later = simulate(kAll + disagreements(disagreement("inbound", 0, 1, ", from_round = 100")));
+  const Outcome plain = simulate(kTracksAll);
+  const Outcome later =
+      simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1, ", from_round = 100")));
   CHECK(later.hashes() == plain.hashes());
   CHECK(track(later, {}) == plain.hashes());
   CHECK(plain.rounds.front().tracks.empty());
@@ -64,10 +65,10 @@ TEST_CASE("tracks: without an active disagreement a run is plain FedAvg to the b
 }
 
 TEST_CASE("tracks: a track is what a run without the excluded client is") {
-  const Outcome apart = simulate(kAll + disagreements(disagreement("inbound", 0, 4)));
-  const Outcome without = simulate(kAll + disagreements(disagreement("full", 4, 0)));
+  const Outcome apart = simulate(kTracksAll + disagreements(disagreement("inbound", 0, 4)));
+  const Outcome without = simulate(kTracksAll + disagreements(disagreement("full", 4, 0)));
   CHECK(track(apart, {"4"}) == without.hashes());
-  CHECK(track(apart, {}) == simulate(kAll).hashes());
+  CHECK(track(apart, {}) == simulate(kTracksAll).hashes());
   CHECK(track(apart, {"4"}) != track(apart, {}));
 }
 
@@ -91,7 +92,7 @@ TEST_CASE(
     "perturbation: garbage from an excluded client leaves the track bit-identical, whatever the strategy") {
   const std::uint32_t x = hostile_client();
   const std::uint32_t owner = x == 0 ? 1 : 0;
-  const Settings policy = kAll + disagreements(disagreement("inbound", owner, x));
+  const Settings policy = kTracksAll + disagreements(disagreement("inbound", owner, x));
   const Settings lossy = {"compression.kind=top_k", "compression.error_feedback=true"};
   const std::vector<Settings> strategies = {
       {},
@@ -130,33 +131,33 @@ TEST_CASE(
 TEST_CASE(
     "perturbation: how much data an excluded client uses, and whether it is there, leaves the track "
     "bit-identical") {
-  const Settings policy = kAll + disagreements(disagreement("inbound", 0, 3));
+  const Settings policy = kTracksAll + disagreements(disagreement("inbound", 0, 3));
   const Outcome still = simulate(policy);
   // It withholds most of its data, or takes no part any more.
-  const Outcome partial =
-      simulate(kAll + disagreements(disagreement("inbound", 0, 3) +
-                                    ", { kind = \"partial_data\", clients = [\"3\"], withheld = 0.75 }"));
+  const Outcome partial = simulate(
+      kTracksAll + disagreements(disagreement("inbound", 0, 3) +
+                                 ", { kind = \"partial_data\", clients = [\"3\"], withheld = 0.75 }"));
   CHECK(track(partial, {"3"}) == track(still, {"3"}));
   CHECK(track(partial, {}) != track(still, {}));
-  const Outcome gone = simulate(kAll + disagreements(disagreement("inbound", 0, 3) + ", " +
-                                                     disagreement("full", 3, 0, ", from_round = 3")));
+  const Outcome gone = simulate(kTracksAll + disagreements(disagreement("inbound", 0, 3) + ", " +
+                                                           disagreement("full", 3, 0, ", from_round = 3")));
   CHECK(track(gone, {"3"}) == track(still, {"3"}));
   CHECK(track(gone, {}) != track(still, {}));
 }
 
 TEST_CASE("outbound and bidirectional: the other side's track is as clean") {
-  const Outcome inbound = simulate(kAll + disagreements(disagreement("inbound", 2, 6)));
-  const Outcome outbound = simulate(kAll + disagreements(disagreement("outbound", 6, 2)));
-  const Outcome both = simulate(kAll + disagreements(disagreement("bidirectional", 2, 6)));
+  const Outcome inbound = simulate(kTracksAll + disagreements(disagreement("inbound", 2, 6)));
+  const Outcome outbound = simulate(kTracksAll + disagreements(disagreement("outbound", 6, 2)));
+  const Outcome both = simulate(kTracksAll + disagreements(disagreement("bidirectional", 2, 6)));
   CHECK(track(outbound, {"6"}) == track(inbound, {"6"}));
   CHECK(track(both, {"6"}) == track(inbound, {"6"}));
-  CHECK(track(both, {"2"}) == simulate(kAll + disagreements(disagreement("full", 2, 0))).hashes());
+  CHECK(track(both, {"2"}) == simulate(kTracksAll + disagreements(disagreement("full", 2, 0))).hashes());
 }
 
 TEST_CASE("temporary: while it lasts there are two models, afterwards one, and it is the common one") {
   const Outcome temporary =
-      simulate(kAll + disagreements(disagreement("inbound", 0, 1, ", until_round = 2")));
-  const Outcome plain = simulate(kAll);
+      simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1, ", until_round = 2")));
+  const Outcome plain = simulate(kTracksAll);
   CHECK(temporary.rounds[1].tracks.size() == 2);
   CHECK(temporary.rounds[2].tracks.size() == 1);
   CHECK(track(temporary, {}) == plain.hashes());  // client 0 has trained it all along
@@ -165,9 +166,10 @@ TEST_CASE("temporary: while it lasts there are two models, afterwards one, and i
 
 TEST_CASE("shallow and deep: a track that begins late goes on from the common model, or begins anew") {
   const std::string late = ", from_round = 3";
-  const Outcome shallow = simulate(kAll + disagreements(disagreement("inbound", 0, 1, late)));
-  const Outcome deep = simulate(kAll + disagreements(disagreement("inbound", 0, 1, late + ", deep = true")));
-  const Outcome always = simulate(kAll + disagreements(disagreement("inbound", 0, 1)));
+  const Outcome shallow = simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1, late)));
+  const Outcome deep =
+      simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1, late + ", deep = true")));
+  const Outcome always = simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1)));
   CHECK(track(shallow, {"1"})[1].empty());
   CHECK_FALSE(track(shallow, {"1"})[2].empty());
   CHECK(track(shallow, {"1"})[2] != track(deep, {"1"})[2]);
@@ -181,7 +183,7 @@ TEST_CASE("shallow and deep: a track that begins late goes on from the common mo
 TEST_CASE("deep: from its beginning the track is bit-identical whatever the excluded client did before") {
   const std::uint32_t x = hostile_client();
   const Settings policy =
-      kAll + disagreements(disagreement("inbound", x == 0 ? 1 : 0, x, ", from_round = 3, deep = true"));
+      kTracksAll + disagreements(disagreement("inbound", x == 0 ? 1 : 0, x, ", from_round = 3, deep = true"));
   const Outcome honest = simulate(policy);
   const Outcome hostile = simulate(policy + attack("gaussian", "3"));
   CHECK(track(hostile, {std::to_string(x)}) == track(honest, {std::to_string(x)}));
@@ -191,16 +193,16 @@ TEST_CASE("deep: from its beginning the track is bit-identical whatever the excl
 TEST_CASE(
     "strict: nobody trains on a model that it excludes a part of, so the common one has fewer members") {
   const Outcome strict =
-      simulate(kAll + disagreements(disagreement("inbound", 0, 1)) + Settings{"tracks.strict=true"});
+      simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1)) + Settings{"tracks.strict=true"});
   REQUIRE(strict.rounds[0].tracks.size() == 2);
   CHECK(strict.rounds[0].tracks[0].track.members == 9);
   CHECK(strict.rounds[0].tracks[0].clients_completed == 9);
-  CHECK(track(strict, {"1"}) == simulate(kAll + disagreements(disagreement("full", 1, 0))).hashes());
-  CHECK(track(strict, {}) == simulate(kAll + disagreements(disagreement("full", 0, 1))).hashes());
+  CHECK(track(strict, {"1"}) == simulate(kTracksAll + disagreements(disagreement("full", 1, 0))).hashes());
+  CHECK(track(strict, {}) == simulate(kTracksAll + disagreements(disagreement("full", 0, 1))).hashes());
 }
 
 TEST_CASE("gradual lifting changes what a client that comes back counts, and in the end nothing else") {
-  const Settings back = kAll + disagreements(disagreement("full", 2, 0, ", until_round = 1"));
+  const Settings back = kTracksAll + disagreements(disagreement("full", 2, 0, ", until_round = 1"));
   const Outcome at_once = simulate(back);
   const Outcome gradual = simulate(back + Settings{"tracks.lifting_rounds=3"});
   CHECK(gradual.hashes()[0] == at_once.hashes()[0]);
@@ -210,8 +212,8 @@ TEST_CASE("gradual lifting changes what a client that comes back counts, and in 
 
 TEST_CASE("tracks: threads do not show, and dropouts neither stop a turn nor the run") {
   const Settings policy =
-      kAll + disagreements(disagreement("bidirectional", 0, 1) + ", " + disagreement("inbound", 2, 1) + ", " +
-                           disagreement("inbound", 7, 8));
+      kTracksAll + disagreements(disagreement("bidirectional", 0, 1) + ", " + disagreement("inbound", 2, 1) +
+                                 ", " + disagreement("inbound", 7, 8));
   const Outcome one = simulate(policy);
   CHECK(one.rounds[0].tracks.size() == 4);
   CHECK(one.rounds[0].clients_completed == 10 + 9 + 9 + 9);
@@ -248,7 +250,7 @@ TEST_CASE("tracks: thousands of rounds without anybody to train do not pile up")
 }
 
 TEST_CASE("participation: with everybody in every round it is even, with few it is not") {
-  const Outcome all = simulate(kAll);
+  const Outcome all = simulate(kTracksAll);
   CHECK(all.rounds.back().participation.gini == 0);
   CHECK(all.rounds.back().participation.jain == 1);
   const Outcome few = simulate({"sampling.clients_per_round=1", "run.rounds=2"});

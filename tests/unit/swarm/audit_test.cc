@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/text.h"
+
 namespace fedge::swarm {
 namespace {
 
@@ -35,9 +37,7 @@ struct Round {
   Revealed revealed;
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 

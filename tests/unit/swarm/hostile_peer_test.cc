@@ -10,19 +10,19 @@
 namespace fedge::swarm {
 namespace {
 
-constexpr std::uint64_t kLine = 2'500'000;  // 20 Mbit/s
+constexpr std::uint64_t kHostileLine = 2'500'000;  // 20 Mbit/s
 constexpr std::uint32_t kPeers = 15;
 constexpr ClientId kHostile{kPeers - 1};
 constexpr std::size_t kChunks = 256;
 
-struct Scene {
+struct HostileScene {
   VirtualSwarm swarm;
   protocol::Manifest manifest = manifest_of(kChunks);
   protocol::ObjectId object = manifest.id();
 
-  Scene() {
+  HostileScene() {
     PeerRules rules;
-    rules.upload_limit = kLine;
+    rules.upload_limit = kHostileLine;
     swarm.add(kCoordinator, rules);
     for (std::uint32_t i = 0; i < kPeers; ++i) swarm.add(ClientId(i), rules);
   }
@@ -53,7 +53,7 @@ struct Scene {
 // What it would take if the fifteenth kept to the rules.
 double undisturbed() {
   static const double time = [] {
-    Scene scene;
+    HostileScene scene;
     scene.begin();
     return scene.finish();
   }();
@@ -61,7 +61,7 @@ double undisturbed() {
 }
 
 // It says to whoever asks that it has everything.
-bool boasts(Scene& scene, const Peer::Effect& effect) {
+bool boasts(HostileScene& scene, const Peer::Effect& effect) {
   const auto* send = std::get_if<Peer::Send>(&effect);
   if (send == nullptr) return false;
   const auto* held = std::get_if<protocol::ChunksHeld>(&send->message);
@@ -74,7 +74,7 @@ bool boasts(Scene& scene, const Peer::Effect& effect) {
 }
 
 // And is asked, since it chokes nobody: what it does then.
-void hear_requests(Scene& scene, const std::function<void(ClientId, const protocol::Chunk&)>& answer) {
+void hear_requests(HostileScene& scene, const std::function<void(ClientId, const protocol::Chunk&)>& answer) {
   for (std::uint32_t i = 0; i < kPeers - 1; ++i)
     scene.swarm.instead[ClientId(i)] = [&scene, i, answer](const Peer::Effect& effect) {
       const auto* ask = std::get_if<Peer::Ask>(&effect);
@@ -89,7 +89,7 @@ void hear_requests(Scene& scene, const std::function<void(ClientId, const protoc
 
 TEST_CASE(
     "hostile peer, row 62: who sends wrong bytes is dropped by each after three, and nobody waits for it") {
-  Scene scene;
+  HostileScene scene;
   scene.swarm.instead[kHostile] = [&](const Peer::Effect& effect) {
     const auto* chunk = std::get_if<Peer::SendChunk>(&effect);
     if (chunk == nullptr) return false;
@@ -114,7 +114,7 @@ TEST_CASE(
 TEST_CASE(
     "hostile peer, row 62: who says that it has everything and refuses to send it is dropped, and costs "
     "seconds") {
-  Scene scene;
+  HostileScene scene;
   scene.swarm.instead[kHostile] = [&](const Peer::Effect& effect) { return boasts(scene, effect); };
   hear_requests(scene, [&](ClientId by, const protocol::Chunk& chunk) {
     scene.swarm.step(by,
@@ -132,7 +132,7 @@ TEST_CASE(
 TEST_CASE(
     "hostile peer, row 62: who says that it has everything and is silent costs the time that it is given, "
     "once") {
-  Scene scene;
+  HostileScene scene;
   scene.swarm.instead[kHostile] = [&](const Peer::Effect& effect) { return boasts(scene, effect); };
   hear_requests(scene, [](ClientId, const protocol::Chunk&) {});
   scene.begin();
@@ -144,7 +144,7 @@ TEST_CASE(
 
 TEST_CASE(
     "hostile peer, row 62: who sends a chunk now and then holds up the others no longer than a silent one") {
-  Scene scene;
+  HostileScene scene;
   scene.swarm.line[kHostile] = 16 << 10;  // a chunk in 16 s
   scene.begin();
   const double time = scene.finish();
@@ -154,7 +154,7 @@ TEST_CASE(
 }
 
 TEST_CASE("hostile peer, row 62: who asks over and over gets no chunk twice, and is dropped") {
-  Scene scene;
+  HostileScene scene;
   scene.begin();
   (void)scene.swarm.run([] { return false; }, 3);
   const ClientId victim{0};
@@ -173,7 +173,7 @@ TEST_CASE("hostile peer, row 62: who asks over and over gets no chunk twice, and
 }
 
 TEST_CASE("hostile peer, row 62: who asks for what it has not been told of is dropped") {
-  Scene scene;
+  HostileScene scene;
   scene.begin();
   (void)scene.swarm.run([] { return false; }, 1);
   SUBCASE("of a peer") {
@@ -196,7 +196,7 @@ TEST_CASE("hostile peer, row 62: who asks for what it has not been told of is dr
 }
 
 TEST_CASE("hostile peer, row 62: chunks that an object does not have end the link at once") {
-  Scene scene;
+  HostileScene scene;
   scene.begin();
   (void)scene.swarm.run([] { return false; }, 1);
   protocol::Message message;
@@ -214,7 +214,7 @@ TEST_CASE("hostile peer, row 62: chunks that an object does not have end the lin
 }
 
 TEST_CASE("hostile peer, row 62: what belongs to an object that is not exchanged any more is not heeded") {
-  Scene scene;
+  HostileScene scene;
   const auto old = manifest_of(kChunks, 256 << 10, 9);
   scene.begin();
   (void)scene.swarm.run([] { return false; }, 1);
@@ -231,7 +231,7 @@ TEST_CASE("hostile peer, row 62: what belongs to an object that is not exchanged
 }
 
 TEST_CASE("hostile peer, row 62: interest that comes and goes moves nobody else's slot for long") {
-  Scene scene;
+  HostileScene scene;
   scene.begin();
   for (int i = 1; i <= 2000; ++i)
     scene.swarm.at(Time(seconds(i * 0.01)), [&scene, i] {

@@ -25,9 +25,9 @@ WarmupConfig small_round() {
 }
 
 // Members 0 to n - 1, who each have an update.
-class Scene {
+class WarmupScene {
  public:
-  explicit Scene(
+  explicit WarmupScene(
       const WarmupConfig& config, std::uint64_t seed = 1,
       const std::function<bool(ClientId)>& listens = [](ClientId) { return true; })
       : config_(config) {
@@ -149,7 +149,7 @@ TEST_CASE("warm-up: by every scheduler everybody comes to hold k chunks of other
     CAPTURE(entry.name);
     WarmupConfig config = small_round();
     config.scheduler = entry.name;
-    Scene scene(config);
+    WarmupScene scene(config);
     REQUIRE(scene.run());
     CHECK(scene.warmup->failure().empty());
     CHECK(scene.foreign_at_end.size() == config.nodes);
@@ -164,7 +164,7 @@ TEST_CASE("invariants 4 and 5: warm-up: own chunks leave behind a cover set, at 
     WarmupConfig config = small_round();
     config.kappa = kappa;
     if (kappa > 0) config.threshold = 0.155;  // what was sprayed does not go round
-    Scene scene(config);
+    WarmupScene scene(config);
     REQUIRE(scene.run());
     REQUIRE(scene.warmup->failure().empty());
     for (const auto& [client, chunks] : scene.own_sent) CHECK(chunks.size() <= kappa);
@@ -177,7 +177,7 @@ TEST_CASE("invariants 4 and 5: warm-up: own chunks leave behind a cover set, at 
 }
 
 TEST_CASE("invariant 6: warm-up: each owner sprays sigma chunks, each over a neighbour to another client") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   REQUIRE(scene.run());
   CHECK(scene.sprays.size() == 12);
   CHECK(scene.warmup->figures().sprayed == 12 * 6);
@@ -204,7 +204,7 @@ TEST_CASE("invariant 6: warm-up: each owner sprays sigma chunks, each over a nei
 }
 
 TEST_CASE("warm-up: what is ordered is what is sent, and the tracker hears of all of it") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   REQUIRE(scene.run());
   const auto& figures = scene.warmup->figures();
   CHECK(figures.transfers + figures.blended >= scene.transfers);
@@ -223,7 +223,7 @@ TEST_CASE("warm-up: clients ask for chunks of their own updates about as often a
   std::size_t own = 0;
   std::size_t all = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    Scene scene(config, seed);
+    WarmupScene scene(config, seed);
     for (std::uint32_t i = 0; i < 12; ++i)
       scene.net.instead[ClientId(i)] = [&, i](const Peer::Effect& effect) {
         const auto* ask = std::get_if<Peer::Ask>(&effect);
@@ -241,7 +241,7 @@ TEST_CASE("warm-up: clients ask for chunks of their own updates about as often a
 }
 
 TEST_CASE("warm-up: a client audits its neighbours by the seed that was committed to") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   for (const protocol::WarmupPlan& plan : scene.plans) {
     CHECK(audit_plan(plan, scene.warmup->overlay_seed()));
     CHECK(audit_plan(plan, scene.warmup->overlay_seed() + 1).error().code == ErrorCode::kCorrupt);
@@ -252,7 +252,7 @@ TEST_CASE("warm-up: a client audits its neighbours by the seed that was committe
 }
 
 TEST_CASE("warm-up: where clients do not listen, it goes on over the links that there are") {
-  Scene scene(small_round(), 3, [](ClientId client) { return client.value() % 3 != 0; });
+  WarmupScene scene(small_round(), 3, [](ClientId client) { return client.value() % 3 != 0; });
   REQUIRE(scene.run());
   CHECK(scene.warmup->failure().empty());
   CHECK(scene.warmup->figures().left_out == 0);
@@ -260,7 +260,7 @@ TEST_CASE("warm-up: where clients do not listen, it goes on over the links that 
 
 TEST_CASE(
     "warm-up: one who sends nothing costs its links, and one who vanishes its chunks, but not the rest") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   scene.silent.insert(ClientId(4));
   scene.net.at(Time(std::chrono::milliseconds(300)), [&] {
     scene.net.kill(ClientId(9));
@@ -278,7 +278,7 @@ TEST_CASE(
 TEST_CASE("warm-up: a neighbour that does not send is asked for five seconds, and by nobody again") {
   WarmupConfig config = small_round();
   config.threshold = 0.155;
-  Scene scene(config);
+  WarmupScene scene(config);
   scene.silent.insert(ClientId(4));
   std::map<ClientId, std::pair<double, double>> asked;  // first and last, by whom
   for (std::uint32_t i = 0; i < 12; ++i)
@@ -297,7 +297,7 @@ TEST_CASE("warm-up: a neighbour that does not send is asked for five seconds, an
 }
 
 TEST_CASE("warm-up: one who opens everything, and then does nothing at all, holds the rest up for a while") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   scene.net.instead[ClientId(4)] = [](const Peer::Effect& effect) {
     const auto* send = std::get_if<Peer::Send>(&effect);
     return std::holds_alternative<Peer::Ask>(effect) || std::holds_alternative<Peer::SendChunk>(effect) ||
@@ -315,7 +315,7 @@ TEST_CASE("warm-up: one who opens everything, and then does nothing at all, hold
 
 // Two chunks take nearly as long as is waited for one.
 TEST_CASE("warm-up: who has a slow line is not taken for one who sends nothing") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   scene.net.line[ClientId(3)] = 2 * (16 << 10) / 4.4;
   REQUIRE(scene.run());
   CHECK(scene.warmup->failure().empty());
@@ -324,7 +324,7 @@ TEST_CASE("warm-up: who has a slow line is not taken for one who sends nothing")
 }
 
 TEST_CASE("warm-up: what a neighbour does not send is asked of another, when the tracker says so") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   const auto neighbours = scene.warmup->neighbours(ClientId(0));
   const auto wanted = scene.updates[neighbours[2].value()].id();
   std::vector<ClientId> asked;
@@ -348,13 +348,13 @@ TEST_CASE("warm-up: what a neighbour does not send is asked of another, when the
 TEST_CASE("warm-up: lags that are longer than the patience with silent ones are waited for") {
   WarmupConfig config = small_round();
   config.lag = 200;
-  Scene scene(config);
+  WarmupScene scene(config);
   REQUIRE(scene.run(60));
   CHECK(scene.warmup->failure().empty());
 }
 
 TEST_CASE("warm-up: one who is linked in the middle of it is shown nothing either") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   const ClientId other = scene.warmup->neighbours(ClientId(0)).front();
   std::size_t links = 0;
   std::function<void()> relink = [&] {
@@ -371,7 +371,7 @@ TEST_CASE("warm-up: one who is linked in the middle of it is shown nothing eithe
 }
 
 TEST_CASE("warm-up: one who never opens the updates is left out after five seconds") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   scene.net.kill(ClientId(2));  // and nobody has noticed
   REQUIRE(scene.run(60));
   CHECK(scene.warmup->failure().empty());
@@ -380,7 +380,7 @@ TEST_CASE("warm-up: one who never opens the updates is left out after five secon
 }
 
 TEST_CASE("warm-up: where the rest can get no cover set it is given up, with the reason") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   for (std::uint32_t i = 2; i < 12; ++i)
     scene.net.at(Time(std::chrono::milliseconds(100)), [&, i] {
       scene.net.kill(ClientId(i));
@@ -393,7 +393,7 @@ TEST_CASE("warm-up: where the rest can get no cover set it is given up, with the
 TEST_CASE(
     "warm-up: a neighbour that asks for what the gate holds back is refused like what is not there, and "
     "dropped") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   const ClientId curious = scene.warmup->neighbours(ClientId(0)).front();
   std::size_t refused = 0;
   scene.net.instead[ClientId(0)] = [&](const Peer::Effect& effect) {
@@ -411,7 +411,7 @@ TEST_CASE(
 }
 
 TEST_CASE("warm-up: whoever asks for what it may not is not forgiven for coming back over a new link") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   const ClientId curious = scene.warmup->neighbours(ClientId(0)).front();
   for (std::uint32_t chunk = 0; chunk < 30; ++chunk) {
     scene.net.links.unlink(ClientId(0), curious);
@@ -423,7 +423,7 @@ TEST_CASE("warm-up: whoever asks for what it may not is not forgiven for coming 
 }
 
 TEST_CASE("warm-up: nobody but a neighbour gets anything") {
-  Scene scene(small_round());
+  WarmupScene scene(small_round());
   const auto neighbours = scene.warmup->neighbours(ClientId(0));
   std::uint32_t other = 1;
   while (std::ranges::find(neighbours, ClientId(other)) != neighbours.end()) ++other;
@@ -454,7 +454,7 @@ TEST_CASE("warm-up: nobody but a neighbour gets anything") {
 
 TEST_CASE("warm-up: a tracker that asks for too much is not heeded") {
   WarmupConfig config = small_round();
-  Scene scene(config);
+  WarmupScene scene(config);
   const protocol::WarmupPlan plan = scene.plans[0];
   WarmupMember member(plan, scene.updates[0].id(), Rng(1));
   const auto own = [&](std::uint32_t chunk) { return protocol::Chunk{scene.updates[0].id(), chunk}; };

@@ -8,6 +8,7 @@
 #include "swarm/warmup/client_buffer.h"
 #include "swarm/warmup/config.h"
 #include "swarm/warmup/obfuscation.h"
+#include "tests/support/text.h"
 
 namespace fedge::swarm {
 namespace {
@@ -17,9 +18,7 @@ std::string refusal(const WarmupConfig& config) {
   return checked ? "" : checked.error().message;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using fedge::test::contains;
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 namespace fedge::aggregation {
 namespace {
 
-using Kind = PredictorOptions::Kind;
+using PredictorKind = PredictorOptions::Kind;
 
 Availability after(const std::vector<bool>& rounds, const std::vector<bool>& tasks,
                    const PredictorOptions& options) {
@@ -22,7 +22,7 @@ Availability after(const std::vector<bool>& rounds, const std::vector<bool>& tas
 
 const std::vector<bool> kFiveOnes(5, true);
 const std::vector<bool> kFiveZeros(5, false);
-constexpr PredictorOptions kWindow{.kind = Kind::kWindow};
+constexpr PredictorOptions kWindow{.kind = PredictorKind::kWindow};
 
 // Counts and chances straight from the definition.
 struct Chain {

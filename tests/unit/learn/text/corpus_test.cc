@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "learn/text/corpus_files.h"
+#include "tests/support/skip.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 using namespace fedge;
@@ -38,7 +39,8 @@ class Files {
   }
 
  private:
-  std::unique_ptr<test::TemporaryDirectory> directory_ = std::make_unique<test::TemporaryDirectory>();
+  std::unique_ptr<learn::test::TemporaryDirectory> directory_ =
+      std::make_unique<learn::test::TemporaryDirectory>();
 };
 
 std::vector<TextGroup> groups_of(const Files& files, const std::string& corpus) {
@@ -57,12 +59,13 @@ std::size_t lines_of(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// The real one, or nothing.
-std::optional<std::vector<TextGroup>> installed(const std::string& corpus) {
+// The real one, or nothing: the test case is then skipped.
+std::optional<std::vector<TextGroup>> installed(const std::string& corpus, const std::string& package) {
   auto groups = load_corpus(corpus, "");
   if (groups) return std::move(groups).value();
   REQUIRE_MESSAGE(groups.error().code == ErrorCode::kNotFound, groups.error().message);
-  MESSAGE("skipped: " << corpus << " not found: " << groups.error().message);
+  fedge::test::skip(
+      "the corpus " + corpus + " not found" + (package.empty() ? " (scripts/data.sh stdlib)" : ""), package);
   return std::nullopt;
 }
 
@@ -339,7 +342,7 @@ TEST_CASE("corpus: files too large to be meant are refused before they are read"
 }
 
 TEST_CASE("corpus: the State of the Union addresses are 233 by 43 presidents") {
-  const auto groups = installed("sotu");
+  const auto groups = installed("sotu", "");
   if (!groups) return;
   REQUIRE(groups->size() == 43);
   std::size_t bytes = 0;
@@ -356,7 +359,7 @@ TEST_CASE("corpus: the State of the Union addresses are 233 by 43 presidents") {
 }
 
 TEST_CASE("corpus: Moby Dick has 135 chapters, an etymology, extracts and an epilogue") {
-  const auto groups = installed("moby-dick");
+  const auto groups = installed("moby-dick", "");
   if (!groups) return;
   REQUIRE(groups->size() == 138);
   CHECK((*groups)[2].train.find("Call me Ishmael.") != std::string::npos);
@@ -364,7 +367,7 @@ TEST_CASE("corpus: Moby Dick has 135 chapters, an etymology, extracts and an epi
 }
 
 TEST_CASE("corpus: WordNet 3.0 has 117659 synsets in 45 files of 42 to 14435") {
-  const auto groups = installed("wordnet");
+  const auto groups = installed("wordnet", "wordnet-base");
   if (!groups) return;
   REQUIRE(groups->size() == 45);
   std::size_t synsets = 0;
@@ -388,7 +391,7 @@ TEST_CASE("corpus: WordNet 3.0 has 117659 synsets in 45 files of 42 to 14435") {
 }
 
 TEST_CASE("corpus: Debian's fortunes have 39 topics without those left out") {
-  const auto groups = installed("fortunes");
+  const auto groups = installed("fortunes", "fortunes");
   if (!groups) return;
   CHECK(groups->size() >= 39);
   const auto names = names_of(*groups);

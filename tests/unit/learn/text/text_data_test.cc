@@ -22,7 +22,7 @@ using namespace fedge::learn;
 namespace {
 
 struct Texts {
-  test::TemporaryDirectory directory;
+  learn::test::TemporaryDirectory directory;
   TaskSpec spec;
 
   Texts() {

@@ -16,7 +16,7 @@
 namespace fedge::privacy {
 namespace {
 
-Secret key_of(std::uint8_t first) { return Secret(Digest{first}); }
+Secret noise_key(std::uint8_t first) { return Secret(Digest{first}); }
 
 // Upper quantile of chi-square by Wilson and Hilferty's approximation, at 10^-6 (4.753 standard deviations).
 double quantile(double degrees) {
@@ -75,12 +75,12 @@ constexpr std::size_t kDraws = 200'000;
 }  // namespace
 
 TEST_CASE("noise: one key, round and stretch give one stream, others give others") {
-  const Secret key = key_of(1);
+  const Secret key = noise_key(1);
   NoiseStream first(key, 3, 5);
   NoiseStream again(key, 3, 5);
   NoiseStream round(key, 4, 5);
   NoiseStream stretch(key, 3, 6);
-  NoiseStream other(key_of(2), 3, 5);
+  NoiseStream other(noise_key(2), 3, 5);
   for (int i = 0; i < 2000; ++i) {
     const std::uint64_t value = first.next();
     CHECK(again.next() == value);
@@ -91,7 +91,7 @@ TEST_CASE("noise: one key, round and stretch give one stream, others give others
 }
 
 TEST_CASE("noise: uniform numbers are uniform, whatever the bound") {
-  NoiseStream stream(key_of(3), 0, 0);
+  NoiseStream stream(noise_key(3), 0, 0);
   for (const std::uint64_t bound : {1ULL, 2ULL, 3ULL, 10ULL, 1000ULL}) {
     CAPTURE(bound);
     const Counts counts = draw(kDraws, [&] { return static_cast<std::int64_t>(stream.below(bound)); });
@@ -114,7 +114,7 @@ TEST_CASE("noise: uniform numbers are uniform, whatever the bound") {
 }
 
 TEST_CASE("noise: an event of probability exp of minus a ratio happens that often") {
-  NoiseStream stream(key_of(4), 0, 0);
+  NoiseStream stream(noise_key(4), 0, 0);
   const std::pair<std::uint64_t, std::uint64_t> ratios[] = {{0, 1}, {1, 1000}, {1, 3},
                                                             {1, 1}, {7, 3},    {9, 2}};
   for (const auto& [numerator, denominator] : ratios) {
@@ -130,7 +130,7 @@ TEST_CASE("noise: an event of probability exp of minus a ratio happens that ofte
 }
 
 TEST_CASE("noise: discrete Laplace has the distribution that it is named after") {
-  NoiseStream stream(key_of(5), 0, 0);
+  NoiseStream stream(noise_key(5), 0, 0);
   for (const std::uint64_t t : {1ULL, 2ULL, 7ULL, 40ULL}) {
     CAPTURE(t);
     const double q = std::exp(-1 / static_cast<double>(t));
@@ -141,7 +141,7 @@ TEST_CASE("noise: discrete Laplace has the distribution that it is named after")
 }
 
 TEST_CASE("noise: the discrete Gaussian has the distribution that it is named after") {
-  NoiseStream stream(key_of(6), 0, 0);
+  NoiseStream stream(noise_key(6), 0, 0);
   for (const std::uint64_t variance : {1ULL, 2ULL, 3ULL, 16ULL, 100ULL, 4000ULL}) {
     CAPTURE(variance);
     check_fits(draw(kDraws, [&] { return discrete_gaussian(variance, stream); }), kDraws,
@@ -169,13 +169,13 @@ void check_moments(double deviation, const std::function<std::int64_t()>& sample
 }
 
 TEST_CASE("noise: the widest discrete Gaussian has its mean, variance and fourth moment") {
-  NoiseStream stream(key_of(7), 0, 0);
+  NoiseStream stream(noise_key(7), 0, 0);
   check_moments(std::sqrt(static_cast<double>(kMaxVariance)),
                 [&] { return discrete_gaussian(kMaxVariance, stream); });
 }
 
 TEST_CASE("noise: Skellam has the distribution that it is named after") {
-  NoiseStream stream(key_of(8), 0, 0);
+  NoiseStream stream(noise_key(8), 0, 0);
   for (const std::uint64_t variance : {1ULL, 2ULL, 9ULL, 100ULL, 500ULL}) {
     CAPTURE(variance);
     const Skellam skellam(variance);
@@ -188,13 +188,13 @@ TEST_CASE("noise: Skellam has the distribution that it is named after") {
 }
 
 TEST_CASE("noise: the widest Skellam has its mean, variance and fourth moment") {
-  NoiseStream stream(key_of(9), 0, 0);
+  NoiseStream stream(noise_key(9), 0, 0);
   const Skellam skellam(Skellam::kMaxVariance);
   check_moments(std::sqrt(static_cast<double>(Skellam::kMaxVariance)), [&] { return skellam.draw(stream); });
 }
 
 TEST_CASE("noise: a vector's noise is the same however many threads draw it, and each place has its own") {
-  const Secret key = key_of(10);
+  const Secret key = noise_key(10);
   for (const NoiseKind kind : {NoiseKind::kGaussian, NoiseKind::kSkellam}) {
     std::vector<std::int64_t> one(40'000, INT64_MAX);  // wraps
     std::vector<std::int64_t> two = one;
@@ -216,12 +216,12 @@ TEST_CASE("noise: its key is bound to the numbers that it hides, to the task, an
   const std::vector<std::int64_t> numbers = {1, -2, 3};
   const std::vector<std::int64_t> others = {1, -2, 4};
   const TaskId task{RoundNumber(3), TrackId(1)};
-  const Secret key = noise_key(key_of(1), task, numbers);
-  CHECK(key == noise_key(key_of(1), task, numbers));
-  CHECK_FALSE(key == noise_key(key_of(1), task, others));
-  CHECK_FALSE(key == noise_key(key_of(2), task, numbers));
-  CHECK_FALSE(key == noise_key(key_of(1), {RoundNumber(4), TrackId(1)}, numbers));
-  CHECK_FALSE(key == noise_key(key_of(1), {RoundNumber(3), TrackId(2)}, numbers));
+  const Secret key = noise_key(noise_key(1), task, numbers);
+  CHECK(key == noise_key(noise_key(1), task, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), task, others));
+  CHECK_FALSE(key == noise_key(noise_key(2), task, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), {RoundNumber(4), TrackId(1)}, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), {RoundNumber(3), TrackId(2)}, numbers));
   CHECK(*noise_variance(0.1) == 1);
   CHECK(*noise_variance(3.5) == 13);
   CHECK(*noise_variance(0x1p20) == kMaxVariance);

@@ -13,19 +13,19 @@
 namespace fedge::run {
 namespace {
 
-Result<RunConfig> read(const std::string& text) {
+Result<RunConfig> read_private(const std::string& text) {
   FEDGE_TRY(document, config::parse_toml(text, "run.toml"));
   return read_run_config(document);
 }
 
 RunConfig must_read(const std::string& text) {
-  auto run = read(text);
+  auto run = read_private(text);
   REQUIRE_MESSAGE(run, run.error().message);
   return std::move(*run);
 }
 
-void check_refused(const std::string& text, const std::string& words) {
-  const auto run = read(text);
+void check_private_refused(const std::string& text, const std::string& words) {
+  const auto run = read_private(text);
   REQUIRE_FALSE(run);
   INFO(run.error().message);
   CHECK(run.error().message.find(words) != std::string::npos);
@@ -43,8 +43,9 @@ TEST_CASE("private run: without a word about it nothing changes") {
   CHECK_FALSE(plain.privacy.on());
   CHECK(plain.sampling.kind == "uniform");
   CHECK(plain.strategy.fixed_point.fraction_bits == 28);
-  check_refused("[differential_privacy]\nepsilon = 3\n", "has no effect with kind = \"none\"");
-  check_refused("[differential_privacy]\nkind = \"central\"\n", "needs epsilon, noise_multiplier, or both");
+  check_private_refused("[differential_privacy]\nepsilon = 3\n", "has no effect with kind = \"none\"");
+  check_private_refused("[differential_privacy]\nkind = \"central\"\n",
+                        "needs epsilon, noise_multiplier, or both");
 }
 
 TEST_CASE("private run: a budget sets the noise that all rounds together keep it with") {
@@ -86,8 +87,8 @@ TEST_CASE("private run: noise and budget together say how many rounds there are"
   REQUIRE(allowed);
   CHECK(run.privacy.most_releases == *allowed);
   CHECK(*allowed < 100);
-  check_refused(kThousand + kCentral + "noise_multiplier = 0.1\nepsilon = 0.5\n",
-                "not even one round keeps epsilon = 0.5 at delta = 1e-05");
+  check_private_refused(kThousand + kCentral + "noise_multiplier = 0.1\nepsilon = 0.5\n",
+                        "not even one round keeps epsilon = 0.5 at delta = 1e-05");
 }
 
 TEST_CASE("private run: with another sampler than poisson every round costs as if everybody took part") {
@@ -103,10 +104,11 @@ TEST_CASE("private run: a norm that adapts takes its part of the noise") {
   // Andrew et al., theorem 1.
   CHECK(run.privacy.update_noise ==
         doctest::Approx(std::pow(1 - std::pow(2 * run.privacy.count_noise, -2), -0.5)));
-  check_refused(kThousand + kCentral + "noise_multiplier = 8.0\nclipping = \"adaptive\"\ncount_noise = 2\n",
-                "count_noise");
-  check_refused(kThousand + kCentral + "noise_multiplier = 1.0\ntarget_quantile = 0.4\n",
-                "has no effect without clipping = \"adaptive\"");
+  check_private_refused(
+      kThousand + kCentral + "noise_multiplier = 8.0\nclipping = \"adaptive\"\ncount_noise = 2\n",
+      "count_noise");
+  check_private_refused(kThousand + kCentral + "noise_multiplier = 1.0\ntarget_quantile = 0.4\n",
+                        "has no effect without clipping = \"adaptive\"");
 }
 
 TEST_CASE("private run: with noise of their own clients are told how much, and words hold it") {
@@ -137,8 +139,8 @@ TEST_CASE("private run: with noise of their own clients are told how much, and w
   for (int round = 0; round < 100; ++round) REQUIRE(ledger.charge(0.05));
   CHECK(*ledger.epsilon() <= 4);
   CHECK(*ledger.epsilon() > 3.99);
-  check_refused(kThousand + kSecure + "[differential_privacy]\nkind = \"distributed\"\nepsilon = 4\n",
-                "raise max_participations");
+  check_private_refused(kThousand + kSecure + "[differential_privacy]\nkind = \"distributed\"\nepsilon = 4\n",
+                        "raise max_participations");
 }
 
 TEST_CASE("private run: along a tree the cost is that of how often a client takes part") {
@@ -158,11 +160,12 @@ TEST_CASE("private run: along a tree the cost is that of how often a client take
   CHECK(*ledger.epsilon() == doctest::Approx(*accountant.epsilon(1e-5)));
   const RunConfig calibrated = must_read(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 9\n");
   CHECK(calibrated.privacy.most_releases >= 20);
-  check_refused(tree + "epsilon = 3\n", "raise max_participations");
-  check_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n", "lower it");
-  check_refused(tree + "epsilon = 3\nmax_participations = 2\nclipping = \"adaptive\"\n", "is not possible");
-  check_refused(kThousand + kCentral + "epsilon = 3\nmax_participations = 2\n",
-                "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
+  check_private_refused(tree + "epsilon = 3\n", "raise max_participations");
+  check_private_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n", "lower it");
+  check_private_refused(tree + "epsilon = 3\nmax_participations = 2\nclipping = \"adaptive\"\n",
+                        "is not possible");
+  check_private_refused(kThousand + kCentral + "epsilon = 3\nmax_participations = 2\n",
+                        "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
 }
 
 TEST_CASE("private run: noise of single updates is as much as lets all of a client's keep the budget") {
@@ -196,32 +199,34 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
   // Whoever likes may aggregate them.
   CHECK(must_read("[strategy]\nkind = \"median\"\n" + local + "epsilon = 8\nmax_participations = 2\n")
             .strategy.aggregator_kind == "median");
-  check_refused(local + "epsilon = 8\n", "raise max_participations");
-  check_refused(local + "epsilon = 8\nnoise_multiplier = 1.0\nmax_participations = 9\n",
-                "and max_participations is 9");
-  check_refused(local + "epsilon = 8\nmax_participations = 2\nclipping = \"per_layer\"\n",
-                "only with clipping = \"flat\"");
-  check_refused(local + "epsilon = 0.01\nmax_participations = 2\n", "raise that, or lower clipping_norm");
-  check_refused(local + "epsilon = 8\nmin_separation = 2\n", "has no effect without kind = \"tree\"");
-  check_refused("[strategy]\nkind = \"fednova\"\n" + local + "epsilon = 8\nmax_participations = 2\n",
-                "tell of a client's data");
+  check_private_refused(local + "epsilon = 8\n", "raise max_participations");
+  check_private_refused(local + "epsilon = 8\nnoise_multiplier = 1.0\nmax_participations = 9\n",
+                        "and max_participations is 9");
+  check_private_refused(local + "epsilon = 8\nmax_participations = 2\nclipping = \"per_layer\"\n",
+                        "only with clipping = \"flat\"");
+  check_private_refused(local + "epsilon = 0.01\nmax_participations = 2\n",
+                        "raise that, or lower clipping_norm");
+  check_private_refused(local + "epsilon = 8\nmin_separation = 2\n", "has no effect without kind = \"tree\"");
+  check_private_refused("[strategy]\nkind = \"fednova\"\n" + local + "epsilon = 8\nmax_participations = 2\n",
+                        "tell of a client's data");
 }
 
 TEST_CASE("private run: what no guarantee is known for is refused, and why is said") {
   const std::string noise = kCentral + "noise_multiplier = 1.0\n";
-  check_refused("[strategy]\nkind = \"median\"\n" + noise, "take the aggregator uniform_mean, not median");
-  check_refused("[strategy]\naggregator = { kind = \"mean\" }\n" + noise, "not mean");
-  check_refused("[strategy]\nkind = \"fedbuff\"\n" + noise, "an asynchronous schedule");
-  check_refused("[strategy]\nkind = \"scaffold\"\n" + noise, "control variate");
-  check_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "everybody sees every update");
-  check_refused("[sampling]\nkind = \"oort\"\n" + noise, "take poisson");
-  check_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "take poisson");
-  check_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly those who are drawn");
-  check_refused(
+  check_private_refused("[strategy]\nkind = \"median\"\n" + noise,
+                        "take the aggregator uniform_mean, not median");
+  check_private_refused("[strategy]\naggregator = { kind = \"mean\" }\n" + noise, "not mean");
+  check_private_refused("[strategy]\nkind = \"fedbuff\"\n" + noise, "an asynchronous schedule");
+  check_private_refused("[strategy]\nkind = \"scaffold\"\n" + noise, "control variate");
+  check_private_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "everybody sees every update");
+  check_private_refused("[sampling]\nkind = \"oort\"\n" + noise, "take poisson");
+  check_private_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "take poisson");
+  check_private_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly those who are drawn");
+  check_private_refused(
       "[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\nmax_participations = 10\n",
       "set secure_aggregation.kind");
-  check_refused("[secure_aggregation]\nkind = \"exact\"\n" + noise + "clipping = \"adaptive\"\n",
-                "only with clipping = \"flat\"");
+  check_private_refused("[secure_aggregation]\nkind = \"exact\"\n" + noise + "clipping = \"adaptive\"\n",
+                        "only with clipping = \"flat\"");
 }
 
 }  // namespace fedge::run

@@ -6,7 +6,7 @@ namespace fedge::run {
 namespace {
 
 // Of which three releases keep the budget by how it is made.
-DifferentialPrivacySpec spec_of(std::uint64_t releases) {
+DifferentialPrivacySpec ledger_spec(std::uint64_t releases) {
   DifferentialPrivacySpec spec;
   spec.kind = DifferentialPrivacySpec::Kind::kCentral;
   spec.noise_multiplier = 1;
@@ -21,7 +21,7 @@ DifferentialPrivacySpec spec_of(std::uint64_t releases) {
 }  // namespace
 
 TEST_CASE("privacy ledger: so many releases as the budget allows, and each costs something") {
-  PrivacyLedger ledger(spec_of(3));
+  PrivacyLedger ledger(ledger_spec(3));
   double before = 0;
   CHECK(*ledger.epsilon() == 0);
   for (int release = 0; release < 3; ++release) {
@@ -39,20 +39,20 @@ TEST_CASE("privacy ledger: so many releases as the budget allows, and each costs
 }
 
 TEST_CASE("privacy ledger: what a sampler really did is what is charged, never less than was planned") {
-  PrivacyLedger planned(spec_of(20));
-  PrivacyLedger dearer(spec_of(20));
+  PrivacyLedger planned(ledger_spec(20));
+  PrivacyLedger dearer(ledger_spec(20));
   REQUIRE(planned.charge(0.01));
   CHECK(planned.charges() == PrivacyLedger::Charges{{0.1, 1}});
   REQUIRE(dearer.charge(0.5));
   CHECK(*dearer.epsilon() > *planned.epsilon());
   // Without amplification one release is more than this budget.
-  PrivacyLedger once(spec_of(1));
+  PrivacyLedger once(ledger_spec(1));
   CHECK_FALSE(once.charge(1));
   CHECK(once.charges().empty());
 }
 
 TEST_CASE("privacy ledger: it goes on from what was kept of it, and from nothing else") {
-  const DifferentialPrivacySpec spec = spec_of(5);
+  const DifferentialPrivacySpec spec = ledger_spec(5);
   PrivacyLedger first(spec);
   for (int release = 0; release < 4; ++release) REQUIRE(first.charge(0.1));
   PrivacyLedger second(spec);

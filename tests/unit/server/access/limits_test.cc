@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "protocol/session/endpoint.h"
 #include "server/access/join_limits.h"
+#include "tests/support/at.h"
 
 using namespace fedge;
 using server::JoinAttempt;
@@ -14,7 +15,7 @@ using server::RateLimiter;
 
 namespace {
 
-Time at(double second) { return Time(seconds(second)); }
+using fedge::test::at;
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/at.h"
+
 using namespace fedge;
 using namespace fedge::server;
 
@@ -9,7 +11,7 @@ namespace {
 
 constexpr ClientId kOne(1);
 constexpr ClientId kOther(2);
-Time at(double time) { return Time(seconds(time)); }
+using fedge::test::at;
 
 int answers(MessageAllowance& allowance, ClientId client, int tries = 100'000) {
   int heard = 0;

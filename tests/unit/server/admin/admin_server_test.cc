@@ -11,6 +11,7 @@
 
 #include "server/admin/request_reader.h"
 #include "tests/support/http_client.h"
+#include "tests/support/text.h"
 
 namespace fedge::server {
 namespace {
@@ -64,11 +65,7 @@ class Served {
   std::thread thread_;
 };
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
+using fedge::test::count;
 
 }  // namespace
 

@@ -3,13 +3,14 @@
 #include <doctest/doctest.h>
 
 #include "server/coordinator/connect_rate.h"
+#include "tests/support/at.h"
 
 using namespace fedge;
 using namespace fedge::server;
 
 namespace {
 
-Time at(double time) { return Time(seconds(time)); }
+using fedge::test::at;
 
 }  // namespace
 

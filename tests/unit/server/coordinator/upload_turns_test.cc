@@ -24,19 +24,19 @@ struct Queue {
   std::vector<unsigned> begun;
 };
 
-using Clients = std::vector<unsigned>;
+using ClientNumbers = std::vector<unsigned>;
 
 }  // namespace
 
 TEST_CASE("upload turns: so many begin at once, the others when one ends, in the order they asked") {
   Queue queue(2);
   for (const unsigned client : {5U, 3U, 9U, 1U}) queue.ask(client);
-  CHECK(queue.begun == Clients{5, 3});
+  CHECK(queue.begun == ClientNumbers{5, 3});
   queue.leave(3);
-  CHECK(queue.begun == Clients{5, 3, 9});
+  CHECK(queue.begun == ClientNumbers{5, 3, 9});
   queue.leave(9);
   queue.leave(5);
-  CHECK(queue.begun == Clients{5, 3, 9, 1});
+  CHECK(queue.begun == ClientNumbers{5, 3, 9, 1});
   queue.ask(2);
   CHECK(queue.begun.back() == 2);
 }
@@ -46,9 +46,9 @@ TEST_CASE("upload turns: nobody begins from within the call that ended another's
   queue.ask(1);
   queue.ask(2);
   queue.turns->leave(ClientId(1));
-  CHECK(queue.begun == Clients{1});
+  CHECK(queue.begun == ClientNumbers{1});
   queue.io.poll();
-  CHECK(queue.begun == Clients{1, 2});
+  CHECK(queue.begun == ClientNumbers{1, 2});
 }
 
 TEST_CASE("upload turns: who is no longer wanted is passed over, who asks again counts once") {
@@ -58,13 +58,13 @@ TEST_CASE("upload turns: who is no longer wanted is passed over, who asks again 
   queue.ask(4);  // its place is kept
   queue.leave(2);
   queue.leave(7);  // never asked
-  CHECK(queue.begun == Clients{1});
+  CHECK(queue.begun == ClientNumbers{1});
   queue.leave(1);
-  CHECK(queue.begun == Clients{1, 3});
+  CHECK(queue.begun == ClientNumbers{1, 3});
   queue.ask(2);
   queue.leave(3);
   queue.leave(4);
-  CHECK(queue.begun == Clients{1, 3, 4, 2});
+  CHECK(queue.begun == ClientNumbers{1, 3, 4, 2});
 }
 
 TEST_CASE("upload turns: one that begins anew waits for its turn like the others") {
@@ -73,17 +73,17 @@ TEST_CASE("upload turns: one that begins anew waits for its turn like the others
   queue.ask(2);
   queue.ask(1);  // over a new link: its old upload is not on its way any more
   queue.io.poll();
-  CHECK(queue.begun == Clients{1, 2});
+  CHECK(queue.begun == ClientNumbers{1, 2});
   queue.leave(2);
-  CHECK(queue.begun == Clients{1, 2, 1});
+  CHECK(queue.begun == ClientNumbers{1, 2, 1});
 }
 
 TEST_CASE("A6 row 53: upload turns: clients that send slowly or not at all keep nobody waiting for ever") {
   Queue queue(2);
   for (unsigned client = 0; client < 6; ++client) queue.ask(client);
-  CHECK(queue.begun == Clients{0, 1});
+  CHECK(queue.begun == ClientNumbers{0, 1});
   while (queue.begun.size() < 6) REQUIRE(queue.io.run_one() > 0);
-  CHECK(queue.begun == Clients{0, 1, 2, 3, 4, 5});
+  CHECK(queue.begun == ClientNumbers{0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("upload turns: once stopped, nobody's turn comes") {
@@ -93,5 +93,5 @@ TEST_CASE("upload turns: once stopped, nobody's turn comes") {
   queue.turns->stop();
   queue.leave(1);
   queue.io.run();
-  CHECK(queue.begun == Clients{1});
+  CHECK(queue.begun == ClientNumbers{1});
 }

@@ -14,36 +14,36 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kParameters = 40;
-const RunId kRun(5);
-const TaskId kTask{RoundNumber(2), TrackId(3)};
+constexpr std::size_t kSecureParameters = 40;
+const RunId kSecureRun(5);
+const TaskId kSecureTask{RoundNumber(2), TrackId(3)};
 
 // Four members of whom the last train half of the model, and their sessions; messages pass at once.
 struct Turn {
   explicit Turn(std::size_t absent = 0) {
-    RunEngine::BeginSecure begin{.task = kTask, .attempt = 1, .members = {}};
+    RunEngine::BeginSecure begin{.task = kSecureTask, .attempt = 1, .members = {}};
     std::map<ClientId, PublicKey> identities;
     for (std::uint32_t i = 0; i < 8; ++i) {
       keys.push_back(SecretKey::generate());
       begin.members.push_back({ClientId(i), trained(i)});
       if (i >= absent) identities.emplace(ClientId(i), keys.back().public_key());
     }
-    SecureRound::Setup setup{.run = kRun, .terms = Digest{4}, .masking = {}, .patience = seconds(5)};
+    SecureRound::Setup setup{.run = kSecureRun, .terms = Digest{4}, .masking = {}, .patience = seconds(5)};
     setup.masking.rules = rules;
     round.emplace(setup, begin, Digest{7}, identities, Time());
     round->begin(effects);
   }
   static Coverage trained(std::uint32_t client) {
-    return client < 4 ? Coverage::all(kParameters) : Coverage::of({{0, 20}});
+    return client < 4 ? Coverage::all(kSecureParameters) : Coverage::of({{0, 20}});
   }
   void agree() {
     for (std::uint32_t i = 0; i < 8; ++i) {
       sessions.push_back(std::make_unique<privacy::SecureClient>(
-          privacy::MemberTerms{.session = {kRun, kTask.round, kTask.track, 1},
+          privacy::MemberTerms{.session = {kSecureRun, kSecureTask.round, kSecureTask.track, 1},
                                .self = ClientId(i),
                                .model = Digest{7},
                                .terms = Digest{4},
-                               .parameters = kParameters,
+                               .parameters = kSecureParameters,
                                .trained = trained(i),
                                .rules = rules,
                                .fast_aes = true,
@@ -86,9 +86,9 @@ struct Turn {
   }
   protocol::UpdateOffer offer(std::uint32_t client) const {
     protocol::UpdateOffer result;
-    result.run = kRun;
-    result.round = kTask.round;
-    result.track = kTask.track;
+    result.run = kSecureRun;
+    result.round = kSecureTask.round;
+    result.track = kSecureTask.track;
     result.update.coverage = sessions[client]->masking().coverage();
     result.masked_scalars.resize(sessions[client]->masking().cells().size() + 2);
     return result;
@@ -119,7 +119,7 @@ TEST_CASE("secure round: a masked update is what the session has agreed on, or i
     return turn.round->offered(ClientId(6), offer).value_or(invalid("taken")).message;
   };
   CHECK(refused([](auto& offer) {
-          offer.update.coverage = Coverage::all(kParameters);
+          offer.update.coverage = Coverage::all(kSecureParameters);
         }).find("covers 40 parameters, what the session has agreed on 20") != std::string::npos);
   CHECK(refused([](auto& offer) { offer.masked_scalars.pop_back(); }) ==
         "the masked update has 3 scalars; the session has 4");
@@ -132,14 +132,14 @@ TEST_CASE("secure round: who is not here when it begins is told so, and the engi
   const auto input = turn.all<SecureRound::Tell>()[1].input;
   const auto& failed = std::get<RunEngine::Failed>(input);
   CHECK(failed.client == ClientId(1));
-  CHECK(failed.failure.task() == kTask);
+  CHECK(failed.failure.task() == kSecureTask);
   CHECK(std::holds_alternative<protocol::CancelTask>(turn.all<SecureRound::Send>()[0].message));
 }
 
 TEST_CASE("secure round: without an update there is nothing to sum, and every verdict says so") {
   Turn turn;
   turn.agree();
-  turn.round->keep(ClientId(3), {kRun, kTask.round, true, {}, {}, kTask.track});
+  turn.round->keep(ClientId(3), {kSecureRun, kSecureTask.round, true, {}, {}, kSecureTask.track});
   turn.effects.clear();
   turn.round->close(Time(), turn.effects);
   REQUIRE(turn.all<SecureRound::Closed>().size() == 1);
@@ -147,7 +147,7 @@ TEST_CASE("secure round: without an update there is nothing to sum, and every ve
   const auto lost = turn.round->verdicts(false);
   REQUIRE(lost.size() == 1);
   CHECK_FALSE(lost[0].second.accepted);
-  CHECK(lost[0].second.task() == kTask);
+  CHECK(lost[0].second.task() == kSecureTask);
   CHECK(turn.round->verdicts(true)[0].second.accepted);
 }
 

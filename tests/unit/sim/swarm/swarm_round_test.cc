@@ -25,7 +25,7 @@ SwarmRoundOptions small_round(std::uint64_t seed = 1) {
   return options;
 }
 
-SwarmRoundResult run(const SwarmRoundOptions& options) {
+SwarmRoundResult run_round(const SwarmRoundOptions& options) {
   REQUIRE(check_swarm_round(options));
   auto result = run_swarm_round(options);
   REQUIRE(result);
@@ -77,7 +77,7 @@ struct Replay {
 
 TEST_CASE("swarm round: everybody ends with everything, and the warm-up with k chunks of others at each") {
   const SwarmRoundOptions options = small_round();
-  const SwarmRoundResult result = run(options);
+  const SwarmRoundResult result = run_round(options);
   CHECK_FALSE(result.failed_open);
   CHECK(result.reconstructable == std::vector<std::size_t>(25, 25));
   CHECK(result.transfers + result.sprayed == 25 * 24 * 40);
@@ -97,7 +97,7 @@ TEST_CASE("invariants 1 and 3: honest logs keep to capacity, neighbours, availab
       options.warmup.kappa = kappa;
       options.warmup.non_owner_first = false;  // so that owners send what they may
       options.whole_round = false;
-      const SwarmRoundResult result = run(options);
+      const SwarmRoundResult result = run_round(options);
       CHECK_FALSE(result.failed_open);
       const Replay replay(options, result);
       CHECK(replay.own == result.owner_transfers);
@@ -109,7 +109,7 @@ TEST_CASE("invariant 3: owners do send in a warm-up whose gate opens before ever
   SwarmRoundOptions options = small_round();
   options.warmup.k_mode = swarm::KMode::kSplit;
   options.warmup.non_owner_first = false;
-  const SwarmRoundResult result = run(options);
+  const SwarmRoundResult result = run_round(options);
   const Replay replay(options, result);
   CHECK(replay.own > 25);
   CHECK(replay.own == result.owner_transfers);
@@ -119,20 +119,20 @@ TEST_CASE("invariant 3: owners do send in a warm-up whose gate opens before ever
 TEST_CASE("swarm round: the log may go on after the warm-up, and the audit with it") {
   SwarmRoundOptions options = small_round();
   options.watch = 5;
-  const SwarmRoundResult result = run(options);
+  const SwarmRoundResult result = run_round(options);
   CHECK(result.revealed.log.size() == result.warmup_slots + 5);
   CHECK_FALSE(result.failed_open);  // plain swarming stands the audit too
   options.whole_round = false;
-  CHECK(run(options).revealed.log.size() == result.warmup_slots + 5);
+  CHECK(run_round(options).revealed.log.size() == result.warmup_slots + 5);
   options.whole_round = true;
   options.watch = 0;
-  CHECK(run(options).log_hash == result.log_hash);
+  CHECK(run_round(options).log_hash == result.log_hash);
 }
 
 TEST_CASE("invariant 5: nobody sends before its lag has passed") {
   SwarmRoundOptions options = small_round();
   options.warmup.lag = 6;
-  const SwarmRoundResult result = run(options);
+  const SwarmRoundResult result = run_round(options);
   CHECK(*std::ranges::max_element(result.lags) == 5);
   CHECK(Replay(options, result).waited > 0);  // which requires it, and some send as soon as they may
 }
@@ -141,16 +141,16 @@ TEST_CASE("invariant 8: a client that vanishes is still whole where its chunks w
   SwarmRoundOptions options = small_round();
   options.drop = 0.2;
   options.drop_slots = 1;  // at once: what was sprayed of them stays, and is not all
-  SwarmRoundResult result = run(options);
+  SwarmRoundResult result = run_round(options);
   CHECK(result.vanished == 5);
   CHECK(result.reconstructable == std::vector<std::size_t>(20, 20));
   options.warmup.spray_ratio = 1;  // every chunk of theirs is with somebody; few only with each other
   options.warmup.threshold = 0.02;
-  result = run(options);
+  result = run_round(options);
   CHECK(result.reconstructable.size() == 20);
   options.warmup.nodes = 60;
   options.drop = 0.017;  // one, so that nothing of it was sprayed to another that vanishes
-  result = run(options);
+  result = run_round(options);
   CHECK(result.vanished == 1);
   CHECK(result.reconstructable == std::vector<std::size_t>(59, 60));
 }
@@ -164,15 +164,15 @@ TEST_CASE("invariant 10: a warm-up without spraying, lags and threshold is plain
   plain.plain = true;
   plain.warmup.gating = false;
   plain.warmup.threshold = 0.1;  // for how long observers look, which changes no transfer
-  const SwarmRoundResult one = run(off);
-  const SwarmRoundResult other = run(plain);
+  const SwarmRoundResult one = run_round(off);
+  const SwarmRoundResult other = run_round(plain);
   CHECK(one.log_hash == other.log_hash);
   CHECK(one.warmup_slots == 0);
   CHECK(other.warmup_slots > 0);
   CHECK(one.owner_transfers == 0);  // before the switch, which is at once
   CHECK(other.owner_transfers > 25 * 6);
   CHECK(other.fallbacks == 0);
-  CHECK(one.log_hash != run(small_round()).log_hash);
+  CHECK(one.log_hash != run_round(small_round()).log_hash);
 }
 
 TEST_CASE("swarm round: where gating deadlocks owners help after a stall, and each time is counted") {
@@ -180,7 +180,7 @@ TEST_CASE("swarm round: where gating deadlocks owners help after a stall, and ea
   options.warmup.spray_ratio = 0;
   CHECK_FALSE(check_swarm_round(options));
   options.warmup.fallback_after = 2;
-  const SwarmRoundResult result = run(options);
+  const SwarmRoundResult result = run_round(options);
   CHECK_FALSE(result.failed_open);
   CHECK(result.fallbacks > 0);
   CHECK(result.fallbacks <= result.owner_transfers);
@@ -196,7 +196,7 @@ TEST_CASE("swarm round: a warm-up that gets stuck fails open, says so, and every
   options.warmup.threshold = 0.096;  // k = 96 of 1 + 4 * 24: just reachable
   options.drop = 0.2;                // but not when a fifth is gone with what was sprayed to them
   options.drop_slots = 1;
-  const SwarmRoundResult result = run(options);
+  const SwarmRoundResult result = run_round(options);
   REQUIRE(result.failed_open);
   CHECK(result.failed_open->find("nothing has moved for 10 slots") != std::string::npos);
   CHECK(result.reconstructable == std::vector<std::size_t>(20, 20));
@@ -205,13 +205,13 @@ TEST_CASE("swarm round: a warm-up that gets stuck fails open, says so, and every
 TEST_CASE("swarm round: the deadline ends it, and what is reconstructable then counts") {
   SwarmRoundOptions options = small_round();
   options.warmup.deadline = 60;
-  const SwarmRoundResult cut = run(options);
+  const SwarmRoundResult cut = run_round(options);
   CHECK(cut.round_slots == 60);
   CHECK_FALSE(cut.failed_open);
   CHECK(std::ranges::min(cut.reconstructable) >= 1);  // its own at least
   CHECK(std::ranges::max(cut.reconstructable) < 25);
   options.warmup.deadline = 4;
-  const SwarmRoundResult early = run(options);
+  const SwarmRoundResult early = run_round(options);
   REQUIRE(early.failed_open);
   CHECK(early.failed_open->find("deadline") != std::string::npos);
 }
@@ -223,7 +223,7 @@ TEST_CASE(
     options.warmup.scheduler = entry.name;
     options.whole_round = false;
     options.max_flow = 1;
-    const SwarmRoundResult result = run(options);
+    const SwarmRoundResult result = run_round(options);
     CHECK(result.flow_shares.size() > 5);
     for (const double share : result.flow_shares) CHECK(share <= 1);
     if (std::string(entry.name) == "greedy_fastest_first") CHECK(result.flow_transfers > 0.92 * result.flow);

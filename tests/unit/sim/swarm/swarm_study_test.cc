@@ -31,7 +31,7 @@ SwarmStudyOptions unprotected() {
   return study;
 }
 
-SwarmStudyResult run(const SwarmStudyOptions& options, std::size_t jobs = 1) {
+SwarmStudyResult run_study(const SwarmStudyOptions& options, std::size_t jobs = 1) {
   REQUIRE(check_swarm_study(options));
   ThreadPool threads(jobs);
   auto result = run_swarm_study(options, threads);
@@ -39,7 +39,7 @@ SwarmStudyResult run(const SwarmStudyOptions& options, std::size_t jobs = 1) {
   return std::move(*result);
 }
 
-double figure(const SwarmStudyResult& result, const std::string& key) {
+double study_figure(const SwarmStudyResult& result, const std::string& key) {
   for (const SwarmFigure& each : result.figures)
     if (each.key == key) return each.over_seeds.mean;
   FAIL("no figure " << key);
@@ -49,19 +49,19 @@ double figure(const SwarmStudyResult& result, const std::string& key) {
 }  // namespace
 
 TEST_CASE("swarm study: without protection the attacks name nearly every sender's update") {
-  const SwarmStudyResult result = run(unprotected());
+  const SwarmStudyResult result = run_study(unprotected());
   for (const char* attack : {"sequence", "count", "cluster"}) {
     CAPTURE(attack);
-    CHECK(figure(result, std::string("asr_") + attack + "_max_percent") == 100);
-    CHECK(figure(result, std::string("asr_") + attack + "_mean_percent") > 95);
+    CHECK(study_figure(result, std::string("asr_") + attack + "_max_percent") == 100);
+    CHECK(study_figure(result, std::string("asr_") + attack + "_mean_percent") > 95);
   }
 }
 
 TEST_CASE("swarm study: behind a gate for everybody's chunks no attack of the paper beats guessing") {
-  const SwarmStudyResult result = run(small_study());
+  const SwarmStudyResult result = run_study(small_study());
   for (const char* attack : {"sequence", "count", "cluster"})
-    CHECK(figure(result, std::string("asr_") + attack + "_mean_percent") < 100.0 / 6);
-  CHECK(figure(result, "guess_percent") == doctest::Approx(100.0 / 6));
+    CHECK(study_figure(result, std::string("asr_") + attack + "_mean_percent") < 100.0 / 6);
+  CHECK(study_figure(result, "guess_percent") == doctest::Approx(100.0 / 6));
 }
 
 TEST_CASE("swarm study: neighbours tell by what they are never asked for, unless the round is blended") {
@@ -69,20 +69,20 @@ TEST_CASE("swarm study: neighbours tell by what they are never asked for, unless
     SwarmStudyOptions study = small_study();
     study.round.warmup.chunks = 200;  // so that some of every update are asked for
     study.round.warmup.relayed = relayed;
-    const SwarmStudyResult published = run(study);
+    const SwarmStudyResult published = run_study(study);
     study.round.warmup.blended = true;
-    const SwarmStudyResult blended = run(study);
-    CHECK(figure(published, "asr_elimination_mean_percent") > 80);
-    CHECK(figure(blended, "asr_elimination_mean_percent") < 20);
+    const SwarmStudyResult blended = run_study(study);
+    CHECK(study_figure(published, "asr_elimination_mean_percent") > 80);
+    CHECK(study_figure(blended, "asr_elimination_mean_percent") < 20);
     CHECK(blended.failed_open.empty());  // and the audit finds nothing
-    CHECK(figure(blended, "warmup_slots") < 1.2 * figure(published, "warmup_slots"));
+    CHECK(study_figure(blended, "warmup_slots") < 1.2 * study_figure(published, "warmup_slots"));
   }
 }
 
 TEST_CASE("swarm study: after the warm-up a plain swarm gives away what the warm-up hid") {
   SwarmStudyOptions study = small_study();
   study.round.watch = 5;
-  CHECK(figure(run(study), "asr_count_mean_percent") > 80);
+  CHECK(study_figure(run_study(study), "asr_count_mean_percent") > 80);
 }
 
 TEST_CASE("swarm study: what the gate lets out is an owner's about once in as many chunks as it held") {
@@ -92,7 +92,7 @@ TEST_CASE("swarm study: what the gate lets out is an owner's about once in as ma
   study.round.warmup.scheduler = "flooding";
   study.round.warmup.non_owner_first = false;
   study.seeds = 20;
-  const double rate = figure(run(study), "asr_sequence_mean_percent");
+  const double rate = study_figure(run_study(study), "asr_sequence_mean_percent");
   CHECK(rate < 100.0 / 8);  // kappa / k
   CHECK(rate > 1);
 }
@@ -102,8 +102,8 @@ TEST_CASE("swarm study: one thread and three come to the same logs and figures")
   study.coalitions = {3};
   study.round.whole_round = true;
   study.round.drop = 0.1;
-  const SwarmStudyResult one = run(study, 1);
-  const SwarmStudyResult three = run(study, 3);
+  const SwarmStudyResult one = run_study(study, 1);
+  const SwarmStudyResult three = run_study(study, 3);
   CHECK(one.log_hashes == three.log_hashes);
   CHECK(one.log_hashes[0] != one.log_hashes[1]);
   REQUIRE(one.figures.size() == three.figures.size());
@@ -117,10 +117,10 @@ TEST_CASE("swarm study: one thread and three come to the same logs and figures")
 TEST_CASE("swarm study: a coalition of observers is right at least as often as each of them") {
   SwarmStudyOptions study = unprotected();
   study.coalitions = {2, 8};
-  const SwarmStudyResult result = run(study);
-  CHECK(figure(result, "coalition_8_sequence_any_percent") >=
-        figure(result, "coalition_8_sequence_mean_percent"));
-  CHECK(figure(result, "coalition_2_sequence_any_percent") > 95);
+  const SwarmStudyResult result = run_study(study);
+  CHECK(study_figure(result, "coalition_8_sequence_any_percent") >=
+        study_figure(result, "coalition_8_sequence_mean_percent"));
+  CHECK(study_figure(result, "coalition_2_sequence_any_percent") > 95);
 }
 
 TEST_CASE("swarm study: options out of bounds are named") {

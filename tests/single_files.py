@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+"""Compiles each source by itself, without generating code.
+
+The default build compiles several sources as one unit (cmake/room.cmake), so a source could come to need an include or a
+name of the source before it. This finds such a source. It needs what test.sh installs.
+
+    tests/single_files.py             every source
+    tests/single_files.py --since REV the sources of every folder of the first level that changed since a revision;
+                                      every source if a header of core/ did
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "single"
+GENERATED = ["fedge_proto", "fedge_journal", "fedge_directory_proto"]  # the libraries of generated headers
+
+
+def commands():
+    """Of each source of the project, its compile command without unity builds, as the compilation database has it."""
+    subprocess.run(["cmake", "--preset", "dev", "-B", BUILD, "-DFEDGE_UNITY=OFF"], cwd=ROOT, check=True,
+                   stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", BUILD, "--target", *GENERATED], check=True, stdout=subprocess.DEVNULL)
+    database = json.loads((BUILD / "compile_commands.json").read_text())
+    return {entry["file"]: entry for entry in database if not entry["file"].startswith(str(BUILD))}
+
+
+def changed_folders(revision):
+    """Of the first level; None if a header of core/ is among the changes."""
+    names = subprocess.run(["git", "diff", "--name-only", revision], cwd=ROOT, check=True, capture_output=True,
+                           text=True).stdout.split("\n")
+    if any(name.startswith("core/") and name.endswith(".h") for name in names):
+        return None
+    return {name.split("/")[0] for name in names}
+
+
+def check(entry):
+    """What the compiler says of a source that does not compile; nothing of one that does."""
+    words = shlex.split(entry["command"])
+    at = words.index("-o")
+    del words[at:at + 2]
+    done = subprocess.run([*words, "-fsyntax-only"], cwd=entry["directory"], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stderr or f"{entry['file']}: {done.returncode}\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--since", metavar="REV")
+    revision = parser.parse_args().since
+    folders = changed_folders(revision) if revision else None
+    chosen = [entry for file, entry in sorted(commands().items())
+              if folders is None or pathlib.Path(file).relative_to(ROOT).parts[0] in folders]
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for complaint in pool.map(check, chosen):
+            sys.stderr.write(complaint)
+            failed += complaint != ""
+    print(f"single files: {len(chosen) - failed} of {len(chosen)} sources compile by themselves")
+    return 1 if failed or (not chosen and not revision) else 0
+
+
+sys.exit(main())

@@ -1,0 +1,10 @@
+// A point in a test's time, in seconds from its beginning.
+#pragma once
+
+#include "core/time.h"
+
+namespace fedge::test {
+
+inline Time at(double time) { return Time(seconds(time)); }
+
+}  // namespace fedge::test
