@@ -40,8 +40,8 @@ class TestNames {
   std::multimap<std::string, std::string> names_;  // to the file
 };
 
-// Names that sources of one target declare in unnamed namespaces, which unity builds make one
-// (cmake/room.cmake).
+// Finds names that two sources of one target declare in unnamed namespaces: a unity build compiles both as
+// one unit (cmake/room.cmake).
 class UnnamedNames {
  public:
   void learn(const std::string& path, std::string_view source);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cctype>
 #include <optional>
 #include <regex>
@@ -11,18 +10,17 @@ namespace {
 
 struct Declared {
   std::string name;
-  std::string
-      meaning;  // two declarations of a name and a meaning clash, or are one; other meanings are overloads
+  std::string meaning;      // a function's parameter types, what an alias stands for, else empty
   bool repeatable = false;  // may be declared twice with the same meaning
 };
 
-// The types of a parameter list without the parameters' names, as far as it is on one line.
+// Returns the types of a parameter list without the parameters' names. Only the first line counts.
 std::string types_of(const std::string& parameters) {
   static const std::regex name("[ ]+[A-Za-z_]\\w*(?=,|$)");
   return std::regex_replace(parameters.substr(0, parameters.find(')')), name, "");
 }
 
-// What a line at the left margin declares; `line` has neither comments nor literals.
+// Returns what a line at the left margin declares. The caller has blanked comments and literals.
 std::optional<Declared> declared_by(const std::string& line) {
   static const std::regex alias("using (\\w+) = (.*)");
   static const std::regex type("(?:class|struct|union|enum|enum class) (\\w+)[^;]*");
@@ -37,8 +35,8 @@ std::optional<Declared> declared_by(const std::string& line) {
   return Declared{match[1], "(" + types_of(rest.substr(1)), false};
 }
 
-// The sources that one target compiles: those of a room, or of a room's unit or property tests; "" for
-// others.
+// Returns the folder whose sources one target compiles: a room, or a room's unit or property tests; "" for
+// other paths.
 std::string target_of(const std::string& path) {
   for (const Room& room : rooms()) {
     const std::string name(room.name);
