@@ -99,7 +99,7 @@ reasons=$(awk '
   /<skipped / { skipped = 1 }
   skipped && match($0, /skipped: .*/) { print substr($0, RSTART + 9); skipped = 0 }' "$report" | sort | uniq -c)
 attribute() {  # of the report's first element, <testsuite tests="..." failures="..." ...>
-  sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$report" | head -n 1
+  sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$report" | sed -n 1p
 }
 tests=$(attribute tests)
 failed=$(attribute failures)
