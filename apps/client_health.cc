@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "client/membership.h"
 #include "client/pending_update.h"
 #include "client/task_files.h"
+#include "core/detail/json.h"
 
 namespace fedge::apps {
 namespace {
@@ -139,9 +139,7 @@ ordered_json document(const Found& found) {
 }
 
 // The file's bytes may be anybody's.
-std::string printed(const ordered_json& json) {
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace);
-}
+std::string printed(const ordered_json& json) { return json_text(json, 1); }
 
 const char* name_of(client::Health health) {
   constexpr std::array kNames = {"ok", "warning", "failed", "skipped"};

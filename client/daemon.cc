@@ -8,6 +8,7 @@
 #include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
 #include "core/crypto/sealed_box.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::client {
 namespace {
@@ -72,10 +73,9 @@ void Daemon::Impl::show_status() {
   if (engine_.stopped()) return status_.write();
   if (!status_.changed() || status_due_) return;
   status_due_ = true;
-  status_timer_.expires_after(std::chrono::seconds(1));
-  status_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+  status_timer_.after(std::chrono::seconds(1), [self = shared_from_this()] {
     self->status_due_ = false;
-    if (!error) self->status_.write();
+    self->status_.write();
   });
 }
 
@@ -85,10 +85,7 @@ void Daemon::Impl::arm_timer() {
     timer_.cancel();
     return;
   }
-  timer_.expires_at(started_ + deadline->time_since_epoch());
-  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error) self->step(Expired{});
-  });
+  timer_.at(started_ + deadline->time_since_epoch(), [self = shared_from_this()] { self->step(Expired{}); });
 }
 
 void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
@@ -114,7 +111,7 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
 void Daemon::Impl::run_ended() {
   if (!options_.stop_after_run) return;
   // Through the queue: this effect is being carried out inside a step.
-  boost::asio::post(io_, [self = shared_from_this()] {
+  protocol::post(io_, [self = shared_from_this()] {
     if (!self->engine_.takes_part()) self->step(ClientEngine::Stop{});
   });
 }
@@ -150,12 +147,12 @@ void Daemon::Impl::remember(const protocol::Address& address) {
   std::erase(known, address);
   known.insert(known.begin(), address);
   if (known.size() > protocol::kMaxTokenAddresses) known.resize(protocol::kMaxTokenAddresses);
-  boost::asio::post(worker_, [weak = weak_from_this(), membership = membership_] {
+  worker_.post([weak = weak_from_this(), membership = membership_] {
     const auto self = weak.lock();
     if (!self) return;
     const auto written = write_membership(self->options_.state_directory, membership);
     if (written) return;
-    boost::asio::post(self->io_, [self, error = written.error()] {
+    protocol::post(self->io_, [self, error = written.error()] {
       self->report(Event{Severity::kWarning, "membership.not_written", {}}.with("reason", error.message));
     });
   });
@@ -206,7 +203,7 @@ void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Wel
                              self->disconnected(error);
                            }});
   // Before anything of a run that begins from now on.
-  boost::asio::post(worker_, [weak = weak_from_this(), going = welcome.runs] {
+  worker_.post([weak = weak_from_this(), going = welcome.runs] {
     if (const auto self = weak.lock()) forget_other_runs(self->options_.state_directory, going);
   });
   swarm_->use(link);
@@ -236,9 +233,9 @@ void Daemon::Impl::finish(const std::optional<Error>& error) {
   swarm_->shut_down();
   search_ = {};
   // Not within one of its callbacks.
-  boost::asio::post(io_, [self = shared_from_this()] { self->directory_.reset(); });
+  protocol::post(io_, [self = shared_from_this()] { self->directory_.reset(); });
   worker_.stop();
-  if (finished_) boost::asio::post(io_, finished_);
+  if (finished_) protocol::post(io_, finished_);
   unfinished_.reset();
 }
 

@@ -9,6 +9,7 @@
 #include "core/platform/calendar.h"
 #include "dht/node_record.h"
 #include "protocol/chunks/chunk_selection.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::client {
 
@@ -17,8 +18,8 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   part.name = description.name;
   // Known here before it is started, so that it can be told to leave.
   if (options_.trainer) part.trainer = std::make_shared<ExternalTrainer>(trainer_of(description.name));
-  boost::asio::post(worker_, [weak = weak_from_this(), description, client = membership_.client,
-                              trainer = part.trainer, in_directory = directory_ != nullptr] {
+  worker_.post([weak = weak_from_this(), description, client = membership_.client, trainer = part.trainer,
+                in_directory = directory_ != nullptr] {
     const auto self = weak.lock();
     if (!self) return;
     auto built = prepare_run(description, {.client = client,
@@ -28,8 +29,8 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
                                            .in_directory = in_directory,
                                            .only_secure = self->options_.secure.required,
                                            .max_epsilon = self->options_.max_epsilon});
-    boost::asio::post(
-        self->io_, [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
+    protocol::post(self->io_,
+                   [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
   });
 }
 
@@ -38,7 +39,7 @@ TrainerOptions Daemon::Impl::trainer_of(const std::string& run) {
   TrainerOptions options = *options_.trainer;
   options.on_event = [weak = weak_from_this(), run](Event event) {
     if (const auto self = weak.lock())
-      boost::asio::post(self->io_, [self, told = event.with("run", run)] {
+      protocol::post(self->io_, [self, told = event.with("run", run)] {
         if (self->options_.on_event) self->options_.on_event(told);
       });
   };
@@ -65,7 +66,7 @@ void Daemon::Impl::forget(RunId run) {
   parts_.erase(run);
   if (part.trainer) part.trainer->leave();
   // After whatever the worker does for the run. To end a program takes a while.
-  boost::asio::post(worker_, [weak = weak_from_this(), run, trainer = std::move(part.trainer)] {
+  worker_.post([weak = weak_from_this(), run, trainer = std::move(part.trainer)] {
     if (trainer) trainer->shut_down();
     if (const auto self = weak.lock()) forget_run(self->options_.state_directory, run);
   });
@@ -100,8 +101,8 @@ void Daemon::Impl::publish_in_directory(RunId run, const NodeRecord& record, Tim
 void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
   busy_with_ = fetch.run;
   task_stop_ = std::stop_source();
-  boost::asio::post(worker_, [weak = weak_from_this(), fetch, stop = task_stop_.get_token(),
-                              run = parts_[fetch.run].prepared, trained = engine_.task(fetch.run)->coverage] {
+  worker_.post([weak = weak_from_this(), fetch, stop = task_stop_.get_token(),
+                run = parts_[fetch.run].prepared, trained = engine_.task(fetch.run)->coverage] {
     const auto self = weak.lock();
     if (!self || stop.stop_requested()) return;
     const bool aggregates = run->aggregate != nullptr;
@@ -114,7 +115,7 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
     // Until the round's updates have moved it.
     if (download && aggregates)
       if (const auto held = self->files_->hold(fetch.run, fetch.model); !held) download = held.error();
-    boost::asio::post(self->io_, [self, fetch, stop, download = std::move(download)] {
+    protocol::post(self->io_, [self, fetch, stop, download = std::move(download)] {
       if (!stop.stop_requested()) self->fetched(fetch, download);
     });
   });
@@ -168,7 +169,7 @@ void Daemon::Impl::exchange_model(RunId run, std::function<void(const Result<voi
        done = std::move(done)](const Result<void>& outcome) {
         const auto self = weak.lock();
         if (!self) return;
-        boost::asio::post(self->io_, [self, stop, done, outcome] {
+        protocol::post(self->io_, [self, stop, done, outcome] {
           if (stop.stop_requested()) return;
           self->exchanging_ = false;
           done(outcome);
@@ -239,20 +240,20 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
   const std::stop_source enough;
   limit_training(train, enough);
   const TaskToTrain order{*engine_.task(train.run), task_stop_.get_token(), enough.get_token()};
-  boost::asio::post(worker_, [weak = weak_from_this(), order, run = parts_[train.run].prepared,
-                              download = std::exchange(download_, {})]() mutable {
+  worker_.post([weak = weak_from_this(), order, run = parts_[train.run].prepared,
+                download = std::exchange(download_, {})]() mutable {
     const auto self = weak.lock();
     if (!self || order.stop.stop_requested()) return;
     auto result = std::make_shared<Result<WorkResult>>(self->work(*run, std::exchange(download, {}), order));
     if (order.request.secure_attempt > 0) {
-      boost::asio::post(self->io_, [self, order, result] {
+      protocol::post(self->io_, [self, order, result] {
         if (!order.stop.stop_requested()) self->trained_plain(order, std::move(*result));
       });
       return;
     }
     auto update =
         *result ? self->files_->keep(order.request, **result) : Result<TaskFiles::Update>(result->error());
-    boost::asio::post(self->io_, [self, order, update = std::move(update)] {
+    protocol::post(self->io_, [self, order, update = std::move(update)] {
       // Otherwise given up meanwhile: another task may be in hand.
       if (!order.stop.stop_requested()) self->trained(order, update);
     });
@@ -274,10 +275,8 @@ void Daemon::Impl::limit_training(const ClientEngine::Train& train, std::stop_so
   const auto ends =
       training_ends(parts_[train.run].prepared->task->spec().training, train.asked, train.time_left);
   if (!ends) return;
-  training_timer_.expires_at(started_ + ends->time_since_epoch());
-  training_timer_.async_wait([enough = std::move(enough)](const boost::system::error_code& error) mutable {
-    if (!error) enough.request_stop();
-  });
+  training_timer_.at(started_ + ends->time_since_epoch(),
+                     [enough = std::move(enough)]() mutable { enough.request_stop(); });
 }
 
 void Daemon::Impl::abandon(RunId run) {
@@ -294,7 +293,7 @@ void Daemon::Impl::abandon(RunId run) {
   end_sharing(run);
   parts_[run].update.reset();
   // After whatever the worker is about to keep of this task, and before anything of the next.
-  boost::asio::post(worker_, [weak = weak_from_this(), run] {
+  worker_.post([weak = weak_from_this(), run] {
     if (const auto self = weak.lock()) self->files_->forget(run);
   });
 }

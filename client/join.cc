@@ -1,14 +1,12 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <functional>
 #include <utility>
 
 #include "client/daemon.h"
 #include "client/discovery/discovery.h"
 #include "client/handshake.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::client {
 namespace {
@@ -60,9 +58,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void try_again() {
     if (pauses_ == kPauses.size()) return look();
     next_ = 0;
-    pause_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-        std::chrono::duration<double>(kPauses[pauses_++])));
-    pause_.async_wait([self = shared_from_this()](const boost::system::error_code&) { self->try_next(); });
+    pause_.after(seconds(kPauses[pauses_++]), [self = shared_from_this()] { self->try_next(); });
   }
   void look() {
     if (directory_ == nullptr || std::exchange(looked_, true)) return done_();
@@ -87,7 +83,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   dht::Directory* directory_;  // null: none
   FoundCoordinator coordinator_;
   std::function<void()> done_;
-  boost::asio::steady_timer pause_;
+  protocol::Timer pause_;
   dht::Subscription search_;
   std::size_t next_ = 0;
   std::size_t pauses_ = 0;
@@ -126,7 +122,7 @@ Result<Joined> join(boost::asio::io_context& io, const JoinOrder& order) {
   }
   const auto attempt = std::make_shared<Attempt>(io, order, identity, node ? &node->directory() : nullptr);
   // The node has work for ever; and must not end within one of its callbacks.
-  attempt->start([&] { boost::asio::post(io, [&] { node.reset(); }); });
+  attempt->start([&] { protocol::post(io, [&] { node.reset(); }); });
   io.run();
   if (!attempt->outcome) return attempt->outcome.error();
   const FoundCoordinator& coordinator = attempt->coordinator();

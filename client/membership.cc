@@ -1,8 +1,8 @@
 #include "client/membership.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "core/detail/json.h"
 #include "core/platform/files.h"
 
 namespace fedge::client {
@@ -25,7 +25,7 @@ Result<Membership> read_membership(const std::filesystem::path& state_directory)
   if (!text) return text.error();
   const Error damaged{ErrorCode::kCorrupt,
                       file.string() + " is damaged; remove it and join again with a new token"};
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto json = parse_json(*text);
   if (!json.is_object() || !json.contains("coordinators") || !json.contains("coordinator_key") ||
       !json.contains("client") || !json["client"].is_number_unsigned() ||
       json["client"].get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max() ||
@@ -51,7 +51,7 @@ Result<void> write_membership(const std::filesystem::path& state_directory, cons
                       {"client", membership.client.value()}};
   for (const auto& address : membership.coordinators)
     json["coordinators"].push_back(protocol::to_string(address));
-  return write_file_atomic(membership_file(state_directory), json.dump(1) + "\n", 0600);
+  return write_file_atomic(membership_file(state_directory), json_text(json, 1) + "\n", 0600);
 }
 
 Result<SecretKey> open_node_key(const std::filesystem::path& state_directory) {

@@ -35,9 +35,34 @@ function(fedge_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()
 
+# As many units at once as there are processors, and memory for: the largest take 1.3 GiB. Ninja's own choice, two
+# more, takes a fifteenth more processor time. Where there is memory for all, g++ collects its garbage less often, which
+# takes a twelfth off.
+if(NOT DEFINED CMAKE_JOB_POOL_COMPILE)
+  cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
+  cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)  # in MiB
+  math(EXPR room "${memory} / 1536")
+  if(room LESS jobs)
+    set(jobs ${room})
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=500000>)
+  endif()
+  if(jobs LESS 1)
+    set(jobs 1)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY JOB_POOLS fedge_compile=${jobs})
+  set(CMAKE_JOB_POOL_COMPILE fedge_compile)
+endif()
+
 # Optimises a room that computes in debug builds as well, for the speed of its tests.
 function(fedge_optimised_always target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O2>)
+endfunction()
+
+# Optimises what waits for sockets and disks (-O1), or for people (-Og), less in a release: that takes two thirds of the
+# time that -O3 takes to compile it, or half.
+function(fedge_little_optimised target level)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
 endfunction()
 
 function(fedge_warnings target)

@@ -1,7 +1,5 @@
 #include "core/text.h"
 
-#include <nlohmann/json.hpp>
-
 namespace fedge {
 std::size_t take_character(std::string_view text, std::uint32_t& code) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
@@ -63,10 +61,6 @@ std::string clean_text(std::string_view text, std::size_t max_bytes) {
     i += length > 0 ? length : 1;
   }
   return clean;
-}
-
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace fedge

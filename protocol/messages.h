@@ -166,12 +166,21 @@ struct PublishRecord {
   std::vector<std::byte> value;  // 1 to kMaxRecordBytes; dht/node_record.h
 };
 
-using Message =
-    std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
-                 UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers, SharedUpdate,
-                 UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan, WarmupSlot, WarmupOver, SealedChunk,
-                 ChunksHeld, ChunksAdded, SwarmState, ChunkCancelled, SecureKeys, SecureRoster, SecureShares,
-                 SecurePeerShares, SecureSurvivors, SecureConsent, SecureConsents, SecureUnmask>;
+// One of them. To copy, move and destroy one is compiled once, not in every source that holds one.
+struct Message : std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
+                              UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers,
+                              SharedUpdate, UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan,
+                              WarmupSlot, WarmupOver, SealedChunk, ChunksHeld, ChunksAdded, SwarmState,
+                              ChunkCancelled, SecureKeys, SecureRoster, SecureShares, SecurePeerShares,
+                              SecureSurvivors, SecureConsent, SecureConsents, SecureUnmask> {
+  using variant::variant;
+  Message();  // a Hello
+  Message(const Message&);
+  Message(Message&&) noexcept;
+  Message& operator=(const Message&);
+  Message& operator=(Message&&) noexcept;
+  ~Message();
+};
 
 // "train_request" and so on, for logs.
 const char* name_of(const Message& message);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/detail/json.h"
 #include "core/platform/thread_pool.h"
 #include "learn/completion.h"
 #include "learn/evaluate.h"
@@ -104,7 +104,7 @@ void print_json(const Figures& figures, std::FILE* out) {
   if (figures.rouge)
     row["rouge_l"] = {
         {"recall", figures.rouge->recall}, {"precision", figures.rouge->precision}, {"f", figures.rouge->f}};
-  std::fprintf(out, "%s\n", row.dump().c_str());
+  std::fprintf(out, "%s\n", json_text(row).c_str());
 }
 
 void print_row(const Figures& figures, std::FILE* out) {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "core/detail/json.h"
 #include "core/node.h"
 #include "server/access/calendar.h"
 
@@ -137,7 +137,7 @@ std::string records_as_text(const std::vector<dht::Record>& records) {
     for (const auto& [name, value] : fields.items()) {
       char line[32];
       std::snprintf(line, sizeof line, "%-18s", name.c_str());
-      text += line + (value.is_string() ? value.get<std::string>() : value.dump()) + "\n";
+      text += line + (value.is_string() ? value.get<std::string>() : json_text(value)) + "\n";
     }
   }
   return text;
@@ -146,7 +146,7 @@ std::string records_as_text(const std::vector<dht::Record>& records) {
 std::string records_as_json(const std::vector<dht::Record>& records) {
   ordered_json all = ordered_json::array();
   for (const dht::Record& record : records) all.push_back(json_of(record));
-  return all.dump(1) + "\n";
+  return json_text(all, 1) + "\n";
 }
 
 }  // namespace fedge::apps

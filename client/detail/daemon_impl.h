@@ -1,11 +1,6 @@
 // The client daemon's inside: what link, timers, engine and worker share. Not for users of the daemon.
 #pragma once
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <map>
 #include <stop_token>
@@ -23,6 +18,7 @@
 #include "core/platform/files.h"
 #include "privacy/secure_aggregation/client.h"
 #include "protocol/session/endpoint.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::client {
 
@@ -42,8 +38,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         training_timer_(io),
         status_timer_(io),
         status_(options_.state_directory),
-        unfinished_(io.get_executor()),
-        worker_(1) {}
+        unfinished_(io) {}
 
   // Before start(): TLS, and the directory.
   Result<void> prepare();
@@ -136,16 +131,16 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   std::unique_ptr<TaskFiles> files_;  // the worker's, once it has begun
   ClientEngine engine_;
   Rng rng_;
-  boost::asio::steady_timer timer_;
-  boost::asio::steady_timer training_timer_;
-  boost::asio::steady_timer status_timer_;
+  protocol::Timer timer_;
+  protocol::Timer training_timer_;
+  protocol::Timer status_timer_;
   StatusFile status_;
   KnownClients known_clients_;
   bool status_due_ = false;
   // Keeps the io_context running while only the worker has something to do.
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
+  protocol::Unfinished unfinished_;
   // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
-  boost::asio::thread_pool worker_;
+  protocol::Worker worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::vector<protocol::Address> addresses_;  // of the coordinator, to be tried in this order
   std::size_t next_address_ = 0;

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "client/client_engine.h"
+#include "core/detail/json.h"
 #include "core/platform/files.h"
 
 namespace fedge::client {
@@ -108,7 +108,7 @@ std::filesystem::path status_file(const std::filesystem::path& state_directory) 
 Result<DaemonStatus> read_status(const std::filesystem::path& state_directory) {
   const auto file = status_file(state_directory);
   FEDGE_TRY(text, read_file(file, kMaxStatusFile));
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_json(text);
   DaemonStatus status;
   bool whole = json.is_object();
   for_each_field(status, [&](const char* name, auto& field) { whole = whole && take(json, name, field); });
@@ -161,7 +161,7 @@ void StatusFile::write() {
   const auto file = status_file(directory_);
   const std::filesystem::path fresh = file.string() + ".new";
   // A reason may hold a peer's bytes.
-  const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(json, 1) + "\n";
   std::ofstream out(fresh, std::ios::binary);
   out << text;
   out.close();

@@ -1,8 +1,7 @@
 #include "client/discovery/discovery.h"
+#include "protocol/session/loop.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -18,13 +17,14 @@ using Records = std::vector<dht::Record>;
 class Asking : public std::enable_shared_from_this<Asking> {
  public:
   Asking(const SearchTerms& search, const dht::Key& key, std::function<void(const Result<Records>&)> done)
-      : directory_(search.directory), key_(key), done_(std::move(done)), pause_(search.io), end_(search.io) {
-    end_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(search.patience));
-  }
+      : directory_(search.directory),
+        key_(key),
+        done_(std::move(done)),
+        patience_(search.patience),
+        pause_(search.io),
+        end_(search.io) {}
   dht::Subscription start() {
-    end_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error) self->finish();
-    });
+    end_.after(patience_, [self = shared_from_this()] { self->finish(); });
     ask();
     return dht::Subscription([asking = weak_from_this()] {
       const auto alive = asking.lock();
@@ -40,9 +40,8 @@ class Asking : public std::enable_shared_from_this<Asking> {
       if (!self->done_) return;
       self->last_ = found;
       if (found && !found->empty()) return self->finish();
-      self->pause_.expires_after(kPause);
-      self->pause_.async_wait([self](const boost::system::error_code& error) {
-        if (!error && self->done_) self->ask();
+      self->pause_.after(kPause, [self] {
+        if (self->done_) self->ask();
       });
     });
   }
@@ -55,8 +54,9 @@ class Asking : public std::enable_shared_from_this<Asking> {
   dht::Directory& directory_;
   dht::Key key_;
   std::function<void(const Result<Records>&)> done_;
-  boost::asio::steady_timer pause_;
-  boost::asio::steady_timer end_;
+  Duration patience_;
+  protocol::Timer pause_;
+  protocol::Timer end_;
   Result<Records> last_ = Error{ErrorCode::kUnavailable, "no node of the directory has answered"};
 };
 

@@ -4,6 +4,7 @@
 
 #include "client/detail/daemon_impl.h"
 #include "core/crypto/entropy.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::client {
 namespace {
@@ -58,11 +59,11 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
 Result<void> Daemon::Impl::vouch(ClientId client, const PublicKey& key) {
   const auto known = known_clients_.vouch(client, key);
   if (!known_clients_.changed()) return known;
-  boost::asio::post(worker_, [weak = weak_from_this(), all = known_clients_] {
+  worker_.post([weak = weak_from_this(), all = known_clients_] {
     const auto self = weak.lock();
     const auto written = self ? all.write(self->options_.state_directory) : Result<void>();
     if (written) return;
-    boost::asio::post(self->io_, [self, error = written.error()] {
+    protocol::post(self->io_, [self, error = written.error()] {
       self->report(Event{Severity::kWarning, "known_clients.not_written", {}}.with("reason", error.message));
     });
   });
@@ -72,11 +73,11 @@ Result<void> Daemon::Impl::vouch(ClientId client, const PublicKey& key) {
 void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
   Answered& answered = *parts_[run].prepared->answered;
   answered.add(answer.session.task());
-  boost::asio::post(worker_, [weak = weak_from_this(), run, answer, answered] {
+  worker_.post([weak = weak_from_this(), run, answer, answered] {
     const auto self = weak.lock();
     if (!self) return;
     const auto noted = answered.write();
-    boost::asio::post(self->io_, [self, run, answer, noted] {
+    protocol::post(self->io_, [self, run, answer, noted] {
       if (noted) return self->say(run, answer);
       self->stop_session(run, noted.error());
     });
@@ -148,7 +149,7 @@ void Daemon::Impl::stop_session(RunId run, const Error& error) {
              .with("reason", error.message));
   const protocol::TrainRequest* task = engine_.task(run);
   if (task == nullptr || engine_.holds_update(run)) return;  // it is told what has become of its update
-  boost::asio::post(io_, [self = shared_from_this(), run, task = task->task(), error] {
+  protocol::post(io_, [self = shared_from_this(), run, task = task->task(), error] {
     self->step(ClientEngine::TrainingFailed{run, task, error});
   });
 }
@@ -183,7 +184,7 @@ void Daemon::Impl::mask(RunId run) {
   if (!secure.trained || !secure.session.ready()) return;
   auto work = std::make_shared<SecureTask::Trained>(std::move(*std::exchange(secure.trained, nullptr)));
   auto masking = std::make_shared<const privacy::Masking>(secure.session.masking());
-  boost::asio::post(worker_, [weak = weak_from_this(), work, masking, prepared = part.prepared] {
+  worker_.post([weak = weak_from_this(), work, masking, prepared = part.prepared] {
     const auto self = weak.lock();
     if (!self || work->order.stop.stop_requested()) return;
     const protocol::TrainRequest& request = work->order.request;
@@ -191,7 +192,7 @@ void Daemon::Impl::mask(RunId run) {
     if (masked) masked = self->count_release(*prepared, request, work->result);
     Result<TaskFiles::Update> kept =
         masked ? self->files_->keep(request, work->result) : Result<TaskFiles::Update>(masked.error());
-    boost::asio::post(self->io_, [self, order = work->order, kept = std::move(kept)] {
+    protocol::post(self->io_, [self, order = work->order, kept = std::move(kept)] {
       if (order.stop.stop_requested()) return;
       Part& owner = self->parts_[order.request.run];
       if (kept && owner.secure) {

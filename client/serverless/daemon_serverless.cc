@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "client/detail/daemon_impl.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::client {
 
@@ -43,11 +44,11 @@ SharedUpdates* Daemon::Impl::shared_updates(RunId run, TaskId task) {
                                                  std::function<void()> done) {
     const auto self = weak.lock();
     if (!self) return;
-    boost::asio::post(self->worker_, [weak, work = std::move(work), done = std::move(done)] {
+    self->worker_.post([weak, work = std::move(work), done = std::move(done)] {
       const auto alive = weak.lock();
       if (!alive) return;
       work(*alive->files_);
-      boost::asio::post(alive->io_, done);
+      protocol::post(alive->io_, done);
     });
   };
   part.shared = std::make_shared<SharedUpdates>(
@@ -77,7 +78,7 @@ void Daemon::Impl::end_sharing(RunId run) {
     part.made = shared->made();
     part.exchanging = part.made->manifest().id();
   }
-  boost::asio::post(worker_, [weak = weak_from_this(), run] {
+  worker_.post([weak = weak_from_this(), run] {
     if (const auto self = weak.lock()) self->files_->let_go(run);
   });
 }

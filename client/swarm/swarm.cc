@@ -1,8 +1,6 @@
 #include "client/swarm/swarm.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <map>
 #include <set>
@@ -12,6 +10,7 @@
 #include "client/handshake.h"
 #include "core/crypto/random.h"
 #include "protocol/messages.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::client {
 namespace {
@@ -98,8 +97,8 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   std::map<ObjectId, std::set<ClientId>> named_;  // whom each object is exchanged with
   std::deque<ObjectId> order_;                    // of naming
   std::map<ObjectId, ObjectId> like_;             // objects that another's members exchange
-  boost::asio::steady_timer timer_;               // the exchange's
-  boost::asio::steady_timer ticker_;
+  protocol::Timer timer_;                         // the exchange's
+  protocol::Timer ticker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool ticking_ = false;
   bool stopped_ = false;
@@ -141,9 +140,8 @@ void SwarmImpl::shut_down() {
 void SwarmImpl::arm(std::optional<Time> deadline) {
   timer_.cancel();
   if (!deadline || stopped_) return;
-  timer_.expires_at(started_ + deadline->time_since_epoch());
-  timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-    if (const auto alive = weak.lock(); alive && !error && !alive->stopped_) alive->exchange_->expired();
+  timer_.at(started_ + deadline->time_since_epoch(), [weak = weak_from_this()] {
+    if (const auto alive = weak.lock(); alive && !alive->stopped_) alive->exchange_->expired();
   });
 }
 
@@ -270,12 +268,11 @@ void SwarmImpl::tick() {
     }
   }
   if (contacts_.empty() || std::exchange(ticking_, true)) return;
-  ticker_.expires_after(kTick);
-  ticker_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+  ticker_.after(kTick, [weak = weak_from_this()] {
     const auto alive = weak.lock();
     if (!alive) return;
     alive->ticking_ = false;
-    if (!error) alive->tick();
+    alive->tick();
   });
 }
 

@@ -3,9 +3,9 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/detail/json.h"
 #include "core/text.h"
 
 namespace fedge::client {
@@ -115,7 +115,7 @@ class Fields {
   }
 
  private:
-  static std::string plain(double value) { return json(value).dump(); }
+  static std::string plain(double value) { return json_text(json(value)); }
   void fail(const std::string& what) {
     if (error_.empty()) error_ = what;
   }
@@ -148,7 +148,7 @@ Result<TrainerMessage> read_update(Fields fields) {
 
 // The frame's lengths, in front of its header.
 std::string framed(const Ordered& header, std::size_t payload) {
-  const std::string text = header.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+  const std::string text = json_text(header);
   std::string frame(kTrainerPrefix, '\0');
   for (std::size_t i = 0; i < 4; ++i) frame[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
   for (std::size_t i = 0; i < 8; ++i) frame[4 + i] = static_cast<char>(payload >> (8 * i) & 0xFF);

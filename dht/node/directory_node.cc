@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <utility>
 
 #include "core/platform/calendar.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::dht {
 namespace {
@@ -19,7 +18,7 @@ constexpr std::chrono::milliseconds kTick{250};
 
 struct DirectoryNode::Timer {
   explicit Timer(boost::asio::io_context& io) : timer(io), resolver(io) {}
-  boost::asio::steady_timer timer;
+  protocol::Timer timer;
   boost::asio::ip::udp::resolver resolver;
   NetworkDirectory* directory = nullptr;  // null once it is gone
 };
@@ -44,7 +43,7 @@ Result<std::unique_ptr<DirectoryNode>> DirectoryNode::open(boost::asio::io_conte
                          .fixed = settings.fixed,
                          .limits = settings.limits};
   options.now = calendar_time;
-  options.post = [&io](std::function<void()> what) { boost::asio::post(io, std::move(what)); };
+  options.post = [&io](std::function<void()> what) { protocol::post(io, std::move(what)); };
   const auto timer = std::make_shared<Timer>(io);
   options.resolve = [timer](const protocol::Address& place, NetworkOptions::Resolved found) {
     timer->resolver.async_resolve(
@@ -64,10 +63,7 @@ Result<std::unique_ptr<DirectoryNode>> DirectoryNode::open(boost::asio::io_conte
 void DirectoryNode::tick(const std::shared_ptr<Timer>& timer) {
   if (timer->directory == nullptr) return;
   timer->directory->advance(calendar_time());
-  timer->timer.expires_after(kTick);
-  timer->timer.async_wait([timer](const boost::system::error_code& error) {
-    if (!error) tick(timer);
-  });
+  timer->timer.after(kTick, [timer] { tick(timer); });
 }
 
 std::uint64_t SequenceNumbers::next(Time calendar) {

@@ -1,8 +1,7 @@
 #include "server/access/audit_entry.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/crypto/sha256.h"
+#include "core/detail/json.h"
 #include "core/text.h"
 
 namespace fedge::server {
@@ -73,7 +72,7 @@ Result<AuditEntry> parse_audit_entry(std::string_view line) {
   if (line.size() < kTail || line.size() >= kMaxAuditLine || !line.ends_with(kAfterHash) ||
       line.substr(line.size() - kTail, kBeforeHash.size()) != kBeforeHash)
     return wrong("it does not end with a hash");
-  const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+  const auto json = parse_ordered_json(line, /*levels=*/4);
   AuditEntry entry;
   if (!read_fields(json, entry)) return wrong("it is not an entry of an audit log");
   if (entry_hash(entry.previous, line.substr(0, line.size() - kTail)) != entry.hash)

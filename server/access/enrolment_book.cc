@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/crypto/random.h"
+#include "core/detail/json.h"
 
 namespace fedge::server {
 namespace {
@@ -130,11 +130,11 @@ std::string to_json(const EnrolmentBook& book) {
                                {"enrolled", record.enrolled},
                                {"token", record.token},
                                {"state", to_string(record.state)}});
-  return json.dump(1) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 Result<EnrolmentBook> parse_enrolment_book(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_json(text);
   const Error damaged{ErrorCode::kCorrupt, "is damaged; restore it from a backup"};
   if (!json.is_object() || !json.contains("tokens") || !json.contains("clients")) return damaged;
   EnrolmentBook book;

@@ -1,12 +1,12 @@
 #include "server/coordinator/coordinator.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "core/platform/calendar.h"
 #include "core/platform/heap.h"
 #include "protocol/limits.h"
+#include "protocol/session/loop.h"
 #include "server/coordinator/detail/coordinator_impl.h"
 #include "server/data_directory.h"
 #include "server/store/sqlite_store.h"
@@ -97,9 +97,8 @@ Result<void> Coordinator::Impl::enter_directory(SecretKey key) {
 void Coordinator::Impl::announce() {
   if (!announcer_ || finished_) return;
   announcer_->refresh();
-  announce_timer_.expires_after(kAnnounce);
-  announce_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
-    if (const auto alive = self.lock(); alive && !error) alive->announce();
+  announce_timer_.after(kAnnounce, [self = weak_from_this()] {
+    if (const auto alive = self.lock()) alive->announce();
   });
 }
 
@@ -235,7 +234,7 @@ void Coordinator::Impl::let_go() {
   callbacks_.on_stopped();
   unfinished_.reset();
   // Nothing of it may be under way when it goes.
-  boost::asio::post(io_, [self = shared_from_this()] { self->leave_directory(); });
+  protocol::post(io_, [self = shared_from_this()] { self->leave_directory(); });
 }
 
 void Coordinator::Impl::close_doors(const std::string& reason) {

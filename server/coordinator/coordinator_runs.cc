@@ -1,7 +1,7 @@
 // The coordinator takes up runs and lets go of them.
-#include <boost/asio/post.hpp>
 #include <utility>
 
+#include "protocol/session/loop.h"
 #include "server/coordinator/detail/coordinator_impl.h"
 #include "server/coordinator/detail/retry.h"
 
@@ -49,10 +49,10 @@ void Coordinator::Impl::take_up(const RunRecord& run) {
 }
 
 void Coordinator::Impl::open(const RunRecord& run) {
-  boost::asio::post(opener_, [self = shared_from_this(), run] {
+  opener_.post([self = shared_from_this(), run] {
     auto parts = std::make_shared<Result<RunParts>>(
         open_run(self->options_.data_directory, run, self->options_.threads));
-    boost::asio::post(self->io_, [self, run, parts] {
+    protocol::post(self->io_, [self, run, parts] {
       if (!self->finished_) self->opened(run, std::move(*parts));
     });
   });
@@ -137,9 +137,8 @@ void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
     report(Event{Severity::kError, "disk.full", {}}
                .with("reason", full.message)
                .with("run", run.number.value()));
-  retry_timer_.expires_after(kRetryWhenFull);
-  retry_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
-    if (const auto alive = self.lock(); alive && !error) alive->arrange();
+  retry_timer_.after(kRetryWhenFull, [self = weak_from_this()] {
+    if (const auto alive = self.lock()) alive->arrange();
   });
 }
 

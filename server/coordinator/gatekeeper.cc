@@ -1,13 +1,12 @@
 #include "server/coordinator/gatekeeper.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <utility>
 
 #include "core/crypto/sha256.h"
 #include "protocol/session/admission.h"
 #include "protocol/session/endpoint.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::server {
 namespace {
@@ -42,7 +41,7 @@ Event about(const char* name, const protocol::Link& link, const std::string& rea
 
 struct Gatekeeper::Watch {
   explicit Watch(boost::asio::io_context& io) : timer(io) {}
-  boost::asio::steady_timer timer;
+  protocol::Timer timer;
 };
 
 Gatekeeper::Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, GatekeeperOptions options)
@@ -167,9 +166,8 @@ void Gatekeeper::dismiss(const std::shared_ptr<protocol::Link>& link, const Erro
 
 void Gatekeeper::watch() {
   if (!watch_) return;
-  watch_->timer.expires_after(kGateLook);
-  watch_->timer.async_wait([this, known = std::weak_ptr(watch_)](const boost::system::error_code& error) {
-    if (error || known.expired()) return;
+  watch_->timer.after(kGateLook, [this, known = std::weak_ptr(watch_)] {
+    if (known.expired()) return;
     look_again();
     watch();
   });

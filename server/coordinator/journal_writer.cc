@@ -1,6 +1,6 @@
 #include "server/coordinator/detail/journal_writer.h"
+#include "protocol/session/loop.h"
 
-#include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
 
@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kGatherAtMost{1};
 }  // namespace
 
 JournalWriter::JournalWriter(boost::asio::io_context& io, RunStore& store, RunNumber run, std::uint64_t last)
-    : io_(io), store_(store), run_(run), disk_(1), retry_(io), gather_(io) {
+    : io_(io), store_(store), run_(run), retry_(io), gather_(io) {
   pending_.last = last;
 }
 
@@ -28,9 +28,8 @@ Batch& JournalWriter::batch() {
 std::uint64_t JournalWriter::add(Time time, std::string input,
                                  std::shared_ptr<protocol::StoredObject> payload) {
   if (pending_.batches.empty()) {
-    gather_.expires_after(kGatherAtMost);
-    gather_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
-      if (const auto alive = self.lock(); alive && !error) alive->flush();
+    gather_.after(kGatherAtMost, [self = weak_from_this()] {
+      if (const auto alive = self.lock()) alive->flush();
     });
   }
   batch().entries.push_back({++pending_.last, time, std::move(input)});
@@ -61,12 +60,12 @@ void JournalWriter::drain(std::function<void()> done) {
 }
 
 void JournalWriter::write(std::shared_ptr<const Work> work) {
-  boost::asio::post(disk_, [self = shared_from_this(), work = std::move(work)] {
+  disk_.post([self = shared_from_this(), work = std::move(work)] {
     Result<void> outcome;
     for (const auto& object : work->objects)
       if (outcome) outcome = object->sync();
     if (outcome && !work->batches.empty()) outcome = self->store_.append(work->batches);
-    boost::asio::post(self->io_, [self, work, outcome] { self->written(work, outcome); });
+    protocol::post(self->io_, [self, work, outcome] { self->written(work, outcome); });
   });
 }
 
@@ -75,9 +74,8 @@ void JournalWriter::written(const std::shared_ptr<const Work>& work, const Resul
   if (!outcome && outcome.error().code == ErrorCode::kResource) {
     if (!std::exchange(waits_for_room_, true))
       callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
-    retry_.expires_after(kRetryWhenFull);
-    retry_.async_wait([self = weak_from_this(), work](const boost::system::error_code& error) {
-      if (const auto alive = self.lock(); alive && !error) alive->write(work);
+    retry_.after(kRetryWhenFull, [self = weak_from_this(), work] {
+      if (const auto alive = self.lock()) alive->write(work);
     });
     return;
   }

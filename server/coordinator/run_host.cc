@@ -1,7 +1,6 @@
-#include <boost/asio/post.hpp>
 
-#include "protocol/codec.h"
 #include "server/coordinator/detail/run_host.h"
+#include "protocol/codec.h"
 
 namespace fedge::server {
 
@@ -12,7 +11,6 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       state_(*parts_.state),
       rng_(state_.config().seed),
       timer_(house_.io),
-      worker_(1),
       allowance_(config().status.every),
       uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
@@ -180,9 +178,8 @@ void RunHost::arm_timer() {
     timer_.cancel();
     return;
   }
-  timer_.expires_at(started_ + (*deadline - parts_.recovered.time));
-  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
-    if (const auto alive = self.lock(); alive && !error) alive->step(Expired{});
+  timer_.at(started_ + (*deadline - parts_.recovered.time), [self = weak_from_this()] {
+    if (const auto alive = self.lock()) alive->step(Expired{});
   });
 }
 
@@ -293,9 +290,8 @@ void RunHost::leave() {
 }
 
 void RunHost::when_idle(std::function<void()> done) {
-  boost::asio::post(worker_, [self = shared_from_this(), done = std::move(done)] {
-    boost::asio::post(self->house_.io, done);
-  });
+  worker_.post(
+      [self = shared_from_this(), done = std::move(done)] { protocol::post(self->house_.io, done); });
 }
 
 bool RunHost::pause(std::function<void()> done) {
@@ -313,9 +309,9 @@ void RunHost::finish() {
   }
   leave();
   journal_->drain([self = shared_from_this()] {
-    boost::asio::post(self->worker_, [self] {
+    self->worker_.post([self] {
       auto models = std::make_shared<Result<std::vector<FinalModel>>>(self->state_.load_models());
-      boost::asio::post(self->house_.io, [self, models] { self->over(std::move(*models)); });
+      protocol::post(self->house_.io, [self, models] { self->over(std::move(*models)); });
     });
   });
 }

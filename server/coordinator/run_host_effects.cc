@@ -1,8 +1,8 @@
 // The host carries out what its engine decides.
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "protocol/codec.h"
+#include "protocol/session/loop.h"
 #include "server/coordinator/counted_chunks.h"
 #include "server/coordinator/detail/retry.h"
 #include "server/coordinator/detail/run_host.h"
@@ -100,7 +100,7 @@ void RunHost::fetch(const RunEngine::Fetch& offered) {
   if (shared_) return shared_->offered(offered);
   const auto objection = secure_ ? secure_->offered(offered) : std::nullopt;
   if (objection)  // not at once: the effects of the step that asked for this are still being carried out
-    return boost::asio::post(house_.io, [self = shared_from_this(), offered, error = *objection] {
+    return protocol::post(house_.io, [self = shared_from_this(), offered, error = *objection] {
       self->step(RunEngine::Damaged{offered.client, offered.offer.task(), error});
     });
   if (const auto link = house_.peers.find(offered.client)) uploads_->fetch(offered, link);
@@ -122,15 +122,14 @@ void RunHost::fold(const RunEngine::Fold& accepted) {
 }
 
 void RunHost::fold(TrackId track, aggregation::Update update, run::StoredUpdate upload) {
-  boost::asio::post(
-      worker_, [self = shared_from_this(), track, update = std::move(update), upload = std::move(upload)] {
-        const auto folded = self->state_.fold(track, {&update, 1});
-        if (upload.plain != upload.arrived) self->parts_.updates->remove(upload.plain->manifest().id());
-        if (upload.arrived) upload.arrived->rest();
-        if (upload.plain) upload.plain->rest();
-        if (folded) return;
-        boost::asio::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
-      });
+  worker_.post([self = shared_from_this(), track, update = std::move(update), upload = std::move(upload)] {
+    const auto folded = self->state_.fold(track, {&update, 1});
+    if (upload.plain != upload.arrived) self->parts_.updates->remove(upload.plain->manifest().id());
+    if (upload.arrived) upload.arrived->rest();
+    if (upload.plain) upload.plain->rest();
+    if (folded) return;
+    protocol::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
+  });
 }
 
 // The worker is idle while a track starts or ends: its folds and closes come before Committed.
@@ -162,9 +161,9 @@ void RunHost::made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> mo
 }
 
 void RunHost::post_closing(const std::shared_ptr<Closing>& closing) {
-  boost::asio::post(worker_, [self = shared_from_this(), closing] {
+  worker_.post([self = shared_from_this(), closing] {
     const auto outcome = self->go_on_closing(*closing);
-    boost::asio::post(self->house_.io, [self, closing, outcome] { self->closed_round(closing, outcome); });
+    protocol::post(self->house_.io, [self, closing, outcome] { self->closed_round(closing, outcome); });
   });
 }
 
@@ -202,9 +201,8 @@ void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result
   if (outcome.error().code != ErrorCode::kResource) return fail(outcome.error());
   if (!std::exchange(closing->waits_for_room, true))
     report(Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
-  retry_timer_.expires_after(kRetryWhenFull);
-  retry_timer_.async_wait([self = weak_from_this(), closing](const boost::system::error_code& error) {
-    if (const auto alive = self.lock(); alive && !error) alive->post_closing(closing);
+  retry_timer_.after(kRetryWhenFull, [self = weak_from_this(), closing] {
+    if (const auto alive = self.lock()) alive->post_closing(closing);
   });
 }
 
@@ -237,10 +235,9 @@ void RunHost::read_policy() {
 
 // A round that waits for clients may wait for an operator, too, and another run for room on the disk.
 void RunHost::look_around() {
-  look_timer_.expires_after(std::chrono::seconds(1));
-  look_timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+  look_timer_.after(std::chrono::seconds(1), [self = weak_from_this()] {
     const auto alive = self.lock();
-    if (!alive || error || alive->finished_) return;
+    if (!alive || alive->finished_) return;
     alive->parts_.models->trim();
     alive->parts_.updates->trim();
     alive->read_policy();

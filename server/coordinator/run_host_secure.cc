@@ -1,5 +1,4 @@
 // The host's part in rounds whose updates are summed in secret.
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "server/coordinator/detail/run_host.h"
@@ -17,9 +16,8 @@ void RunHost::hear_secure() {
                               [self](std::vector<Range> cells) {
                                 const auto alive = self.lock();
                                 if (!alive) return;
-                                boost::asio::post(alive->worker_, [alive, cells = std::move(cells)] {
-                                  alive->state_.open_secure(cells);
-                                });
+                                alive->worker_.post(
+                                    [alive, cells = std::move(cells)] { alive->state_.open_secure(cells); });
                               },
                           .on_closed =
                               [self](SecureRound::Closed closed) {
@@ -57,17 +55,16 @@ void RunHost::fold_masked(const RunEngine::Fold& accepted) {
   const auto scalars = secure_->take_scalars(accepted.client);
   const run::StoredUpdate upload = uploads_->take(accepted.client);
   folded_.push_back(upload.arrived);
-  boost::asio::post(
-      worker_, [self = shared_from_this(), client = accepted.client, scalars, object = upload.arrived] {
-        const auto folded = self->state_.fold_masked(
-            client, {.coverage = &object->manifest().coverage,
-                     .read = [&](std::uint64_t first,
-                                 std::span<std::byte> out) { return object->read_bytes(first, out); },
-                     .scalars = scalars});
-        object->rest();
-        if (folded) return;
-        boost::asio::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
-      });
+  worker_.post([self = shared_from_this(), client = accepted.client, scalars, object = upload.arrived] {
+    const auto folded = self->state_.fold_masked(
+        client, {.coverage = &object->manifest().coverage,
+                 .read = [&](std::uint64_t first,
+                             std::span<std::byte> out) { return object->read_bytes(first, out); },
+                 .scalars = scalars});
+    object->rest();
+    if (folded) return;
+    protocol::post(self->house_.io, [self, folded] { self->fail(folded.error()); });
+  });
 }
 
 void RunHost::summed(SecureRound::Closed closed) {
@@ -77,13 +74,12 @@ void RunHost::summed(SecureRound::Closed closed) {
     closing->not_aggregated = closed.error;
     return post_closing(closing);
   }
-  boost::asio::post(
-      worker_, [self = shared_from_this(), closing,
+  worker_.post([self = shared_from_this(), closing,
                 unmasking = std::make_shared<privacy::Unmasking>(std::move(*closed.unmasking))] {
-        const TaskId task{closing->close.round, closing->close.track};
-        auto sum = std::make_shared<Result<RunState::Summed>>(self->state_.sum_up(task, *unmasking));
-        boost::asio::post(self->house_.io, [self, closing, sum] { self->unmasked(closing, *sum); });
-      });
+    const TaskId task{closing->close.round, closing->close.track};
+    auto sum = std::make_shared<Result<RunState::Summed>>(self->state_.sum_up(task, *unmasking));
+    protocol::post(self->house_.io, [self, closing, sum] { self->unmasked(closing, *sum); });
+  });
 }
 
 void RunHost::unmasked(const std::shared_ptr<Closing>& closing, const Result<RunState::Summed>& sum) {

@@ -1,8 +1,8 @@
-#include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
 
 #include "core/config/document.h"
+#include "protocol/session/loop.h"
 #include "server/access/calendar.h"
 #include "server/coordinator/detail/run_queue.h"
 #include "server/store/sqlite_store.h"
@@ -59,17 +59,16 @@ void RunQueue::watch(OnRuns on_runs) {
 void RunQueue::look_now() { look(true); }
 
 void RunQueue::arm() {
-  timer_.expires_after(kQueueLook);
-  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+  timer_.after(kQueueLook, [self = weak_from_this()] {
     const auto alive = self.lock();
-    if (!alive || error || alive->stopped_) return;
+    if (!alive || alive->stopped_) return;
     alive->look(false);
     alive->arm();
   });
 }
 
 void RunQueue::look(bool always) {
-  boost::asio::post(disk_, [self = shared_from_this(), always] {
+  disk_.post([self = shared_from_this(), always] {
     const auto changes = self->store_->foreign_changes();
     if (!changes || (*changes == self->foreign_changes_ && !always)) return;
     self->foreign_changes_ = *changes;
@@ -78,24 +77,24 @@ void RunQueue::look(bool always) {
 }
 
 void RunQueue::tell_runs() {
-  boost::asio::post(io_, [self = shared_from_this(), runs = store_->open_runs()] {
+  protocol::post(io_, [self = shared_from_this(), runs = store_->open_runs()] {
     if (!self->stopped_) self->on_runs_(runs);
   });
 }
 
 void RunQueue::claim(RunNumber run, std::function<void(const Result<RunRecord>&)> claimed) {
-  boost::asio::post(disk_, [self = shared_from_this(), run, claimed = std::move(claimed)] {
+  disk_.post([self = shared_from_this(), run, claimed = std::move(claimed)] {
     const auto mine = self->store_->claim(run, calendar_now());
     const auto record = mine ? self->store_->run(run) : Result<RunRecord>(mine.error());
     self->tell_runs();
-    boost::asio::post(self->io_, [self, claimed, record] {
+    protocol::post(self->io_, [self, claimed, record] {
       if (!self->stopped_) claimed(record);
     });
   });
 }
 
 void RunQueue::set_status(RunNumber run, RunStatus status, const std::string& reason) {
-  boost::asio::post(disk_, [self = shared_from_this(), run, status, reason] {
+  disk_.post([self = shared_from_this(), run, status, reason] {
     (void)self->store_->set_status(run, status, reason, calendar_now());
     self->tell_runs();
   });

@@ -1,8 +1,7 @@
 #include "server/coordinator/detail/secure_rounds.h"
 
-#include <boost/asio/post.hpp>
-
 #include "core/node.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::server {
 
@@ -68,7 +67,7 @@ void SecureRounds::carry_out(std::vector<SecureRound::Effect>& effects) {
   for (auto& effect : effects)
     std::visit(Overloaded{[&](const SecureRound::Send& send) { callbacks_.send(send.client, send.message); },
                           [&](const SecureRound::Tell& tell) {
-                            boost::asio::post(io_, [self = weak_from_this(), input = tell.input] {
+                            protocol::post(io_, [self = weak_from_this(), input = tell.input] {
                               if (const auto alive = self.lock()) alive->callbacks_.on_outcome(input);
                             });
                           },
@@ -81,11 +80,11 @@ void SecureRounds::carry_out(std::vector<SecureRound::Effect>& effects) {
     timer_.cancel();
     return;
   }
-  timer_.expires_at(std::chrono::steady_clock::time_point(
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(deadline->time_since_epoch())));
-  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+  const std::chrono::steady_clock::time_point due(
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(deadline->time_since_epoch()));
+  timer_.at(due, [self = weak_from_this()] {
     const auto alive = self.lock();
-    if (!alive || error || !alive->round_) return;
+    if (!alive || !alive->round_) return;
     std::vector<SecureRound::Effect> late;
     alive->round_->expired(alive->now(), late);
     alive->carry_out(late);

@@ -46,9 +46,8 @@ Seeder::Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner ow
 void Seeder::arm(std::optional<Time> deadline) {
   timer_.cancel();
   if (!deadline) return;
-  timer_.expires_at(started_ + deadline->time_since_epoch());
-  timer_.async_wait([weak = std::weak_ptr(exchange_)](const boost::system::error_code& error) {
-    if (const auto alive = weak.lock(); alive && !error) alive->expired();
+  timer_.at(started_ + deadline->time_since_epoch(), [weak = std::weak_ptr(exchange_)] {
+    if (const auto alive = weak.lock()) alive->expired();
   });
 }
 

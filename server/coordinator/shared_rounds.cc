@@ -1,9 +1,9 @@
 #include "server/coordinator/detail/shared_rounds.h"
 
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "core/crypto/random.h"
+#include "protocol/session/loop.h"
 #include "server/coordinator/counted_chunks.h"
 #include "server/coordinator/detail/retry.h"
 
@@ -46,9 +46,8 @@ void SharedRounds::stop_gathering() {
 }
 
 void SharedRounds::tick(void (SharedRounds::*next)(), Duration time) {
-  warmup_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
-  warmup_timer_.async_wait([weak = weak_from_this(), next](const boost::system::error_code& error) {
-    if (const auto self = weak.lock(); self && !error) ((*self).*next)();
+  warmup_timer_.after(time, [weak = weak_from_this(), next] {
+    if (const auto self = weak.lock()) ((*self).*next)();
   });
 }
 
@@ -94,10 +93,9 @@ void SharedRounds::end_warmup() {
 
 void SharedRounds::arm(Duration time) {
   late_ = false;
-  late_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
-  late_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+  late_timer_.after(time, [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (!self || error) return;
+    if (!self) return;
     self->late_ = true;
     self->go_on();
   });
@@ -145,7 +143,7 @@ void SharedRounds::offered(const RunEngine::Fetch& fetch) {
   if (!known && !seeder_.watch(update)) {
     const RunEngine::Damaged damaged{fetch.client, fetch.offer.task(),
                                      invalid("what is offered is no update: it is exchanged as a model")};
-    boost::asio::post(io_, [weak = weak_from_this(), damaged] {
+    protocol::post(io_, [weak = weak_from_this(), damaged] {
       if (const auto self = weak.lock()) self->callbacks_.on_outcome(damaged);
     });
     return;
@@ -181,10 +179,9 @@ bool SharedRounds::departed(ClientId client) {
 
 void SharedRounds::look_again_after(Duration time) {
   if (exchanging()) known_from_ = now() + time;
-  look_timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(time));
-  look_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+  look_timer_.after(time, [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (self && !error) self->go_on();
+    if (self) self->go_on();
   });
 }
 
@@ -227,7 +224,7 @@ void SharedRounds::look() {
     if (decision.fault) ++refused_;
     if (decision.lost) ++lost_;
     telling_.insert(decision.client);
-    boost::asio::post(io_, [weak = weak_from_this(), decision, task = round_.task()] {
+    protocol::post(io_, [weak = weak_from_this(), decision, task = round_.task()] {
       const auto self = weak.lock();
       if (!self) return;
       self->telling_.erase(decision.client);
@@ -280,7 +277,7 @@ void SharedRounds::fetch(const protocol::Manifest& model) {
                 [weak = weak_from_this(), id](const Result<void>& outcome) {
                   // Later than this: it may be here already.
                   if (const auto self = weak.lock())
-                    boost::asio::post(self->io_, [self, id, outcome] { self->fetched(id, outcome); });
+                    protocol::post(self->io_, [self, id, outcome] { self->fetched(id, outcome); });
                 });
   for (const ClientId client : round_.participants()) seeder_.admit(client, id);
 }
@@ -316,8 +313,8 @@ void SharedRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>> mo
   stage_ = Stage::kMade;
   late_timer_.cancel();
   // Not within the engine's effects.
-  boost::asio::post(
-      io_, [self = shared_from_this(), model = std::move(model)] { self->callbacks_.on_made(model); });
+  protocol::post(io_,
+                 [self = shared_from_this(), model = std::move(model)] { self->callbacks_.on_made(model); });
 }
 
 std::vector<ClientId> SharedRounds::contributors() const {

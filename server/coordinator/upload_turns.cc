@@ -1,4 +1,3 @@
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "server/coordinator/detail/upload_turns.h"
@@ -41,17 +40,16 @@ void UploadTurns::begin_queued() {
 // Not from within what ended the upload before.
 void UploadTurns::begin_soon() {
   if (queued_.empty()) return;
-  boost::asio::post(timer_.get_executor(), [self = weak_from_this()] {
+  protocol::post(io_, [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->begin_queued();
   });
 }
 
 void UploadTurns::watch() {
   if (queued_.empty() || std::exchange(watching_, true)) return;
-  timer_.expires_after(kPatience);
-  timer_.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
+  timer_.after(kPatience, [self = weak_from_this()] {
     const auto alive = self.lock();
-    if (!alive || error) return;
+    if (!alive) return;
     alive->watching_ = false;
     const auto long_ago = Clock::now() - kPatience;
     std::erase_if(alive->moving_, [&](const auto& upload) { return upload.second <= long_ago; });

@@ -1,13 +1,10 @@
 #include "server/coordinator/uploads.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <utility>
 
 #include "core/check.h"
+#include "protocol/session/loop.h"
 #include "server/coordinator/counted_chunks.h"
 #include "server/coordinator/detail/retry.h"
 #include "server/coordinator/detail/upload_turns.h"
@@ -26,10 +23,10 @@ aggregation::Update update_of(const RunEngine::Fold& accepted, const run::Stored
 
 struct Uploads::Retry {
   explicit Retry(boost::asio::io_context& io) : timer(io) {}
-  boost::asio::steady_timer timer;
+  protocol::Timer timer;
 };
 
-Uploads::Uploads(boost::asio::io_context& io, boost::asio::thread_pool& worker, protocol::ChunkStore& store,
+Uploads::Uploads(boost::asio::io_context& io, protocol::Worker& worker, protocol::ChunkStore& store,
                  const RunState& state)
     : io_(io),
       worker_(worker),
@@ -50,8 +47,8 @@ void Uploads::begin(const Waiting& from) {
   if (!object && object.error().code == ErrorCode::kResource) return wait_for_room(from, object.error());
   if (!object) {
     // Not at once: the effects of the step that asked for this are still being carried out.
-    boost::asio::post(io_,
-                      [self = shared_from_this(), from, fault = object.error()] { self->lose(from, fault); });
+    protocol::post(io_,
+                   [self = shared_from_this(), from, fault = object.error()] { self->lose(from, fault); });
     return;
   }
   // What had arrived over a link that was lost is gone on from, unless something else is offered now.
@@ -84,9 +81,9 @@ void Uploads::inspect(const Waiting& from) {
   if (entry == entries_.end()) return;
   if (waiting_.empty() && std::exchange(full_, false))
     callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
-  boost::asio::post(worker_, [self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
+  worker_.post([self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
     const auto upload = run::examine_update(arrived, self->state_.value_rules(), self->store_);
-    boost::asio::post(self->io_, [=] { self->examined(arrived, from, upload); });
+    protocol::post(self->io_, [=] { self->examined(arrived, from, upload); });
   });
 }
 
@@ -132,9 +129,8 @@ void Uploads::wait_for_room(const Waiting& from, const Error& full) {
   const bool first = waiting_.empty();
   waiting_.insert_or_assign(from.fetch.client, from);
   if (!first) return;
-  retry_->timer.expires_after(kRetryWhenFull);
-  retry_->timer.async_wait([self = weak_from_this()](const boost::system::error_code& error) {
-    if (const auto alive = self.lock(); alive && !error) alive->try_again();
+  retry_->timer.after(kRetryWhenFull, [self = weak_from_this()] {
+    if (const auto alive = self.lock()) alive->try_again();
   });
 }
 

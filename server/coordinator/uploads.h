@@ -13,14 +13,10 @@
 #include "core/event.h"
 #include "protocol/chunks/chunk_store.h"
 #include "protocol/session/link.h"
+#include "protocol/session/loop.h"
 #include "run/stored_update.h"
 #include "server/engine/run_engine.h"
 #include "server/run_state.h"
-
-namespace boost::asio {
-class io_context;
-class thread_pool;
-}  // namespace boost::asio
 
 namespace fedge::server {
 
@@ -36,7 +32,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     std::function<void(const Event&)> on_event;
   };
   // What is lent must outlive it.
-  Uploads(boost::asio::io_context& io, boost::asio::thread_pool& worker, protocol::ChunkStore& store,
+  Uploads(boost::asio::io_context& io, protocol::Worker& worker, protocol::ChunkStore& store,
           const RunState& state);
   // Of the chunks that have come, on the wire.
   Bytes received() const { return *received_; }
@@ -74,7 +70,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   void try_again();
 
   boost::asio::io_context& io_;
-  boost::asio::thread_pool& worker_;
+  protocol::Worker& worker_;
   protocol::ChunkStore& store_;
   const RunState& state_;
   Callbacks callbacks_;

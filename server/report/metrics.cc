@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/detail/json.h"
 #include "core/platform/files.h"
 
 namespace fedge::server {
@@ -226,23 +226,13 @@ std::string to_json(const RoundMetrics& metrics) {
                              {"loss", json_number(rank.loss)},
                              {"bits_per_byte", json_number(rank.bits_per_byte)}});
   for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
-  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(line);
 }
 
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where) {
-  // Nothing here is nested deeper than a track's list of names; the callback keeps more from being built.
-  bool too_deep = false;
-  const auto shallow = [&](int depth, ordered_json::parse_event_t event, const ordered_json&) {
-    if (depth < 4 || (event != ordered_json::parse_event_t::array_start &&
-                      event != ordered_json::parse_event_t::object_start)) {
-      return true;
-    }
-    too_deep = true;
-    return false;
-  };
-  const auto object = ordered_json::parse(line, shallow, /*allow_exceptions=*/false);
-  if (!object.is_object() || too_deep)
-    return Error{ErrorCode::kCorrupt, where + ": is not a round's JSON object"};
+  constexpr int kLevels = 4;  // of a track's list of names
+  const auto object = parse_ordered_json(line, kLevels);
+  if (!object.is_object()) return Error{ErrorCode::kCorrupt, where + ": is not a round's JSON object"};
   Fields fields(object);
   RoundMetrics metrics;
   metrics.round = fields.count("round");

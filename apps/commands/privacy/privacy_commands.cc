@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "core/detail/json.h"
 #include "privacy/differential/accounting/accountant.h"
 #include "privacy/differential/accounting/calibration.h"
 
@@ -199,7 +199,7 @@ Result<std::string> present(const PrivacyOptions& options, const NamedFigures& f
     if (steps) row["steps"] = options.steps;
     row["accountant"] = options.accountant;
     row["neighbours"] = neighbours;
-    return row.dump() + "\n";
+    return json_text(row) + "\n";
   }
   std::string text;
   const auto line = [&](std::string name, const std::string& value) {

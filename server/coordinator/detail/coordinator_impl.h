@@ -1,10 +1,6 @@
 // The coordinator's inside: what the door and the runs share. Not for users of the coordinator.
 #pragma once
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -17,6 +13,7 @@
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
 #include "protocol/session/link.h"
+#include "protocol/session/loop.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/detail/run_host.h"
 #include "server/coordinator/detail/run_queue.h"
@@ -43,10 +40,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                  .seed = random_u64(),
                  .on_misbehaved = [this](ClientId client,
                                          const std::string& reason) { misbehaved(client, reason); }}),
-        unfinished_(io.get_executor()),
+        unfinished_(io),
         retry_timer_(io),
-        announce_timer_(io),
-        opener_(1) {}
+        announce_timer_(io) {}
 
   Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
@@ -111,7 +107,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Gatekeeper gate_;
   Seeder seeder_;
   // Keeps the io_context running while only other threads have something to do.
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> unfinished_;
+  protocol::Unfinished unfinished_;
   std::unique_ptr<protocol::Listener> listener_;
   std::shared_ptr<RunQueue> queue_;
   std::vector<RunRecord> runs_;  // as the queue told last
@@ -119,13 +115,13 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::map<RunNumber, bool> opening_;  // whether it had begun before
   std::set<RunNumber> given_up_;       // they could not be taken up, and nobody has said since to try again
   std::set<RunNumber> waiting_for_room_;  // that could not be taken up for want of it; has been reported
-  boost::asio::steady_timer retry_timer_;
+  protocol::Timer retry_timer_;
   std::unique_ptr<dht::DirectoryNode> directory_;
   std::optional<Announcer> announcer_;
-  boost::asio::steady_timer announce_timer_;
-  boost::asio::thread_pool opener_;  // steps through journals
-  std::string unreadable_;           // why the list of runs could not be read, said once
-  std::size_t departures_ = 0;       // since memory was given back
+  protocol::Timer announce_timer_;
+  protocol::Worker opener_;     // steps through journals
+  std::string unreadable_;      // why the list of runs could not be read, said once
+  std::size_t departures_ = 0;  // since memory was given back
   bool finished_ = false;
 };
 

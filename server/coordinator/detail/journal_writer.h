@@ -6,9 +6,6 @@
 // shared_ptr, since the disk's thread calls back.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +14,7 @@
 
 #include "core/event.h"
 #include "protocol/chunks/chunk_store.h"
+#include "protocol/session/loop.h"
 #include "server/store/run_store.h"
 
 namespace fedge::server {
@@ -61,9 +59,9 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   RunStore& store_;
   RunNumber run_;
   Callbacks callbacks_;
-  boost::asio::thread_pool disk_;
-  boost::asio::steady_timer retry_;
-  boost::asio::steady_timer gather_;
+  protocol::Worker disk_;
+  protocol::Timer retry_;
+  protocol::Timer gather_;
   Work pending_;
   bool wanted_ = false;   // what is pending is to be written as soon as the disk is free
   bool writing_ = false;  // a batch is on its way

@@ -4,9 +4,6 @@
 // Owned by shared_ptr, since timers, links and workers call back. Private to coordinator/.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
+#include "protocol/session/loop.h"
 #include "server/access/message_allowance.h"
 #include "server/coordinator/detail/journal_writer.h"
 #include "server/coordinator/detail/secure_rounds.h"
@@ -161,8 +159,8 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   RunParts parts_;
   RunState& state_;
   Rng rng_;
-  boost::asio::steady_timer timer_;
-  boost::asio::thread_pool worker_;
+  protocol::Timer timer_;
+  protocol::Worker worker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   struct Serving {
     TaskId task;
@@ -184,8 +182,8 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   // How the policy differs, at the start, from what the engine knows.
   std::optional<aggregation::Policy> policy_change_;
   std::optional<PolicyFile> policy_;  // none in an asynchronous run, which has one model for all
-  boost::asio::steady_timer look_timer_;
-  boost::asio::steady_timer retry_timer_;  // of a round that could not be closed for want of room
+  protocol::Timer look_timer_;
+  protocol::Timer retry_timer_;  // of a round that could not be closed for want of room
   // Updates as they were sent: in a model that is not durable yet; from before this process, half here.
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;

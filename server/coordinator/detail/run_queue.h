@@ -4,9 +4,6 @@
 // back. Private to coordinator/.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -14,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "protocol/session/loop.h"
 #include "server/store/run_store.h"
 
 namespace fedge::server {
@@ -45,7 +43,7 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
 
  private:
   RunQueue(boost::asio::io_context& io, std::unique_ptr<RunStore> store)
-      : io_(io), store_(std::move(store)), disk_(1), timer_(io) {}
+      : io_(io), store_(std::move(store)), timer_(io) {}
   void look(bool always);
   void arm();
   // On the disk's thread.
@@ -54,8 +52,8 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   boost::asio::io_context& io_;
   std::unique_ptr<RunStore> store_;  // the disk's thread's, once watch() has been called
   OnRuns on_runs_;
-  boost::asio::thread_pool disk_;
-  boost::asio::steady_timer timer_;
+  protocol::Worker disk_;
+  protocol::Timer timer_;
   std::uint64_t foreign_changes_ = 0;  // on the disk's thread
   bool stopped_ = false;
 };

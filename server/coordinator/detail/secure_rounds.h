@@ -3,8 +3,6 @@
 // coordinator/.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/session/loop.h"
 #include "server/engine/secure_round.h"
 
 namespace fedge::server {
@@ -52,7 +51,7 @@ class SecureRounds : public std::enable_shared_from_this<SecureRounds> {
 
   boost::asio::io_context& io_;
   SecureRound::Setup setup_;
-  boost::asio::steady_timer timer_;
+  protocol::Timer timer_;
   Callbacks callbacks_;
   std::optional<SecureRound> round_;
 };

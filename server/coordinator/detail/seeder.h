@@ -3,8 +3,6 @@
 // Private to coordinator/.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -13,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "protocol/session/loop.h"
 #include "run/run_config.h"
 #include "server/coordinator/peers.h"
 #include "swarm/exchange.h"
@@ -74,7 +73,7 @@ class Seeder {
   swarm::Tracker tracker_;
   Rng rng_;
   std::uint64_t joins_ = 0;
-  boost::asio::steady_timer timer_;
+  protocol::Timer timer_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::shared_ptr<swarm::Exchange> exchange_;
 };

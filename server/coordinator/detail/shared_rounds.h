@@ -4,8 +4,6 @@
 // io_context's thread; owned by shared_ptr, since timers and the seeder call back. Private to coordinator/.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -16,6 +14,7 @@
 
 #include "core/event.h"
 #include "protocol/chunks/chunk_store.h"
+#include "protocol/session/loop.h"
 #include "run/run_config.h"
 #include "server/coordinator/detail/seeder.h"
 #include "server/engine/shared_round.h"
@@ -104,9 +103,9 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   std::set<ClientId> telling_;  // what has been decided of their updates is on its way to the engine
   std::set<ClientId> gone_;     // of whom the engine has not heard yet that they have
   std::map<ClientId, protocol::UpdateVerdict> kept_;
-  boost::asio::steady_timer late_timer_;
-  boost::asio::steady_timer look_timer_;
-  boost::asio::steady_timer warmup_timer_;
+  protocol::Timer late_timer_;
+  protocol::Timer look_timer_;
+  protocol::Timer warmup_timer_;
   std::optional<SharedWarmup> warmup_;  // of this round, if the run has any
   enum class Stage { kSharing, kMaking, kMade };
   Stage stage_ = Stage::kSharing;

@@ -4,8 +4,6 @@
 // any more: slow clients cannot shut out the others. On the io_context's thread; owned by shared_ptr.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -13,6 +11,7 @@
 #include <memory>
 
 #include "core/ids.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::server {
 
@@ -22,7 +21,7 @@ class UploadTurns : public std::enable_shared_from_this<UploadTurns> {
  public:
   static constexpr std::chrono::seconds kPatience{1};
 
-  UploadTurns(boost::asio::io_context& io, std::size_t at_once) : at_once_(at_once), timer_(io) {}
+  UploadTurns(boost::asio::io_context& io, std::size_t at_once) : io_(io), at_once_(at_once), timer_(io) {}
 
   // Calls begin() when it is this client's turn, at once if that is now. Takes the place of what the client
   // asked for before.
@@ -38,8 +37,9 @@ class UploadTurns : public std::enable_shared_from_this<UploadTurns> {
   void begin_soon();
   void watch();
 
+  boost::asio::io_context& io_;
   std::size_t at_once_;
-  boost::asio::steady_timer timer_;
+  protocol::Timer timer_;
   std::map<ClientId, Clock::time_point> moving_;  // that others wait for, and since when
   std::map<ClientId, std::function<void()>> queued_;
   std::deque<ClientId> order_;  // of those queued, and of some that no longer are

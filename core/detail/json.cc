@@ -1,0 +1,35 @@
+#include "core/detail/json.h"
+#include "core/text.h"
+
+namespace fedge {
+namespace {
+
+template <class Json>
+std::string written(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text) { return nlohmann::json::parse(text, nullptr, false); }
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text, int levels) {
+  using Json = nlohmann::ordered_json;
+  bool too_deep = false;
+  const auto shallow = [&](int depth, Json::parse_event_t event, const Json&) {
+    const bool begins =
+        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+    too_deep = too_deep || (begins && depth >= levels);
+    return !too_deep;
+  };
+  Json json = Json::parse(text, shallow, /*allow_exceptions=*/false);
+  return too_deep ? Json(Json::value_t::discarded) : json;
+}
+
+std::string json_text(const nlohmann::json& json, int indent) { return written(json, indent); }
+
+std::string json_text(const nlohmann::ordered_json& json, int indent) { return written(json, indent); }
+
+std::string json_text(const std::string& text) { return written(nlohmann::json(text), kOneLine); }
+
+}  // namespace fedge
