@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <boost/asio/io_context.hpp>
 #include <vector>
 
 using namespace fedge;
