@@ -111,7 +111,7 @@ TEST_CASE("warm-up: a member that does nothing is left out of it, and the others
   WarmupScene scene({"run.round_deadline=20"});
   scene.enter();
   scene.f.run_until([&] { return scene.curious.warm.has_value(); });
-  CHECK(scene.curious.warm->failure.empty());
+  CHECK(scene.curious.warm->failure == "");
   CHECK(scene.f.reported("members=9"));
   CHECK(scene.f.reported("left_out=1"));
   scene.curious.link->close("gone");
