@@ -193,6 +193,11 @@ Result<void> RunHost::go_on_closing(Closing& closing) {
 
 void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result<void>& outcome) {
   if (finished_) return;
+  // Said before it is durable: a coordinator that is killed in between says it again, and never not at all.
+  if (outcome && closing->not_aggregated)
+    report(Event{Severity::kWarning, "round.not_aggregated", {}}
+               .with("round", std::int64_t{closing->close.round.value()})
+               .with("reason", closing->not_aggregated->message));
   if (outcome && closing->checkpoint)
     return journal_->keep(std::move(*closing->checkpoint), [this, closing] {
       if (!finished_) committed(closing);
@@ -213,10 +218,6 @@ void RunHost::committed(const std::shared_ptr<Closing>& closing) {
   closing->folded.clear();
   if (closing->summed) parts_.models->remove(closing->summed->manifest().id());
   parts_.models->carry_out(closing->removals);
-  if (closing->not_aggregated)
-    report(Event{Severity::kWarning, "round.not_aggregated", {}}
-               .with("round", std::int64_t{closing->close.round.value()})
-               .with("reason", closing->not_aggregated->message));
   if (closing->metrics) callbacks_.on_round(*closing->metrics);
   if (--closing_ == 0 && ending_) return finish();
   if (shared_) shared_->finish(closing->made.has_value());
