@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "client/pending_update.h"
@@ -88,7 +87,7 @@ void ClientEngine::connect(std::vector<Effect>& effects) {
 void ClientEngine::on(const Start&, const StepContext& context, std::vector<Effect>& effects) {
   if (link_ != LinkState::kOffline) return;
   presence_.begin(context.now);
-  attempts_ = 0;
+  backoff_.begin();
   connect(effects);
 }
 
@@ -119,9 +118,7 @@ void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Ef
 void ClientEngine::on(const Connected& connected, const StepContext& context, std::vector<Effect>& effects) {
   link_ = LinkState::kOnline;
   presence_.connected(context.now);
-  attempts_ = 0;
-  retry_after_ = {};
-  spread_ = connected.welcome.spread;
+  backoff_.connected(connected.welcome.spread);
   effects.push_back(event(Severity::kInfo, "client.connected")
                         .with("client", std::int64_t{connected.welcome.client.value()})
                         .with("software", connected.welcome.software));
@@ -148,27 +145,11 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
     // For a task that has not been begun the coordinator asks again.
     if (run.work == WorkState::kFetching || run.work == WorkState::kWaiting) abandon(run, effects);
   }
-  const Duration window = std::max(lost.retry_after, std::exchange(retry_after_, Duration::zero()));
-  const double delay = retry_delay(window, context);
+  const double delay = backoff_.next(lost.retry_after, context);
   retry_at_ = context.now + seconds(delay);
   effects.push_back(event(Severity::kWarning, "client.disconnected")
                         .with("reason", lost.error.message)
                         .with("retry_seconds", delay));
-}
-
-// Of a coordinator that says when it has room: uniform in [w, 2w]. It was there, so this does not count as a
-// failure. Else full jitter, uniform in (0, cap], so that clients cut off together do not come back together:
-// a coordinator of many says how far they must be spread for that.
-double ClientEngine::retry_delay(Duration window, const StepContext& context) {
-  const auto ticks = static_cast<std::uint64_t>(context.now.time_since_epoch().count());
-  if (window > Duration::zero())
-    return to_seconds(window) * (1.0 + context.rng.fork("retry-window", attempts_, ticks).uniform());
-  const double own =
-      std::min(to_seconds(backoff_.longest), to_seconds(backoff_.first) * std::exp2(attempts_));
-  const double cap = std::max(to_seconds(spread_), own);
-  const double delay = cap * (1.0 - context.rng.fork("backoff", attempts_, ticks).uniform());
-  attempts_ = std::min(attempts_ + 1, 30U);
-  return delay;
 }
 
 void ClientEngine::on(const Received& received, const StepContext& context, std::vector<Effect>& effects) {
@@ -204,6 +185,12 @@ void ClientEngine::refuse_run(const protocol::RunDescription& description, std::
 
 void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, std::vector<Effect>& effects) {
   Run* run = find(request.run);
+  const auto refuse = [&](const Error& reason) {
+    effects.push_back(
+        Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message, request.track}});
+  };
+  if (run != nullptr && run->stage == Stage::kPrepared)
+    if (const auto fits = check_task(*run, request); !fits) return refuse(fits.error());
   if (run != nullptr && run->task) {
     if (same_task(*run->task, request)) {
       if (run->work == WorkState::kOffered) effects.push_back(Send{*run->offer});
@@ -216,15 +203,24 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
     const Error reason = run != nullptr && run->stage == Stage::kRejected
                              ? run->rejection
                              : invalid("this client was not told about the run");
-    effects.push_back(
-        Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message, request.track}});
-    return;
+    return refuse(reason);
   }
   run->task = request;
   run->seen = request.round;
   run->asked = now;
   run->turn = ++turns_;
   run->work = prepared ? WorkState::kWaiting : WorkState::kPreparing;
+}
+
+Result<void> ClientEngine::check_task(const Run& run, const protocol::TrainRequest& request) {
+  if (run.masked && request.secure_attempt == 0)
+    return Error{
+        ErrorCode::kRefused,
+        "the run was described as one whose updates are masked, and this task asks for one that is not"};
+  if (!run.masked && request.secure_attempt > 0)
+    return Error{ErrorCode::kRefused,
+                 "the run was described as one whose updates are not masked, and this task asks for masks"};
+  return {};
 }
 
 // To another task.
@@ -270,8 +266,10 @@ void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, s
   run->samples = prepared.samples;
   run->capability = prepared.capability;
   run->status_every = prepared.status_every;
+  run->masked = prepared.masked;
   answer_run(*run, context.now, effects);
   if (run->work != WorkState::kPreparing) return;
+  if (const auto fits = check_task(*run, *run->task); !fits) return fail_task(*run, fits.error(), effects);
   run->work = WorkState::kWaiting;
   if (link_ != LinkState::kOnline) abandon(*run, effects);
 }
@@ -375,7 +373,7 @@ void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effec
 void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {
   // The link will close; a final refusal must not be retried, so it is acted on here.
   if (is_final(goodbye.code)) return stop(Error{goodbye.code, goodbye.reason}, effects);
-  retry_after_ = goodbye.retry_after;
+  backoff_.asked(goodbye.retry_after);
 }
 
 void ClientEngine::unexpected(const protocol::Message& message, std::vector<Effect>& effects) {

@@ -13,21 +13,18 @@
 #include <variant>
 #include <vector>
 
+#include "client/discovery/backoff.h"
 #include "client/presence.h"
 #include "core/event.h"
 #include "core/ids.h"
 #include "core/node.h"
+#include "core/result.h"
 #include "protocol/messages.h"
 
 namespace fedge::client {
 
 // That a client takes part in at once; it refuses further ones.
 inline constexpr std::size_t kMaxRuns = 16;
-
-struct BackoffRules {
-  Duration first = seconds(1);
-  Duration longest = seconds(60);
-};
 
 class ClientEngine {
  public:
@@ -56,6 +53,7 @@ class ClientEngine {
     SampleCount samples;      // of this client's training data, at least 1
     double capability = 1;    // share of a model that it can train, in (0, 1]
     Duration status_every{};  // how often it publishes a record of itself; 0: never
+    bool masked = false;      // its updates leave masked or not at all: every task belongs to a session
   };
   struct RunRejected {
     RunId run;
@@ -180,6 +178,7 @@ class ClientEngine {
     SampleCount samples;  // that are prepared
     double capability = 1;
     Duration status_every{};
+    bool masked = false;
     std::optional<Time> publish_at;  // while online and prepared
     std::optional<Time> trained_at;  // last
     Error rejection;                 // why the run cannot be taken part in
@@ -222,11 +221,11 @@ class ClientEngine {
   // Of the run's task in hand; a reason may be empty.
   static Event about_task(const Run& run, Severity severity, const char* name, const std::string& reason);
   void connect(std::vector<Effect>& effects);
-  // In seconds, until the next try.
-  double retry_delay(Duration window, const StepContext& context);
   void answer_run(Run& run, Time now, std::vector<Effect>& effects);
   void refuse_run(const protocol::RunDescription& description, std::vector<Effect>& effects);
   void publish(Run& run, Time now, std::vector<Effect>& effects);
+  // Whether what it asks for fits the run: a masked run's updates leave it in sessions alone.
+  static Result<void> check_task(const Run& run, const protocol::TrainRequest& request);
   void go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects);
   void start_next(std::vector<Effect>& effects);
   // The task in hand gives way; says so of an update that nobody will fetch.
@@ -236,12 +235,9 @@ class ClientEngine {
   void leave(Run& run, const std::string& reason, std::vector<Effect>& effects);
   void stop(std::optional<Error> error, std::vector<Effect>& effects);
 
-  BackoffRules backoff_;
+  Backoff backoff_;
   LinkState link_ = LinkState::kOffline;
-  std::uint32_t attempts_ = 0;  // failed connections in a row
   std::optional<Time> retry_at_;
-  Duration retry_after_{};  // from the Goodbye that ends this link
-  Duration spread_{};       // from the last Welcome
   Presence presence_;
   std::uint64_t turns_ = 0;  // tasks that have come
   std::vector<Run> runs_;    // at most kMaxRuns

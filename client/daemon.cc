@@ -41,6 +41,13 @@ Result<void> Daemon::Impl::prepare() {
 void Daemon::Impl::start() {
   status_.write();
   for (auto& kept : files_->take_up([this](const Event& event) { report(event); })) {
+    // Of a process that did not insist on masks.
+    if (options_.secure.required && !protocol::is_masked(kept.pending.offer.update.codec)) {
+      files_->forget(kept.pending.request.run);
+      report(
+          Event{Severity::kWarning, "update.dropped", {}}.with("reason", "it has no masks (--only-secure)"));
+      continue;
+    }
     parts_[kept.pending.request.run].update = std::move(kept.payload);
     step(ClientEngine::Resumed{std::move(kept.pending.request), std::move(kept.pending.offer)});
   }
@@ -213,6 +220,7 @@ void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Wel
 void Daemon::Impl::send(const protocol::Message& message) {
   if (!link_) return;
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
+    if (withhold(*offer)) return;
     Part& part = parts_[offer->run];
     // Where clients aggregate themselves, others have it from the swarm.
     if (!part.prepared || !part.prepared->aggregate) {
@@ -221,6 +229,18 @@ void Daemon::Impl::send(const protocol::Message& message) {
     }
   }
   link_->send(message);
+}
+
+// The last of three that see to it (the others: ClientEngine::check_task, OutgoingUpdate).
+bool Daemon::Impl::withhold(const protocol::UpdateOffer& offer) {
+  const Part& part = parts_[offer.run];
+  const bool masks = options_.secure.required || (part.prepared && part.prepared->masking);
+  if (!masks || protocol::is_masked(offer.update.codec)) return false;
+  report(Event{Severity::kError, "update.withheld", {}}
+             .with("run", part.name)
+             .with("round", std::int64_t{offer.round.value()})
+             .with("reason", "it has no masks, and may not leave this client without"));
+  return true;
 }
 
 void Daemon::Impl::finish(const std::optional<Error>& error) {

@@ -56,7 +56,7 @@ void Daemon::Impl::prepared(RunId run, const Result<std::shared_ptr<PreparedRun>
   // How many samples it has is not told where only sums are, or noised updates.
   const bool told = !ready.masking && !ready.local_privacy;
   const SampleCount samples = told ? ready.samples : SampleCount(1);
-  step(ClientEngine::RunPrepared{run, samples, capability, ready.status.every});
+  step(ClientEngine::RunPrepared{run, samples, capability, ready.status.every, ready.masking.has_value()});
 }
 
 // The run is over.
@@ -223,17 +223,25 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
   }
   FEDGE_TRY(result, work_on(run, task));
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
-  FEDGE_TRY_VOID(count_release(run, request, result));
   return result;
+}
+
+// On the worker.
+Result<OutgoingUpdate> Daemon::Impl::in_the_clear(const PreparedRun& run,
+                                                  const protocol::TrainRequest& request,
+                                                  WorkResult result) const {
+  FEDGE_TRY(update, OutgoingUpdate::in_the_clear(std::move(result), run.masking));
+  FEDGE_TRY_VOID(count_release(run, request, update));
+  return update;
 }
 
 // On the worker, before the update is kept for the coordinator: what is counted and never sent is lost, but
 // nothing is sent that is not counted.
 Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol::TrainRequest& request,
-                                         const WorkResult& result) const {
-  if (!result.release) return {};
+                                         const OutgoingUpdate& update) const {
+  if (!update.release()) return {};
   FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
-  return releases.count({request.run, request.task(), *result.release}, run.most_updates().value_or(0));
+  return releases.count({request.run, request.task(), *update.release()}, run.most_updates().value_or(0));
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
@@ -245,15 +253,18 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
     const auto self = weak.lock();
     if (!self || order.stop.stop_requested()) return;
     auto result = std::make_shared<Result<WorkResult>>(self->work(*run, std::exchange(download, {}), order));
-    if (order.request.secure_attempt > 0) {
+    if (run->masking) {
       protocol::post(self->io_, [self, order, result] {
         if (!order.stop.stop_requested()) self->trained_plain(order, std::move(*result));
       });
       return;
     }
-    auto update =
-        *result ? self->files_->keep(order.request, **result) : Result<TaskFiles::Update>(result->error());
-    protocol::post(self->io_, [self, order, update = std::move(update)] {
+    const auto keep = [&]() -> Result<TaskFiles::Update> {
+      if (!*result) return result->error();
+      FEDGE_TRY(update, self->in_the_clear(*run, order.request, std::move(**result)));
+      return self->files_->keep(order.request, update);
+    };
+    protocol::post(self->io_, [self, order, update = keep()] {
       // Otherwise given up meanwhile: another task may be in hand.
       if (!order.stop.stop_requested()) self->trained(order, update);
     });

@@ -147,8 +147,8 @@ void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult&
   });
 }
 
-Result<void> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
-                             const privacy::Masking& masking, WorkResult& result) const {
+Result<OutgoingUpdate> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
+                                       const privacy::Masking& masking, WorkResult result) const {
   Sequential here;
   const fedge::run::PlainUpdate plain{
       .coverage = &order.coverage,
@@ -158,13 +158,41 @@ Result<void> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec&
       .rounding = rng_.fork("rounding", order.round.value(), order.client.value()),
       .noise = order.noise};
   FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
-  if (masked.release) result.release = masked.release;
-  result.values = {};
-  result.norm = 0;
-  result.training = nothing_told();
-  result.encoded = {.bytes = std::move(masked.words), .codec = spec.codec, .raw_size = 0, .levels = 0};
-  result.masked = WorkResult::Masked{std::move(masked.coverage), std::move(masked.scalars)};
-  return {};
+  OutgoingUpdate update(WorkResult{
+      .training = nothing_told(),
+      .norm = 0,
+      .values = {},
+      .encoded = {.bytes = std::move(masked.words), .codec = spec.codec, .raw_size = 0, .levels = 0},
+      .release = masked.release ? masked.release : result.release});
+  update.coverage_ = std::move(masked.coverage);
+  update.scalars_ = std::move(masked.scalars);
+  return update;
+}
+
+Result<OutgoingUpdate> OutgoingUpdate::in_the_clear(WorkResult result,
+                                                    const std::optional<privacy::MaskingSpec>& masking) {
+  if (masking)
+    return Error{ErrorCode::kRefused,
+                 "an update of a run that masks its updates cannot be sent without masks"};
+  return OutgoingUpdate(std::move(result));
+}
+
+protocol::UpdateOffer OutgoingUpdate::offer(const protocol::TrainRequest& task) const {
+  protocol::Manifest manifest =
+      result_.shape(task.model.layout, coverage_ ? *coverage_ : task.coverage, task.model.chunk_size);
+  manifest.chunks =
+      protocol::make_manifest(manifest.layout, manifest.coverage, payload(), manifest.chunk_size).chunks;
+  return {.run = task.run,
+          .round = task.round,
+          .update = std::move(manifest),
+          .samples = result_.training.samples,
+          .steps = result_.training.steps,
+          .train_loss = result_.training.mean_loss,
+          .norm = result_.norm,
+          .loss_rms = result_.training.rms_loss,
+          .track = task.track,
+          .wanted_share = result_.training.wanted_share,
+          .masked_scalars = scalars_};
 }
 
 }  // namespace fedge::client

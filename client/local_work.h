@@ -65,27 +65,44 @@ using TrainElsewhere = std::function<Result<learn::TrainingResult>(
 // trains to the end.
 std::optional<Time> training_ends(const learn::TrainingSpec& spec, Time asked, Duration time_left);
 
-// An update, ready to be offered.
+// What a task's training has come to. It stays with the client: what leaves is an OutgoingUpdate.
 struct WorkResult {
   learn::TrainingResult training;
-  double norm = 0;                   // Euclidean, of the update before it was encoded
-  AlignedBuffer<float> values;       // packed over the coverage, as the receiver will see them
-  protocol::EncodedPayload encoded;  // no bytes if the values are sent as they are
-  // Once it is masked: there are no values any more, and no figures of the training (nor where it is
-  // private).
-  struct Masked {
-    Coverage coverage;
-    std::vector<std::uint64_t> scalars;
-  };
-  std::optional<Masked> masked = {};
+  double norm = 0;                            // Euclidean, of the update before it was encoded
+  AlignedBuffer<float> values;                // packed over the coverage, as the receiver will see them
+  protocol::EncodedPayload encoded;           // no bytes if the values are sent as they are
   std::optional<std::uint64_t> release = {};  // once the client has noised it: what it is known by
 
-  // What travels.
   std::span<const std::byte> payload() const {
     return encoded.bytes.empty() ? std::as_bytes(values.span()) : std::span<const std::byte>(encoded.bytes);
   }
-  // Without the hashes of its chunks.
+  // Of the payload, without the hashes of its chunks.
   protocol::Manifest shape(const Digest& layout, const Coverage& coverage, std::uint32_t chunk_size) const;
+};
+
+// An update that may leave the client. In a run whose updates are masked none can be made of a WorkResult but
+// by LocalWork::mask(), so that nothing else can be kept for sending, offered or served.
+class OutgoingUpdate {
+ public:
+  // kRefused if the run masks its updates.
+  static Result<OutgoingUpdate> in_the_clear(WorkResult result,
+                                             const std::optional<privacy::MaskingSpec>& masking);
+
+  std::span<const std::byte> payload() const { return result_.payload(); }
+  // As the receiver will see them; of a masked one nothing.
+  std::span<const float> values() const { return result_.values.span(); }
+  // What the coordinator is told of it, with the hashes of its chunks.
+  protocol::UpdateOffer offer(const protocol::TrainRequest& task) const;
+  std::optional<std::uint64_t> release() const { return result_.release; }
+
+ private:
+  friend class LocalWork;
+  explicit OutgoingUpdate(WorkResult result) : result_(std::move(result)) {}
+
+  WorkResult result_;
+  // Of a masked one: there are no values any more, and no figures of the training.
+  std::optional<Coverage> coverage_;
+  std::vector<std::uint64_t> scalars_;
 };
 
 class LocalWork {
@@ -109,8 +126,8 @@ class LocalWork {
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
   // Of the order the client, round, track, coverage and noise count. kInvalid if a value cannot be summed.
-  Result<void> mask(const WorkOrder& order, const privacy::MaskingSpec& spec, const privacy::Masking& masking,
-                    WorkResult& result) const;
+  Result<OutgoingUpdate> mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
+                              const privacy::Masking& masking, WorkResult result) const;
 
  private:
   bool scaffold() const { return task_.spec().training.objective.kind == learn::ObjectiveKind::kScaffold; }

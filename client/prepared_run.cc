@@ -196,23 +196,4 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   return result;
 }
 
-protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task) {
-  const Coverage& coverage = update.masked ? update.masked->coverage : task.coverage;
-  protocol::Manifest manifest = update.shape(task.model.layout, coverage, task.model.chunk_size);
-  manifest.chunks =
-      protocol::make_manifest(manifest.layout, manifest.coverage, update.payload(), manifest.chunk_size)
-          .chunks;
-  return {.run = task.run,
-          .round = task.round,
-          .update = std::move(manifest),
-          .samples = update.training.samples,
-          .steps = update.training.steps,
-          .train_loss = update.training.mean_loss,
-          .norm = update.norm,
-          .loss_rms = update.training.rms_loss,
-          .track = task.track,
-          .wanted_share = update.training.wanted_share,
-          .masked_scalars = update.masked ? update.masked->scalars : std::vector<std::uint64_t>()};
-}
-
 }  // namespace fedge::client

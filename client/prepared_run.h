@@ -72,7 +72,4 @@ struct TaskInHand {
 // forgets is what compressed updates had left out; a control variate is part of the coordinator's sum.
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task);
 
-// What the coordinator is told of an update, with the hashes of its chunks.
-protocol::UpdateOffer offer_of(const WorkResult& update, const protocol::TrainRequest& task);
-
 }  // namespace fedge::client

@@ -169,7 +169,7 @@ void TaskFiles::release_download() {
   download_ = {};
 }
 
-Result<TaskFiles::Update> TaskFiles::write(const PendingUpdate& pending, const WorkResult& update) {
+Result<TaskFiles::Update> TaskFiles::write(const PendingUpdate& pending, const OutgoingUpdate& update) {
   FEDGE_TRY(payload, store_->create(pending.offer.update));
   payloads_[pending.request.run] = payload;
   const protocol::Manifest& manifest = payload->manifest();
@@ -182,12 +182,13 @@ Result<TaskFiles::Update> TaskFiles::write(const PendingUpdate& pending, const W
   return Update{pending, std::move(payload)};
 }
 
-Result<TaskFiles::Update> TaskFiles::keep(const protocol::TrainRequest& request, const WorkResult& update) {
+Result<TaskFiles::Update> TaskFiles::keep(const protocol::TrainRequest& request,
+                                          const OutgoingUpdate& update) {
   release_download();
   forget(request.run);
   FEDGE_TRY_VOID(check_room("the update", update.payload().size()));
   make_room(update.payload().size());
-  auto kept = write({request, offer_of(update, request)}, update);
+  auto kept = write({request, update.offer(request)}, update);
   if (kept) return kept;
   forget(request.run);
   return kept.error().with_prefix("the update cannot be kept: ");

@@ -60,7 +60,7 @@ class TaskFiles {
                                const std::vector<bool>& wanted = {});
   // Keeps the run's update until forget(), in place of the one before; survives a power cut once it returns.
   // Releases the download in the same way.
-  Result<Update> keep(const protocol::TrainRequest& request, const WorkResult& update);
+  Result<Update> keep(const protocol::TrainRequest& request, const OutgoingUpdate& update);
   void forget(RunId run);
   // Of a round without a server: an object whose chunks come from others, with those that are there already.
   // Kept until let_go(); kResource where the cache has no room for it.
@@ -76,7 +76,7 @@ class TaskFiles {
             std::size_t max_bytes)
       : directory_(std::move(state_directory)), store_(std::move(store)), max_bytes_(max_bytes) {}
   Result<Update> take_up(const std::filesystem::path& file);
-  Result<Update> write(const PendingUpdate& pending, const WorkResult& update);
+  Result<Update> write(const PendingUpdate& pending, const OutgoingUpdate& update);
   Result<void> check_room(const char* what, std::uint64_t bytes) const;
   void make_room(std::uint64_t bytes);
   void let_go_of_former();

@@ -71,8 +71,8 @@ void Simulation::prepare(ClientId id, RunId run) {
   // How many samples it has is not told where only sums are, or noised updates.
   const bool is_private = state_.config().privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal;
   const SampleCount told = sessions_ || is_private ? SampleCount(1) : samples;
-  client::ClientEngine::Input outcome =
-      client::ClientEngine::RunPrepared{run, told, device(id).capability(), state_.config().status.every};
+  client::ClientEngine::Input outcome = client::ClientEngine::RunPrepared{
+      run, told, device(id).capability(), state_.config().status.every, state_.config().secure.on};
   if (samples.value() == 0)
     outcome = client::ClientEngine::RunRejected{run, invalid("this client has no training samples")};
   schedule(now_, id, ClientInput{std::move(outcome), at(id).session});

@@ -59,6 +59,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void remember(const protocol::Address& address);
   void use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome);
   void send(const protocol::Message& message);
+  // Whether the offer is of an update without masks where none may leave: then it is not sent.
+  bool withhold(const protocol::UpdateOffer& offer);
   void prepare(const protocol::RunDescription& description);
   TrainerOptions trainer_of(const std::string& run);
   void prepared(RunId run, const Result<std::shared_ptr<PreparedRun>>& built);
@@ -77,7 +79,9 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   };
   Result<WorkResult> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
   Result<void> count_release(const PreparedRun& run, const protocol::TrainRequest& request,
-                             const WorkResult& result) const;
+                             const OutgoingUpdate& update) const;
+  Result<OutgoingUpdate> in_the_clear(const PreparedRun& run, const protocol::TrainRequest& request,
+                                      WorkResult result) const;
   void train(const ClientEngine::Train& train);
   void trained_plain(const TaskToTrain& order, Result<WorkResult> result);
   void trained(const TaskToTrain& order, const Result<TaskFiles::Update>& update);
@@ -105,8 +109,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void say(RunId run, const protocol::Message& message);
   void report_stage(RunId run, Event event);
   void mask(RunId run);
-  Result<void> mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
-                    const privacy::Masking& masking, WorkResult& result) const;
+  Result<OutgoingUpdate> mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
+                              const privacy::Masking& masking, WorkResult result) const;
   void publish(const ClientEngine::Publish& publish);
   void publish_in_directory(RunId run, const NodeRecord& record, Time expires);
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);

@@ -164,17 +164,21 @@ void Daemon::Impl::trained_plain(const TaskToTrain& order, Result<WorkResult> re
 }
 
 // On the worker.
-Result<void> Daemon::Impl::mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
-                                const privacy::Masking& masking, WorkResult& result) const {
+Result<OutgoingUpdate> Daemon::Impl::mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
+                                          const privacy::Masking& masking, WorkResult result) const {
   WorkOrder order{.client = membership_.client,
                   .round = request.round,
                   .coverage = request.coverage,
                   .track = request.track};
-  if (prepared.masking->noise_multiplier == 0)
-    return prepared.work.mask(order, *prepared.masking, masking, result);
-  FEDGE_TRY(root, open_noise_key(options_.state_directory));
-  order.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
-  return prepared.work.mask(order, *prepared.masking, masking, result);
+  Secret root;
+  if (prepared.masking->noise_multiplier > 0) {
+    FEDGE_TRY(kept, open_noise_key(options_.state_directory));
+    root = std::move(kept);
+    order.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
+  }
+  FEDGE_TRY(update, prepared.work.mask(order, *prepared.masking, masking, std::move(result)));
+  FEDGE_TRY_VOID(count_release(prepared, request, update));
+  return update;
 }
 
 // Once the masks are agreed on and the update is there.
@@ -188,10 +192,9 @@ void Daemon::Impl::mask(RunId run) {
     const auto self = weak.lock();
     if (!self || work->order.stop.stop_requested()) return;
     const protocol::TrainRequest& request = work->order.request;
-    auto masked = self->mask(*prepared, request, *masking, work->result);
-    if (masked) masked = self->count_release(*prepared, request, work->result);
+    const auto masked = self->mask(*prepared, request, *masking, std::move(work->result));
     Result<TaskFiles::Update> kept =
-        masked ? self->files_->keep(request, work->result) : Result<TaskFiles::Update>(masked.error());
+        masked ? self->files_->keep(request, *masked) : Result<TaskFiles::Update>(masked.error());
     protocol::post(self->io_, [self, order = work->order, kept = std::move(kept)] {
       if (order.stop.stop_requested()) return;
       Part& owner = self->parts_[order.request.run];

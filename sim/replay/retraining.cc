@@ -136,27 +136,26 @@ void Retraining::train(Waiting& waiting, const Models& models, client::LocalWork
   const client::ClientMemory before = waiting.memory;
   for (const auto& model : waiting.task.models) {
     waiting.memory = before;
-    waiting.outcome = worker.run(order, models.at(model.get()).values(), waiting.memory);
-    if (*waiting.outcome &&
-        difference_of(waiting.offer, client::offer_of(**waiting.outcome, request)).empty())
-      return;
+    auto made = worker.run(order, models.at(model.get()).values(), waiting.memory);
+    waiting.outcome =
+        made ? client::OutgoingUpdate::in_the_clear(std::move(*made), std::nullopt) : made.error();
+    if (*waiting.outcome && difference_of(waiting.offer, (*waiting.outcome)->offer(request)).empty()) return;
   }
 }
 
 Result<void> Retraining::hand_on(Waiting& waiting) {
   ++updates_;
-  const Result<client::WorkResult>& outcome = *waiting.outcome;
+  const Result<client::OutgoingUpdate>& outcome = *waiting.outcome;
   if (!outcome) {
     difference_ = name(waiting) + " cannot be made again: " + outcome.error().message;
     return {};
   }
-  const std::string difference =
-      difference_of(waiting.offer, client::offer_of(*outcome, waiting.task.request));
+  const std::string difference = difference_of(waiting.offer, outcome->offer(waiting.task.request));
   if (!difference.empty()) {
     difference_ = name(waiting) + " " + difference;
     return {};
   }
-  FEDGE_TRY(object, run::store_values(outcome->values.span(), waiting.offer.update, store_));
+  FEDGE_TRY(object, run::store_values(outcome->values(), waiting.offer.update, store_));
   store_.remove(object->manifest().id());  // whoever holds the values keeps their place
   const server::RunEngine::Fold& fold = waiting.fold;
   aggregation::Update update{.client = fold.client,

@@ -60,7 +60,7 @@ class Retraining {
     Assignment task;
     protocol::UpdateOffer offer;
     client::ClientMemory memory;
-    std::optional<Result<client::WorkResult>> outcome;
+    std::optional<Result<client::OutgoingUpdate>> outcome;
   };
   using Models = std::map<const protocol::StoredObject*, ParameterVector>;
   Result<void> begin(Waiting& waiting, Models& models);

@@ -100,6 +100,26 @@ old '  if (prepared.answered->has(task.task()))'
 new '  if (prepared.answered->has(task.task()) && run.value() == 0)'
 caught_by unit_client 'daemon: for a round'
 
+mutant secure-task-without-session 'in a masked run a client takes a task that belongs to no session'
+file client/client_engine.cc
+old '  if (run.masked && request.secure_attempt == 0)'
+new '  if (run.masked && request.secure_attempt == 0 && request.round.value() == 0)'
+caught_by unit_client 'client engine: a task is refused|daemon: in a masked run'
+
+mutant secure-sent-in-the-clear 'an update of a masked run can be made ready for sending as it is'
+file client/local_work.cc
+old '  if (masking)
+    return Error'
+new '  if (masking && result.norm < 0)
+    return Error'
+caught_by unit_client 'local work: of a run that masks'
+
+mutant secure-resumed-in-the-clear 'an update without masks of an earlier process leaves a client that insists on them'
+file client/daemon.cc
+old '    if (options_.secure.required && !protocol::is_masked(kept.pending.offer.update.codec)) {'
+new '    if (options_.secure.required && kept.pending.request.round.value() == 0) {'
+caught_by unit_client 'daemon: an update without masks'
+
 # What differential privacy rests on.
 
 mutant privacy-no-clipping 'updates are folded as they are'
@@ -207,8 +227,9 @@ caught_by unit_client 'prepared run'
 
 mutant privacy-masked-uncounted 'a masked update with noise of its own is not counted'
 file client/secure/daemon_secure.cc
-old '    if (masked) masked = self->count_release(*prepared, request, work->result);'
-new '    if (!masked) masked = self->count_release(*prepared, request, work->result);'
+old '  FEDGE_TRY_VOID(count_release(prepared, request, update));
+'
+new ''
 caught_by integration_federation 'private clients'
 
 mutant privacy-every-round-costs 'a client is charged for rounds that it cannot be in'

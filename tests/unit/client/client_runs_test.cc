@@ -41,6 +41,36 @@ struct TwoRuns : EngineHarness {
   }
 };
 
+TEST_CASE("client engine: a task is refused that wants masks of a run without, or none of one with them") {
+  EngineHarness h;
+  const auto ask = [&](std::uint32_t round, std::uint32_t attempt) {
+    protocol::TrainRequest request;
+    request.run = kRun;
+    request.round = RoundNumber(round);
+    request.coverage = Coverage::all(10);
+    request.secure_attempt = attempt;
+    h.feed(ClientEngine::Received{request});
+  };
+  for (const bool masked : {true, false}) {
+    INFO(masked);
+    h.engine = EngineHarness().engine;
+    h.go_online();
+    h.describe(kRun);
+    ask(1, masked ? 0 : 1);  // before it can know
+    CHECK(h.sent<protocol::TaskFailed>() == nullptr);
+    h.feed(ClientEngine::RunPrepared{.run = kRun, .samples = SampleCount(4), .masked = masked});
+    REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
+    CHECK(h.sent<protocol::TaskFailed>()->code == ErrorCode::kRefused);
+    CHECK(h.effect<ClientEngine::FetchModel>() == nullptr);
+    ask(2, masked ? 0 : 1);
+    REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
+    CHECK(h.effect<ClientEngine::FetchModel>() == nullptr);
+    ask(3, masked ? 1 : 0);
+    CHECK(h.sent<protocol::TaskFailed>() == nullptr);
+    CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("runs: a second run is prepared beside the first, and both are answered") {

@@ -233,4 +233,12 @@ TEST_CASE("error feedback: what a part left out stays with its parameters until 
   }
 }
 
+TEST_CASE("local work: of a run that masks its updates none can be had to be sent in the clear") {
+  const auto clear = OutgoingUpdate::in_the_clear({}, std::nullopt);
+  CHECK(clear);
+  const auto masked = OutgoingUpdate::in_the_clear({}, privacy::MaskingSpec{});
+  REQUIRE_FALSE(masked);
+  CHECK(masked.error().code == ErrorCode::kRefused);
+}
+
 }  // namespace fedge::client

@@ -59,7 +59,7 @@ protocol::TrainRequest request_for(const std::vector<float>& model, RunId run = 
   return request;
 }
 
-WorkResult result_of(const std::vector<float>& values) {
+OutgoingUpdate result_of(const std::vector<float>& values) {
   WorkResult result;
   result.training.samples = SampleCount(12);
   result.training.steps = 3;
@@ -68,7 +68,9 @@ WorkResult result_of(const std::vector<float>& values) {
   result.norm = 2;
   result.values = AlignedBuffer<float>(values.size());
   std::ranges::copy(values, result.values.data());
-  return result;
+  auto update = OutgoingUpdate::in_the_clear(std::move(result), std::nullopt);
+  REQUIRE(update);
+  return std::move(*update);
 }
 
 std::unique_ptr<TaskFiles> open(const TemporaryDirectory& state, std::size_t room = kRoom) {

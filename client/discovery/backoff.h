@@ -1,0 +1,55 @@
+// Backoff: when a client that has lost its link tries again. Pure: the jitter is drawn from the client's own
+// stream.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "core/node.h"
+#include "core/time.h"
+
+namespace fedge::client {
+
+struct BackoffRules {
+  Duration first = seconds(1);
+  Duration longest = seconds(60);
+};
+
+class Backoff {
+ public:
+  explicit Backoff(BackoffRules rules) : rules_(rules) {}
+
+  void begin() { attempts_ = 0; }
+  // The coordinator is there, and says how far clients must be spread that come back together.
+  void connected(Duration spread) {
+    attempts_ = 0;
+    asked_ = {};
+    spread_ = spread;
+  }
+  // The coordinator asks to be left alone so long after this link.
+  void asked(Duration window) { asked_ = window; }
+  // In seconds, until the next try after a link is lost. Of a coordinator that says when it has room (now, or
+  // by asked()): uniform in [w, 2w]; it was there, so this does not count as a failure. Else full jitter,
+  // uniform in (0, cap], so that clients cut off together do not come back together.
+  double next(Duration window, const StepContext& context) {
+    window = std::max(window, std::exchange(asked_, Duration::zero()));
+    const auto ticks = static_cast<std::uint64_t>(context.now.time_since_epoch().count());
+    if (window > Duration::zero())
+      return to_seconds(window) * (1.0 + context.rng.fork("retry-window", attempts_, ticks).uniform());
+    const double own = std::min(to_seconds(rules_.longest), to_seconds(rules_.first) * std::exp2(attempts_));
+    const double cap = std::max(to_seconds(spread_), own);
+    const double delay = cap * (1.0 - context.rng.fork("backoff", attempts_, ticks).uniform());
+    attempts_ = std::min(attempts_ + 1, 30U);
+    return delay;
+  }
+
+ private:
+  BackoffRules rules_;
+  std::uint32_t attempts_ = 0;  // failed connections in a row
+  Duration asked_{};
+  Duration spread_{};
+};
+
+}  // namespace fedge::client

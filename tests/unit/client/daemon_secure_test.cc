@@ -1,0 +1,132 @@
+// The client daemon in runs whose updates are summed in secret, against a coordinator that says what it
+// likes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/unit/client/daemon_site.h"
+
+namespace fedge::client {
+namespace {
+
+using site::begin_secure;
+using site::kFirst;
+using site::SecureTurn;
+using site::Site;
+using site::why_not;
+
+}  // namespace
+
+TEST_CASE("daemon: for a round it helps to take masks away once, whatever process is asked again") {
+  Site site;
+  begin_secure(site);
+  CHECK(std::get<protocol::RunAnswer>(site.heard[0]).samples == SampleCount(1));
+  SecureTurn first(site, 1, 1);
+  first.begin();
+  REQUIRE(first.masks());
+  const auto offer = std::ranges::find_if(
+      site.heard, [](const auto& m) { return std::holds_alternative<protocol::UpdateOffer>(m); });
+  REQUIRE(offer != site.heard.end());
+  CHECK(std::get<protocol::UpdateOffer>(*offer).update.codec == protocol::Codec::kMasked64);
+  CHECK(std::get<protocol::UpdateOffer>(*offer).samples == SampleCount(1));
+  CHECK(std::get<protocol::UpdateOffer>(*offer).train_loss == 0);
+  REQUIRE(first.reveals());
+  const std::string reason = "the masks of this round's sum have been taken away before";
+  SecureTurn again(site, 1, 2);
+  again.begin();
+  REQUIRE(again.masks());
+  CHECK(why_not(site) == reason);
+  site.leave();
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  SecureTurn anew(site, 1, 3);
+  anew.begin();
+  REQUIRE(anew.masks());
+  CHECK(why_not(site) == reason);
+  SecureTurn next(site, 2, 1);
+  next.begin();
+  REQUIRE(next.masks());
+  CHECK(why_not(site).empty());
+}
+
+TEST_CASE(
+    "daemon: in a masked run no task without a session gets an update, whatever the client insists on") {
+  Site site;
+  SUBCASE("none") {}
+  SUBCASE("--only-secure") { site.secure.required = true; }
+  begin_secure(site);
+  site.link->send(site.work.request(kFirst, 1));  // secure_attempt is 0
+  REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
+  CHECK(why_not(site).find("updates are masked, and this task asks for one that is not") !=
+        std::string::npos);
+  CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
+  CHECK_FALSE(site.pending(kFirst));
+  // Nor while a masked one waits for its verdict, or as a repetition of its task.
+  SecureTurn turn(site, 1, 1);
+  turn.begin();
+  REQUIRE(turn.masks());
+  site.link->send(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
+  CHECK(site.count<protocol::UpdateOffer>(kFirst) == 1);
+}
+
+TEST_CASE(
+    "daemon: an update without masks that an earlier process has kept does not leave one that insists") {
+  Site site;
+  site.going = {kFirst};
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  site.link->send(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
+  site.leave();
+  REQUIRE(site.pending(kFirst));
+  site.secure.required = true;
+  site.begin();
+  CHECK(site.has_said("update.dropped reason=\"it has no masks (--only-secure)\""));
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  site.link->send(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
+  CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
+  CHECK_FALSE(site.pending(kFirst));
+}
+
+TEST_CASE("daemon: another key for a client than it has seen ends its part, and it says whose") {
+  Site site;
+  begin_secure(site);
+  SecureTurn first(site, 1, 1);
+  first.begin();
+  REQUIRE(first.masks());
+  REQUIRE(first.reveals());
+  site.leave();
+  SecureTurn::keys[1] = SecretKey::generate();
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  SecureTurn second(site, 2, 1);
+  second.begin();
+  REQUIRE(second.masks());
+  CHECK(why_not(site).find("client 2 had another key when it was seen first") == 0);
+}
+
+TEST_CASE("daemon: a device that asks for more clients, or for secure sums alone, gets its way") {
+  Site site;
+  SUBCASE("more clients than the session has") {
+    site.secure.min_clients = 4;
+    begin_secure(site);
+    SecureTurn turn(site, 1, 1);
+    turn.begin();
+    REQUIRE(turn.masks());
+    CHECK(why_not(site) == "a sum of 3 clients; this one asks for at least 4");
+  }
+  SUBCASE("secure sums alone") {
+    site.secure.required = true;
+    site.begin();
+    REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+    const auto answer = std::get<protocol::RunAnswer>(site.heard[0]);
+    CHECK_FALSE(answer.ready);
+    CHECK(answer.code == ErrorCode::kRefused);
+    CHECK(answer.reason.find("--only-secure") != std::string::npos);
+  }
+}
+
+}  // namespace fedge::client

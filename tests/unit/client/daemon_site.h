@@ -1,0 +1,293 @@
+// A client daemon beside a coordinator made of nothing but a listener, which says what the test tells it to.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/daemon.h"
+#include "client/pending_update.h"
+#include "client/prepared_run.h"
+#include "core/config/document.h"
+#include "core/crypto/entropy.h"
+#include "core/platform/files.h"
+#include "privacy/secure_aggregation/server.h"
+#include "protocol/limits.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::client::site {
+
+inline const RunId kFirst(7);
+inline const RunId kSecond(9);
+
+inline SecretKey coordinator_key() {
+  std::array<std::uint8_t, 32> seed{};
+  seed[0] = 3;
+  return SecretKey::from_seed(seed);
+}
+
+// What both runs train: softmax regression on forty samples, all of them this client's.
+struct Work {
+  explicit Work(const test::TemporaryDirectory& data) {
+    test::write_tiny_dataset(data);
+    text = "[data]\ndirectory = \"" + data.path().string() + "\"\npartition = { clients = 1 }\n";
+    auto document = config::parse_toml(text, "run");
+    REQUIRE(document);
+    config::Reader root(document->root, "", "run");
+    auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(0));
+    REQUIRE_MESSAGE(task, task.error().message);
+    layout = (*task)->model().layout();
+    values.resize(layout->size());
+    model = protocol::make_manifest(layout->hash(), Coverage::all(values.size()),
+                                    std::as_bytes(std::span(values)), protocol::kDefaultChunkSize);
+    store = protocol::make_memory_chunk_store(1 << 20);
+    auto made = store->create(model);
+    REQUIRE(made);
+    object = *made;
+    for (std::size_t i = 0; i < model.chunk_count(); ++i)
+      REQUIRE(object->write(
+          i, std::as_bytes(std::span(values)).subspan(i * model.chunk_size, model.chunk_length(i))));
+  }
+  protocol::RunDescription description(RunId run) const {
+    return {.run = run,
+            .name = "run " + std::to_string(run.value()),
+            .seed = 5,
+            .task = text,
+            .layout = layout->hash()};
+  }
+  protocol::TrainRequest request(RunId run, std::uint32_t round) const {
+    protocol::TrainRequest request;
+    request.run = run;
+    request.round = RoundNumber(round);
+    request.model = model;
+    request.coverage = Coverage::all(values.size());
+    request.time_left = seconds(600);
+    return request;
+  }
+
+  std::string text;
+  std::shared_ptr<const ParameterLayout> layout;
+  std::vector<float> values;
+  protocol::Manifest model;
+  std::unique_ptr<protocol::ChunkStore> store;
+  std::shared_ptr<protocol::StoredObject> object;
+};
+
+// A coordinator that says what the test tells it to, and a client daemon beside it.
+struct Site {
+  Site() {
+    auto identity = protocol::make_tls_identity(coordinator_key());
+    REQUIRE(identity);
+    auto made =
+        protocol::listen(io, *identity, {.address = {"127.0.0.1", 0}, .timeouts = {}, .on_refused = {}},
+                         [this](std::shared_ptr<protocol::Link> made_link) { take(std::move(made_link)); });
+    REQUIRE(made);
+    listener = std::move(*made);
+    REQUIRE(write_membership(state.path(), {.coordinators = {listener->local_address()},
+                                            .coordinator_key = coordinator_key().public_key(),
+                                            .client = ClientId(0)}));
+  }
+  ~Site() { leave(); }
+
+  void take(std::shared_ptr<protocol::Link> accepted) {
+    link = std::move(accepted);
+    link->set_callbacks(
+        {.on_message =
+             [this](const protocol::Message& message) {
+               if (!std::holds_alternative<protocol::Hello>(message)) return heard.push_back(message);
+               link->authorise();
+               link->send(protocol::Welcome{.software = "test", .client = ClientId(0), .runs = going});
+               link->serve(work.model, work.object);
+               for (const RunId run : going) link->send(work.description(run));
+             },
+         .on_closed =
+             [this, closed = link.get()](const Error&) {
+               if (link.get() == closed) link.reset();  // else the client is back already
+             }});
+  }
+  void begin(bool once = false) {
+    auto created =
+        Daemon::create(io, {.state_directory = state.path(),
+                            .software = "test",
+                            .backoff = {.first = std::chrono::milliseconds(1)},
+                            .secure = secure,
+                            .stop_after_run = once,
+                            .trainer = trainer,
+                            .on_event = [this](const Event& event) { said.push_back(to_string(event)); }});
+    REQUIRE_MESSAGE(created, created.error().message);
+    daemon = std::move(*created);
+    daemon->on_finished([this] { finished = true; });
+    daemon->start();
+  }
+  // As a process that ends: nothing more is carried out, and its directory is free.
+  void leave() {
+    if (daemon) daemon->stop();
+    run_until([this] { return !link; });
+    daemon.reset();
+    run_until([this] { return static_cast<bool>(DirectoryLock::acquire(state.path())); });
+    heard.clear();
+  }
+  // False after a generous while, so that a test that fails ends.
+  bool run_until(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    io.restart();
+    while (!condition() && std::chrono::steady_clock::now() < deadline)
+      io.run_one_for(std::chrono::milliseconds(5));
+    return condition();
+  }
+  template <class M>
+  bool hears(RunId run) {
+    return run_until([&] { return count<M>(run) > 0; });
+  }
+  template <class M>
+  std::ptrdiff_t count(RunId run) const {
+    return std::ranges::count_if(heard, [&](const protocol::Message& message) {
+      const auto* found = std::get_if<M>(&message);
+      return found != nullptr && found->run == run;
+    });
+  }
+  bool has_said(const std::string& line) {
+    return run_until([&] { return std::ranges::find(said, line) != said.end(); });
+  }
+  bool pending(RunId run) const { return std::filesystem::exists(pending_file(state.path(), run)); }
+
+  test::TemporaryDirectory data, state;
+  boost::asio::io_context io;
+  Work work{data};
+  std::vector<RunId> going = {kFirst, kSecond};
+  std::optional<TrainerOptions> trainer;
+  DaemonOptions::SecureTerms secure;
+  std::unique_ptr<protocol::Listener> listener;
+  std::shared_ptr<protocol::Link> link;  // the last one
+  std::vector<protocol::Message> heard;
+  std::vector<std::string> said;
+  bool finished = false;
+  std::unique_ptr<Daemon> daemon;
+};
+
+// A coordinator's session of the daemon and two members of the test's own.
+struct SecureTurn {
+  SecureTurn(Site& at, std::uint32_t round, std::uint32_t attempt)
+      : site(at), session{kFirst, RoundNumber(round), TrackId(), attempt} {
+    const Coverage all = Coverage::all(site.work.values.size());
+    std::vector<privacy::SecureServer::Member> known = {{ClientId(0), site.link->peer(), all}};
+    for (std::uint32_t i = 1; i < 3; ++i) known.push_back({ClientId(i), keys[i - 1].public_key(), all});
+    const Digest terms = sha256(site.work.text);
+    server.emplace(
+        privacy::SecureServer::Terms{.session = session, .model = site.work.model.id(), .terms = terms},
+        known, Time());
+    for (std::uint32_t i = 1; i < 3; ++i)
+      others.push_back(
+          std::make_unique<privacy::SecureClient>(privacy::MemberTerms{.session = session,
+                                                                       .self = ClientId(i),
+                                                                       .model = site.work.model.id(),
+                                                                       .terms = terms,
+                                                                       .parameters = all.count(),
+                                                                       .trained = all,
+                                                                       .fast_aes = true,
+                                                                       .vouch = {}},
+                                                  keys[i - 1], system_entropy()));
+  }
+  void begin() {
+    site.heard.clear();
+    protocol::TrainRequest request = site.work.request(kFirst, session.round.value());
+    request.secure_attempt = session.attempt;
+    site.link->send(request);
+    for (std::uint32_t i = 1; i < 3; ++i) {
+      std::vector<privacy::SecureClient::Effect> said;
+      others[i - 1]->start(said);
+      take(i, said);
+    }
+  }
+  // Until the daemon has offered its masked update, or until it says that it will not.
+  bool masks() {
+    return site.run_until([&] {
+      hear();
+      return site.count<protocol::UpdateOffer>(kFirst) + site.count<protocol::TaskFailed>(kFirst) > 0;
+    });
+  }
+  // Then: until it has revealed its shares.
+  bool reveals() {
+    for (const auto& other : others) other->masked();
+    const std::array<ClientId, 3> all = {ClientId(0), ClientId(1), ClientId(2)};
+    step([&](auto& effects) { server->summed(all, Time(), effects); });
+    return site.run_until([&] {
+      hear();
+      return revealed;
+    });
+  }
+
+ private:
+  void hear() {
+    for (; next < site.heard.size(); ++next)
+      step([&](auto& effects) {
+        const protocol::Message& message = site.heard[next];
+        if (const auto* m = std::get_if<protocol::SecureKeys>(&message))
+          server->receive(ClientId(0), *m, Time(), effects);
+        if (const auto* m = std::get_if<protocol::SecureShares>(&message))
+          server->receive(ClientId(0), *m, Time(), effects);
+        if (const auto* m = std::get_if<protocol::SecureConsent>(&message))
+          server->receive(ClientId(0), *m, Time(), effects);
+        revealed = revealed || std::holds_alternative<protocol::SecureUnmask>(message);
+      });
+  }
+  template <class Step>
+  void step(const Step& act) {
+    std::vector<privacy::SecureServer::Effect> effects;
+    act(effects);
+    for (const auto& effect : effects) {
+      const auto* send = std::get_if<privacy::SecureServer::Send>(&effect);
+      if (send == nullptr) continue;
+      std::visit([&](const auto& message) { deliver(send->client.value(), message); }, send->message);
+    }
+  }
+  template <class M>
+  void deliver(std::uint32_t member, const M& message) {
+    if (member == 0) return site.link->send(message);
+    std::vector<privacy::SecureClient::Effect> said;
+    others[member - 1]->receive(message, said);
+    take(member, said);
+  }
+  void take(std::uint32_t member, const std::vector<privacy::SecureClient::Effect>& said) {
+    for (const auto& effect : said)
+      if (const auto* send = std::get_if<privacy::SecureClient::Send>(&effect))
+        step([&](auto& effects) {
+          std::visit(
+              [&](const auto& message) { server->receive(ClientId(member), message, Time(), effects); },
+              send->message);
+        });
+  }
+
+ public:
+  Site& site;
+  protocol::SecureSession session;
+  static inline std::array<SecretKey, 2> keys = {SecretKey::generate(), SecretKey::generate()};
+  std::optional<privacy::SecureServer> server;
+  std::vector<std::unique_ptr<privacy::SecureClient>> others;
+  std::size_t next = 0;  // of what the site has heard
+  bool revealed = false;
+};
+
+// A site whose first run sums in secret, once the daemon has answered.
+inline void begin_secure(Site& site) {
+  site.going = {kFirst};
+  site.work.text += config::canonical_toml({{"masking", {privacy::to_table({.max_weight = 1000}), ""}}});
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+}
+
+inline std::string why_not(const Site& site) {
+  for (const protocol::Message& message : site.heard)
+    if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) return failed->reason;
+  return "";
+}
+
+}  // namespace fedge::client::site
