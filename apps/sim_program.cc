@@ -19,6 +19,7 @@
 #include "server/report/console.h"
 #include "server/report/run_output.h"
 #include "sim/concrete.h"
+#include "sim/noise_key.h"
 #include "sim/simulation.h"
 #include "sim/update_spool.h"
 
@@ -91,6 +92,7 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   fedge::server::RoundTable table(stdout, config.rounds);
   table.begin(config.name);
   std::optional<fedge::Error> failure;
+  fedge::sim::take_noise_key(state);
   FEDGE_TRY(engine, fedge::server::make_engine(state));
   fedge::sim::Simulation simulation(spec, *task, state, std::move(engine), threads);
   if (spool) simulation.spool_to(spool->store());

@@ -21,6 +21,8 @@ constexpr Duration kSearchPatience = seconds(2);
 Result<void> Daemon::Impl::prepare() {
   FEDGE_TRY(known, KnownClients::read(options_.state_directory));
   known_clients_ = std::move(known);
+  FEDGE_TRY(summed, SummedUpdates::read(options_.state_directory));
+  summed_ = std::move(summed);
   FEDGE_TRY(identity, protocol::make_tls_identity(key_));
   identity_ = std::move(identity);
   addresses_ = membership_.coordinators;

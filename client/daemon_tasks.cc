@@ -217,13 +217,21 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
   }
   Secret root;
   if (run.local_privacy) {
-    FEDGE_TRY(kept, open_noise_key(options_.state_directory));
-    root = std::move(kept);
+    FEDGE_TRY(of_run, noise_root(request.run));
+    root = std::move(of_run);
     task.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
   }
   FEDGE_TRY(result, work_on(run, task));
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
   return result;
+}
+
+// On the worker. Each run has noise of its own: what is noised once more in a run that is begun anew is not
+// noised alike, and nobody can take the difference.
+Result<Secret> Daemon::Impl::noise_root(RunId run) const {
+  FEDGE_TRY(root, open_noise_key(options_.state_directory));
+  FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
+  return privacy::run_noise_root(root, releases.place(run));
 }
 
 // On the worker.
@@ -241,7 +249,10 @@ Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol:
                                          const OutgoingUpdate& update) const {
   if (!update.release()) return {};
   FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
-  return releases.count({request.run, request.task(), *update.release()}, run.most_updates().value_or(0));
+  const auto& local = run.local_privacy;
+  return releases.count({request.run, request.task(), *update.release(), local ? local->noise_multiplier : 0},
+                        {run.most_updates().value_or(0), local ? options_.max_epsilon : std::nullopt,
+                         local ? local->delta : 1});
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {
@@ -254,8 +265,9 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
     if (!self || order.stop.stop_requested()) return;
     auto result = std::make_shared<Result<WorkResult>>(self->work(*run, std::exchange(download, {}), order));
     if (run->masking) {
-      protocol::post(self->io_, [self, order, result] {
-        if (!order.stop.stop_requested()) self->trained_plain(order, std::move(*result));
+      const Digest update = *result ? SummedUpdates::update_of((*result)->values.span()) : Digest();
+      protocol::post(self->io_, [self, order, result, update] {
+        if (!order.stop.stop_requested()) self->trained_plain(order, std::move(*result), update);
       });
       return;
     }

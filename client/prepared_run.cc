@@ -7,6 +7,7 @@
 
 #include "client/client_memory.h"
 #include "client/node_status.h"
+#include "client/secure/private_releases.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
 #include "core/text.h"
@@ -118,20 +119,24 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .samples = SampleCount(task->samples_of(side.client).size())});
 }
 
-// Whether the run keeps to what this client has been told to tell at most.
-Result<void> check_privacy(const std::optional<privacy::LocalPrivacySpec>& spec,
-                           const std::optional<double>& most) {
-  if (!most) return {};
-  const std::string wanted = "this client was started with --max-epsilon " + number_text(*most);
+// Whether the run keeps to what this client has been told to tell at most, with all that it has told before.
+Result<void> check_privacy(const protocol::RunDescription& description, const ClientSide& side,
+                           const std::optional<privacy::LocalPrivacySpec>& spec) {
+  if (!side.max_epsilon) return {};
+  const std::string wanted = "this client was started with --max-epsilon " + number_text(*side.max_epsilon);
   if (!spec)
     return Error{ErrorCode::kRefused,
                  wanted +
                      ", and the run's clients send updates without noise that hides them "
                      "one by one: the run file needs differential_privacy.kind = "
                      "\"local\""};
-  FEDGE_TRY(epsilon, privacy::guaranteed_epsilon(*spec));
-  if (epsilon <= *most) return {};
-  return Error{ErrorCode::kRefused, wanted + ", and its updates in this run may come to epsilon = " +
+  FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
+  FEDGE_TRY(epsilon, releases.epsilon({description.run, spec->noise_multiplier, spec->max_participations},
+                                      spec->delta));
+  if (epsilon <= *side.max_epsilon) return {};
+  return Error{ErrorCode::kRefused, wanted +
+                                        ", and its updates in this run, with those of runs before, may "
+                                        "come to epsilon = " +
                                         number_text(epsilon) + " at delta = " + number_text(spec->delta)};
 }
 
@@ -142,7 +147,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   FEDGE_TRY(described, read_description(description));
   const auto masking = described.work.masking;
   const auto local = described.work.local_privacy;
-  FEDGE_TRY_VOID(check_privacy(local, side.max_epsilon));
+  FEDGE_TRY_VOID(check_privacy(description, side, local));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
                  "the coordinator would see this client's updates one by one, and it was started with "
@@ -151,11 +156,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   prepared->masking = masking;
   prepared->local_privacy = local;
   if (local) prepared->work.make_private(*local);
-  if (masking) {
-    FEDGE_TRY(answered, Answered::read(prepared->memory));
-    prepared->answered = std::make_shared<Answered>(std::move(answered));
-  }
   prepared->terms = sha256(description.task);
+  prepared->seed = description.seed;
   if (described.whole) prepared->aggregate = std::make_shared<OwnAggregate>(described.whole, prepared->task);
   return prepared;
 }

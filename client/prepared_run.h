@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "client/local_work.h"
-#include "client/secure/answered.h"
 #include "client/serverless/own_aggregate.h"
 #include "client/trainers/external_trainer.h"
 #include "core/parameters.h"
@@ -36,7 +35,7 @@ struct PreparedRun {
   std::shared_ptr<const OwnAggregate> aggregate = nullptr;  // in a run without a server
   std::optional<privacy::MaskingSpec> masking = {};         // in a run whose updates are summed in secret
   Digest terms{};                                           // hash of the run's description
-  std::shared_ptr<Answered> answered = nullptr;             // likewise; used on the io_context's thread
+  std::uint64_t seed = 0;                                   // of the run
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // in a run whose updates are noised here
 
   // Where it noises its updates, masked or not, as many as it may send; otherwise nothing.

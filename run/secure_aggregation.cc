@@ -34,6 +34,10 @@ void check_secure_parts(const RunConfig& run, config::Reader& root) {
     refuse(
         "sampling.kind = \"" + run.sampling.kind +
         "\" as configured goes by their samples, losses or norms, or weighs them; take uniform or poisson");
+  if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
+    refuse(
+        "two tracks' sums of a round differ by the updates of those whom one leaves out, which could be "
+        "subtracted; take differential_privacy.kind = \"distributed\" or \"local\", or leave [tracks] out");
   if (run.tracks.lifting_rounds > 0) refuse("tracks.lifting_rounds weighs them");
 }
 
@@ -94,6 +98,8 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   root.adopt(section);
   return spec;
 }
+
+bool sums_bare(const RunConfig& run) { return run.secure.on && !run.privacy.by_clients(); }
 
 void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   if (!run.secure.on) return;

@@ -1,11 +1,13 @@
 #include "server/run_state.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "core/check.h"
+#include "core/crypto/hkdf.h"
 #include "learn/evaluate.h"
 #include "protocol/limits.h"
 #include "server/store/saved_state.h"
@@ -86,6 +88,11 @@ RoundRules RunState::rules() const {
       .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
   const run::DifferentialPrivacySpec& privacy = config_->privacy;
   if (privacy.on()) rules.releases = privacy.most_releases;
+  if (privacy.sampling_rate < 1) {
+    FEDGE_CHECK(noise_key_.has_value(), "a run whose sums are noised has a key for that");
+    constexpr std::array<std::uint8_t, 11> kInfo{'f', 'e', 'd', 'g', 'e', ' ', 'd', 'r', 'a', 'w', 's'};
+    rules.secret_draws = std::make_shared<const Secret>(derive_key(*noise_key_, {}, kInfo));
+  }
   if (!privacy.bounds_participation()) return rules;
   rules.max_participations = privacy.max_participations;
   rules.min_separation = privacy.min_separation;

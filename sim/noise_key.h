@@ -6,11 +6,17 @@
 #include <optional>
 
 #include "core/crypto/ed25519.h"
+#include "core/crypto/secret.h"
 #include "core/ids.h"
+#include "server/run_state.h"
 
 namespace fedge::sim {
 
 // Of a client, or of the coordinator.
 SecretKey noise_key(std::uint64_t seed, std::optional<ClientId> client = {});
+// Gives the run's state the key of the coordinator's noise and draws; before its engine is made.
+void take_noise_key(server::RunState& state);
+// What a client's noise in the run goes by: it is the first of its runs.
+Secret client_noise_root(std::uint64_t seed, ClientId client);
 
 }  // namespace fedge::sim

@@ -35,11 +35,7 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       clients_(task.clients()),
       pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_),
-      model_size_(transfer_size(state.track({}).object()->manifest())) {
-  // As of the first run of a coordinator that has this key.
-  const Secret machine(noise_key(state.config().seed).seed());
-  state_.take_noise_key(privacy::run_noise_root(machine, 1));
-}
+      model_size_(transfer_size(state.track({}).object()->manifest())) {}
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));

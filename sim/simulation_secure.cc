@@ -63,7 +63,7 @@ void Simulation::fold_masked(const server::RunEngine::Fold& accepted) {
   std::vector<float> values(update.coverage.count());
   if (const auto read = update.values->read(0, values); !read) return fail(read.error());
   const run::RunConfig& config = state_.config();
-  const Secret noise(noise_key(config.seed, accepted.client).seed());
+  const Secret noise = client_noise_root(config.seed, accepted.client);
   const auto masked = run::mask_update(
       {.coverage = &update.coverage,
        .values = values,

@@ -96,7 +96,7 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
                           .finish = {}};
   Secret noise;
   if (noise_seed_) {
-    noise = Secret(noise_key(*noise_seed_, work.client).seed());
+    noise = client_noise_root(*noise_seed_, work.client);
     order.noise.emplace(run::PrivateSum::Noise{&noise, work.job.task});
   }
   auto done = worker.run(order, work.job.global.model->values(), work.memory, spare_->take());

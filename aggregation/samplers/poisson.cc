@@ -1,19 +1,39 @@
 #include "aggregation/samplers/poisson.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "core/crypto/keystream.h"
 
 namespace fedge::aggregation {
 namespace {
 
+// Uniform in [0, 1), 53 bits, from a keystream: without the key nobody can tell what is drawn next.
+class SecretUniform {
+ public:
+  explicit SecretUniform(const Secret& key) : stream_(StreamCipher::kChaCha20) { stream_.start(key); }
+  double operator()() {
+    std::array<std::uint8_t, 8> bytes{};
+    stream_.next(bytes);
+    std::uint64_t value = 0;
+    for (const std::uint8_t byte : bytes) value = value << 8 | byte;
+    return static_cast<double>(value >> 11) * 0x1p-53;
+  }
+
+ private:
+  Keystream stream_;
+};
+
 // The places drawn of `count`, each with probability q in (0, 1), by the lengths of the gaps between them:
 // P(gap >= k) = (1 - q)^k.
-std::vector<std::size_t> draw_places(std::size_t count, double q, Rng rng) {
+template <class Uniform>
+std::vector<std::size_t> draw_places(std::size_t count, double q, Uniform uniform) {
   std::vector<std::size_t> places;
   const double log_stay = std::log1p(-q);
   std::size_t next = 0;
   while (true) {
-    const double gap = std::floor(std::log(1 - rng.uniform()) / log_stay);
+    const double gap = std::floor(std::log(1 - uniform()) / log_stay);
     if (!(gap < static_cast<double>(count - next))) return places;
     next += static_cast<std::size_t>(gap);
     places.push_back(next++);
@@ -31,8 +51,11 @@ std::vector<Selected> PoissonSampler::select(const SelectionRequest& request) {
   if (q >= 1) {
     for (const Candidate& candidate : candidates) selected.push_back({candidate.client});
   } else if (q > 0) {
-    for (const std::size_t place : draw_places(candidates.size(), q, request.rng))
-      selected.push_back({candidates[place].client, q});
+    const auto places =
+        request.secret != nullptr
+            ? draw_places(candidates.size(), q, SecretUniform(*request.secret))
+            : draw_places(candidates.size(), q, [rng = request.rng]() mutable { return rng.uniform(); });
+    for (const std::size_t place : places) selected.push_back({candidates[place].client, q});
   }
   if (options_.weights == Weights::kSamples) return selected;
   double all = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/config/reader.h"
+#include "core/crypto/secret.h"
 #include "core/ids.h"
 #include "core/node_record.h"
 #include "core/rng.h"
@@ -37,6 +38,8 @@ struct SelectionRequest {
   // Ascending: those that no round may ask any more, until they are candidates again. Other than who is away,
   // they count in nothing.
   std::span<const ClientId> left = {};
+  // A key for this decision alone, which poisson draws from instead: where nobody may know who is drawn.
+  const Secret* secret = nullptr;
 };
 
 // A client of a round.

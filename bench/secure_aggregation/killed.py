@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Secure sums with real daemons over TLS on Fashion-MNIST, with and without a client that is killed: which models come out.
 
-  bench/secure_aggregation/killed.py [--clients 8] [--stages keys,shares,...] [--only fedavg,fedplt,tracks]
+  bench/secure_aggregation/killed.py [--clients 8] [--stages keys,shares,...] [--only fedavg,fedplt]
 
 For each strategy a federation of coordinator and client processes trains three rounds without secure sums: with everybody, with
 one client killed (SIGKILL) as round 2 begins, and with that one killed as round 3 begins. Then with secure sums: with
@@ -26,8 +26,6 @@ SECURE = '[secure_aggregation]\nkind = "exact"\nmin_clients = 2\ndropout = 0.1\n
 STRATEGIES = {
     "fedavg": "",
     "fedplt": '[strategy]\nkind = "fedplt"\nplanner = { shares = [0.5, 1.0] }\n',
-    # Of the others; the client that is killed is in every track.
-    "tracks": '[[tracks.disagreement]]\nkind = "inbound"\nclients = ["0", "1", "2"]\nagainst = ["3"]\n',
 }
 WITHOUT, WITH, EVERYBODYS = "without its update", "with its update", "everybody's"
 # What a log says when a stage is there, and with which models the client's sum may leave it if it dies then. Until it has

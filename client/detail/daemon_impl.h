@@ -12,6 +12,7 @@
 #include "client/handshake.h"
 #include "client/prepared_run.h"
 #include "client/secure/known_clients.h"
+#include "client/secure/summed_updates.h"
 #include "client/serverless/shared_updates.h"
 #include "client/task_files.h"
 #include "core/crypto/random.h"
@@ -78,12 +79,14 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::stop_token enough;
   };
   Result<WorkResult> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
+  Result<Secret> noise_root(RunId run) const;
   Result<void> count_release(const PreparedRun& run, const protocol::TrainRequest& request,
                              const OutgoingUpdate& update) const;
   Result<OutgoingUpdate> in_the_clear(const PreparedRun& run, const protocol::TrainRequest& request,
                                       WorkResult result) const;
   void train(const ClientEngine::Train& train);
-  void trained_plain(const TaskToTrain& order, Result<WorkResult> result);
+  void trained_plain(const TaskToTrain& order, Result<WorkResult> result, const Digest& update);
+  Result<void> admit_sum(const PreparedRun& prepared, const SummedUpdates::Sum& sum) const;
   void trained(const TaskToTrain& order, const Result<TaskFiles::Update>& update);
   // What the coordinator says of a round without a server; false: it is something else.
   bool share(const protocol::Message& message);
@@ -140,6 +143,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   protocol::Timer status_timer_;
   StatusFile status_;
   KnownClients known_clients_;
+  std::optional<SummedUpdates> summed_;  // once there is prepare()
   bool status_due_ = false;
   // Keeps the io_context running while only the worker has something to do.
   protocol::Unfinished unfinished_;
@@ -160,6 +164,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
       WorkResult result;
     };
     privacy::SecureClient session;
+    SummedUpdates::Sum sum;                      // the session's; its update once that has been trained
     std::unique_ptr<Trained> trained = nullptr;  // and not masked yet
   };
   // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.

@@ -46,14 +46,25 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
                    .fast_aes = has_fast_aes(),
                    .vouch = [this](ClientId client, const PublicKey& key) { return vouch(client, key); }},
                   key_,
-                  system_entropy()}});
-  // Of two sums of the same updates but this one, this one would be known.
-  if (prepared.answered->has(task.task()))
-    return stop_session(run,
-                        {ErrorCode::kRefused, "the masks of this round's sum have been taken away before"});
+                  system_entropy()},
+      .sum = {.run = run,
+              .task = task.task(),
+              .origin = SummedUpdates::origin_of(
+                  {membership_.coordinator_key, task.model.id(), prepared.terms, prepared.seed})}});
+  if (const auto admitted = admit_sum(prepared, part.secure->sum); !admitted)
+    return stop_session(run, admitted.error());
   std::vector<privacy::SecureClient::Effect> effects;
   part.secure->session.start(effects);
   carry_out(run, effects);
+}
+
+// Noise that a client adds is another for each sum, and counted (PrivateReleases): then its update may be in
+// several.
+Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUpdates::Sum& sum) const {
+  FEDGE_TRY_VOID(summed_->admit_task(sum.run, sum.task));
+  if (prepared.masking->noise_multiplier > 0) return {};
+  FEDGE_TRY_VOID(summed_->admit_origin(sum));
+  return summed_->admit_update(sum.update);
 }
 
 Result<void> Daemon::Impl::vouch(ClientId client, const PublicKey& key) {
@@ -71,12 +82,12 @@ Result<void> Daemon::Impl::vouch(ClientId client, const PublicKey& key) {
 }
 
 void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
-  Answered& answered = *parts_[run].prepared->answered;
-  answered.add(answer.session.task());
-  worker_.post([weak = weak_from_this(), run, answer, answered] {
+  const auto record = summed_->add(parts_[run].secure->sum);
+  if (!record) return stop_session(run, record.error());
+  worker_.post([weak = weak_from_this(), run, answer, record = *record] {
     const auto self = weak.lock();
     if (!self) return;
-    const auto noted = answered.write();
+    const auto noted = record.write();
     protocol::post(self->io_, [self, run, answer, noted] {
       if (noted) return self->say(run, answer);
       self->stop_session(run, noted.error());
@@ -154,10 +165,13 @@ void Daemon::Impl::stop_session(RunId run, const Error& error) {
   });
 }
 
-void Daemon::Impl::trained_plain(const TaskToTrain& order, Result<WorkResult> result) {
+void Daemon::Impl::trained_plain(const TaskToTrain& order, Result<WorkResult> result, const Digest& update) {
   Part& part = parts_[order.request.run];
   if (!result) return trained(order, result.error());
   if (!part.secure) return;
+  part.secure->sum.update = update;
+  if (const auto admitted = admit_sum(*part.prepared, part.secure->sum); !admitted)
+    return trained(order, admitted.error());
   part.secure->trained =
       std::make_unique<SecureTask::Trained>(SecureTask::Trained{order, std::move(*result)});
   mask(order.request.run);
@@ -172,8 +186,8 @@ Result<OutgoingUpdate> Daemon::Impl::mask(const PreparedRun& prepared, const pro
                   .track = request.track};
   Secret root;
   if (prepared.masking->noise_multiplier > 0) {
-    FEDGE_TRY(kept, open_noise_key(options_.state_directory));
-    root = std::move(kept);
+    FEDGE_TRY(of_run, noise_root(request.run));
+    root = std::move(of_run);
     order.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
   }
   FEDGE_TRY(update, prepared.work.mask(order, *prepared.masking, masking, std::move(result)));

@@ -1,9 +1,13 @@
 #include "client/secure/private_releases.h"
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string>
 
 #include "core/platform/files.h"
+#include "core/text.h"
+#include "privacy/differential/accounting/accountant.h"
 
 namespace fedge::client {
 namespace {
@@ -19,7 +23,7 @@ Error one_too_many(std::uint32_t most) {
 
 }  // namespace
 
-// A line for each run: run, updates sent; round, track and id of the last one.
+// A line for each run: run, place, updates sent; round, track and id of the last one; its noise multiplier.
 Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state_directory) {
   PrivateReleases releases(state_directory / kFile);
   const auto text = read_file(releases.file_, kMaxReleasesFile);
@@ -32,7 +36,9 @@ Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state
     Run known;
     std::uint32_t round = 0;
     std::uint32_t track = 0;
-    if (!(words >> run >> known.sent >> round >> track >> known.id) || !words.eof())
+    if (!(words >> run >> known.place >> known.sent >> round >> track >> known.id >>
+          known.noise_multiplier) ||
+        !words.eof() || !(known.noise_multiplier >= 0))
       return Error{ErrorCode::kCorrupt, releases.file_.string() +
                                             " is damaged; without it this client cannot "
                                             "know what it has told of its data"};
@@ -44,13 +50,24 @@ Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state
 
 Result<void> PrivateReleases::write() const {
   std::string text;
-  for (const auto& [id, run] : runs_)
-    text += std::to_string(id.value()) + " " + std::to_string(run.sent) + " " +
-            std::to_string(run.task.round.value()) + " " + std::to_string(run.task.track.value()) + " " +
-            std::to_string(run.id) + "\n";
+  for (const auto& [id, run] : runs_) {
+    for (const std::uint64_t number :
+         {id.value(), run.place, std::uint64_t{run.sent}, std::uint64_t{run.task.round.value()},
+          std::uint64_t{run.task.track.value()}, run.id})
+      text += std::to_string(number) + " ";
+    text += number_text(run.noise_multiplier) + "\n";
+  }
   if (text.size() > kMaxReleasesFile)
     return Error{ErrorCode::kUnavailable, file_.string() + " has no room for another run"};
   return write_file_atomic(file_, text, 0600);
+}
+
+std::uint64_t PrivateReleases::place(RunId run) const {
+  const auto known = runs_.find(run);
+  if (known != runs_.end()) return known->second.place;
+  std::uint64_t last = 0;
+  for (const auto& [id, other] : runs_) last = std::max(last, other.place);
+  return last + 1;
 }
 
 Result<void> PrivateReleases::admit(RunId run, TaskId task, std::uint32_t most) const {
@@ -59,15 +76,40 @@ Result<void> PrivateReleases::admit(RunId run, TaskId task, std::uint32_t most) 
   return one_too_many(most);
 }
 
-Result<void> PrivateReleases::count(const Update& update, std::uint32_t most) {
-  Run& run = runs_[update.run];
+Result<void> PrivateReleases::count(const Update& update, const Limits& limits) {
+  const auto known = runs_.find(update.run);
+  Run run = known == runs_.end()
+                ? Run{.place = place(update.run), .noise_multiplier = update.noise_multiplier}
+                : known->second;
   if (run.sent > 0 && run.task == update.task && run.id == update.id) return {};
-  if (run.sent >= most) return one_too_many(most);
-  const Run before = run;
-  run = {run.sent + 1, update.task, update.id};
+  if (run.sent >= limits.most) return one_too_many(limits.most);
+  // Should a run be described anew with less noise, all of its updates count as with that.
+  run = {run.place, run.sent + 1, update.task, update.id,
+         std::min(run.noise_multiplier, update.noise_multiplier)};
+  if (limits.max_epsilon) {
+    FEDGE_TRY(told, epsilon({update.run, run.noise_multiplier, run.sent}, limits.delta));
+    if (told > *limits.max_epsilon)
+      return Error{
+          ErrorCode::kRefused,
+          "with this update all that this client has sent would tell epsilon = " + number_text(told) +
+              ", and it was started with --max-epsilon " + number_text(*limits.max_epsilon)};
+  }
+  const auto before = runs_;
+  runs_.insert_or_assign(update.run, run);
   auto written = write();
-  if (!written) run = before;
+  if (!written) runs_ = before;
   return written;
+}
+
+Result<double> PrivateReleases::epsilon(const Planned& planned, double delta) const {
+  // Together they are one Gaussian mechanism, with the sum of 1 / noise_multiplier^2.
+  const auto share = [](std::uint32_t updates, double noise) { return updates / (noise * noise); };
+  double all = share(planned.updates, planned.noise_multiplier);
+  for (const auto& [id, run] : runs_)
+    if (id != planned.run && run.noise_multiplier > 0) all += share(run.sent, run.noise_multiplier);
+  privacy::Accountant accountant(privacy::AccountantKind::kPld);
+  FEDGE_TRY_VOID(accountant.add({privacy::GaussianMechanism{.noise_multiplier = 1 / std::sqrt(all)}, 1}));
+  return accountant.epsilon(delta);
 }
 
 }  // namespace fedge::client

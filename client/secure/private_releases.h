@@ -1,11 +1,12 @@
-// PrivateReleases: how many updates a client has sent in each run where it noises them itself, in its state
-// directory. Kept also when a run is over: a coordinator that begins it anew gets no more of it. Not
-// thread-safe.
+// PrivateReleases: which updates a client has sent that it noised itself, in its state directory: how many in
+// each run, and with how much noise. Kept also when a run is over: what a coordinator learns from all runs
+// together counts, and one that begins a run anew gets no more of it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "core/ids.h"
 #include "core/result.h"
@@ -17,6 +18,9 @@ class PrivateReleases {
   // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.
   static Result<PrivateReleases> read(const std::filesystem::path& state_directory);
 
+  // The run's place among those that this client has noised updates for, from 1: known to nobody else, and
+  // what the noise of its runs goes by (privacy::run_noise_root).
+  std::uint64_t place(RunId run) const;
   // Whether the run's work on this task may begin, of whose updates at most so many are sent. One that was
   // sent before may be made once more; whether it is the same is seen by count().
   Result<void> admit(RunId run, TaskId task, std::uint32_t most) const;
@@ -26,17 +30,35 @@ class PrivateReleases {
     RunId run;
     TaskId task;
     std::uint64_t id = 0;  // what its noise is known by (privacy::release_id)
+    // Standard deviation of the noise over what the update can change; 0: it hides the update only together
+    // with the noise of others in a sum.
+    double noise_multiplier = 0;
   };
-  Result<void> count(const Update& update, std::uint32_t most);
+  struct Limits {
+    std::uint32_t most = 0;             // of the run's updates
+    std::optional<double> max_epsilon;  // of all runs' together, as epsilon() has it
+    double delta = 1e-5;
+  };
+  Result<void> count(const Update& update, const Limits& limits);
+  // What all updates that were hidden by this client's noise alone tell together, at this delta, if of this
+  // run so many are sent in all with this noise. Errors: see Accountant.
+  struct Planned {
+    RunId run;
+    double noise_multiplier = 0;
+    std::uint32_t updates = 0;
+  };
+  Result<double> epsilon(const Planned& planned, double delta) const;
 
  private:
   explicit PrivateReleases(std::filesystem::path file) : file_(std::move(file)) {}
   Result<void> write() const;
 
   struct Run {
+    std::uint64_t place = 0;
     std::uint32_t sent = 0;
     TaskId task;  // of the last one
     std::uint64_t id = 0;
+    double noise_multiplier = 0;
   };
   std::filesystem::path file_;
   std::map<RunId, Run> runs_;

@@ -105,6 +105,23 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
   return write_file_atomic(path, std::as_bytes(std::span(text)), mode);
 }
 
+Result<void> write_file_at(const std::filesystem::path& path, std::uint64_t offset,
+                           std::span<const std::byte> bytes, unsigned mode) {
+  const Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                             static_cast<mode_t>(mode)));
+  if (fd.get() < 0) return system_error("cannot open", path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return system_error("cannot look at", path, errno);
+  if (!S_ISREG(status.st_mode)) return invalid("cannot write " + path.string() + ": it is not a file");
+  if (static_cast<std::uint64_t>(status.st_size) < offset)
+    return Error{ErrorCode::kCorrupt, path.string() + " has become shorter while it was in use"};
+  if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    return system_error("cannot write", path, errno);
+  FEDGE_TRY_VOID(write_all(fd.get(), bytes, path));
+  if (::fsync(fd.get()) != 0) return system_error("cannot sync", path, errno);
+  return offset > 0 ? Result<void>() : sync_directory(path.has_parent_path() ? path.parent_path() : ".");
+}
+
 void remove_unfinished(const std::filesystem::path& path) {
   const std::string begin = "." + path.filename().string() + ".";
   std::error_code ignored;

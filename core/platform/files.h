@@ -26,6 +26,10 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
 // The pieces one after the other, so that a header and a large payload need not be joined in memory.
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> pieces, unsigned mode = 0644);
+// Writes these bytes at this offset, which is at most the file's size (kCorrupt otherwise): after a crash
+// they are there, or a part of them. A new file gets this mode.
+Result<void> write_file_at(const std::filesystem::path& path, std::uint64_t offset,
+                           std::span<const std::byte> bytes, unsigned mode = 0644);
 // Removes what writers of this file that were killed have left beside it. Nobody else may be writing it.
 void remove_unfinished(const std::filesystem::path& path);
 

@@ -82,6 +82,23 @@ void check_participation(const RunConfig& run, config::Reader& root) {
               "with so many clients in a round, min_separation leaves nobody for some rounds: lower it");
 }
 
+// Where it is drawn who takes part, the guarantee rests on nobody knowing who was.
+void check_hidden_draws(const RunConfig& run, config::Reader& root) {
+  const auto refuse = [&](const std::string& what) {
+    root.fail(kPrivacySection,
+              what +
+                  " tells others who was drawn, which the guarantee of sampling.kind = "
+                  "\"poisson\" rests on nobody knowing: leave it out, or take uniform, which "
+                  "is accounted for as if everybody took part");
+  };
+  if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"");
+  if (run.status.via != protocol::StatusSpec::Via::kDirectory) return;
+  for (const auto field : {protocol::StatusField::kFreshness, protocol::StatusField::kUtility})
+    if (run.status.publish.contains(field))
+      refuse("status.publish = \"" + protocol::status_fields()[static_cast<std::size_t>(field)] +
+             "\" in the directory");
+}
+
 // What no guarantee is known for.
 void check_private_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why) { root.fail(kPrivacySection, why); };
@@ -106,6 +123,8 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
            "accounted for as if everybody took part");
   if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
     refuse("sampling.over_selection has no effect: with poisson exactly those who are drawn are waited for");
+  if (run.sampling.kind == "poisson" && run.privacy.kind == Spec::Kind::kCentral)
+    check_hidden_draws(run, root);
   if (run.privacy.kind == Spec::Kind::kDistributed && !run.secure.on)
     refuse(
         "kind = \"distributed\": the noise of one client hides little unless updates are summed in secret: "

@@ -68,7 +68,8 @@ void RunHost::follow(ClientId client) {
 }
 
 Result<void> RunHost::take_policy() {
-  if (config().strategy.schedule.buffered || config().dissemination.serverless) return {};
+  if (config().strategy.schedule.buffered || config().dissemination.serverless || run::sums_bare(config()))
+    return {};
   PolicyFile file(house_.data_directory, parts_.record.number);
   FEDGE_TRY(policy, file.open(config().tracks.policy));
   policy_.emplace(std::move(file));

@@ -1,5 +1,6 @@
 // RoundEngine: who is in a round, and with which weight.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <string>
@@ -7,11 +8,26 @@
 
 #include "aggregation/accumulator.h"
 #include "core/check.h"
+#include "core/crypto/hkdf.h"
 #include "learn/task.h"
 #include "server/engine/round_engine.h"
 #include "server/engine/round_events.h"
 
 namespace fedge::server {
+namespace {
+
+// Each turn's draw is independent of all others, also those of the round's other tracks: what they cost is
+// added up as if it were so.
+Secret draw_key(const Secret& root, TaskId task) {
+  std::array<std::uint8_t, 12> info{'d', 'r', 'a', 'w'};
+  for (unsigned i = 0; i < 4; ++i) {
+    info.at(4 + i) = static_cast<std::uint8_t>(task.round.value() >> (8 * i));
+    info.at(8 + i) = static_cast<std::uint8_t>(task.track.value() >> (8 * i));
+  }
+  return derive_key(root, {}, info);
+}
+
+}  // namespace
 
 std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
   std::vector<aggregation::Candidate> result;
@@ -93,11 +109,14 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
     if (tracks_.is_member(turn_, client)) deciders.planner->admit(client, entry.capability);
   });
   const auto pool = candidates(false);
+  const std::optional<Secret> secret =
+      rules_.secret_draws ? std::optional(draw_key(*rules_.secret_draws, current())) : std::nullopt;
   const auto selected = deciders.sampler->select({.round = round_,
                                                   .candidates = pool,
                                                   .count = wanted,
                                                   .rng = context.rng.fork("sample", round_.value()),
-                                                  .left = track().left});
+                                                  .left = track().left,
+                                                  .secret = secret ? &*secret : nullptr});
   effects.push_back(turn_event(Severity::kInfo, "round.started")
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));

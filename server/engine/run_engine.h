@@ -14,6 +14,7 @@
 
 #include "aggregation/spec.h"
 #include "aggregation/tracks/policy.h"
+#include "core/crypto/secret.h"
 #include "core/event.h"
 #include "core/ids.h"
 #include "core/node.h"
@@ -50,6 +51,9 @@ struct RoundRules {
   // Rounds of the run that a client may have a part in, and rounds between two such, at least.
   std::uint64_t max_participations = UINT64_MAX;
   std::uint64_t min_separation = 0;
+  // Where who is in a round is drawn from, in a run whose privacy rests on nobody knowing it; null elsewhere:
+  // then it follows from the run's seed.
+  std::shared_ptr<const Secret> secret_draws = {};
 };
 
 class RunEngine {

@@ -181,7 +181,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::deque<Waiting> waiting_;  // effects of what is not durable yet, in their order
   // How the policy differs, at the start, from what the engine knows.
   std::optional<aggregation::Policy> policy_change_;
-  std::optional<PolicyFile> policy_;  // none in an asynchronous run, which has one model for all
+  std::optional<PolicyFile> policy_;  // none in a run that has one model for all, whatever happens
   protocol::Timer look_timer_;
   protocol::Timer retry_timer_;  // of a round that could not be closed for want of room
   // Updates as they were sent: in a model that is not durable yet; from before this process, half here.

@@ -48,7 +48,7 @@ TEST_CASE("private clients: one that has told all it may of its data sends no mo
   for (int i = 0; i < 3; ++i) f.add_client();
   // The fourth was in this run before its coordinator was set up anew.
   const auto state = f.enrol("client-3");
-  REQUIRE(write_file_atomic(state / "private-releases", std::to_string(f.run.id.value()) + " 2 2 0 7\n"));
+  REQUIRE(write_file_atomic(state / "private-releases", std::to_string(f.run.id.value()) + " 1 2 2 0 7 1\n"));
   f.daemons.emplace_back();
   f.start_client(3);
   f.run_to_the_end();

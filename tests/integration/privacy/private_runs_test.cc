@@ -113,9 +113,10 @@ TEST_CASE(
         path(name + ".log"));
   };
   const auto strict = start("strict", "3.9");
-  CHECK_MESSAGE(
-      strict->wait_for("started with --max-epsilon 3.9, and its updates in this run may come to epsilon = "),
-      strict->log());
+  CHECK_MESSAGE(strict->wait_for("started with --max-epsilon 3.9, and its updates in this run, with those of "
+                                 "runs before, may come to "
+                                 "epsilon = "),
+                strict->log());
   const auto willing = start("willing", "4");
   CHECK_MESSAGE(willing->wait() == 0, willing->log());
   CHECK(test::contains(willing->log(), "update.accepted round=2"));

@@ -79,7 +79,7 @@ TEST_CASE("secure runs: means over TLS come to the model that they come to witho
   check_same_model(5, {"strategy.aggregator.kind=uniform_mean"});
 }
 
-TEST_CASE("secure runs: updates of parts of the model, and of several tracks, come to the same models") {
+TEST_CASE("secure runs: updates of parts of the model come to the same models") {
   const Settings parts = {"model.kind=mlp", "model.hidden=[20]", "strategy.kind=fedplt",
                           "strategy.planner.shares=[0.5, 1.0]", "secure_aggregation.dropout=0.1"};
   Settings without = parts;
@@ -88,9 +88,6 @@ TEST_CASE("secure runs: updates of parts of the model, and of several tracks, co
   const Run secret(10, parts + kExact);
   CHECK(secret.hashes() == plain.hashes());
   CHECK(secret.federation.reported("parameters_left_out=0"));
-  check_same_model(8, {"run.rounds=2",
-                       "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], "
-                       "against = [\"3\"] }]"});
 }
 
 TEST_CASE("secure runs: a member that vanishes at any stage costs its own update at most") {

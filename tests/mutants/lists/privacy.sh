@@ -95,10 +95,67 @@ new ''
 caught_by unit_server 'round engine'
 
 mutant secure-answers-twice 'a client helps to take the masks of one round away twice'
-file client/secure/daemon_secure.cc
-old '  if (prepared.answered->has(task.task()))'
-new '  if (prepared.answered->has(task.task()) && run.value() == 0)'
+file client/secure/summed_updates.cc
+old '  if (last == last_.end() || task.round > last->second) return {};'
+new '  if (last == last_.end() || task.round >= last->second) return {};'
+caught_by unit_client 'daemon: for a round|summed updates: a task'
+
+mutant secure-second-run-of-a-file 'a client lets the update of one model and terms be summed in a second run'
+file client/secure/summed_updates.cc
+old '  if (before == origins_.end()) return {};'
+new '  if (before == origins_.end() || sum.run != before->second.first) return {};'
+caught_by unit_client 'daemon: a coordinator that ends a run|summed updates: a task'
+
+mutant secure-same-update-again 'a client lets the very same update be summed twice'
+file client/secure/summed_updates.cc
+old '  if (!updates_.contains(tag_of(update))) return {};'
+new '  if (!updates_.contains(tag_of(update)) || !origins_.empty()) return {};'
+caught_by unit_client 'daemon: a coordinator that ends a run|summed updates: a task'
+
+mutant secure-sums-forgotten-with-the-run 'which sums were revealed is forgotten by the next process'
+file client/daemon.cc
+old '  FEDGE_TRY(summed, SummedUpdates::read(options_.state_directory));'
+new '  FEDGE_TRY(summed, SummedUpdates::read(options_.state_directory / "runs"));'
 caught_by unit_client 'daemon: for a round'
+
+mutant privacy-runs-noised-alike 'a client noises the same update alike in each run'
+file client/daemon_tasks.cc
+old '  return privacy::run_noise_root(root, releases.place(run));'
+new '  return privacy::run_noise_root(root, run.value() > 0 ? 1 : releases.place(run));'
+caught_by unit_client 'daemon: a run that is begun anew'
+
+mutant privacy-limit-of-one-run 'what earlier runs were told does not count against the limit of a device'
+file client/secure/private_releases.cc
+old '    if (id != planned.run && run.noise_multiplier > 0)'
+new '    if (id != planned.run && run.noise_multiplier < 0)'
+caught_by unit_client 'private releases: what all runs'
+
+mutant privacy-draws-foretold 'who is drawn in a private run follows from the public seed'
+file server/engine/round_selection.cc
+old '      rules_.secret_draws ? std::optional(draw_key(*rules_.secret_draws, current())) : std::nullopt;'
+new '      rules_.secret_draws && round_ == RoundNumber(0)
+          ? std::optional(draw_key(*rules_.secret_draws, current()))
+          : std::nullopt;'
+caught_by unit_server 'secret draws: who knows'
+
+mutant privacy-tracks-drawn-alike 'all tracks of a private round are drawn alike'
+file server/engine/round_selection.cc
+old '    info.at(8 + i) = static_cast<std::uint8_t>(task.track.value() >> (8 * i));'
+new '    info.at(8 + i) = static_cast<std::uint8_t>(task.track.value() >> 32 >> (8 * i));'
+caught_by unit_server 'secret draws: those of one round'
+
+mutant secure-tracks-of-bare-sums 'two tracks sum the same updates without noise, but for those that one leaves out'
+file run/secure_aggregation.cc
+old '  if (sums_bare(run) && !run.tracks.policy.disagreements.empty())'
+new '  if (sums_bare(run) && run.tracks.policy.disagreements.size() > 99)'
+caught_by unit_run 'secure run: what needs'
+
+mutant privacy-swarm-shows-draws 'a swarm that shows who was drawn is accounted for as if nobody knew'
+file run/privacy/differential_privacy.cc
+old '  if (run.dissemination.swarm) refuse'
+new '  if (run.dissemination.swarm && run.dissemination.serverless) refuse'
+caught_by unit_run 'private run: what tells others who was drawn'
+
 
 mutant secure-task-without-session 'in a masked run a client takes a task that belongs to no session'
 file client/client_engine.cc
@@ -215,14 +272,14 @@ caught_by unit_client 'local work'
 
 mutant privacy-local-uncounted 'a client does not refuse what would be one update too many'
 file client/secure/private_releases.cc
-old '  if (run.sent >= most) return one_too_many(most);'
-new '  if (run.sent > most) return one_too_many(most);'
+old '  if (run.sent >= limits.most) return one_too_many(limits.most);'
+new '  if (run.sent > limits.most) return one_too_many(limits.most);'
 caught_by unit_client 'private releases'
 
 mutant privacy-local-unlimited 'a limit of the device is not looked at'
 file client/prepared_run.cc
-old '  if (epsilon <= *most) return {};'
-new '  if (epsilon > 0) return {};'
+old '  if (epsilon <= *side.max_epsilon) return {};'
+new '  if (epsilon <= 1000 * *side.max_epsilon) return {};'
 caught_by unit_client 'prepared run'
 
 mutant privacy-masked-uncounted 'a masked update with noise of its own is not counted'

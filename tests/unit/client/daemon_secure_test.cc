@@ -12,6 +12,7 @@ namespace {
 
 using site::begin_secure;
 using site::kFirst;
+using site::kSecond;
 using site::SecureTurn;
 using site::Site;
 using site::why_not;
@@ -32,7 +33,7 @@ TEST_CASE("daemon: for a round it helps to take masks away once, whatever proces
   CHECK(std::get<protocol::UpdateOffer>(*offer).samples == SampleCount(1));
   CHECK(std::get<protocol::UpdateOffer>(*offer).train_loss == 0);
   REQUIRE(first.reveals());
-  const std::string reason = "the masks of this round's sum have been taken away before";
+  const std::string reason = "the masks of round 1 of run 7 have been taken away before";
   SecureTurn again(site, 1, 2);
   again.begin();
   REQUIRE(again.masks());
@@ -89,6 +90,82 @@ TEST_CASE(
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
   CHECK_FALSE(site.pending(kFirst));
+}
+
+TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no second sum of the same update") {
+  Site site;
+  begin_secure(site);
+  SecureTurn first(site, 1, 1);
+  first.begin();
+  REQUIRE(first.masks());
+  REQUIRE(first.reveals());
+  RunId run = kFirst;
+  std::string reason = "the masks of round 1 of run 7 have been taken away before";
+  SUBCASE("the same run, after RunEnded") { site.link->send(protocol::RunEnded{kFirst, "done"}); }
+  SUBCASE("the same run, after a Welcome that does not name it") {
+    site.going = {};
+    site.heard.clear();
+    site.link->close("cut");
+    REQUIRE(site.has_said_part("while this client was away"));
+    site.link->close("cut");
+  }
+  SUBCASE("a second run of the same file") {
+    run = kSecond;
+    reason =
+        "an update of this very model under these terms was summed in round 1 of run 7, and with a second "
+        "sum a single update could be found out: give the run another seed";
+    site.link->send(protocol::RunEnded{kFirst, "done"});
+  }
+  SUBCASE("a second run whose description differs in what changes no update") {
+    run = kSecond;
+    reason =
+        "this very update has been summed before, and with a second sum a single update could be found "
+        "out: give the run another seed";
+    site.link->send(protocol::RunEnded{kFirst, "done"});
+    site.work.text += "# another\n";
+  }
+  SUBCASE("in the next process") {
+    site.leave();
+    site.begin();
+    REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  }
+  site.going = {run};
+  REQUIRE(site.run_until([&] { return site.link != nullptr; }));
+  site.heard.clear();
+  site.link->send(site.work.description(run));
+  REQUIRE(site.hears<protocol::RunAnswer>(run));
+  SecureTurn second(site, 1, 2, run);
+  second.begin();
+  REQUIRE(second.masks());
+  CHECK(why_not(site) == reason);
+  CHECK(site.count<protocol::UpdateOffer>(run) == 0);
+}
+
+TEST_CASE(
+    "daemon: a run that is begun anew gets another noise, and a task that is asked for again the same") {
+  Site site;
+  site.work.text +=
+      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+      "max_participations = 100\ndelta = 1e-5\n";
+  const auto offered = [&](RunId run) {
+    site.going = {run};
+    site.heard.clear();
+    site.link->send(site.work.description(run));
+    REQUIRE(site.hears<protocol::RunAnswer>(run));
+    site.link->send(site.work.request(run, 1));
+    REQUIRE(site.hears<protocol::UpdateOffer>(run));
+    for (const auto& message : site.heard)
+      if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) return offer->update.id();
+    return protocol::ObjectId();
+  };
+  site.going = {kFirst};
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  const auto first = offered(kFirst);
+  site.link->send(protocol::RunEnded{kFirst, "done"});
+  CHECK(offered(kFirst) == first);  // as by a coordinator that has forgotten
+  site.link->send(protocol::RunEnded{kFirst, "done"});
+  CHECK(offered(kSecond) != first);
 }
 
 TEST_CASE("daemon: another key for a client than it has seen ends its part, and it says whose") {

@@ -157,6 +157,12 @@ struct Site {
   bool has_said(const std::string& line) {
     return run_until([&] { return std::ranges::find(said, line) != said.end(); });
   }
+  bool has_said_part(const std::string& part) {
+    return run_until([&] {
+      return std::ranges::any_of(said,
+                                 [&](const auto& line) { return line.find(part) != std::string::npos; });
+    });
+  }
   bool pending(RunId run) const { return std::filesystem::exists(pending_file(state.path(), run)); }
 
   test::TemporaryDirectory data, state;
@@ -175,8 +181,8 @@ struct Site {
 
 // A coordinator's session of the daemon and two members of the test's own.
 struct SecureTurn {
-  SecureTurn(Site& at, std::uint32_t round, std::uint32_t attempt)
-      : site(at), session{kFirst, RoundNumber(round), TrackId(), attempt} {
+  SecureTurn(Site& at, std::uint32_t round, std::uint32_t attempt, RunId run = kFirst)
+      : site(at), session{run, RoundNumber(round), TrackId(), attempt} {
     const Coverage all = Coverage::all(site.work.values.size());
     std::vector<privacy::SecureServer::Member> known = {{ClientId(0), site.link->peer(), all}};
     for (std::uint32_t i = 1; i < 3; ++i) known.push_back({ClientId(i), keys[i - 1].public_key(), all});
@@ -198,7 +204,7 @@ struct SecureTurn {
   }
   void begin() {
     site.heard.clear();
-    protocol::TrainRequest request = site.work.request(kFirst, session.round.value());
+    protocol::TrainRequest request = site.work.request(session.run, session.round.value());
     request.secure_attempt = session.attempt;
     site.link->send(request);
     for (std::uint32_t i = 1; i < 3; ++i) {
@@ -211,7 +217,8 @@ struct SecureTurn {
   bool masks() {
     return site.run_until([&] {
       hear();
-      return site.count<protocol::UpdateOffer>(kFirst) + site.count<protocol::TaskFailed>(kFirst) > 0;
+      return site.count<protocol::UpdateOffer>(session.run) + site.count<protocol::TaskFailed>(session.run) >
+             0;
     });
   }
   // Then: until it has revealed its shares.

@@ -65,8 +65,8 @@ TEST_CASE("prepared run: a client with a limit takes part where its own noise ke
   const auto too_much = take_part(text + noise, 4.37);
   REQUIRE_FALSE(too_much);
   CHECK(too_much.error().code == ErrorCode::kRefused);
-  CHECK(too_much.error().message.find("--max-epsilon 4.37, and its updates in this run may come to epsilon = "
-                                      "4.37") != std::string::npos);
+  CHECK(too_much.error().message.find("--max-epsilon 4.37, and its updates in this run, with those of runs "
+                                      "before, may come to epsilon = 4.37") != std::string::npos);
   const auto none = take_part(text, 100);
   REQUIRE_FALSE(none);
   CHECK(none.error().message.find("differential_privacy.kind = \"local\"") != std::string::npos);

@@ -11,7 +11,9 @@ namespace fedge::client {
 namespace {
 
 constexpr RunId kPrivateRun{11};
-TaskId task(std::uint32_t round, std::uint32_t track = 0) { return {RoundNumber(round), TrackId(track)}; }
+TaskId release_task(std::uint32_t round, std::uint32_t track = 0) {
+  return {RoundNumber(round), TrackId(track)};
+}
 
 }  // namespace
 
@@ -20,37 +22,38 @@ TEST_CASE("private releases: no more updates are sent than a run's privacy allow
   for (std::uint32_t round = 1; round <= 3; ++round) {
     auto releases = PrivateReleases::read(state.path());
     REQUIRE(releases);
-    CHECK(releases->admit(kPrivateRun, task(round), 3));
-    CHECK(releases->count({kPrivateRun, task(round), round}, 3));
+    CHECK(releases->admit(kPrivateRun, release_task(round), 3));
+    CHECK(releases->count({kPrivateRun, release_task(round), round}, {.most = 3}));
   }
   auto releases = PrivateReleases::read(state.path());
   REQUIRE(releases);
-  const auto admitted = releases->admit(kPrivateRun, task(4), 3);
+  const auto admitted = releases->admit(kPrivateRun, release_task(4), 3);
   REQUIRE_FALSE(admitted);
   CHECK(admitted.error().message.find("the 3 updates that the run's privacy allows") != std::string::npos);
-  CHECK_FALSE(releases->count({kPrivateRun, task(4), 4}, 3));
+  CHECK_FALSE(releases->count({kPrivateRun, release_task(4), 4}, {.most = 3}));
   // Another run has its own.
-  CHECK(releases->admit(RunId(12), task(1), 3));
+  CHECK(releases->admit(RunId(12), release_task(1), 3));
 }
 
 TEST_CASE("private releases: the same update once more is no other, another for the same task is") {
   const test::TemporaryDirectory state;
   auto releases = PrivateReleases::read(state.path());
   REQUIRE(releases);
-  CHECK(releases->count({kPrivateRun, task(1), 5}, 2));
-  CHECK(releases->count({kPrivateRun, task(1), 5}, 2));
-  CHECK(releases->admit(kPrivateRun, task(2), 2));
-  CHECK(releases->count({kPrivateRun, task(1), 6}, 2));
+  CHECK(releases->count({kPrivateRun, release_task(1), 5}, {.most = 2}));
+  CHECK(releases->count({kPrivateRun, release_task(1), 5}, {.most = 2}));
+  CHECK(releases->admit(kPrivateRun, release_task(2), 2));
+  CHECK(releases->count({kPrivateRun, release_task(1), 6}, {.most = 2}));
   // Both are spent: the last task may be tried again, and nothing else may.
-  CHECK(releases->admit(kPrivateRun, task(1), 2));
-  CHECK_FALSE(releases->admit(kPrivateRun, task(1, 1), 2));
-  CHECK(releases->count({kPrivateRun, task(1), 6}, 2));
-  CHECK_FALSE(releases->count({kPrivateRun, task(1), 7}, 2));
+  CHECK(releases->admit(kPrivateRun, release_task(1), 2));
+  CHECK_FALSE(releases->admit(kPrivateRun, release_task(1, 1), 2));
+  CHECK(releases->count({kPrivateRun, release_task(1), 6}, {.most = 2}));
+  CHECK_FALSE(releases->count({kPrivateRun, release_task(1), 7}, {.most = 2}));
 }
 
 TEST_CASE("private releases: a damaged file ends the part in such runs, and is named") {
   const test::TemporaryDirectory state;
-  for (const char* text : {"11 1 1 0\n", "11 1 1 0 5 6\n", "x 1 1 0 5\n", "11 -\n"}) {
+  for (const char* text :
+       {"11 1 1 1 0 5\n", "11 1 1 1 0 5 6 7\n", "x 1 1 1 0 5 6\n", "11 -\n", "11 1 1 1 0 5 -6\n"}) {
     CAPTURE(text);
     REQUIRE(write_file_atomic(state.path() / "private-releases", text));
     const auto releases = PrivateReleases::read(state.path());
@@ -64,8 +67,48 @@ TEST_CASE("private releases: what cannot be written down is not sent") {
   const test::TemporaryDirectory state;
   auto releases = PrivateReleases::read(state.path() / "gone");
   REQUIRE(releases);
-  CHECK_FALSE(releases->count({kPrivateRun, task(1), 5}, 1));
-  CHECK(releases->admit(kPrivateRun, task(1), 1));
+  CHECK_FALSE(releases->count({kPrivateRun, release_task(1), 5}, {.most = 1}));
+  CHECK(releases->admit(kPrivateRun, release_task(1), 1));
+}
+
+TEST_CASE("private releases: what all runs of a coordinator tell together counts against a client's limit") {
+  const test::TemporaryDirectory state;
+  const auto counted = [&](RunId run, std::uint32_t round, double noise, double most) {
+    auto releases = PrivateReleases::read(state.path());
+    REQUIRE(releases);
+    return releases->count({run, release_task(round), round, noise},
+                           {.most = 100, .max_epsilon = most, .delta = 1e-5});
+  };
+  // A hundred updates with noise 10 are one with noise 1, epsilon 4.377178 at delta 1e-5; fifty and, with
+  // twice the noise, two hundred as well.
+  for (std::uint32_t round = 1; round <= 50; ++round) REQUIRE(counted(RunId(1), round, 10, 4.38));
+  for (std::uint32_t round = 1; round <= 99; ++round) REQUIRE(counted(RunId(2), round, 20, 4.38));
+  for (std::uint32_t round = 1; round <= 100; ++round) REQUIRE(counted(RunId(3), round, 20, 4.38));
+  CHECK(counted(RunId(2), 100, 20, 4.3772));
+  for (const RunId run : {RunId(1), RunId(4)}) {
+    const auto refused = counted(run, 101, 10, 4.3772);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kRefused);
+    CHECK(refused.error().message.find("--max-epsilon 4.3772") != std::string::npos);
+  }
+  const auto releases = PrivateReleases::read(state.path());
+  CHECK(*releases->epsilon({RunId(1), 10, 50}, 1e-5) == doctest::Approx(4.377178).epsilon(1e-6));
+  CHECK(*releases->epsilon({RunId(4), 10, 1}, 1e-5) > 4.3772);
+}
+
+TEST_CASE("private releases: each run has a place of its own from the first update on, in any process") {
+  const test::TemporaryDirectory state;
+  auto releases = PrivateReleases::read(state.path());
+  CHECK(releases->place(RunId(90)) == 1);
+  CHECK(releases->place(RunId(20)) == 1);  // nothing was sent
+  REQUIRE(releases->count({RunId(90), release_task(1), 5}, {.most = 9}));
+  CHECK(releases->place(RunId(20)) == 2);
+  REQUIRE(releases->count({RunId(20), release_task(1), 5}, {.most = 9}));
+  CHECK_FALSE(releases->count({RunId(10), release_task(1), 5}, {.most = 0}));
+  releases = PrivateReleases::read(state.path());
+  CHECK(releases->place(RunId(90)) == 1);
+  CHECK(releases->place(RunId(20)) == 2);
+  CHECK(releases->place(RunId(10)) == 3);
 }
 
 }  // namespace fedge::client

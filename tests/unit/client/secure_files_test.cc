@@ -1,8 +1,15 @@
-// What a client keeps of secure sums on its disk: whose keys it knows, and what it has answered.
+// What a client keeps of secure sums on its disk: whose keys it knows, and which sums it has helped to
+// reveal.
 #include <doctest/doctest.h>
 
-#include "client/secure/answered.h"
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "client/secure/known_clients.h"
+#include "client/secure/summed_updates.h"
 #include "core/platform/files.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -10,6 +17,7 @@ namespace fedge::client {
 namespace {
 
 PublicKey key(std::uint8_t first) { return {{first}}; }
+TaskId task(std::uint32_t round, std::uint32_t track = 0) { return {RoundNumber(round), TrackId(track)}; }
 
 }  // namespace
 
@@ -44,27 +52,88 @@ TEST_CASE("known clients: a damaged file is named, with the line") {
   CHECK(known.error().message.find("known-clients:2: is damaged") != std::string::npos);
 }
 
-TEST_CASE("answered: what a client has helped to reveal it knows for each track, also in another process") {
-  const test::TemporaryDirectory scratch;
-  const auto directory = scratch.path() / "runs" / "1";
-  auto answered = Answered::read(directory);
-  REQUIRE(answered);
-  const TaskId second{RoundNumber(2), TrackId(0)};
-  CHECK_FALSE(answered->has(second));
-  answered->add({RoundNumber(3), TrackId(0)});
-  answered->add({RoundNumber(1), TrackId(7)});
-  answered->add({RoundNumber(2), TrackId(0)});
-  REQUIRE(make_directory(scratch.path() / "runs", 0700));
-  REQUIRE(answered->write());
-  const auto again = Answered::read(directory);
+TEST_CASE("summed updates: a task is summed once, for each run and track, also in another process") {
+  const test::TemporaryDirectory state;
+  auto summed = SummedUpdates::read(state.path());
+  REQUIRE(summed);
+  const auto reveal = [&](RunId run, TaskId task, std::uint8_t what) {
+    const auto record = summed->add({run, task, {1, what}, {2, what}});
+    REQUIRE(record);
+    REQUIRE(record->write());
+  };
+  reveal(RunId(7), task(3), 1);
+  reveal(RunId(7), task(1, 7), 2);
+  reveal(RunId(8), task(2), 3);
+  const auto again = SummedUpdates::read(state.path());
   REQUIRE(again);
-  CHECK(again->has(second));
-  CHECK(again->has({RoundNumber(3), TrackId(0)}));
-  CHECK_FALSE(again->has({RoundNumber(4), TrackId(0)}));
-  CHECK(again->has({RoundNumber(1), TrackId(7)}));
-  CHECK_FALSE(again->has({RoundNumber(2), TrackId(7)}));
-  REQUIRE(write_file_atomic(directory / "answered", "0 x\n", 0600));
-  CHECK(Answered::read(directory).error().code == ErrorCode::kCorrupt);
+  for (const SummedUpdates* each : {&std::as_const(*summed), &*again}) {
+    CHECK_FALSE(each->admit_task(RunId(7), task(2)));
+    CHECK_FALSE(each->admit_task(RunId(7), task(3)));
+    CHECK(each->admit_task(RunId(7), task(4)));
+    CHECK_FALSE(each->admit_task(RunId(7), task(1, 7)));
+    CHECK(each->admit_task(RunId(7), task(2, 7)));
+    CHECK(each->admit_task(RunId(8), task(3)));
+    CHECK_FALSE(each->admit_update({2, 3}));
+    CHECK(each->admit_update({2, 4}));
+    // The same model under the same terms: in a later round of its run, where the sum before came to nothing.
+    CHECK(each->admit_origin({RunId(7), task(4), {1, 1}, {}}));
+    CHECK_FALSE(each->admit_origin({RunId(7), task(4, 1), {1, 1}, {}}));
+    CHECK_FALSE(each->admit_origin({RunId(8), task(4), {1, 1}, {}}));
+  }
+  const auto refused = again->admit_origin({RunId(8), task(4), {1, 1}, {}});
+  CHECK(refused.error().code == ErrorCode::kRefused);
+  CHECK(refused.error().message.find("was summed in round 3 of run 7") != std::string::npos);
+}
+
+TEST_CASE("summed updates: what they are known by is the model, the terms, the seed and the coordinator") {
+  const Digest one{1};
+  const Digest other{2};
+  const PublicKey first = key(1);
+  const PublicKey second = key(2);
+  const std::set<Digest> all = {
+      SummedUpdates::origin_of({first, one, one, 5}), SummedUpdates::origin_of({second, one, one, 5}),
+      SummedUpdates::origin_of({first, other, one, 5}), SummedUpdates::origin_of({first, one, other, 5}),
+      SummedUpdates::origin_of({first, one, one, 6})};
+  CHECK(all.size() == 5);
+  CHECK(all.contains(SummedUpdates::origin_of({first, one, one, 5})));
+  const std::vector<float> values = {1, -2, 3};
+  std::vector<float> near = values;
+  near[1] = std::nextafter(near[1], 0.0F);
+  CHECK(SummedUpdates::update_of(values) == SummedUpdates::update_of(std::vector<float>{1, -2, 3}));
+  CHECK(SummedUpdates::update_of(values) != SummedUpdates::update_of(near));
+}
+
+TEST_CASE("summed updates: an unfinished last record is written over, a damaged one is named") {
+  const test::TemporaryDirectory state;
+  const auto file = state.path() / "summed-updates";
+  auto summed = SummedUpdates::read(state.path());
+  REQUIRE(summed);
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    const auto record = summed->add({RunId(7), task(round), {1}, {static_cast<std::uint8_t>(round)}});
+    REQUIRE(record);
+    REQUIRE(record->write());
+  }
+  const auto whole = read_file(file, 1000);
+  REQUIRE(whole);
+  REQUIRE(whole->size() == 192);
+  // A power cut in the middle of the third.
+  REQUIRE(write_file_atomic(file, whole->substr(0, 150), 0600));
+  auto cut = SummedUpdates::read(state.path());
+  REQUIRE(cut);
+  CHECK_FALSE(cut->admit_task(RunId(7), task(2)));
+  CHECK(cut->admit_task(RunId(7), task(3)));
+  REQUIRE(cut->add({RunId(7), task(3), {1}, {3}})->write());
+  CHECK(read_file(file, 1000).value() == *whole);
+  std::string damaged = *whole;
+  damaged[70] = static_cast<char>(damaged[70] ^ 1);
+  REQUIRE(write_file_atomic(file, damaged, 0600));
+  const auto bad = SummedUpdates::read(state.path());
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error().code == ErrorCode::kCorrupt);
+  CHECK(bad.error().message.find("summed-updates is damaged") != std::string::npos);
+  // Somebody has cut it while it was in use: what would leave a hole is an error.
+  REQUIRE(write_file_atomic(file, whole->substr(0, 64), 0600));
+  CHECK(summed->add({RunId(7), task(4), {1}, {4}})->write().error().code == ErrorCode::kCorrupt);
 }
 
 }  // namespace fedge::client

@@ -41,20 +41,6 @@ TEST_CASE("secure, simulated: the models are those of the same run without") {
   CHECK(secret.count("round.not_aggregated") == 0);
 }
 
-TEST_CASE("secure, simulated: each track sums apart, and its models are those of the same run without") {
-  const Settings tracks = {
-      "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], against = [\"3\"] "
-      "}]"};
-  const Outcome secret = simulate(kSecureBase + kExact + tracks);
-  const Outcome plain = simulate(kSecureBase + tracks);
-  REQUIRE(secret.rounds.size() == plain.rounds.size());
-  for (std::size_t r = 0; r < plain.rounds.size(); ++r) {
-    REQUIRE(secret.rounds[r].tracks.size() == 2);
-    for (std::size_t t = 0; t < 2; ++t)
-      CHECK(secret.rounds[r].tracks[t].model_hash == plain.rounds[r].tracks[t].model_hash);
-  }
-}
-
 TEST_CASE("secure, simulated: words of 32 bits come to almost the same model, always to the same") {
   const Settings compact = kSecureBase + Settings{"secure_aggregation.kind=compact", "strategy.max_abs=4"};
   const Outcome secret = simulate(compact);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/platform/thread_pool.h"
+#include "sim/noise_key.h"
 #include "sim/simulation.h"
 #include "tests/support/settings.h"
 #include "tests/support/tiny_dataset.h"
@@ -77,6 +78,7 @@ struct SimulatedRun {
   Outcome try_run() {
     auto state = server::RunState::create(config, task->model(), *test, *store, pool);
     REQUIRE(state);
+    take_noise_key(*state);
     auto engine = server::make_engine(*state);
     REQUIRE(engine);
     Outcome outcome;

@@ -211,6 +211,24 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
                         "tell of a client's data");
 }
 
+TEST_CASE(
+    "private run: what tells others who was drawn goes with no guarantee that rests on nobody knowing") {
+  const std::string drawn = kThousand + kCentral + "epsilon = 2\n";
+  const std::string words = "tells others who was drawn";
+  check_private_refused(drawn + "[dissemination]\nkind = \"swarm\"\n", words);
+  const std::string status = "[status]\nevery_seconds = 60\nvia = \"directory\"\npublish = ";
+  for (const char* field : {"freshness", "utility"})
+    check_private_refused(drawn + status + "[\"" + field + "\"]\n", words);
+  must_read(drawn + status + "[\"availability\"]\n");
+  must_read(drawn + "[status]\nevery_seconds = 60\npublish = [\"freshness\"]\n");  // to the coordinator alone
+  // Where it is accounted for as if everybody took part there is nothing to hide.
+  const std::string uniform =
+      "[run]\nrounds = 10\n[data]\npartition = { clients = 1000 }\n[sampling]\n"
+      "kind = \"uniform\"\nclients_per_round = 50\n" +
+      kCentral + "epsilon = 2\n";
+  must_read(uniform + "[dissemination]\nkind = \"swarm\"\n");
+}
+
 TEST_CASE("private run: what no guarantee is known for is refused, and why is said") {
   const std::string noise = kCentral + "noise_multiplier = 1.0\n";
   check_private_refused("[strategy]\nkind = \"median\"\n" + noise,

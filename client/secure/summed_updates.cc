@@ -1,0 +1,146 @@
+#include "client/secure/summed_updates.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "core/crypto/sha256.h"
+#include "core/platform/files.h"
+
+namespace fedge::client {
+namespace {
+
+constexpr std::size_t kSumRecord = 64;
+// A million sums: one every ten minutes for twenty years.
+constexpr std::size_t kMaxSumsFile = std::size_t{64} << 20;
+
+// The layout of a record: origin, update (16 bytes each), run (8), round, track (4 each, little-endian), and
+// the beginning of a hash of all that.
+constexpr std::size_t kRunAt = 32;
+constexpr std::size_t kRoundAt = 40;
+constexpr std::size_t kTrackAt = 44;
+constexpr std::size_t kCheckAt = 48;
+
+template <class Number>
+void put_number(std::span<std::byte> bytes, Number number) {
+  for (std::size_t i = 0; i < sizeof number; ++i) bytes[i] = static_cast<std::byte>(number >> (8 * i));
+}
+
+template <class Number>
+Number number_at(std::span<const std::byte> bytes) {
+  Number number = 0;
+  for (std::size_t i = 0; i < sizeof number; ++i) number |= static_cast<Number>(bytes[i]) << (8 * i);
+  return number;
+}
+
+bool is_whole(std::span<const std::byte> record) {
+  const Digest digest = sha256(record.first(kCheckAt));
+  return std::memcmp(digest.data(), record.data() + kCheckAt, kSumRecord - kCheckAt) == 0;
+}
+
+std::array<std::byte, 16> tag_of(const Digest& digest) {
+  std::array<std::byte, 16> tag{};
+  std::memcpy(tag.data(), digest.data(), tag.size());
+  return tag;
+}
+
+std::string name_of(RunId run, TaskId task) {
+  return "round " + std::to_string(task.round.value()) +
+         (task.track == TrackId() ? "" : " on track " + std::to_string(task.track.value())) + " of run " +
+         std::to_string(run.value());
+}
+
+}  // namespace
+
+Digest SummedUpdates::origin_of(const Origin& origin) {
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(origin.coordinator.bytes)));
+  hash.add(std::as_bytes(std::span(origin.model)));
+  hash.add(std::as_bytes(std::span(origin.terms)));
+  std::array<std::byte, 8> seed{};
+  put_number(std::span<std::byte>(seed), origin.seed);
+  hash.add(seed);
+  return hash.finish();
+}
+
+Digest SummedUpdates::update_of(std::span<const float> values) { return sha256(std::as_bytes(values)); }
+
+Result<SummedUpdates> SummedUpdates::read(const std::filesystem::path& state_directory) {
+  SummedUpdates summed(state_directory / "summed-updates");
+  const auto text = read_file(summed.file_, kMaxSumsFile + kSumRecord);
+  if (!text && text.error().code == ErrorCode::kNotFound) return summed;
+  if (!text) return text.error();
+  const auto bytes = std::as_bytes(std::span(*text));
+  for (std::size_t at = 0; at + kSumRecord <= bytes.size(); at += kSumRecord) {
+    const auto record = bytes.subspan(at, kSumRecord);
+    // The last one may be of a power cut, before anything was revealed.
+    if (!is_whole(record) && at + 2 * kSumRecord > bytes.size()) break;
+    if (!is_whole(record))
+      return Error{ErrorCode::kCorrupt, summed.file_.string() +
+                                            " is damaged; without it this client cannot know which sums it "
+                                            "has helped to reveal"};
+    Tag origin{};
+    Tag update{};
+    std::memcpy(origin.data(), record.data(), origin.size());
+    std::memcpy(update.data(), record.data() + origin.size(), update.size());
+    summed.note(RunId(number_at<std::uint64_t>(record.subspan(kRunAt))),
+                {RoundNumber(number_at<std::uint32_t>(record.subspan(kRoundAt))),
+                 TrackId(number_at<std::uint32_t>(record.subspan(kTrackAt)))},
+                origin, update);
+  }
+  return summed;
+}
+
+void SummedUpdates::note(RunId run, TaskId task, const Tag& origin, const Tag& update) {
+  ++sums_;
+  RoundNumber& last = last_[{run, task.track}];
+  last = std::max(last, task.round);
+  origins_.insert_or_assign(origin, std::pair(run, task));
+  updates_.insert(update);
+}
+
+Result<void> SummedUpdates::admit_task(RunId run, TaskId task) const {
+  const auto last = last_.find({run, task.track});
+  if (last == last_.end() || task.round > last->second) return {};
+  return Error{ErrorCode::kRefused,
+               "the masks of " + name_of(run, {last->second, task.track}) + " have been taken away before"};
+}
+
+Result<void> SummedUpdates::admit_origin(const Sum& sum) const {
+  const auto before = origins_.find(tag_of(sum.origin));
+  if (before == origins_.end()) return {};
+  const auto& [run, task] = before->second;
+  if (run == sum.run && task.track == sum.task.track && task.round < sum.task.round) return {};
+  return Error{ErrorCode::kRefused,
+               "an update of this very model under these terms was summed in " + name_of(run, task) +
+                   ", and with a second sum a single update could be found out: give the run another seed"};
+}
+
+Result<void> SummedUpdates::admit_update(const Digest& update) const {
+  if (!updates_.contains(tag_of(update))) return {};
+  return Error{ErrorCode::kRefused,
+               "this very update has been summed before, and with a second sum a single "
+               "update could be found out: give the run another seed"};
+}
+
+Result<SummedUpdates::Record> SummedUpdates::add(const Sum& sum) {
+  if (sums_ >= kMaxSumsFile / kSumRecord)
+    return Error{ErrorCode::kResource, file_.string() + " has no room for another sum"};
+  Record record{.file = file_, .offset = sums_ * kSumRecord};
+  const Tag origin = tag_of(sum.origin);
+  const Tag update = tag_of(sum.update);
+  const std::span<std::byte> bytes(record.bytes);
+  std::ranges::copy(origin, bytes.begin());
+  std::ranges::copy(update, bytes.begin() + origin.size());
+  put_number(bytes.subspan(kRunAt), sum.run.value());
+  put_number(bytes.subspan(kRoundAt), sum.task.round.value());
+  put_number(bytes.subspan(kTrackAt), sum.task.track.value());
+  const Digest check = sha256(bytes.first(kCheckAt));
+  std::memcpy(bytes.data() + kCheckAt, check.data(), kSumRecord - kCheckAt);
+  note(sum.run, sum.task, origin, update);
+  return record;
+}
+
+Result<void> SummedUpdates::Record::write() const { return write_file_at(file, offset, bytes, 0600); }
+
+}  // namespace fedge::client

@@ -1,0 +1,74 @@
+// SummedUpdates: which sums a client has helped to take the masks away from, in its state directory, whatever
+// becomes of the run: of two sums of the same updates but one, that one would be known. So for a task it does
+// that once, and where it adds no noise of its own an update is in one sum only, whatever run or round asks
+// for it. A file of records, 64 bytes for each sum (STATE/summed-updates); an unfinished last one is
+// overwritten. Not thread-safe. About 150 bytes of memory for each sum.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <span>
+
+#include "core/crypto/ed25519.h"
+#include "core/crypto/sha256.h"
+#include "core/ids.h"
+#include "core/result.h"
+
+namespace fedge::client {
+
+class SummedUpdates {
+ public:
+  struct Sum {
+    RunId run;
+    TaskId task;
+    Digest origin{};  // origin_of()
+    Digest update{};  // update_of()
+  };
+  // What an update is trained from: hash of the coordinator's key, the model and the run's description.
+  struct Origin {
+    const PublicKey& coordinator;
+    const Digest& model;
+    const Digest& terms;
+    std::uint64_t seed = 0;
+  };
+  static Digest origin_of(const Origin& origin);
+  // What an update is, before it is noised or masked.
+  static Digest update_of(std::span<const float> values);
+
+  // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.
+  static Result<SummedUpdates> read(const std::filesystem::path& state_directory);
+
+  // kRefused if this task, or a later one of its run and track, has been summed.
+  Result<void> admit_task(RunId run, TaskId task) const;
+  // kRefused if an update of this origin has been summed: but in the same run's earlier round, where the sum
+  // may have come to nothing.
+  Result<void> admit_origin(const Sum& sum) const;
+  // kRefused if this very update has been summed.
+  Result<void> admit_update(const Digest& update) const;
+
+  // A sum that is about to be revealed is known from now on, and on the disk, also after a power cut, once
+  // write() of what this gives returns. kResource when the file is full.
+  struct Record {
+    std::filesystem::path file;
+    std::uint64_t offset = 0;
+    std::array<std::byte, 64> bytes{};
+    Result<void> write() const;
+  };
+  Result<Record> add(const Sum& sum);
+
+ private:
+  using Tag = std::array<std::byte, 16>;  // the first half of a digest
+  explicit SummedUpdates(std::filesystem::path file) : file_(std::move(file)) {}
+  void note(RunId run, TaskId task, const Tag& origin, const Tag& update);
+
+  std::filesystem::path file_;
+  std::uint64_t sums_ = 0;
+  std::map<std::pair<RunId, TrackId>, RoundNumber> last_;
+  std::map<Tag, std::pair<RunId, TaskId>> origins_;  // of the last one
+  std::set<Tag> updates_;
+};
+
+}  // namespace fedge::client
