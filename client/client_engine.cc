@@ -133,10 +133,6 @@ void ClientEngine::on(const Connected& connected, const StepContext& context, st
 }
 
 void ClientEngine::on(const Disconnected& lost, const StepContext& context, std::vector<Effect>& effects) {
-  if (is_final(lost.error.code)) {
-    stop(lost.error, effects);
-    return;
-  }
   presence_.disconnected(context.now);
   link_ = LinkState::kOffline;
   for (Run& run : runs_) {
@@ -145,7 +141,7 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
     // For a task that has not been begun the coordinator asks again.
     if (run.work == WorkState::kFetching || run.work == WorkState::kWaiting) abandon(run, effects);
   }
-  const double delay = backoff_.next(lost.retry_after, context);
+  const double delay = backoff_.next(context);
   retry_at_ = context.now + seconds(delay);
   effects.push_back(event(Severity::kWarning, "client.disconnected")
                         .with("reason", lost.error.message)
@@ -372,7 +368,8 @@ void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effec
 
 void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {
   // The link will close; a final refusal must not be retried, so it is acted on here.
-  if (is_final(goodbye.code)) return stop(Error{goodbye.code, goodbye.reason}, effects);
+  if (is_final(goodbye.code))
+    return stop(Error{goodbye.code, "the coordinator refused: " + goodbye.reason}, effects);
   backoff_.asked(goodbye.retry_after);
 }
 

@@ -40,10 +40,10 @@ class ClientEngine {
   struct Connected {
     protocol::Welcome welcome;
   };
-  // The link is gone or could not be made. kRefused and kUnsupported are final: asking again will not help.
+  // The link is gone or could not be made. Never final, whatever the error: only a Goodbye that has been
+  // received is the coordinator's word, also one that comes instead of a welcome.
   struct Disconnected {
     Error error;
-    Duration retry_after{};  // as the coordinator asks (protocol::Goodbye); 0: it has not
   };
   struct Received {
     protocol::Message message;

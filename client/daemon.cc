@@ -168,32 +168,30 @@ void Daemon::Impl::remember(const protocol::Address& address) {
 }
 
 void Daemon::Impl::connect_to(const protocol::Address& address) {
-  protocol::connect(io_, identity_, address, membership_.coordinator_key,
-                    [self = shared_from_this(), address](Result<std::shared_ptr<protocol::Link>> connected) {
-                      if (self->engine_.stopped()) {
-                        if (connected) (*connected)->close("client stopped");
-                        return;
-                      }
-                      // Who answers at that address may be anybody: only the coordinator's own word is final.
-                      if (!connected)
-                        return self->disconnected({ErrorCode::kUnavailable, connected.error().message});
-                      self->link_ = *connected;
-                      const auto wait = std::make_shared<Duration>();
-                      greet(
-                          self->link_,
-                          {.software = self->options_.software,
-                           .listens = self->swarm_->listens(),
-                           .on_goodbye = [wait](const protocol::Goodbye& word) { *wait = word.retry_after; }},
-                          [self, wait, address, asked = self->now()](Result<protocol::Welcome> welcome) {
-                            self->round_trip_ = self->now() - asked;
-                            if (welcome) {
-                              self->remember(address);
-                              return self->use(self->link_, *welcome);
-                            }
-                            if (self->link_) std::exchange(self->link_, nullptr)->close("no welcome");
-                            self->disconnected(welcome.error(), *wait);
-                          });
-                    });
+  protocol::connect(
+      io_, identity_, address, membership_.coordinator_key,
+      [self = shared_from_this(), address](Result<std::shared_ptr<protocol::Link>> connected) {
+        if (self->engine_.stopped()) {
+          if (connected) (*connected)->close("client stopped");
+          return;
+        }
+        if (!connected) return self->disconnected(connected.error());
+        self->link_ = *connected;
+        greet(self->link_,
+              {.software = self->options_.software,
+               .listens = self->swarm_->listens(),
+               .on_goodbye =
+                   [self](const protocol::Goodbye& word) { self->step(ClientEngine::Received{word}); }},
+              [self, address, asked = self->now()](Result<protocol::Welcome> welcome) {
+                self->round_trip_ = self->now() - asked;
+                if (welcome) {
+                  self->remember(address);
+                  return self->use(self->link_, *welcome);
+                }
+                if (self->link_) std::exchange(self->link_, nullptr)->close("no welcome");
+                self->disconnected(welcome.error());
+              });
+      });
 }
 
 void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome) {

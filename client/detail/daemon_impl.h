@@ -125,9 +125,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void arm_timer();
   void show_status();
   Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
-  void disconnected(const Error& error, Duration retry_after = {}) {
-    step(ClientEngine::Disconnected{error, retry_after});
-  }
+  void disconnected(const Error& error) { step(ClientEngine::Disconnected{error}); }
 
   DirectoryLock lock_;  // two daemons with one key would throw each other out
   boost::asio::io_context& io_;

@@ -30,11 +30,11 @@ class Backoff {
   }
   // The coordinator asks to be left alone so long after this link.
   void asked(Duration window) { asked_ = window; }
-  // In seconds, until the next try after a link is lost. Of a coordinator that says when it has room (now, or
-  // by asked()): uniform in [w, 2w]; it was there, so this does not count as a failure. Else full jitter,
-  // uniform in (0, cap], so that clients cut off together do not come back together.
-  double next(Duration window, const StepContext& context) {
-    window = std::max(window, std::exchange(asked_, Duration::zero()));
+  // In seconds, until the next try after a link is lost. Of a coordinator that says when it has room: uniform
+  // in [w, 2w]; it was there, so this does not count as a failure. Else full jitter, uniform in (0, cap], so
+  // that clients cut off together do not come back together.
+  double next(const StepContext& context) {
+    const Duration window = std::exchange(asked_, Duration::zero());
     const auto ticks = static_cast<std::uint64_t>(context.now.time_since_epoch().count());
     if (window > Duration::zero())
       return to_seconds(window) * (1.0 + context.rng.fork("retry-window", attempts_, ticks).uniform());

@@ -119,9 +119,7 @@ TlsStream TlsStream::connecting(boost::asio::ip::tcp::socket socket, std::shared
 
 TlsStream::Step TlsStream::handshake() {
   ERR_clear_error();
-  const int result = SSL_do_handshake(ssl_.get());
-  state_->established = result == 1;
-  return outcome_of(result, 0);
+  return outcome_of(SSL_do_handshake(ssl_.get()), 0);
 }
 
 TlsStream::Step TlsStream::read(std::span<std::byte> out) {
@@ -163,9 +161,8 @@ Error TlsStream::describe_failure(int ssl_error) const {
             std::string("the connection broke: ") + std::strerror(state_->last_errno)};
   }
   const char* reason = ERR_reason_error_string(code);
-  // An alert is the peer's refusal. A record damaged on its way is not: another try may succeed.
-  const bool damaged = state_->established && ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET;
-  return {damaged ? ErrorCode::kUnavailable : ErrorCode::kRefused,
+  // An alert is not the peer's word either: one bit changed on the way makes an honest peer send one.
+  return {ErrorCode::kUnavailable,
           std::string("TLS failed: ") + (reason != nullptr ? reason : "unknown reason")};
 }
 

@@ -68,8 +68,10 @@ struct Storm {
     if (now < Time(seconds(away))) return feed(now, client, ClientEngine::Disconnected{refused});
     const auto second = static_cast<std::int64_t>(to_seconds(now.time_since_epoch()));
     ++outcome.arrivals[second];
-    if (const auto window = rate.arrive(now))
-      return feed(now, client, ClientEngine::Disconnected{refused, *window});
+    if (const auto window = rate.arrive(now)) {
+      feed(now, client, ClientEngine::Received{protocol::Goodbye{ErrorCode::kUnavailable, "", *window}});
+      return feed(now, client, ClientEngine::Disconnected{refused});
+    }
     ++outcome.admitted[second];
     outcome.waited.push_back(to_seconds(now.time_since_epoch()));
     feed(now, client, ClientEngine::Connected{});

@@ -77,7 +77,6 @@ class TlsStream {
     int last_errno = 0;
     std::optional<PublicKey> expected;
     PublicKey peer;
-    bool established = false;
     std::optional<Error> refusal;  // why the peer's certificate was not taken
   };
   friend struct TlsCallbacks;

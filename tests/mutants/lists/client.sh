@@ -50,3 +50,20 @@ file client/serverless/daemon_serverless.cc
 old '    part.shared->fetch_model(in_hand->model);'
 new '    part.exchanging.reset();'
 caught_by faults_coordinator 'kill loop: a run without a server'
+
+mutant final-alert 'N6: an error of a link ends a client for good'
+file client/client_engine.cc
+old '  presence_.disconnected(context.now);
+  link_ = LinkState::kOffline;'
+new '  if (is_final(lost.error.code)) return stop(lost.error, effects);
+  presence_.disconnected(context.now);
+  link_ = LinkState::kOffline;'
+caught_by unit_client 'no error of a link is final'
+
+mutant alert-is-refusal 'N6: a TLS alert is taken for the coordinator'\''s word, as one changed bit brings it about'
+file protocol/session/tls.cc
+old '  return {ErrorCode::kUnavailable,
+          std::string("TLS failed: ")'
+new '  return {ErrorCode::kRefused,
+          std::string("TLS failed: ")'
+caught_by unit_protocol 'one bit changed in what two links send'

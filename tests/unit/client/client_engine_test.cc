@@ -183,13 +183,24 @@ TEST_CASE(
   CHECK(h.effects.empty());
 }
 
+TEST_CASE("client: no error of a link is final, whatever its code, only a goodbye") {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::kResource); ++code)
+    for (const bool online : {false, true}) {
+      EngineHarness h;
+      online ? h.go_online() : h.feed(ClientEngine::Start{});
+      h.feed(ClientEngine::Disconnected{{static_cast<ErrorCode>(code), "bad record mac"}});
+      CHECK(h.effect<ClientEngine::Finished>() == nullptr);
+      CHECK(h.engine.next_deadline().has_value());
+    }
+}
+
 TEST_CASE("client: a final refusal stops it for good, and it says why") {
   for (const ErrorCode code : {ErrorCode::kRefused, ErrorCode::kUnsupported}) {
     EngineHarness h;
     h.feed(ClientEngine::Start{});
-    h.feed(ClientEngine::Disconnected{{code, "key revoked"}});
+    h.feed(ClientEngine::Received{protocol::Goodbye{code, "key revoked"}});
     REQUIRE(h.effect<ClientEngine::Finished>() != nullptr);
-    CHECK(h.effect<ClientEngine::Finished>()->error->message == "key revoked");
+    CHECK(h.effect<ClientEngine::Finished>()->error->message == "the coordinator refused: key revoked");
     CHECK(h.engine.stopped());
     CHECK(!h.engine.next_deadline().has_value());
     h.feed(ClientEngine::Start{});
@@ -377,12 +388,12 @@ TEST_CASE("back-off: a coordinator that says when to come back is obeyed, once, 
     EngineHarness h;
     h.rng = Rng(seed);
     h.go_online();
-    if (seed % 2 == 0) {  // on a link in use
-      h.feed(ClientEngine::Received{protocol::Goodbye{ErrorCode::kUnavailable, "stopping", seconds(20)}});
-      h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "stopping"}});
-    } else {  // in place of a welcome
-      h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "busy"}, seconds(20)});
+    if (seed % 2 == 1) {  // in place of a welcome
+      h.lose_link();
+      h.feed(ClientEngine::Start{});
     }
+    h.feed(ClientEngine::Received{protocol::Goodbye{ErrorCode::kUnavailable, "stopping", seconds(20)}});
+    h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "stopping"}});
     delays.push_back(to_seconds(*h.engine.next_deadline() - h.now));
     h.now = *h.engine.next_deadline();
     h.feed(Expired{});

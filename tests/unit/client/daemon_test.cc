@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/flipping_proxy.h"
 #include "tests/unit/client/daemon_site.h"
 
 namespace fedge::client {
@@ -80,6 +81,34 @@ TEST_CASE("daemon: a program that hangs is no hindrance to ending all of them") 
   REQUIRE(programs.size() == 2);
   site.leave();
   for (const pid_t program : programs) CHECK(!runs(program));
+}
+
+TEST_CASE("daemon: one bit changed on its way to the coordinator costs a client its link, not its life") {
+  for (const std::uint64_t bit : {160U, 195U, 247U}) {
+    CAPTURE(bit);
+    Site site;
+    const protocol::Address direct = site.listener->local_address();
+    const auto proxy = std::make_shared<test::FlippingProxy>(site.io, direct);
+    proxy->start();
+    REQUIRE(write_membership(site.state.path(), {.coordinators = {proxy->address(), direct},
+                                                 .coordinator_key = site::coordinator_key().public_key(),
+                                                 .client = ClientId(0)}));
+    site.begin();
+    for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
+    proxy->flip(test::FlippingProxy::kToServer, bit);
+    site.link->send(site.work.request(kFirst, 1));
+    REQUIRE(site.run_until([&] {
+      return site.finished || std::ranges::any_of(site.said, [](const std::string& line) {
+               return line.starts_with("client.disconnected");
+             });
+    }));
+    CHECK(proxy->flipped(test::FlippingProxy::kToServer));
+    site.heard.clear();
+    CHECK_FALSE(site.finished);
+    CHECK(site.run_until([&] { return site.finished || site.count<protocol::RunAnswer>(kFirst) > 0; }));
+    CHECK_FALSE(site.finished);
+    proxy->close();
+  }
 }
 
 TEST_CASE("daemon: two runs hold an update each at the same time, and a verdict is one run's alone") {
