@@ -74,7 +74,8 @@ std::string default_state_directory() {
 fedge::Result<std::string> token_text(const Options& options) {
   constexpr std::size_t kMaxFile = 4096;
   if (options.token_file.empty()) return options.token;
-  FEDGE_TRY(text, fedge::read_file(options.token_file == "-" ? "/dev/stdin" : options.token_file, kMaxFile));
+  FEDGE_TRY(text, options.token_file == "-" ? fedge::read_standard_input(kMaxFile)
+                                            : fedge::read_file(options.token_file, kMaxFile));
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   const std::size_t end = text.find_first_of(" \t\r\n", std::min(begin, text.size()));
   return begin == std::string::npos ? std::string() : text.substr(begin, end - begin);

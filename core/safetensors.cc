@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/platform/files.h"
+#include "core/platform/memory.h"
 #include "core/text.h"
 
 namespace fedge {
@@ -287,6 +288,15 @@ Result<void> write_safetensors(const std::filesystem::path& path, const Paramete
   return write_file_atomic(path, pieces);
 }
 
+Result<ReadOnlyFile> open_safetensors(const std::filesystem::path& path, std::size_t max_bytes) {
+  FEDGE_TRY(file, ReadOnlyFile::open(path));
+  const std::size_t most = std::min(max_bytes, physical_memory() / 2);
+  if (file.size() > most)
+    return Error{ErrorCode::kResource,
+                 path.string() + " is larger than the " + std::to_string(most) + " bytes allowed here"};
+  return file;
+}
+
 Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file) {
   const std::string name = file.path().string();
   std::vector<std::byte> bytes(std::min<std::uint64_t>(kLengthBytes, file.size()));
@@ -313,8 +323,16 @@ Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const st
 }
 
 Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes) {
-  FEDGE_TRY(text, read_file(path, max_bytes));
-  return parse_safetensors(std::as_bytes(std::span(text)), path.string());
+  FEDGE_TRY(file, open_safetensors(path, max_bytes));
+  FEDGE_TRY(header, read_safetensors_header(file));
+  return read_safetensors(file, std::move(header));
+}
+
+Result<Safetensors> read_safetensors(const ReadOnlyFile& file, SafetensorsHeader header) {
+  Safetensors out{ParameterVector(std::make_shared<const ParameterLayout>(std::move(header.layout))),
+                  std::move(header.metadata)};
+  FEDGE_TRY_VOID(file.read(header.data_offset, std::as_writable_bytes(out.values.values())));
+  return out;
 }
 
 Result<void> check_same_tensors(const ParameterLayout& have, const ParameterLayout& want) {

@@ -37,6 +37,9 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
   std::size_t data_offset = 0;  // in the file; the data are layout.size() floats
 };
+// A file whose values are to be in memory: kResource above max_bytes, or half of this machine's memory, for a
+// file with holes takes no room on a disk.
+Result<ReadOnlyFile> open_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
 // Only the beginning of a file: its values can then be read in pieces.
 Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file);
 
@@ -49,6 +52,8 @@ Result<void> write_safetensors(const std::filesystem::path& path, const Paramete
 // file, sizes that do not match their shapes, names that come twice.
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
+// The rest of a file whose header has been read.
+Result<Safetensors> read_safetensors(const ReadOnlyFile& file, SafetensorsHeader header);
 // Of a whole file's bytes the same checks, and where the values are, which stay where they are.
 Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> bytes, const std::string& name);
 

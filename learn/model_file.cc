@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/adapter_layout.h"
 #include "core/config/document.h"
@@ -19,7 +20,10 @@ Result<TaskSpec> read_task_text(const std::string& text, const std::string& name
   FEDGE_TRY(document, config::parse_toml(text, name));
   config::Reader root(document.root, "", document.name);
   TaskSpec task = read_task(root);
-  for (const char* other : {"compression", "status"}) root.ignore(other);
+  // What else a run says to its clients: of a serverless one it is the whole run file.
+  const std::vector<std::string>& own = task_sections();
+  for (const auto& [key, value] : document.root)
+    if (std::ranges::find(own, key) == own.end()) root.ignore(key);
   FEDGE_TRY_VOID(root.finish());
   return task;
 }
@@ -49,17 +53,22 @@ Result<void> check_base(const Safetensors& base, const Model& model, const DataS
 }  // namespace
 
 Result<ModelFile> read_model_file(const std::filesystem::path& path) {
-  FEDGE_TRY(file, read_safetensors(path, kMaxBytes));
-  const auto described = file.metadata.find(kTaskMetadata);
-  if (described == file.metadata.end())
+  FEDGE_TRY(file, open_safetensors(path, kMaxBytes));
+  FEDGE_TRY(header, read_safetensors_header(file));
+  const auto described = header.metadata.find(kTaskMetadata);
+  if (described == header.metadata.end())
     return invalid(path.string() +
                    ": its metadata does not say which model it is; a run's model.safetensors and what "
                    "\"fedge-sim pretrain\" writes do");
   FEDGE_TRY(task, read_task_text(described->second, path.string() + " (task)"));
   FEDGE_TRY(info, describe(task.data));
   FEDGE_TRY(model, make_model(task.model, info.shape, info.outputs));
-  auto values = arrange(file.values, model->layout());
-  if (!values) return Error{values.error().code, path.string() + ": " + values.error().message};
+  const std::string where = path.string() + ": ";
+  if (const auto same = check_same_tensors(header.layout, *model->layout()); !same)
+    return same.error().with_prefix(where);
+  FEDGE_TRY(stored, read_safetensors(file, std::move(header)));
+  auto values = arrange(stored.values, model->layout());
+  if (!values) return values.error().with_prefix(where);
   return ModelFile{std::move(task), std::move(model), std::move(*values)};
 }
 

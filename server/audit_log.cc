@@ -19,7 +19,8 @@ namespace {
 class LockedFile {
  public:
   LockedFile(std::filesystem::path path, int flags, int lock)
-      : path_(std::move(path)), fd_(::open(path_.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+      : path_(std::move(path)),
+        fd_(::open(path_.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)) {
     while (fd_ >= 0 && ::flock(fd_, lock) != 0) {
       if (errno == EINTR) continue;
       const int error = errno;

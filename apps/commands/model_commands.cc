@@ -82,7 +82,8 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
   FEDGE_TRY(adapters, adapters_of(file, options.file));
   FEDGE_TRY_VOID(check_ranks(file, options));
-  FEDGE_TRY(stored, read_safetensors(options.file, std::size_t{17} << 30));
+  FEDGE_TRY(stored, ReadOnlyFile::open(options.file));
+  FEDGE_TRY(header, read_safetensors_header(stored));
   auto layout = std::make_shared<ParameterLayout>();
   for (const TensorInfo& tensor : file.model->layout()->tensors())
     if (tensor.offset < adapters->offset()) layout->add(tensor.name, tensor.shape, {.layer = tensor.layer});
@@ -92,7 +93,7 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
       adapters->merge(learn::kernels(), file.values.values(), options.ranks, space, scratch.data());
   ParameterVector values(layout);
   std::copy_n(merged, values.size(), values.values().begin());
-  FEDGE_TRY(task, without_adapters(stored.metadata.at(learn::kTaskMetadata)));
+  FEDGE_TRY(task, without_adapters(header.metadata.at(learn::kTaskMetadata)));
   FEDGE_TRY_VOID(write_safetensors(
       options.out, values,
       {{"model_hash", to_hex(model_hash(values.values()))}, {learn::kTaskMetadata, std::move(task)}}));

@@ -2,38 +2,52 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <sstream>
 
+#include "core/config/toml_depth.h"
+
 namespace fedge::config {
 namespace {
 
-Result<Value> convert(const toml::node& node, const std::string& name);
+// A table with the header [a.b] has keys with dots of their own, and a bound each: together they may come to
+// twice what counts. What is parsed is looked at once more.
+constexpr std::size_t kMaxParserDepth = 2 * kMaxDocumentDepth;
+
+Error too_deep(const std::string& where) {
+  return invalid(where + ": tables and lists are nested more than " + std::to_string(kMaxDocumentDepth) +
+                 " deep, of which each part of a key counts as one");
+}
+
+Result<Value> convert(const toml::node& node, const std::string& name, std::size_t depth);
 
 std::string place(const toml::source_region& region, const std::string& name) {
   return region.begin.line == 0 ? name : name + ":" + std::to_string(region.begin.line);
 }
 
-Result<Table> convert_table(const toml::table& source, const std::string& name) {
+Result<Table> convert_table(const toml::table& source, const std::string& name, std::size_t depth) {
+  if (depth > kMaxDocumentDepth) return too_deep(place(source.source(), name));
   Table table;
   for (const auto& [key, node] : source) {
-    FEDGE_TRY(value, convert(node, name));
+    FEDGE_TRY(value, convert(node, name, depth + 1));
     table.emplace(std::string(key.str()), std::move(value));
   }
   return table;
 }
 
-Result<Value> convert(const toml::node& node, const std::string& name) {
+Result<Value> convert(const toml::node& node, const std::string& name, std::size_t depth) {
   Value value{std::int64_t{0}, place(node.source(), name)};
   if (const auto* table = node.as_table()) {
-    FEDGE_TRY(converted, convert_table(*table, name));
+    FEDGE_TRY(converted, convert_table(*table, name, depth));
     value.data = std::move(converted);
   } else if (const auto* array = node.as_array()) {
+    if (depth > kMaxDocumentDepth) return too_deep(value.where);
     Array items;
     for (const auto& item : *array) {
-      FEDGE_TRY(converted, convert(item, name));
+      FEDGE_TRY(converted, convert(item, name, depth + 1));
       items.push_back(std::move(converted));
     }
     value.data = std::move(items);
@@ -125,9 +139,11 @@ const char* type_name(const Value& value) {
 
 Result<Document> parse_toml(std::string_view text, const std::string& name) {
   if (text.size() > kMaxDocumentBytes) return invalid(name + ": a configuration file may have at most 1 MiB");
+  if (const TomlDepth deepest = measure_toml(text, kMaxParserDepth); deepest.levels > kMaxParserDepth)
+    return too_deep(name + ":" + std::to_string(deepest.line));
   try {
     const toml::table parsed = toml::parse(text, name);
-    FEDGE_TRY(root, convert_table(parsed, name));
+    FEDGE_TRY(root, convert_table(parsed, name, 0));
     return Document{name, std::move(root)};
   } catch (const toml::parse_error& error) {
     return invalid(name + ":" + std::to_string(error.source().begin.line) + ":" +
@@ -144,6 +160,8 @@ Result<void> set(Document& document, const std::string& assignment) {
   Value value{text, "--set " + path};
   if (auto parsed = parse_toml("v = " + text, "--set " + path); parsed && parsed->root.size() == 1)
     value.data = std::move(parsed->root.at("v").data);
+  if (static_cast<std::size_t>(std::ranges::count(path, '.')) >= kMaxDocumentDepth)
+    return too_deep("--set " + path.substr(0, 40) + "...");
   Table* table = &document.root;
   std::istringstream parts(path);
   std::string key;

@@ -27,13 +27,16 @@ struct Value {
 const char* type_name(const Value& value);
 
 inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;
+// Tables and lists within each other.
+inline constexpr std::size_t kMaxDocumentDepth = 32;
 
 struct Document {
   std::string name;  // file name, for messages
   Table root;
 };
 
-// Parses TOML text of at most kMaxDocumentBytes; a syntax error names file, line and column.
+// Parses TOML text of at most kMaxDocumentBytes and kMaxDocumentDepth, both bounded before it is parsed; a
+// syntax error names file, line and column.
 Result<Document> parse_toml(std::string_view text, const std::string& name);
 
 // Applies "section.key=value" as on a command line. The value is read as TOML and, if that fails,

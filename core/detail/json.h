@@ -8,10 +8,12 @@
 
 namespace fedge {
 
-// Discarded (is_discarded()) if the text is not JSON.
+inline constexpr int kMaxJsonLevels = 16;
+
+// Discarded (is_discarded()) if the text is not JSON, or nested deeper than kMaxJsonLevels: then no more of
+// it is built.
 nlohmann::json parse_json(std::string_view text);
-// Likewise if it is nested deeper than so many levels, and then no more of it is built. Objects keep the
-// order of their fields.
+// Likewise, of so many levels. Objects keep the order of their fields.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int levels);
 
 // Indented by so many spaces a level, or on one line; what is not UTF-8 is replaced.

@@ -30,6 +30,40 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::file
   return {};
 }
 
+struct RegularFile {
+  Descriptor fd;
+  std::uint64_t size = 0;
+};
+
+// Nothing but a file: a device never ends, and opening a pipe waits for whoever writes, hence O_NONBLOCK.
+Result<RegularFile> open_regular(const std::filesystem::path& path) {
+  RegularFile file{Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK))};
+  if (file.fd.get() < 0) return system_error("cannot open", path, errno);
+  struct stat status {};
+  if (::fstat(file.fd.get(), &status) != 0) return system_error("cannot read", path, errno);
+  if (!S_ISREG(status.st_mode)) return invalid("cannot read " + path.string() + ": it is not a regular file");
+  file.size = static_cast<std::uint64_t>(status.st_size);
+  return file;
+}
+
+Error too_large(const std::filesystem::path& path, std::size_t max_bytes) {
+  return {ErrorCode::kResource,
+          path.string() + " is larger than the " + std::to_string(max_bytes) + " bytes allowed here"};
+}
+
+Result<std::string> read_all(int fd, const std::filesystem::path& path, std::size_t max_bytes) {
+  std::string text;
+  char buffer[64 << 10];
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("cannot read", path, errno);
+    if (got == 0) return text;
+    if (text.size() + static_cast<std::size_t>(got) > max_bytes) return too_large(path, max_bytes);
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
 }  // namespace
 
 Result<std::filesystem::path> user_data_directory() {
@@ -57,20 +91,13 @@ Error system_error(const std::string& what, const std::filesystem::path& path, i
 }
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return system_error("cannot open", path, errno);
-  std::string text;
-  char buffer[64 << 10];
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("cannot read", path, errno);
-    if (got == 0) return text;
-    if (text.size() + static_cast<std::size_t>(got) > max_bytes)
-      return Error{ErrorCode::kResource, path.string() + " is larger than the " + std::to_string(max_bytes) +
-                                             " bytes allowed here"};
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
+  FEDGE_TRY(file, open_regular(path));
+  if (file.size > max_bytes) return too_large(path, max_bytes);
+  return read_all(file.fd.get(), path, max_bytes);
+}
+
+Result<std::string> read_standard_input(std::size_t max_bytes) {
+  return read_all(STDIN_FILENO, "the standard input", max_bytes);
 }
 
 Result<void> write_file_atomic(const std::filesystem::path& path,
@@ -186,12 +213,8 @@ DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
 }
 
 Result<ReadOnlyFile> ReadOnlyFile::open(const std::filesystem::path& path) {
-  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return system_error("cannot open", path, errno);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error("cannot read", path, errno);
-  if (!S_ISREG(status.st_mode)) return invalid("cannot read " + path.string() + ": it is not a file");
-  return ReadOnlyFile(path, fd.release(), static_cast<std::uint64_t>(status.st_size));
+  FEDGE_TRY(file, open_regular(path));
+  return ReadOnlyFile(path, file.fd.release(), file.size);
 }
 
 ReadOnlyFile::~ReadOnlyFile() {

@@ -14,8 +14,11 @@
 
 namespace fedge {
 
-// The whole file as text; kNotFound if it is not there, kResource above max_bytes.
+// The whole file as text; kNotFound if it is not there, kResource above max_bytes, and then it is not read.
+// kInvalid for what is not a regular file: a device never ends, a pipe waits for whoever writes.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes);
+
+Result<std::string> read_standard_input(std::size_t max_bytes);
 
 // Replaces the file so that after a crash either the old or the new content is there, whole: writes
 // beside it, syncs, renames, syncs the directory. A new file gets this mode.
@@ -33,7 +36,7 @@ Result<void> write_file_at(const std::filesystem::path& path, std::uint64_t offs
 // Removes what writers of this file that were killed have left beside it. Nobody else may be writing it.
 void remove_unfinished(const std::filesystem::path& path);
 
-// A file to be read in pieces, from any thread. Closed at the end.
+// A regular file to be read in pieces, from any thread. Closed at the end.
 class ReadOnlyFile {
  public:
   static Result<ReadOnlyFile> open(const std::filesystem::path& path);

@@ -1,6 +1,7 @@
 #include "core/platform/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <new>
@@ -26,6 +27,12 @@ void* allocate_large(std::size_t bytes) {
   if (before < kHugePage) ::munmap(begin + before + size, kHugePage - before);
   ::madvise(begin + before, size, MADV_HUGEPAGE);  // only advice: without huge pages it is slower, not wrong
   return begin + before;
+}
+
+std::size_t physical_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page) : SIZE_MAX;
 }
 
 void release_large(void* memory, std::size_t bytes) noexcept { ::munmap(memory, whole_pages(bytes)); }

@@ -11,6 +11,9 @@ inline constexpr std::size_t kLargeAllocation = std::size_t{8} << 20;
 
 // Zeroed, aligned to a huge page; std::bad_alloc if the system has no more.
 void* allocate_large(std::size_t bytes);
+// What this machine has, in use or not.
+std::size_t physical_memory();
+
 // What allocate_large(bytes) gave.
 void release_large(void* memory, std::size_t bytes) noexcept;
 

@@ -26,3 +26,34 @@ file run/stored_update.cc
 old '  const auto norm = inspect_values(rules, arrived->manifest().coverage, StoredValues(update.plain));'
 new '  const Result<double> norm = rules.layout.size() > 0 ? 1.0 : 0.0;'
 caught_by integration_federation 'damaged updates|refused updates'
+
+mutant endless-keys 'R3: a key of ten thousand parts takes the stack of who reads it'
+file core/config/document.cc
+old '  if (const TomlDepth deepest = measure_toml(text, kMaxParserDepth); deepest.levels > kMaxParserDepth)'
+new '  if (const TomlDepth deepest = measure_toml(text, kMaxParserDepth); deepest.levels > text.size())'
+caught_by unit_core 'dotted keys|TOML text'
+
+mutant string-hides-depth 'R3: what looks like the begin of a text hides the depth of what follows'
+file core/config/toml_depth.cc
+old '  const bool escapes = mark == '"'\"'"';'
+new '  const bool escapes = mark != 0;'
+caught_by unit_core 'dotted keys'
+
+mutant reads-devices 'R3: a file that is a device is read until memory is gone'
+file core/platform/files.cc
+old '  if (!S_ISREG(status.st_mode))'
+new '  if (S_ISDIR(status.st_mode))'
+caught_by unit_core 'a pipe is refused'
+
+mutant large-file-begun 'R3: a file that is larger than is read is read up to there'
+file core/platform/files.cc
+old '  if (file.size > max_bytes) return too_large(path, max_bytes);
+  return'
+new '  return'
+caught_by unit_core 'one that is larger is not begun'
+
+mutant whole-task-only 'R3: a model whose run has told its clients more than the task is refused'
+file learn/model_file.cc
+old '    if (std::ranges::find(own, key) == own.end()) root.ignore(key);'
+new '    if (std::ranges::find(own, key) == own.end() && value.where.empty()) root.ignore(key);'
+caught_by unit_run 'the model of a serverless'

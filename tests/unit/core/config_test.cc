@@ -13,6 +13,12 @@ Document parsed(const char* text) {
   return *document;
 }
 
+std::string repeated(std::size_t times, const std::string& part) {
+  std::string out;
+  for (std::size_t i = 0; i < times; ++i) out += part;
+  return out;
+}
+
 std::string error_of(const char* text) {
   const Document document = parsed(text);
   Reader root(document.root, "", document.name);
@@ -81,6 +87,52 @@ TEST_CASE("config: a syntax error names file, line and column") {
   const auto broken = parse_toml("[run]\nname = \n", "run.toml");
   REQUIRE(!broken);
   CHECK(broken.error().message.starts_with("run.toml:2:"));
+}
+
+TEST_CASE("config: 20 KB of dotted keys are refused with their line, and do not take the stack") {
+  const std::size_t many = 10'000;
+  for (const std::string& text : {
+           repeated(many, "a.") + "a = 1",
+           repeated(many, "\"a\" . ") + "a = 1",
+           repeated(many, "'a'.") + "a = 1",
+           "[" + repeated(many, "a.") + "a]\nb = 1",
+           "[[" + repeated(many, "a.") + "a]]\nb = 1",
+           "x = { " + repeated(many, "a.") + "a = 1 }",
+           repeated(200, "x = { " + repeated(60, "a.")) + "a = 1" + repeated(200, " }"),
+           "x = " + std::string(200, '[') + std::string(200, ']'),
+           // After what a careless look takes for the rest of a text.
+           "s = \"\"\"\"\"\"\"\" # \"\n" + repeated(many, "a.") + "a = 1",
+           "s = '''''a'''''\n" + repeated(many, "a.") + "a = 1",
+           "s = '\\'\n" + repeated(many, "a.") + "a = 1",
+       }) {
+    const auto document = parse_toml("first = 1\n" + text, "run.toml");
+    REQUIRE_FALSE(document);
+    CHECK(document.error().message.starts_with("run.toml:"));
+    CHECK(document.error().message.find("nested more than 32 deep") != std::string::npos);
+  }
+  Document document;
+  CHECK_FALSE(set(document, repeated(many, "a.") + "a=1"));
+  CHECK(document.root.empty());
+}
+
+TEST_CASE("config: dots, brackets and marks within texts, comments and numbers are not depth") {
+  const std::string dots(500, '.');
+  const std::string brackets(500, '[');
+  const std::string text = "a = \"" + dots + "\\\"" + brackets + "\" # " + dots + brackets + "\n" +  //
+                           "b = '" + dots + "\"" + brackets + "'\n" +                                //
+                           "c = \"\"\"\n" + dots + "\"\"\n'" + brackets + "\"\"\"\"\"\n" +           //
+                           "d = '''\n''" + brackets + "\"'''\n" +                                    //
+                           "e = [" + repeated(500, "1.5, ") + "]\n";
+  CHECK(parsed(text.c_str()).root.size() == 5);
+}
+
+TEST_CASE("config: what is as deep as is allowed reads back from its canonical text, one deeper is refused") {
+  const std::string key = repeated(kMaxDocumentDepth, "a.") + "a";
+  const std::string canonical = canonical_toml(parsed((key + " = 1.5").c_str()).root);
+  CHECK(canonical_toml(parsed(canonical.c_str()).root) == canonical);
+  const auto deeper = parse_toml("\n" + key + ".a = 1.5", "run.toml");
+  REQUIRE_FALSE(deeper);
+  CHECK(deeper.error().message.starts_with("run.toml"));
 }
 
 TEST_CASE("config: --set overrides, makes tables on the way, and takes bare words as texts") {
