@@ -7,6 +7,7 @@
 
 #include "core/detail/json.h"
 #include "core/text.h"
+#include "protocol/limits.h"
 
 namespace fedge::client {
 namespace {
@@ -97,6 +98,12 @@ class Fields {
     fail("has a " + key + " that is not a whole number from " + std::to_string(least) + " to 2^53");
     return std::nullopt;
   }
+  // As many as a message may say: a coordinator ends the link over one that says more.
+  SampleCount samples() {
+    const std::uint64_t samples = required("samples", count("samples", 1));
+    if (samples > protocol::kMaxSamples) fail("has a samples that is above 2^40");
+    return SampleCount(samples);
+  }
   std::string text(const std::string& key) {
     const auto field = header_.fields.find(key);
     const auto* value = field == header_.fields.end() ? nullptr : std::get_if<std::string>(&field->second);
@@ -131,7 +138,7 @@ Result<TrainerMessage> read_ready(Fields fields, const Header& header) {
                                               " of the trainer protocol, this client speaks version " +
                                               std::to_string(kTrainerProtocol)};
   TrainerReady ready;
-  ready.samples = SampleCount(fields.required("samples", fields.count("samples", 1)));
+  ready.samples = fields.samples();
   ready.capability = fields.number("capability", 0.001, 1);
   return fields.finish(ready);
 }
@@ -139,7 +146,7 @@ Result<TrainerMessage> read_ready(Fields fields, const Header& header) {
 Result<TrainerMessage> read_update(Fields fields) {
   TrainerUpdate update;
   update.task = fields.required("task", fields.count("task", 1));
-  update.samples = SampleCount(fields.required("samples", fields.count("samples", 1)));
+  update.samples = fields.samples();
   update.steps = fields.required("steps", fields.count("steps", 1));
   update.train_loss = fields.required("train_loss", fields.number("train_loss", -1e30, 1e30));
   update.rms_loss = fields.number("rms_loss", 0, 1e30).value_or(std::abs(update.train_loss));

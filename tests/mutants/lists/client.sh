@@ -67,3 +67,9 @@ old '  return {ErrorCode::kUnavailable,
 new '  return {ErrorCode::kRefused,
           std::string("TLS failed: ")'
 caught_by unit_protocol 'one bit changed in what two links send'
+
+mutant any-samples 'N6: a program that says it has more samples than a message may makes its client connect over and over'
+file client/trainers/trainer_frames.cc
+old '    if (samples > protocol::kMaxSamples) fail('
+new '    if (samples > protocol::kMaxSamples && samples == 0) fail('
+caught_by unit_client '2\^53 samples'

@@ -83,6 +83,21 @@ TEST_CASE("daemon: a program that hangs is no hindrance to ending all of them") 
   for (const pid_t program : programs) CHECK(!runs(program));
 }
 
+TEST_CASE("daemon: a program that says it has 2^53 samples is declined with the reason, and the link stays") {
+  Site site;
+  site.trainer = noted_program(site, "ready_many");
+  site.begin();
+  REQUIRE(site.run_until([&] {
+    return site.count<protocol::RunAnswer>(kFirst) > 0 ||
+           std::ranges::any_of(site.said,
+                               [](const auto& line) { return line.starts_with("client.disconnected"); });
+  }));
+  REQUIRE(site.count<protocol::RunAnswer>(kFirst) == 1);
+  const auto& answer = std::get<protocol::RunAnswer>(site.heard.front());
+  CHECK_FALSE(answer.ready);
+  CHECK(answer.reason == "the trainer program's message \"ready\" has a samples that is above 2^40");
+}
+
 TEST_CASE("daemon: one bit changed on its way to the coordinator costs a client its link, not its life") {
   for (const std::uint64_t bit : {160U, 195U, 247U}) {
     CAPTURE(bit);

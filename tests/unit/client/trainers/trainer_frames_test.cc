@@ -142,6 +142,9 @@ TEST_CASE("trainer frames: a header that breaks the rules is refused, and what i
         update + "has a steps that is not a whole number from 1 to 2^53");
   CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1,"capability":0})") ==
         "the trainer program's message \"ready\" has a capability that is not a number from 0.001 to 1.0");
+  CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1099511627776})") == "");
+  CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1099511627777})") ==
+        "the trainer program's message \"ready\" has a samples that is above 2^40");
   CHECK(error_of_header(R"({"type":"error"})") ==
         "the trainer program's message \"error\" has no text reason");
 }
