@@ -5,6 +5,7 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -51,6 +52,13 @@ void hide_argument(int argc, char** argv, const std::string& secret) {
     if (const std::size_t at = argument.find(secret); at != std::string_view::npos)
       std::fill_n(argv[i] + at, secret.size(), 'x');
   }
+}
+
+void take_one_value_each(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    if (!option->get_positional()) option->allow_extra_args(false);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    take_one_value_each(*command);
 }
 
 int report_failure(const std::string& program, const Error& error) {

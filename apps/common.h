@@ -10,6 +10,10 @@
 #include "core/event.h"
 #include "core/result.h"
 
+namespace CLI {
+class App;
+}
+
 namespace fedge::apps {
 
 inline constexpr int kOk = 0;
@@ -33,6 +37,10 @@ void hide_argument(int argc, char** argv, const std::string& secret);
 
 // Of a limit in Mbit/s, 10^6 bits.
 constexpr std::uint64_t bytes_per_second(double mbit) { return static_cast<std::uint64_t>(mbit * 1e6 / 8); }
+
+// Before a command line is parsed: an option that may be repeated takes one value each time, so that what
+// follows it is not taken for another. Of all of the program's commands.
+void take_one_value_each(CLI::App& app);
 
 // Prints "PROGRAM: MESSAGE" to standard error and returns the exit code for it.
 int report_failure(const std::string& program, const Error& error);

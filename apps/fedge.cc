@@ -253,6 +253,7 @@ int main(int argc, char** argv) {
   auto* merge = add_aggregate(app, options.aggregate);
   const TracksCommands tracks = add_tracks(app, options);
   const DataCommands data = add_data(app, options.data);
+  fedge::apps::take_one_value_each(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -375,6 +375,7 @@ int main(int argc, char** argv) {
         ->check(CLI::IsMember({"table", "json"}));
   for (auto* command : {join_command, run_command, status_command, doctor_command, key_command})
     command->fallthrough();
+  fedge::apps::take_one_value_each(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

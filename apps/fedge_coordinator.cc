@@ -270,6 +270,7 @@ int main(int argc, char** argv) {
   app.add_option("--ready-fd", options.ready_fd, "Write the address to this file descriptor once listening");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off [info]")
       ->check(CLI::IsMember(fedge::server::log_levels()));
+  fedge::apps::take_one_value_each(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

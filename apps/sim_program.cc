@@ -300,6 +300,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
   add_format(*gossip_command, options);
   auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
   report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
+  fedge::apps::take_one_value_each(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -154,7 +154,7 @@ struct DhtCommands::Impl {
 void DhtCommands::Impl::add_common(CLI::App& command, bool needs_bootstrap) {
   auto* bootstrap = command.add_option("--bootstrap", options.bootstrap,
                                        "A node that is in the directory already; may be repeated");
-  bootstrap->type_name("HOST:PORT")->required(needs_bootstrap)->allow_extra_args(false);
+  bootstrap->type_name("HOST:PORT")->required(needs_bootstrap);
   command.add_option("--listen", options.listen, "Where this node listens (UDP); port 0 picks a free one")
       ->type_name("IP:PORT")
       ->capture_default_str();

@@ -268,6 +268,30 @@ TEST_CASE("errors: wrong usage is exit code 2, help and version are 0") {
   }
 }
 
+TEST_CASE("options: one that may be repeated takes one value each time, and what follows is the files") {
+  const TemporaryDirectory directory;
+  const auto file = [&](const char* name) { return (directory.path() / name).string(); };
+  auto layout = std::make_shared<ParameterLayout>();
+  layout->add("w", {1});
+  for (const auto& [name, value] : {std::pair("a", 1.0F), {"b", 2.0F}, {"c", 6.0F}}) {
+    ParameterVector values(layout);
+    values.values()[0] = value;
+    REQUIRE(write_safetensors(file(name), values, {}));
+  }
+  const std::string files = " " + file("a") + " " + file("b") + " " + file("c");
+  const auto merged = [&](const std::string& options) {
+    const Outcome outcome =
+        test::run("fedge aggregate --out " + file("out") + " --strategy " + options + files);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    return read_safetensors(file("out"), 1 << 20)->values.values()[0];
+  };
+  CHECK(merged("trimmed_mean --set trim=1") == 2.0F);
+  CHECK(merged("fedavg --weights 2,1,1") == 2.5F);
+  // Also of the simulator, whose run file comes behind.
+  const Outcome none = test::run("fedge-sim run --set run.rounds=1 " + file("none.toml"));
+  CHECK(none.output.find("none.toml: No such file") != std::string::npos);
+}
+
 TEST_CASE("errors: a damaged token, and a client that has not joined, are told what to do") {
   const TemporaryDirectory directory;
   const std::string state = "fedge-client --state-dir " + directory.path().string() + "/state ";

@@ -81,10 +81,10 @@ def run(program, strategy, options, round_):
     out = os.path.join(round_.directory, "out.safetensors")
     if os.path.exists(out):
         os.remove(out)
-    command = [program, "aggregate", "--strategy", strategy, "--threads", str(round_.threads), *round_.options]
+    command = [program, "aggregate", "--strategy", strategy, "--threads", str(round_.threads), "--out", out,
+               *round_.options]
     command += [part for option in options for part in ("--set", option)]
     if round_.weights_given:
         order = range(len(round_.x)) if round_.order is None else round_.order
         command += ["--weights", ",".join(str(round_.weights[i]) for i in order)]
-    # --out stands before the files: --set and --weights take all that follows them.
-    return subprocess.run([*command, "--out", out, *round_.files], capture_output=True, text=True), out
+    return subprocess.run([*command, *round_.files], capture_output=True, text=True), out
