@@ -263,8 +263,8 @@ void add_swarm_options(CLI::App& run, Options& options) {
       ->type_name("IP:PORT");
   run.add_option(
          "--peer-announce", options.peer_announce,
-         "Where they are told to connect, if that is not the port of --peer-listen at the address that the "
-         "coordinator sees")
+         "The port where they are told to connect, if that is not the one of --peer-listen; HOST, if it is "
+         "given, must be the address that the coordinator sees")
       ->type_name("[HOST]:PORT");
   run.add_option("--upload-mbit", options.upload_mbit,
                  "Mbit/s, 10^6 bits, that are given to other clients; 0: no limit")

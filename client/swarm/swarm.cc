@@ -1,13 +1,14 @@
 #include "client/swarm/swarm.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "client/handshake.h"
+#include "client/swarm/dial_limits.h"
+#include "client/swarm/named_objects.h"
 #include "core/crypto/random.h"
 #include "protocol/messages.h"
 #include "protocol/session/loop.h"
@@ -25,8 +26,8 @@ constexpr Duration kLongestRetry = seconds(30);
 constexpr Duration kOtherWay = seconds(3);
 // A link that nothing is exchanged over waits so long for the next object.
 constexpr Duration kIdle = seconds(60);
-// Objects that the coordinator has named members of; more are forgotten, the oldest first.
-constexpr std::size_t kMaxNamed = 64;
+// Clients that it has named; of more nothing is heard until others are forgotten.
+constexpr std::size_t kMaxContacts = 4096;
 
 class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmImpl> {
  public:
@@ -66,15 +67,7 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   void arm(std::optional<Time> deadline);
   void tick();
   void take(const protocol::SwarmMembers& members);
-  bool is_wanted(ClientId client) const;
   bool may_dial(const Contact& contact) const;
-  // Calls visit(object) for the named one and for those that its members exchange besides.
-  template <class Visit>
-  void for_each_like(const ObjectId& named, const Visit& visit) const {
-    visit(named);
-    for (const auto& [object, other] : like_)
-      if (other == named) visit(object);
-  }
   void admit_like(const ObjectId& object, const ObjectId& other);
   void dial(ClientId client, Contact& contact);
   void dialled(ClientId client, const std::shared_ptr<Link>& link, const Result<protocol::Welcome>& welcome);
@@ -94,10 +87,9 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   std::unique_ptr<protocol::Listener> listener_;
   std::shared_ptr<swarm::Exchange> exchange_;
   Contacts contacts_;
-  std::map<ObjectId, std::set<ClientId>> named_;  // whom each object is exchanged with
-  std::deque<ObjectId> order_;                    // of naming
-  std::map<ObjectId, ObjectId> like_;             // objects that another's members exchange
-  protocol::Timer timer_;                         // the exchange's
+  DialLimits limits_;
+  NamedObjects named_{[this](const ObjectId& object) { return exchange_->is_open(object); }};
+  protocol::Timer timer_;  // the exchange's
   protocol::Timer ticker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool ticking_ = false;
@@ -147,10 +139,10 @@ void SwarmImpl::arm(std::optional<Time> deadline) {
 
 void SwarmImpl::use(std::shared_ptr<Link> link) {
   if (stopped_) return;
-  if (link)
-    exchange_->link(swarm::kCoordinator, std::move(link));
-  else
-    exchange_->unlink(swarm::kCoordinator);
+  if (!link) return exchange_->unlink(swarm::kCoordinator);
+  if (const auto address = protocol::parse_address(link->peer_address()))
+    limits_.coordinator_at(address->host);
+  exchange_->link(swarm::kCoordinator, std::move(link));
 }
 
 bool SwarmImpl::received(const protocol::Message& message) {
@@ -169,8 +161,7 @@ void SwarmImpl::open(swarm::Exchange::Object object, std::function<void(const Re
   const ObjectId id = object.manifest.id();
   exchange_->open(std::move(object), std::move(done));
   exchange_->admit(id, swarm::kCoordinator);
-  if (const auto named = named_.find(id); named != named_.end())
-    for (const ClientId client : named->second) exchange_->admit(id, client);
+  for (const ClientId client : named_.members(id)) exchange_->admit(id, client);
   tick();
 }
 
@@ -183,9 +174,8 @@ void SwarmImpl::open_as(const ObjectId& other, swarm::Exchange::Object object,
 }
 
 void SwarmImpl::admit_like(const ObjectId& object, const ObjectId& other) {
-  like_[object] = other;
-  if (const auto named = named_.find(other); named != named_.end())
-    for (const ClientId client : named->second) exchange_->admit(object, client);
+  named_.exchange_like(object, other);
+  for (const ClientId client : named_.members(other)) exchange_->admit(object, client);
 }
 
 void SwarmImpl::begin_warmup(const protocol::WarmupPlan& plan, const ObjectId& own) {
@@ -199,51 +189,40 @@ void SwarmImpl::carry_out(const ObjectId& swarm, const protocol::WarmupSlot& slo
 void SwarmImpl::end_warmup(const ObjectId& swarm, const ObjectId& other) {
   if (stopped_) return;
   exchange_->end_warmup(swarm);
-  std::vector<ObjectId> objects;
-  for (const auto& [object, like] : like_)
-    if (like == swarm) objects.push_back(object);
-  for (const ObjectId& object : objects) admit_like(object, other);
+  for (const ObjectId& object : named_.all_like(swarm))
+    if (object != swarm) admit_like(object, other);
 }
 
 void SwarmImpl::close(const ObjectId& object) {
   if (stopped_) return;
   exchange_->close(object);
   exchange_->end_warmup(object);
-  like_.erase(object);
-  named_.erase(object);
-  std::erase(order_, object);
+  named_.forget(object);
 }
 
 void SwarmImpl::take(const protocol::SwarmMembers& members) {
-  auto [named, added] = named_.try_emplace(members.object);
-  if (added) order_.push_back(members.object);
+  std::set<ClientId>& named = named_.name(members.object);
+  const std::vector<ObjectId> objects = named_.all_like(members.object);
   for (const ClientId client : members.leave) {
-    named->second.erase(client);
-    for_each_like(members.object, [&](const ObjectId& object) { exchange_->dismiss(object, client); });
+    named.erase(client);
+    for (const ObjectId& object : objects) exchange_->dismiss(object, client);
   }
   for (const protocol::SwarmMember& member : members.join) {
     if (member.client == self_.client || member.client == swarm::kCoordinator) continue;
+    if (contacts_.size() >= kMaxContacts && !contacts_.contains(member.client)) continue;
     const auto [contact, fresh] = contacts_.try_emplace(member.client);
     if (fresh) contact->second.known_since = now();
     if (!fresh && contact->second.member.key != member.key) continue;  // a number has one key for ever
+    const bool moved = contact->second.member.address != member.address;
     contact->second.member = member;
-    contact->second.retry = kFirstRetry;
-    contact->second.next_try = now();
-    named->second.insert(member.client);
-    for_each_like(members.object, [&](const ObjectId& object) { exchange_->admit(object, member.client); });
+    if (named.insert(member.client).second || moved) {
+      contact->second.retry = kFirstRetry;
+      contact->second.next_try = now();
+    }
+    for (const ObjectId& object : objects) exchange_->admit(object, member.client);
   }
-  while (order_.size() > kMaxNamed) {
-    const auto oldest =
-        std::ranges::find_if(order_, [&](const ObjectId& id) { return !exchange_->is_open(id); });
-    if (oldest == order_.end()) break;
-    named_.erase(*oldest);
-    order_.erase(oldest);
-  }
+  named_.forget_oldest();
   tick();
-}
-
-bool SwarmImpl::is_wanted(ClientId client) const {
-  return std::ranges::any_of(named_, [&](const auto& named) { return named.second.contains(client); });
 }
 
 bool SwarmImpl::may_dial(const Contact& contact) const {
@@ -257,9 +236,10 @@ void SwarmImpl::tick() {
   if (stopped_) return;
   for (auto next = contacts_.begin(); next != contacts_.end();) {
     const auto contact = next++;
-    if (is_wanted(contact->first)) {
+    if (named_.names(contact->first)) {
       contact->second.busy = now();
-      if (may_dial(contact->second)) dial(contact->first, contact->second);
+      if (may_dial(contact->second) && named_.names_for_work(contact->first))
+        dial(contact->first, contact->second);
     } else if (now() - contact->second.busy >= kIdle && !contact->second.dialling) {
       if (contact->second.link)
         contact->second.link->close("nothing is exchanged any more");
@@ -278,19 +258,23 @@ void SwarmImpl::tick() {
 
 void SwarmImpl::dial(ClientId client, Contact& contact) {
   const auto address = protocol::parse_address(contact.member.address);
+  if (!limits_.may_dial(address->host, now())) return;
+  limits_.began(address->host, now());
   contact.dialling = true;
   contact.next_try = now() + contact.retry;
   contact.retry = std::min(2 * contact.retry, kLongestRetry);
-  protocol::connect(io_, self_.identity, *address, contact.member.key,
-                    [self = shared_from_this(), client](Result<std::shared_ptr<Link>> connected) {
-                      if (!connected) return self->dialled(client, nullptr, connected.error());
-                      const std::shared_ptr<Link> link = *connected;
-                      if (self->stopped_) return link->close("this client stops");
-                      greet(link, {.software = self->self_.software, .whom = "the other client"},
-                            [self, client, link](const Result<protocol::Welcome>& welcome) {
-                              self->dialled(client, link, welcome);
-                            });
-                    });
+  protocol::connect(
+      io_, self_.identity, *address, contact.member.key,
+      [self = shared_from_this(), client, host = address->host](Result<std::shared_ptr<Link>> connected) {
+        self->limits_.ended(host, self->now(), connected.has_value());
+        if (!connected) return self->dialled(client, nullptr, connected.error());
+        const std::shared_ptr<Link> link = *connected;
+        if (self->stopped_) return link->close("this client stops");
+        greet(link, {.software = self->self_.software, .whom = "the other client"},
+              [self, client, link](const Result<protocol::Welcome>& welcome) {
+                self->dialled(client, link, welcome);
+              });
+      });
 }
 
 void SwarmImpl::dialled(ClientId client, const std::shared_ptr<Link>& link,
@@ -333,7 +317,7 @@ void SwarmImpl::greeted(const std::shared_ptr<Link>& link, const protocol::Messa
     return refuse(link, ErrorCode::kUnsupported,
                   "this client speaks protocol version " + std::to_string(protocol::kProtocolVersion));
   const auto known = std::ranges::find_if(contacts_, [&](const auto& contact) {
-    return contact.second.member.key == link->peer() && is_wanted(contact.first);
+    return contact.second.member.key == link->peer() && named_.names(contact.first);
   });
   if (known == contacts_.end() || known->second.banned)
     return refuse(link, ErrorCode::kUnavailable, "nothing is exchanged with this key now");

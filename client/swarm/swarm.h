@@ -20,8 +20,8 @@ namespace fedge::client {
 
 struct SwarmOptions {
   std::optional<protocol::Address> listen;  // where others may connect; none: it only connects itself
-  // What others are told to connect to, as Hello's `listens`; empty: the port where it listens, at the
-  // address that the coordinator sees.
+  // What others are told to connect to, as Hello's `listens`: a port at the address that the coordinator
+  // sees. Empty: the port where it listens.
   std::string announce;
   std::uint64_t upload_limit = 0;  // bytes of chunks a second, to all together; 0: none
 };

@@ -48,6 +48,19 @@ std::string to_string(const Address& address) {
   return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
+bool same_host(const std::string& a, const std::string& b) {
+  namespace ip = boost::asio::ip;
+  const auto number = [](const std::string& host, boost::system::error_code& error) {
+    const ip::address address = ip::make_address(host, error);
+    const bool mapped = !error && address.is_v6() && address.to_v6().is_v4_mapped();
+    return mapped ? ip::address(ip::make_address_v4(ip::v4_mapped, address.to_v6())) : address;
+  };
+  boost::system::error_code bad_a;
+  boost::system::error_code bad_b;
+  const bool same = number(a, bad_a) == number(b, bad_b);
+  return !bad_a && !bad_b && same;
+}
+
 std::string household(const std::string& host) {
   namespace ip = boost::asio::ip;
   boost::system::error_code error;

@@ -68,8 +68,11 @@ class Connector : public std::enable_shared_from_this<Connector> {
       if (!self->done_) return;
       if (!stream) return self->fail(stream.error());
       self->timer_.cancel();
+      boost::system::error_code gone;
+      const tcp::endpoint there = stream->socket().remote_endpoint(gone);
+      const Address address = gone ? self->address_ : address_of(there);
       const auto link =
-          std::make_shared<LinkImpl>(std::move(*stream), to_string(self->address_), self->timeouts_, nullptr);
+          std::make_shared<LinkImpl>(std::move(*stream), to_string(address), self->timeouts_, nullptr);
       const Done done = std::exchange(self->done_, nullptr);
       done(std::shared_ptr<Link>(link));
       link->start();

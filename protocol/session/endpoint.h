@@ -20,6 +20,8 @@ class io_context;
 
 namespace fedge::protocol {
 
+// Whether both are the number of the same host; a name is no number.
+bool same_host(const std::string& a, const std::string& b);
 struct Address {
   std::string host;  // IP address or DNS name
   std::uint16_t port = 0;

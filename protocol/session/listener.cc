@@ -16,10 +16,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-Address address_of(const tcp::endpoint& endpoint) {
-  return {endpoint.address().to_string(), endpoint.port()};
-}
-
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   Acceptor(asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const ListenOptions& options,

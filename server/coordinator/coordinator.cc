@@ -160,7 +160,10 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                                                .with("reason", error.message));
                              alive->departed(client, raw);
                            }});
-  seeder_.connected(client, link, listens);
+  if (const auto told = seeder_.connected(client, link, listens); !told)
+    report(Event{Severity::kWarning, "peer.not_announced", {}}
+               .with("client", std::int64_t{client.value()})
+               .with("reason", told.error().message));
   peers_.add(client, std::move(link));
   for (const auto& [id, host] : hosts_) host->joined(client);
 }

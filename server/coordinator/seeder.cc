@@ -7,14 +7,15 @@
 namespace fedge::server {
 namespace {
 
-// What its Hello says, completed by where it connects from.
-std::string address_of(const protocol::Link& link, const std::string& listens) {
-  if (listens.empty()) return {};
-  auto address = protocol::parse_listens(listens);
-  const auto seen = protocol::parse_address(link.peer_address());
-  if (!address || (address->host.empty() && !seen)) return {};
-  if (address->host.empty()) address->host = seen->host;
-  return protocol::to_string(*address);
+// What its Hello says, at the host that it connects from: others are not sent to a third party's address.
+Result<std::string> address_of(const protocol::Link& link, const std::string& listens) {
+  if (listens.empty()) return std::string();
+  FEDGE_TRY(said, protocol::parse_listens(listens));
+  FEDGE_TRY(seen, protocol::parse_address(link.peer_address()));
+  if (!said.host.empty() && !protocol::same_host(said.host, seen.host))
+    return Error{ErrorCode::kRefused, "it announces " + listens + " to other clients, but connects from " +
+                                          seen.host + "; it may announce a port of that address alone"};
+  return protocol::to_string({seen.host, said.port});
 }
 
 // Of an object that is only looked at: there is nothing, and nothing comes.
@@ -51,9 +52,12 @@ void Seeder::arm(std::optional<Time> deadline) {
   });
 }
 
-void Seeder::connected(ClientId client, const std::shared_ptr<protocol::Link>& link,
-                       const std::string& listens) {
-  clients_[client] = {link, address_of(*link, listens)};
+Result<void> Seeder::connected(ClientId client, const std::shared_ptr<protocol::Link>& link,
+                               const std::string& listens) {
+  const auto address = address_of(*link, listens);
+  clients_[client] = {link, address ? *address : std::string()};
+  if (!address) return address.error();
+  return {};
 }
 
 void Seeder::departed(ClientId client) {

@@ -1,9 +1,15 @@
-// What every link's socket is set to. Private to session/.
+// What every link's socket is set to, and where it leads. Private to session/.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include "protocol/session/endpoint.h"
+
 namespace fedge::protocol {
+
+inline Address address_of(const boost::asio::ip::tcp::endpoint& endpoint) {
+  return {endpoint.address().to_string(), endpoint.port()};
+}
 
 void set_socket_options(boost::asio::ip::tcp::socket& socket);
 

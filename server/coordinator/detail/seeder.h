@@ -28,8 +28,10 @@ class Seeder {
   };
   Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner owner);
 
-  // A client is let in; `listens` is what its Hello says. Or it is gone.
-  void connected(ClientId client, const std::shared_ptr<protocol::Link>& link, const std::string& listens);
+  // A client is let in; `listens` is what its Hello says. kRefused if that is another host's address: others
+  // are then not told any. Or it is gone.
+  Result<void> connected(ClientId client, const std::shared_ptr<protocol::Link>& link,
+                         const std::string& listens);
   void departed(ClientId client);
   // Of what passes between peers.
   void received(ClientId client, const protocol::Message& message) { exchange_->received(client, message); }

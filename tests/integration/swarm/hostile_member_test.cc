@@ -110,6 +110,39 @@ TEST_CASE(
   scene.run_to_the_end();
 }
 
+TEST_CASE("swarm: who announces a third party's address is named to nobody, and that is said") {
+  Federation f(2, {"run.rounds=1", "dissemination.kind=swarm"});
+  f.swarm_of = [](std::size_t) {
+    return client::SwarmOptions{.listen = protocol::Address{"127.0.0.1", 0}, .announce = "192.0.2.9:7"};
+  };
+  HostilePeer hostile(f);
+  f.add_client();
+  hostile.join(f.token());
+  hostile.wait_for_task(1);
+  hostile.link->send(protocol::TaskFailed{.run = hostile.task->run, .round = hostile.task->round});
+  f.run_to_the_end();
+  CHECK(hostile.members.empty());
+  CHECK(
+      Federation::count(f.events,
+                        "peer.not_announced client=0 reason=\"it announces 192.0.2.9:7 to other clients, but "
+                        "connects from 127.0.0.1; it may announce a port of that address alone\"") == 1);
+}
+
+TEST_CASE("swarm: who announces a port of its own address is named with that") {
+  Federation f(2, {"run.rounds=1", "dissemination.kind=swarm"});
+  f.swarm_of = [](std::size_t) {
+    return client::SwarmOptions{.listen = protocol::Address{"127.0.0.1", 0}, .announce = "127.0.0.1:7"};
+  };
+  HostilePeer hostile(f);
+  f.add_client();
+  hostile.join(f.token());
+  hostile.wait_for_task(1);
+  f.run_until([&] { return !hostile.members.empty(); });
+  CHECK(hostile.members.front().address == "127.0.0.1:7");
+  hostile.link->send(protocol::TaskFailed{.run = hostile.task->run, .round = hostile.task->round});
+  f.run_to_the_end();
+}
+
 TEST_CASE("swarm, row 62: whom the coordinator has not named gets no link, whoever it is") {
   HostileScene scene;
   const auto refused = [&](const std::shared_ptr<protocol::TlsIdentity>& identity) {

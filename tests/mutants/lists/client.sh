@@ -34,8 +34,8 @@ caught_by integration_discovery 'what a device withholds'
 
 mutant open-swarm 'A1: a client gives the model to whoever knows its address'
 file client/swarm/swarm.cc
-old '    return contact.second.member.key == link->peer() && is_wanted(contact.first);'
-new '    return is_wanted(contact.first);'
+old '    return contact.second.member.key == link->peer() && named_.names(contact.first);'
+new '    return named_.names(contact.first);'
 caught_by integration_federation 'swarm, row 62'
 
 mutant unseen-by-the-others 'A2: clients aggregate updates without a look at their values'
@@ -73,3 +73,21 @@ file client/trainers/trainer_frames.cc
 old '    if (samples > protocol::kMaxSamples) fail('
 new '    if (samples > protocol::kMaxSamples && samples == 0) fail('
 caught_by unit_client '2\^53 samples'
+
+mutant dials-idle 'A6: a coordinator makes an idle client connect to whom it names'
+file client/swarm/swarm.cc
+old '      if (may_dial(contact->second) && named_.names_for_work(contact->first))'
+new '      if (may_dial(contact->second))'
+caught_by unit_client 'not in hand nobody is connected to'
+
+mutant dials-without-pause 'A6: a host that cannot be reached is connected to without end'
+file client/swarm/dial_limits.cc
+old '  if (++there.failures < kFreeFailures) return;'
+new '  if (++there.failures < 1000 * kFreeFailures) return;'
+caught_by unit_client 'however often a coordinator names one host|left alone for longer'
+
+mutant dials-inward 'A6: a coordinator sends a client to its own network'
+file client/swarm/dial_limits.cc
+old 'there < coordinator_ || '
+new ''
+caught_by unit_client 'nearer to it than its coordinator'

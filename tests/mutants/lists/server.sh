@@ -43,3 +43,9 @@ file server/engine/offer_check.cc
 old 'if (offer.update.chunk_size != rules.chunk_size)'
 new 'if (offer.update.chunk_size < rules.chunk_size)'
 caught_by unit_server 'updates nobody asked for'
+
+mutant announces-anywhere 'A6: a client has others connect to a third party'
+file server/coordinator/seeder.cc
+old '  if (!said.host.empty() && !protocol::same_host(said.host, seen.host))'
+new '  if (!said.host.empty() && !protocol::same_host(said.host, seen.host) && said.port == 0)'
+caught_by integration_federation 'third party'

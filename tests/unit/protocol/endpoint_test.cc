@@ -28,6 +28,16 @@ TEST_CASE("address: what is none is refused with an example") {
   }
 }
 
+TEST_CASE("address: the same host is told by its number, however it is written, and never by a name") {
+  CHECK(same_host("192.0.2.7", "192.0.2.7"));
+  CHECK(same_host("::ffff:192.0.2.7", "192.0.2.7"));
+  CHECK(same_host("2001:db8:0:0::7", "2001:db8::7"));
+  CHECK_FALSE(same_host("192.0.2.7", "192.0.2.8"));
+  CHECK_FALSE(same_host("2001:db8::7", "2001:db8::8"));
+  CHECK_FALSE(same_host("example.org", "example.org"));
+  CHECK_FALSE(same_host("0.0.0.0", "example.org"));
+}
+
 TEST_CASE("endpoint: a port in use and an address that is not here are errors that name it") {
   Loopback net;
   net.listen();
