@@ -8,6 +8,7 @@
 #include "core/node.h"
 #include "core/text.h"
 #include "proto/fedge.pb.h"
+#include "protocol/detail/field_counts.h"
 #include "protocol/detail/field_reader.h"
 #include "protocol/detail/secure_messages.h"
 #include "protocol/detail/shared_messages.h"
@@ -112,10 +113,8 @@ Result<Message> message_from_wire(const v1::Welcome& wire) {
   FieldReader reader;
   const std::chrono::milliseconds spread(wire.spread_ms());
   reader.require(spread <= kMaxRetryAfter, "spread_ms is above 600000");
-  reader.require(
-      static_cast<std::size_t>(wire.runs_size()) <= kMaxRunsInProgress &&
-          std::ranges::adjacent_find(wire.runs(), std::ranges::greater_equal()) == wire.runs().end(),
-      "runs are not at most 256 in ascending order");
+  reader.require(std::ranges::adjacent_find(wire.runs(), std::ranges::greater_equal()) == wire.runs().end(),
+                 "runs are not in ascending order");
   Welcome message{wire.version(), reader.features(wire.features()),
                   reader.text(wire.software(), "software", kMaxSoftwareText), ClientId(wire.client()),
                   wire.pending()};
@@ -167,7 +166,8 @@ template <class Wire>
 Result<Message> parse(MessageType type, std::span<const std::byte> header) {
   const std::string prefix = std::string(name_of(type)) + ": ";
   Wire wire;
-  if (!parse_wire(wire, header)) return invalid(prefix + "its bytes are not a valid protobuf message");
+  if (const auto parsed = parse_wire(wire, header, kFieldCounts<Wire>); !parsed)
+    return parsed.error().with_prefix(prefix);
   auto message = message_from_wire(wire);
   if (!message) return message.error().with_prefix(prefix);
   return message;

@@ -6,7 +6,6 @@
 
 #include "core/check.h"
 #include "protocol/limits.h"
-#include "protocol/wire_lengths.h"
 
 namespace fedge::protocol {
 namespace {
@@ -120,13 +119,17 @@ Result<Manifest> from_wire(const v1::Manifest& wire) {
   return manifest;
 }
 
-bool parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> bytes) {
+Result<void> parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> bytes,
+                        std::span<const FieldCount> counts) {
   static const bool silent = [] {
     google::protobuf::SetLogHandler(nullptr);
     return true;
   }();
-  if (!silent || bytes.size() > kMaxHeader || !lengths_fit(bytes)) return false;
-  return wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  const Error malformed = invalid("its bytes are not a valid protobuf message");
+  if (!silent || bytes.size() > kMaxHeader) return malformed;
+  FEDGE_TRY_VOID(check_fields(bytes, counts));
+  if (!wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return malformed;
+  return {};
 }
 
 std::string serialise(const google::protobuf::MessageLite& wire) {

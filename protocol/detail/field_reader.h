@@ -23,11 +23,6 @@ class FieldReader {
   }
   template <class Repeated>
   std::vector<std::string> features(const Repeated& values) {
-    if (static_cast<std::size_t>(values.size()) > kMaxFeatures) {
-      keep(invalid("features has " + std::to_string(values.size()) + " entries; at most " +
-                   std::to_string(kMaxFeatures) + " are allowed"));
-      return {};
-    }
     std::vector<std::string> result;
     for (const std::string& value : values) result.push_back(text(value, "features", kMaxFeatureText));
     return result;

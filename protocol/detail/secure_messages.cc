@@ -56,12 +56,12 @@ bool is_ascending(const Numbers& numbers) {
   return std::ranges::adjacent_find(numbers, std::ranges::greater_equal()) == numbers.end();
 }
 
-// Whether there are so many numbers as may be, ascending, and this much for each of them.
+// Whether the numbers are ascending, and there is this much for each of them.
 template <class Numbers>
-bool is_list(const Numbers& numbers, std::size_t most,
+bool is_list(const Numbers& numbers,
              std::initializer_list<std::pair<const std::string*, std::size_t>> columns = {}) {
   const auto count = static_cast<std::size_t>(numbers.size());
-  if (count > most || !is_ascending(numbers)) return false;
+  if (!is_ascending(numbers)) return false;
   return std::ranges::all_of(columns, [&](const auto& c) { return c.first->size() == count * c.second; });
 }
 
@@ -88,15 +88,10 @@ SecureAdvertisement keys_from(const Wire& wire, FieldReader& reader) {
 // Of a roster: what is summed, and by whom.
 void read_parts(const v1::SecureRoster& wire, SecureRoster& roster, FieldReader& reader) {
   const auto& bounds = wire.cells();
-  reader.require(bounds.size() % 2 == 0 && static_cast<std::size_t>(bounds.size()) <= 2 * kMaxSecureCells,
-                 "cells are not at most 8190 pairs");
-  reader.require(static_cast<std::size_t>(wire.coverage_of_size()) <= kMaxSecureMembers,
-                 "coverage_of is longer than 65536");
+  reader.require(bounds.size() % 2 == 0, "cells are not pairs");
   std::size_t bytes = 0;
   for (const std::string& coverage : wire.coverages()) bytes += coverage.size();
-  reader.require(
-      static_cast<std::size_t>(wire.coverages_size()) <= kMaxSecureCoverages && bytes <= kMaxCoverageBytes,
-      "coverages are more than 4096, or than 524288 bytes");
+  reader.require(bytes <= kMaxCoverageBytes, "coverages are more than 524288 bytes");
   if (reader.failed()) return;
   for (int i = 0; i < bounds.size(); i += 2) {
     const Range cell{bounds[i], bounds[i + 1]};
@@ -220,7 +215,6 @@ Result<Message> message_from_wire(const v1::SecureRoster& wire) {
   reader.require(wire.number() < wire.members(), "number is not less than members");
   reader.require(wire.cipher() == v1::CIPHER_AES256_CTR || wire.cipher() == v1::CIPHER_CHACHA20,
                  "cipher is none of this version");
-  reader.require(static_cast<std::size_t>(wire.peers_size()) <= kMaxSecurePeers, "peers are more than 1024");
   read_parts(wire, roster, reader);
   if (reader.failed()) return reader.finish(std::move(roster));
   for (const v1::SecurePeer& peer : wire.peers())
@@ -239,8 +233,8 @@ Result<Message> message_from_wire(const v1::SecureRoster& wire) {
 Result<Message> message_from_wire(const v1::SecureShares& wire) {
   FieldReader reader;
   SecureShares message{session_from(wire), {}};
-  reader.require(is_list(wire.to(), kMaxSecurePeers, {{&wire.boxes(), kSealedShares}, {&wire.checks(), 16}}),
-                 "shares are not at most 1024 in ascending order, with 112 bytes each");
+  reader.require(is_list(wire.to(), {{&wire.boxes(), kSealedShares}, {&wire.checks(), 16}}),
+                 "shares are not in ascending order, with 112 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.to_size()); ++i)
     message.shares.push_back({.to = wire.to(static_cast<int>(i)),
@@ -252,8 +246,8 @@ Result<Message> message_from_wire(const v1::SecureShares& wire) {
 Result<Message> message_from_wire(const v1::SecurePeerShares& wire) {
   FieldReader reader;
   SecurePeerShares message{session_from(wire), {}};
-  reader.require(is_list(wire.from(), kMaxSecurePeers, {{&wire.boxes(), kSealedShares}}),
-                 "shares are not at most 1024 in ascending order, with 96 bytes each");
+  reader.require(is_list(wire.from(), {{&wire.boxes(), kSealedShares}}),
+                 "shares are not in ascending order, with 96 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.from_size()); ++i)
     message.shares.push_back({.from = wire.from(static_cast<int>(i)),
@@ -263,8 +257,7 @@ Result<Message> message_from_wire(const v1::SecurePeerShares& wire) {
 
 Result<Message> message_from_wire(const v1::SecureSurvivors& wire) {
   FieldReader reader;
-  reader.require(is_list(wire.numbers(), kMaxSecureMembers),
-                 "numbers are not at most 65536 in ascending order");
+  reader.require(is_list(wire.numbers()), "numbers are not in ascending order");
   return reader.finish(SecureSurvivors{session_from(wire), {wire.numbers().begin(), wire.numbers().end()}});
 }
 
@@ -277,8 +270,8 @@ Result<Message> message_from_wire(const v1::SecureConsent& wire) {
 Result<Message> message_from_wire(const v1::SecureConsents& wire) {
   FieldReader reader;
   SecureConsents message{session_from(wire), {}};
-  reader.require(is_list(wire.numbers(), kMaxSecurePeers, {{&wire.signatures(), Signature().size()}}),
-                 "consents are not at most 1024 in ascending order, with 64 bytes each");
+  reader.require(is_list(wire.numbers(), {{&wire.signatures(), Signature().size()}}),
+                 "consents are not in ascending order, with 64 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.numbers_size()); ++i)
     message.consents.push_back({wire.numbers(static_cast<int>(i)), entry<Signature>(wire.signatures(), i)});
@@ -290,11 +283,11 @@ Result<Message> message_from_wire(const v1::SecureUnmask& wire) {
   using PairKey = decltype(SecureUnmask::Dropped::pair_key);
   FieldReader reader;
   SecureUnmask message{session_from(wire), {}, {}};
-  reader.require(is_list(wire.survivors(), kMaxSecurePeers, {{&wire.self_masks(), Share().size()}}),
-                 "survivors are not at most 1024 in ascending order, with 40 bytes each");
-  reader.require(is_list(wire.dropped(), kMaxSecurePeers,
-                         {{&wire.mask_keys(), Share().size()}, {&wire.pair_keys(), PairKey().size()}}),
-                 "dropped are not at most 1024 in ascending order, with 72 bytes each");
+  reader.require(is_list(wire.survivors(), {{&wire.self_masks(), Share().size()}}),
+                 "survivors are not in ascending order, with 40 bytes each");
+  reader.require(
+      is_list(wire.dropped(), {{&wire.mask_keys(), Share().size()}, {&wire.pair_keys(), PairKey().size()}}),
+      "dropped are not in ascending order, with 72 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.survivors_size()); ++i)
     message.survivors.push_back({wire.survivors(static_cast<int>(i)), entry<Share>(wire.self_masks(), i)});

@@ -84,9 +84,8 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
                        .data_share = wire.data_share() > 0 ? wire.data_share() : 1.0};
   reader.require(wire.data_share() >= 0 && wire.data_share() <= 1, "data_share is not between 0 and 1");
   const auto& live = wire.live_tracks();
-  reader.require(static_cast<std::size_t>(live.size()) <= kMaxLiveTracks &&
-                     std::ranges::adjacent_find(live, std::ranges::greater_equal()) == live.end(),
-                 "live_tracks are not at most 16384 in ascending order");
+  reader.require(std::ranges::adjacent_find(live, std::ranges::greater_equal()) == live.end(),
+                 "live_tracks are not in ascending order");
   for (const std::uint32_t track : live) message.live_tracks.emplace_back(track);
   message.again = wire.again();
   message.swarm = wire.swarm();
@@ -106,8 +105,6 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   reader.require(is_size(wire.norm()), "norm is no finite number from 0 on");
   reader.require(is_size(wire.loss_rms()), "loss_rms is no finite number from 0 on");
   reader.require(is_size(wire.wanted_share()) && wire.wanted_share() <= 1, "wanted_share is not from 0 to 1");
-  reader.require(static_cast<std::size_t>(wire.masked_scalars_size()) <= kMaxSecureScalars,
-                 "masked_scalars are more than 8192");
   if (reader.failed()) return reader.finish(UpdateOffer{});
   return reader.finish(
       UpdateOffer{.run = RunId(wire.run()),

@@ -113,9 +113,6 @@ Result<Message> message_from_wire(const v1::WarmupPlan& wire) {
                   .lag = wire.lag(),
                   .spray = wire.spray(),
                   .neighbours = {}};
-  reader.require(static_cast<std::size_t>(wire.neighbours_size()) <= kMaxSwarmMembers,
-                 "neighbours are more than 1024");
-  if (reader.failed()) return reader.finish(std::move(plan));
   for (const v1::WarmupNeighbour& neighbour : wire.neighbours())
     plan.neighbours.push_back({neighbour.number(), ClientId(neighbour.client())});
   check(plan, reader);
@@ -130,10 +127,6 @@ Result<Message> message_from_wire(const v1::WarmupSlot& wire) {
                   .slot = wire.slot(),
                   .asks = {},
                   .sprays = {}};
-  reader.require(static_cast<std::size_t>(wire.asks_size()) <= kMaxWarmupOrders &&
-                     static_cast<std::size_t>(wire.sprays_size()) <= kMaxWarmupOrders,
-                 "asks or sprays are more than 64");
-  if (reader.failed()) return reader.finish(std::move(slot));
   for (const v1::WarmupAsk& ask : wire.asks()) slot.asks.push_back(reader.take(ask_from_wire(ask), "asks"));
   for (const v1::WarmupSpray& spray : wire.sprays())
     slot.sprays.push_back(reader.take(spray_from_wire(spray), "sprays"));

@@ -16,6 +16,7 @@
 #include "proto/fedge.pb.h"
 #include "protocol/chunks/manifest.h"
 #include "protocol/frame.h"
+#include "protocol/wire_lengths.h"
 
 namespace fedge::protocol {
 
@@ -47,8 +48,10 @@ Wire begun(RunId run, TaskId task) {
   return wire;
 }
 
-// Never prints: protobuf would log bad UTF-8 of a peer to standard error.
-bool parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> bytes);
+// Lengths and counts are checked before protobuf takes memory for them. Never prints: protobuf would log bad
+// UTF-8 of a peer to standard error.
+Result<void> parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> bytes,
+                        std::span<const FieldCount> counts = {});
 std::string serialise(const google::protobuf::MessageLite& wire);
 // Frame header and header; no payload.
 std::string frame_around(MessageType type, const std::string& header);

@@ -63,3 +63,15 @@ file apps/common.cc
 old '    if (!option->get_positional()) option->allow_extra_args(false);'
 new '    if (option->get_positional()) option->allow_extra_args(false);'
 caught_by integration_programs 'one that may be repeated'
+
+mutant counts-after-parsing 'A6: a message of a million empty messages is parsed before they are counted'
+file protocol/wire_lengths.cc
+old '    if (count > limited->most)'
+new '    if (count > bytes.size())'
+caught_by unit_protocol 'row 20: codec: what repeats'
+
+mutant packed-counts-once 'A6: numbers that stand together in one field count as one'
+file protocol/wire_lengths.cc
+old '  if (packing == Packing::kNever) return 1;'
+new '  if (packing != Packing::kFixed64) return 1;'
+caught_by unit_protocol 'row 20: codec: what repeats'

@@ -180,7 +180,7 @@ TEST_CASE("codec: what is to be aggregated is bounded and in one order") {
   const auto with = [&](auto change) { return refusal(changed(good, change)); };
   CHECK(with([](auto&) {}) == "accepted");
   CHECK(with([](auto& m) { m.parts[1].object = m.parts[0].object; }) == "accepted");
-  CHECK(with([](auto& m) { m.parts.clear(); }).find("parts are not 1 to 4096") != std::string::npos);
+  CHECK(with([](auto& m) { m.parts.clear(); }).find("parts are none") != std::string::npos);
   CHECK(with([](auto& m) { m.parts.resize(4097, m.parts[0]); }).find("4096") != std::string::npos);
   CHECK(with([](auto& m) { std::swap(m.parts[0], m.parts[1]); }).find("order") != std::string::npos);
   CHECK(with([](auto& m) { m.parts[0].weight = SampleCount(0); }).find("weight") != std::string::npos);
@@ -300,8 +300,7 @@ TEST_CASE("codec: text out of bounds is refused with the field's name") {
   }
   CHECK(refusal(Hello{.features = {std::string(65, 'a')}}) ==
         "hello: features has 65 bytes; at most 64 are allowed");
-  CHECK(refusal(Hello{.features = std::vector<std::string>(17, "a")}) ==
-        "hello: features has 17 entries; at most 16 are allowed");
+  CHECK(refusal(Hello{.features = std::vector<std::string>(17, "a")}) == "hello: features are more than 16");
   CHECK(refusal(Hello{.min_version = 2, .max_version = 1}).find("range of versions") != std::string::npos);
   CHECK(refusal(RunDescription{.name = "", .task = "", .layout = {}}) == "run_description: name is empty");
   CHECK(refusal(RunDescription{.name = "r", .task = std::string(kMaxTaskText + 1, 'a'), .layout = {}})
@@ -367,8 +366,8 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(tracks({}) == "accepted");
   CHECK(tracks(most) == "accepted");
   most.emplace_back(UINT32_MAX);
-  const char* const bound = "train_request: live_tracks are not at most 16384 in ascending order";
-  CHECK(tracks(most) == bound);
+  const char* const bound = "train_request: live_tracks are not in ascending order";
+  CHECK(tracks(most) == "train_request: live_tracks are more than 16384");
   CHECK(tracks({TrackId(1), TrackId(1)}) == bound);
   CHECK(tracks({TrackId(2), TrackId(1)}) == bound);
   const auto capability = [](double value) {
@@ -385,13 +384,13 @@ TEST_CASE("codec: a welcome names at most 256 runs, each once and in ascending o
   const auto naming = [](const std::vector<RunId>& runs) { return refusal(Welcome{.runs = runs}); };
   std::vector<RunId> most;
   for (std::uint64_t i = 0; i < kMaxRunsInProgress; ++i) most.emplace_back(UINT64_MAX - 256 + i);
-  const char* const bound = "welcome: runs are not at most 256 in ascending order";
+  const char* const bound = "welcome: runs are not in ascending order";
   CHECK(naming({}) == "accepted");
   CHECK(naming(most) == "accepted");
   CHECK(naming({RunId(1), RunId(1)}) == bound);
   CHECK(naming({RunId(2), RunId(1)}) == bound);
   most.emplace_back(UINT64_MAX);
-  CHECK(naming(most) == bound);
+  CHECK(naming(most) == "welcome: runs are more than 256");
   // Field 6, packed: run 258 in eight bytes, the lowest first.
   CHECK(encode(Welcome{.version = 0, .runs = {RunId(258)}}) ==
         std::string("\x32\x08\x02\x01\0\0\0\0\0\0", 10));

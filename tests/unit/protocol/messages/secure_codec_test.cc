@@ -48,7 +48,7 @@ TEST_CASE("codec: a roster whose numbers do not fit each other is refused") {
   check_refused<Roster>("cells are not ascending", [](Roster& m) { m.cells[0].end = 501; });
   check_refused<Roster>("cells are not ascending", [](Roster& m) { m.cells[0].end = m.cells[0].begin; });
   check_refused<Roster>("cells are not ascending", [](Roster& m) { m.cells[2].end = kMaxParameters + 1; });
-  check_refused<Roster>("cells are not at most 8190", [](Roster& m) {
+  check_refused<Roster>("cells are more than 16380", [](Roster& m) {
     m.cells.clear();
     for (std::size_t i = 0; i <= kMaxSecureCells; ++i) m.cells.push_back({i, i + 1});
   });
@@ -69,19 +69,20 @@ TEST_CASE("codec: lists of shares, consents and survivors are ascending, and no 
     check_refused<T>(words, [&](T& m) { list(m)[1] = list(m)[0]; });
     const bool is_survivors = std::is_same_v<T, SecureSurvivors>;
     const std::size_t most = is_survivors ? kMaxSecureMembers : kMaxSecurePeers;
-    check_refused<T>(words, [&](T& m) { list(m).resize(most + 1, list(m)[0]); });
+    check_refused<T>(" are more than " + std::to_string(most),
+                     [&](T& m) { list(m).resize(most + 1, list(m)[0]); });
   };
   check_list(
-      "shares are not at most 1024", SecureShares{}, [](auto& m) -> auto& { return m.shares; });
+      "shares are not in ascending order", SecureShares{}, [](auto& m) -> auto& { return m.shares; });
   check_list(
-      "shares are not at most 1024", SecurePeerShares{}, [](auto& m) -> auto& { return m.shares; });
+      "shares are not in ascending order", SecurePeerShares{}, [](auto& m) -> auto& { return m.shares; });
   check_list(
-      "numbers are not at most 65536", SecureSurvivors{}, [](auto& m) -> auto& { return m.numbers; });
+      "numbers are not in ascending order", SecureSurvivors{}, [](auto& m) -> auto& { return m.numbers; });
   check_list(
-      "consents are not at most 1024", SecureConsents{}, [](auto& m) -> auto& { return m.consents; });
+      "consents are not in ascending order", SecureConsents{}, [](auto& m) -> auto& { return m.consents; });
   check_list(
-      "survivors are not at most 1024", SecureUnmask{}, [](auto& m) -> auto& { return m.survivors; });
-  check_refused<SecureUnmask>("dropped are not at most 1024",
+      "survivors are not in ascending order", SecureUnmask{}, [](auto& m) -> auto& { return m.survivors; });
+  check_refused<SecureUnmask>("dropped are not in ascending order",
                               [](SecureUnmask& m) { m.dropped.push_back(m.dropped[0]); });
 }
 
