@@ -1,5 +1,6 @@
 #include "apps/common.h"
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -35,13 +36,24 @@ void log_event(const Event& event) {
   if (spdlog::should_log(level)) spdlog::log(level, "{}", to_string(event));
 }
 
-void forbid_core_files() {
+namespace {
+
+// A debugger that has started this process sees everything anyway.
+bool is_traced() {
+  const auto status = read_file("/proc/self/status", 1 << 16);
+  return status && status->find("\nTracerPid:\t0\n") == std::string::npos;
+}
+
+}  // namespace
+
+void protect_memory() {
   const rlimit none{0, 0};
   if (::setrlimit(RLIMIT_CORE, &none) != 0) std::perror("cannot switch core files off");
+  if (!is_traced() && ::prctl(PR_SET_DUMPABLE, 0) != 0) std::perror("cannot protect this process's memory");
 }
 
 void protect_process() {
-  forbid_core_files();
+  protect_memory();
   ::umask(077);
 }
 

@@ -28,8 +28,9 @@ std::string software(const std::string& program);
 void set_up_logging(const std::string& program, const std::string& level);
 void log_event(const Event& event);
 
-// At the start of a program that holds keys or tokens: a core file would hold them too.
-void forbid_core_files();
+// At the start of a program that holds keys or tokens: no core file, which would hold them too, and no look
+// into its memory for other programs of the same user, a trainer for one.
+void protect_memory();
 // The same for a daemon; besides, what it creates is for its own user alone.
 void protect_process();
 // Overwrites a secret that was given as an argument, so that a list of processes no longer shows it.

@@ -227,7 +227,7 @@ int say(const fedge::Result<std::string>& done) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fedge::apps::forbid_core_files();
+  fedge::apps::protect_memory();
   Options options;
   options.aggregate.threads = fedge::available_processors();
   CLI::App app("Fedge: federated and edge learning.", kProgram);

@@ -13,10 +13,16 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
+
+#include "core/platform/files.h"
 
 extern char** environ;
 
@@ -126,6 +132,80 @@ void wait_for(pid_t process, int& status) {
   }
 }
 
+// The parent of a process and whether it has ended, from /proc; nothing if it is gone.
+struct Parentage {
+  pid_t parent = 0;
+  bool ended = false;
+};
+std::optional<Parentage> parentage(const std::string& process) {
+  const auto text = read_file("/proc/" + process + "/stat", 4096);
+  if (!text) return std::nullopt;
+  // "NUMBER (NAME) STATE PARENT ...", where the name may hold anything.
+  const std::size_t name_end = text->rfind(')');
+  if (name_end == std::string::npos || name_end + 4 > text->size()) return std::nullopt;
+  return Parentage{static_cast<pid_t>(std::atoi(text->c_str() + name_end + 4)), (*text)[name_end + 2] == 'Z'};
+}
+
+// The programs that this process has started. What they in turn have started and left behind, in whatever
+// group or session, becomes this process's own child, and ends with the last of them.
+class Programs {
+ public:
+  pid_t fork() {
+    const std::lock_guard lock(mutex_);
+    // As often as a program is started: a fork of this process does not inherit it.
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    reap_left_behind();
+    const pid_t process = ::fork();
+    if (process > 0) running_.insert(process);
+    return process;
+  }
+  void ended(pid_t process) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(process);
+    if (running_.empty()) kill_left_behind();
+  }
+
+ private:
+  // Calls visit(number, ended) for each child that is none of the programs.
+  template <class Visit>
+  void for_each_left_behind(const Visit& visit) const {
+    std::error_code error;
+    std::filesystem::directory_iterator entry("/proc", error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const pid_t process = std::atoi(name.c_str());
+      const auto found = parentage(name);
+      if (found && found->parent == ::getpid() && !running_.contains(process)) visit(process, found->ended);
+    }
+  }
+  void reap_left_behind() const {
+    for_each_left_behind([](pid_t process, bool ended) {
+      if (ended) ::waitpid(process, nullptr, WNOHANG);
+    });
+  }
+  // Over and over, for what a killed one has started becomes a child only then.
+  void kill_left_behind() const {
+    for (bool found = true; found;) {
+      found = false;
+      for_each_left_behind([&](pid_t process, bool) {
+        found = true;
+        ::kill(process, SIGKILL);
+        int status = 0;
+        wait_for(process, status);
+      });
+    }
+  }
+
+  std::mutex mutex_;
+  std::set<pid_t> running_;
+};
+
+Programs& programs() {
+  static Programs all;
+  return all;
+}
+
 std::string how(int status) {
   if (WIFEXITED(status)) return "ended with exit status " + std::to_string(WEXITSTATUS(status));
   const int number = WTERMSIG(status);
@@ -225,7 +305,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ProcessOptions& 
                        .descriptors = ::sysconf(_SC_OPEN_MAX),
                        .arguments = argument_list.data(),
                        .environment = variable_list.data()};
-  const pid_t process = ::fork();
+  const pid_t process = programs().fork();
   if (process < 0) return failed(what, errno);
   if (process == 0) {
     become(plan);
@@ -237,6 +317,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ProcessOptions& 
   if (const int error_number = failure_of(report.read_end); error_number != 0) {
     int status = 0;
     wait_for(process, status);
+    programs().ended(process);
     return failed(what, error_number);
   }
   return std::unique_ptr<ChildProcess>(new ChildProcess(process, std::exchange(input.write_end, -1),
@@ -283,7 +364,8 @@ std::string ChildProcess::end(Duration grace) {
   }
   ::kill(-process_, SIGKILL);
   int status = 0;
-  wait_for(std::exchange(process_, -1), status);
+  wait_for(process_, status);
+  programs().ended(std::exchange(process_, -1));
   return how(status);
 }
 

@@ -1,7 +1,9 @@
 // A child process in a group of its own, with pipes for its standard input, output and error. It gets no
 // other descriptor of this process, only the variables of the environment that a program needs to run
-// (never a token or a key), and dies with the thread that started it. Ended as a group. Linux.
-// One thread uses it, the one that started it or one that outlives none of its calls.
+// (never a token or a key), and dies with the thread that started it. Ended as a group. What it has started
+// outside of the group becomes a child of this process and is ended with the last of the programs: a process
+// that uses this has no other children. Linux. One thread uses it, the one that started it or one that
+// outlives none of its calls.
 #pragma once
 
 #include <cstdint>

@@ -2,12 +2,16 @@
 // anywhere but in its own file.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "client/membership.h"
 #include "core/platform/files.h"
@@ -197,8 +201,10 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
   REQUIRE_MESSAGE(first.wait_for("client.connected"), first.log());
   CHECK(read_file(first.in_proc("cmdline"), kLarge)->find("xxxxxxxx") != std::string::npos);
   for (const LoggedProcess* program : std::initializer_list<const LoggedProcess*>{&coordinator, &first}) {
-    for (const char* file : {"cmdline", "environ"})
-      CHECK_FALSE(holds(*read_file(program->in_proc(file), kLarge), site.needles));
+    for (const char* file : {"cmdline", "environ"}) {
+      const auto text = read_file(program->in_proc(file), kLarge);
+      if (text) CHECK_FALSE(holds(*text, site.needles));
+    }
     CHECK(read_file(program->in_proc("limits"), kLarge)
               ->find("Max core file size        0                    0 ") != std::string::npos);
   }
@@ -235,6 +241,35 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
   CHECK(scanned >= 20);
   CHECK(read_file(site.at("coordinator.log"), kLarge)->find("client.refused") != std::string::npos);
   CHECK(std::filesystem::exists(site.at("out") / "report.html"));
+}
+
+TEST_CASE("A4 row 46: other programs of the same user cannot look into the memory of a client") {
+  const TemporaryDirectory directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
+  const auto at = [&](const char* name) { return (directory.path() / name).string(); };
+  // Root may look everywhere: there it is another user's.
+  const std::string as = ::geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups " : "";
+  std::filesystem::copy_file(FEDGE_BINARY_DIR "/fedge-client", at("fedge-client"));
+  // It waits for a token, which never comes.
+  REQUIRE(::mkfifo(at("never").c_str(), 0666) == 0);
+  std::filesystem::permissions(at("never"), std::filesystem::perms::all);
+  LoggedProcess client({"sh", "-c",
+                        "exec " + as + at("fedge-client") + " --state-dir " + at("state") +
+                            " join --token-file - <> " + at("never")},
+                       at("log"));
+  // What the kernel gives out of a process's memory belongs to root once it is protected.
+  const auto owner = [&] {
+    struct stat status {};
+    return ::stat(client.in_proc("environ").c_str(), &status) == 0 ? std::optional(status.st_uid)
+                                                                   : std::nullopt;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto waits = [&] {
+    const auto text = read_file(client.in_proc("cmdline"), kLarge);
+    return text && text->starts_with(at("fedge-client")) && owner() == 0U;
+  };
+  while (!waits() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  CHECK_MESSAGE(waits(), client.log());
 }
 
 TEST_CASE("A4 row 46: canary: a secret that is planted in any form is found") {

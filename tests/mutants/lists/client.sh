@@ -91,3 +91,15 @@ file client/swarm/dial_limits.cc
 old 'there < coordinator_ || '
 new ''
 caught_by unit_client 'nearer to it than its coordinator'
+
+mutant leaves-sessions 'A4: what a trainer program has started in a session of its own outlives its client'
+file client/trainers/process.cc
+old '    if (running_.empty()) kill_left_behind();'
+new '    if (running_.empty()) reap_left_behind();'
+caught_by unit_client 'leaves behind in sessions'
+
+mutant memory-open 'A4: other programs of the same user look into a client'\''s memory'
+file apps/common.cc
+old '  if (!is_traced() && ::prctl(PR_SET_DUMPABLE, 0) != 0)'
+new '  if (!is_traced() && ::prctl(PR_SET_DUMPABLE, 1) != 0)'
+caught_by integration_programs 'look into the memory'

@@ -1,13 +1,17 @@
 #include "client/trainers/process.h"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
 #include "client/trainers/line_log.h"
 #include "client/trainers/trainer_update.h"
+#include "core/platform/files.h"
 #include "core/safetensors.h"
+#include "tests/support/tiny_dataset.h"
 
 namespace fedge::client {
 namespace {
@@ -60,6 +64,29 @@ TEST_CASE("process: a program that ignores the request to end is killed") {
   REQUIRE_FALSE((*process)->ends_within(seconds(0.2)));
   CHECK((*process)->end(seconds(0.2)) == "was ended by signal 9 (Killed)");
   CHECK((*process)->end(seconds(0.2)) == "");
+}
+
+TEST_CASE("process: what a program leaves behind in sessions of its own ends with the last program") {
+  test::TemporaryDirectory directory;
+  const auto started = [&](const std::string& name) {
+    const auto text = read_file(directory.path() / name, 100);
+    REQUIRE(text);
+    return static_cast<pid_t>(std::stoi(*text));
+  };
+  // A leader of a session, and what that has started: both are their own children's business no longer.
+  const std::string script = "cd '" + directory.path().string() +
+                             "'; setsid sh -c 'sleep 1000 & echo $! > first; mv first inner; wait' & "
+                             "echo $! > outer; until [ -e inner ]; do sleep 0.01; done; exit 3";
+  auto other = ChildProcess::start({.command = {"/bin/sleep", "1000"}});
+  REQUIRE(other);
+  CHECK(outcome({}, script) == "ended with exit status 3");
+  for (const char* name : {"inner", "outer"}) CHECK(::kill(started(name), 0) == 0);
+  (*other)->end(Duration::zero());
+  for (const char* name : {"inner", "outer"}) {
+    const bool there = ::kill(started(name), 0) == 0;
+    CHECK_FALSE(there);
+    CHECK((there || errno == ESRCH));
+  }
 }
 
 TEST_CASE("process: with a memory limit a program that takes more fails, one that takes less does not") {
