@@ -31,13 +31,13 @@ mutant endless-keys 'R3: a key of ten thousand parts takes the stack of who read
 file core/config/document.cc
 old '  if (const TomlDepth deepest = measure_toml(text, kMaxParserDepth); deepest.levels > kMaxParserDepth)'
 new '  if (const TomlDepth deepest = measure_toml(text, kMaxParserDepth); deepest.levels > text.size())'
-caught_by unit_core 'dotted keys|TOML text'
+caught_by unit_core 'keys of thousands of parts'
 
 mutant string-hides-depth 'R3: what looks like the begin of a text hides the depth of what follows'
 file core/config/toml_depth.cc
 old '  const bool escapes = mark == '"'\"'"';'
 new '  const bool escapes = mark != 0;'
-caught_by unit_core 'dotted keys'
+caught_by unit_core 'keys of thousands of parts'
 
 mutant reads-devices 'R3: a file that is a device is read until memory is gone'
 file core/platform/files.cc
@@ -45,11 +45,12 @@ old '  if (!S_ISREG(status.st_mode))'
 new '  if (S_ISDIR(status.st_mode))'
 caught_by unit_core 'a pipe is refused'
 
-mutant large-file-begun 'R3: a file that is larger than is read is read up to there'
+mutant endless-file 'R3: a file that says it is empty is read without a bound'
 file core/platform/files.cc
-old '  if (file.size > max_bytes) return too_large(path, max_bytes);
-  return'
-new '  return'
+old '    if (text.size() + static_cast<std::size_t>(got) > max_bytes) return too_large(path, max_bytes);
+'
+new '    (void)max_bytes;
+'
 caught_by unit_core 'one that is larger is not begun'
 
 mutant whole-task-only 'R3: a model whose run has told its clients more than the task is refused'
