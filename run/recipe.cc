@@ -268,6 +268,10 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
   if (run.sampling.make()->traits().draw != aggregation::Draw::kNever)
     root.fail("dissemination",
               kind + "nothing is uploaded that kind = \"" + run.sampling.kind + "\" could spare");
+  if (run.sampling.make()->traits().weighs)
+    root.fail("dissemination", kind + "sampling.kind = \"" + run.sampling.kind +
+                                   "\" as configured counts an update that does not come as zeros, which "
+                                   "clients do not hear of; take uniform, or weights = \"samples\"");
   const auto optimizer = run.strategy.server_optimizer(1);
   if (std::ranges::any_of(optimizer->memory(), [](const auto span) { return !span.empty(); }))
     root.fail("dissemination", kind +

@@ -67,12 +67,24 @@ TEST_CASE("recipe: what clients that come anew cannot know is refused where they
   CHECK(contains(refusal(serverless + "[strategy]\nkind = \"fedadam\"\n"), "remembers what clients"));
   CHECK(contains(refusal(serverless + "[strategy]\naggregator = { kind = \"median\" }\n"), "take a mean"));
   CHECK(contains(refusal(serverless + "[sampling]\nkind = \"optimal\"\n"), "could spare"));
+  CHECK(refusal(serverless + "[sampling]\nkind = \"poisson\"\n") == "accepted");
   CHECK(contains(
       refusal(serverless + "[sampling]\nclients_per_round = 4097\n[data]\npartition = { clients = 5000 }\n"),
       "at most 4096"));
   CHECK(contains(refusal(serverless + "[tracks]\ndisagreement = [{ kind = \"inbound\", clients = [\"0\"], "
                                       "against = [\"1\"] }]\n"),
                  "keeps some from some"));
+}
+
+TEST_CASE("recipe: a run without a server whose sampler weighs is refused, since clients cannot add zeros") {
+  const std::string serverless = "[dissemination]\nkind = \"serverless\"\n[sampling]\n";
+  for (const std::string kind : {"md", "poisson", "aw_psp"}) {
+    CAPTURE(kind);
+    const std::string weights = kind == "md" ? "" : "weights = \"ipw\"\n";
+    CHECK(contains(refusal(serverless + "kind = \"" + kind + "\"\n" + weights),
+                   "kind = \"serverless\": sampling.kind = \"" + kind +
+                       "\" as configured counts an update that does not come as zeros"));
+  }
 }
 
 TEST_CASE("recipe: what cannot work is refused with the reason") {
