@@ -80,6 +80,7 @@ class RunState {
   // Ends it: without its masks it goes to the track's aggregator. kUnavailable: the masks are not known;
   // kInvalid: what comes out is no sum of such updates.
   Result<Summed> sum_up(TaskId task, const privacy::Unmasking& unmasking);
+  void remove(const Summed& sum) { store_->remove(sum.object->manifest().id()); }
   // The same from what was kept of it.
   Result<void> take_up_sum(const SummedTurn& turn);
 

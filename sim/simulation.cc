@@ -133,8 +133,11 @@ void Simulation::dispatch(Scheduled& event) {
                  [&](const ServerInput& input) {
                    if (!current(input.session)) return;
                    if (swarm_) trained_in_swarm(id, input.input);
-                   if (sharing_ && std::holds_alternative<server::RunEngine::Failed>(input.input))
-                     sharing_->dismissed(id);
+                   if (const auto* failed = std::get_if<server::RunEngine::Failed>(&input.input);
+                       failed != nullptr && sharing_)
+                     sharing_->dismissed(id, failed->failure);
+                   if (sharing_ && std::holds_alternative<server::RunEngine::ClientArrived>(input.input))
+                     sharing_->arrived(id);
                    step_server(input.input);
                    if (sessions_ && std::holds_alternative<server::RunEngine::ClientArrived>(input.input))
                      sessions_->returned(id);

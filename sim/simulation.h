@@ -171,7 +171,7 @@ class Simulation {
   void close_round(const server::RunEngine::CloseRound& close);
   // The model is moved by what has been folded.
   void commit(const server::RunEngine::CloseRound& close);
-  void made_by_clients(bool made);
+  void made_by_clients(const std::optional<Error>& not_made);
   void end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }

@@ -88,10 +88,12 @@ void Simulation::summed(server::SecureRound::Closed closed) {
   std::optional<Error> failed;
   if (closed.unmasking) {
     const auto sum = state_.sum_up({close.round, close.track}, *closed.unmasking);
-    if (sum)
+    if (sum) {
       close.train_loss = sum->train_loss;
-    else
+      state_.remove(*sum);
+    } else {
       failed = sum.error();
+    }
   } else {
     failed = closed.error;
   }

@@ -39,6 +39,7 @@ void Simulation::perform(const server::RunEngine::Effect& effect) {
                         },
                         [&](const Server::CloseRound& close) { close_round(close); },
                         [&](const Server::Finished&) { finished_ = true; },
+                        [](const Server::GiveUp&) {},  // the coordinator is never gone
                         [&](const Event& event) { report(event); }},
              effect);
 }
@@ -107,8 +108,7 @@ void Simulation::server_says(ClientId id, const protocol::Message& message) {
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
   if (sharing_ && verdict != nullptr && verdict->accepted) return sharing_->keep(id, *verdict);
   if (sessions_ && verdict != nullptr && verdict->accepted) return sessions_->keep(id, *verdict);
-  if (sharing_ && (verdict != nullptr || std::holds_alternative<protocol::CancelTask>(message)))
-    sharing_->dismissed(id);
+  if (sharing_) sharing_->dismissed(id, message);
   server_sends(id, message);
 }
 
@@ -173,18 +173,18 @@ void Simulation::flush_folds() {
 void Simulation::close_round(const server::RunEngine::CloseRound& close) {
   if (!sharing_ && !sessions_) return commit(close);
   closing_ = close;
-  sharing_ ? sharing_->aggregate() : sessions_->close();
+  sharing_ ? sharing_->aggregate({close.round, close.track}) : sessions_->close(close);
 }
 
-void Simulation::made_by_clients(bool made) {
+void Simulation::made_by_clients(const std::optional<Error>& not_made) {
   const auto close = std::exchange(closing_, std::nullopt);
-  if (!made) {
+  if (not_made) {
     waiting_.clear();
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
                .with("round", std::int64_t{close->round.value()})
-               .with("reason", "no client is left that has made the aggregate"));
+               .with("reason", not_made->message));
   }
-  sharing_->finish(made);
+  sharing_->finish(!not_made);
   commit(*close);
 }
 

@@ -81,7 +81,7 @@ void Simulation::share_updates() {
       .session = [this](ClientId id) { return at(id).online ? std::optional(at(id).session) : std::nullopt; },
       .on_held = [this](ClientId id, TaskId task) { update_arrived(id, task); },
       .on_input = [this](const server::RunEngine::Input& input) { step_server(input); },
-      .on_made = [this](bool made) { made_by_clients(made); },
+      .on_made = [this](const std::optional<Error>& not_made) { made_by_clients(not_made); },
       .send = [this](ClientId id, const protocol::Message& message) { server_sends(id, message); },
       .on_event = [this](const Event& event) { report(event); }});
 }

@@ -55,6 +55,7 @@ Result<void> Recovery::take(JournalStep step) {
     FEDGE_TRY_VOID(carry_out(*std::exchange(result_.unmade, std::nullopt)));
   if (std::holds_alternative<RunEngine::Committed>(input) && !result_.closed.empty())
     result_.closed.erase(result_.closed.begin());
+  if (result_.shared) note_departure(input);
   std::vector<RunEngine::Effect> effects;
   parts_.engine.step(input, {step.time, rng_}, effects);
   for (const auto& effect : effects) FEDGE_TRY_VOID(perform(effect));
@@ -81,6 +82,14 @@ Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std:
   return RunEngine::Input(RunEngine::ClientLeft{stored.client});
 }
 
+// Whoever had gone before its model was to be made has no say in that.
+void Recovery::note_departure(const RunEngine::Input& input) {
+  if (const auto* left = std::get_if<RunEngine::ClientLeft>(&input); left != nullptr && !result_.unmade)
+    result_.shared->leave(left->client);
+  if (const auto* failed = std::get_if<RunEngine::Failed>(&input))
+    if (result_.shared->dismisses(failed->failure)) result_.shared->give_up(failed->client);
+}
+
 void Recovery::share(const RunEngine::Effect& effect) {
   auto& shared = result_.shared;
   if (const auto* work = std::get_if<RunEngine::Assign>(&effect)) {
@@ -89,6 +98,10 @@ void Recovery::share(const RunEngine::Effect& effect) {
     shared->join(work->client);
   }
   if (!shared) return;
+  if (const auto* missing = std::get_if<RunEngine::GiveUp>(&effect)) shared->give_up(missing->client);
+  if (const auto* sent = std::get_if<RunEngine::Send>(&effect))
+    if (shared->dismisses(sent->message)) shared->give_up(sent->client);
+  if (std::holds_alternative<RunEngine::CloseRound>(effect)) shared->close();
   if (const auto* fetch = std::get_if<RunEngine::Fetch>(&effect))
     shared->offer(fetch->client, fetch->offer.update);
   if (const auto* dropped = std::get_if<RunEngine::Discard>(&effect)) shared->withdraw(dropped->client);

@@ -67,6 +67,7 @@ class Recovery {
   // Of a run without a server, whose updates are its clients'.
   bool is_serverless() const { return parts_.state.config().dissemination.serverless; }
   void share(const RunEngine::Effect& effect);
+  void note_departure(const RunEngine::Input& input);
   // Of one with secure sums: masked updates are of no use to another process, what they have come to is.
   bool is_secure() const { return parts_.state.config().secure.on; }
   Result<void> take_up_sum(const SummedTurn& turn);

@@ -197,7 +197,7 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
   }
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
     stop_serving(client, failed->task());
-    if (shared_) shared_->dismissed(client);
+    if (shared_) shared_->dismissed(client, message);
     return step(RunEngine::Failed{client, *failed});
   }
 }

@@ -28,6 +28,9 @@ void RunHost::perform(const RunEngine::Effect& effect) {
                         [&](const RunEngine::Discard& dropped) {
                           shared_ ? shared_->discard(dropped.client) : uploads_->discard(dropped.client);
                         },
+                        [&](const RunEngine::GiveUp& missing) {
+                          if (shared_) shared_->given_up(missing.client);
+                        },
                         [&](const RunEngine::CloseRound& close) { close_round(close); },
                         [&](const RunEngine::Finished& finished) {
                           report(Event{Severity::kInfo, "run.finished", {}}.with("reason", finished.reason));
@@ -85,7 +88,7 @@ void RunHost::send(ClientId client, const protocol::Message& message) {
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
   if (shared_ && verdict != nullptr && verdict->accepted) return shared_->keep(client, *verdict);
   if (secure_ && verdict != nullptr && verdict->accepted) return secure_->keep(client, *verdict);
-  if (shared_ && (cancel != nullptr || verdict != nullptr)) shared_->dismissed(client);
+  if (shared_) shared_->dismissed(client, message);
   deliver(client, message);
 }
 
@@ -149,7 +152,7 @@ void RunHost::close_round(const RunEngine::CloseRound& close) {
   }
   if (!shared_ && !secure_) return post_closing(closing);
   unmade_ = closing;
-  shared_ ? shared_->aggregate() : secure_->close();
+  shared_ ? shared_->aggregate({close.round, close.track}) : secure_->close(close);
 }
 
 void RunHost::made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model) {

@@ -41,10 +41,8 @@ std::optional<Error> SecureRounds::offered(const RunEngine::Fetch& fetch) {
   return round_->offered(fetch.client, fetch.offer);
 }
 
-void SecureRounds::close() {
-  if (!round_)
-    return callbacks_.on_closed(
-        {std::nullopt, {ErrorCode::kUnavailable, "the coordinator was gone while masks were taken away"}});
+void SecureRounds::close(const RunEngine::CloseRound& turn) {
+  if (!round_) return callbacks_.on_closed(SecureRound::nothing_to_sum(turn));
   std::vector<SecureRound::Effect> effects;
   round_->close(now(), effects);
   carry_out(effects);

@@ -158,10 +158,17 @@ void SharedRounds::offered(const RunEngine::Fetch& fetch) {
 
 void SharedRounds::discard(ClientId client) { round_.withdraw(client); }
 
-void SharedRounds::dismissed(ClientId client) {
-  round_.leave(client);
+void SharedRounds::dismissed(ClientId client, const protocol::Message& message) {
+  if (!round_.dismisses(message)) return;
+  round_.give_up(client);
   if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   kept_.erase(client);
+  go_on();
+}
+
+void SharedRounds::given_up(ClientId client) {
+  if (stage_ != Stage::kSharing) return;  // it may still help to make the model
+  round_.give_up(client);
   go_on();
 }
 
@@ -237,7 +244,9 @@ void SharedRounds::look() {
   }
 }
 
-void SharedRounds::aggregate() {
+void SharedRounds::aggregate(TaskId task) {
+  if (round_.task() != task) begin(task, model_);  // nobody was selected: it is the first that is heard of it
+  round_.close();
   stage_ = Stage::kMaking;
   if (warmup_) warmup_->close("the round was closed before");
   report();
@@ -260,10 +269,9 @@ void SharedRounds::report() const {
 
 void SharedRounds::choose() {
   if (stage_ != Stage::kMaking) return;
-  const bool over = late_ || round_.hopeless();
-  const protocol::Manifest* model = round_.model(late_);
+  const protocol::Manifest* model = round_.model();
   if (!arriving_ && model != nullptr) return fetch(*model);
-  if (over) end_making(Error{ErrorCode::kUnavailable, "no client is left that has made the aggregate"});
+  if (late_ || (!arriving_ && round_.hopeless())) end_making(round_.no_model(arriving_ != nullptr));
 }
 
 void SharedRounds::fetch(const protocol::Manifest& model) {
@@ -290,12 +298,13 @@ void SharedRounds::fetched(const protocol::ObjectId& model, const Result<void>& 
     return wait_for_room(outcome.error());
   }
   if (std::exchange(full_, false)) callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
-  for (const ClientId client : round_.dissenters(model))
-    callbacks_.on_event(Event{Severity::kWarning, "model.differs", {}}
-                            .with("client", std::int64_t{client.value()})
-                            .with("round", std::int64_t{round_.task().round.value()})
-                            .with("reason", "it has made another model of the same updates than most"));
   if (!outcome) return end_making(outcome.error());
+  for (const ClientId client : round_.dissenters(model))
+    callbacks_.on_event(
+        Event{Severity::kWarning, "model.differs", {}}
+            .with("client", std::int64_t{client.value()})
+            .with("round", std::int64_t{round_.task().round.value()})
+            .with("reason", "more than half of the clients have made another model of the same updates"));
   end_making(arriving_);
 }
 

@@ -39,10 +39,8 @@ void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Eff
 }
 
 void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, std::vector<Effect>& effects) {
-  if (phase_ == Phase::kFinished) {
-    effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
-    return;
-  }
+  if (phase_ == Phase::kFinished)
+    return effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
   present_.set(arrived.client, {arrived.samples, arrived.capability});
   returning_.erase(arrived.client);
   if (returning_.empty()) return_by_.reset();
@@ -310,6 +308,7 @@ void RoundEngine::give_up_waiting(const StepContext& context, std::vector<Effect
   for (const auto& [client, task] : tasks_)
     if (task.state == TaskState::kLost) gone.push_back(client);
   const std::set<ClientId> missing = std::exchange(returning_, {});
+  for (const ClientId client : missing) effects.push_back(GiveUp{client});
   for (const ClientId client : gone) {
     if (phase_ != Phase::kCollecting) break;
     if (missing.contains(client))

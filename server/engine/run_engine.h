@@ -172,6 +172,10 @@ class RunEngine {
     ClientId client;
     TaskId task;
   };
+  // It has not come back from before a restart: it is expected no more, though it may still come.
+  struct GiveUp {
+    ClientId client;
+  };
   // Apply the aggregate to the track's model, evaluate, store; answer with Committed.
   struct CloseRound {
     RoundNumber round;
@@ -189,7 +193,7 @@ class RunEngine {
     std::string reason;
   };
   using Effect = std::variant<StartTrack, RetireTrack, BeginSecure, Assign, Send, Fetch, Fold, Count, Discard,
-                              CloseRound, Finished, Event>;
+                              GiveUp, CloseRound, Finished, Event>;
 
   virtual ~RunEngine() = default;
   virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;

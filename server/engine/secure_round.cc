@@ -158,6 +158,13 @@ std::vector<std::uint64_t> SecureRound::take_scalars(ClientId client) {
   return std::move(node.mapped());
 }
 
+SecureRound::Closed SecureRound::nothing_to_sum(const RunEngine::CloseRound& turn) {
+  return {
+      std::nullopt,
+      {ErrorCode::kUnavailable,
+       turn.selected == 0 ? "nobody was selected" : "the coordinator was gone while masks were taken away"}};
+}
+
 void SecureRound::close(Time now, std::vector<Effect>& effects) {
   closing_ = true;
   if (!failed_ && (!agreed_ || folded_.empty()))

@@ -45,6 +45,8 @@ class SecureRound {
     std::optional<privacy::Unmasking> unmasking;
     Error error;
   };
+  // The same of a turn that is closed while there is no such round.
+  static Closed nothing_to_sum(const RunEngine::CloseRound& turn);
   using Effect = std::variant<Send, Tell, Open, Closed, Event>;
 
   // `identities` are the node keys of those members that are here; others take no part. `model` is what the

@@ -1,6 +1,7 @@
 #include "server/engine/shared_round.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace fedge::server {
@@ -15,8 +16,20 @@ void SharedRound::expect(ClientId client) {
   leave(client);
 }
 
+void SharedRound::give_up(ClientId client) {
+  expected_.erase(client);
+  leave(client);
+}
+
 void SharedRound::restart() {
   for (const ClientId client : std::set<ClientId>(participants_)) expect(client);
+}
+
+bool SharedRound::dismisses(const protocol::Message& message) const {
+  if (const auto* cancel = std::get_if<protocol::CancelTask>(&message)) return cancel->task() == task_;
+  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) return failed->task() == task_;
+  const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
+  return verdict != nullptr && !verdict->accepted && verdict->task() == task_;
 }
 
 void SharedRound::leave(ClientId client) {
@@ -70,25 +83,40 @@ bool SharedRound::undecided(ClientId client) const {
   return offer != offers_.end() && !offer->second.decided;
 }
 
+SharedRound::Tally SharedRound::tally(const protocol::ObjectId& object) const {
+  Tally tally{.silent = expected_.size()};
+  const auto& answers = answers_.at(object);
+  for (const ClientId participant : participants_) {
+    const auto answer = answers.find(participant);
+    if (answer == answers.end()) {
+      tally.silent += waited_for(participant) ? 1U : 0U;
+    } else if (answer->second.sound) {
+      ++tally.sound;
+    } else if (++tally.unsound == 1) {
+      tally.fault = answer->second.fault;
+    }
+  }
+  return tally;
+}
+
 std::vector<SharedRound::Decision> SharedRound::decide(
     bool late, const std::function<bool(const protocol::ObjectId&)>& obtainable) {
   std::vector<Decision> decisions;
   for (auto& [client, offer] : offers_) {
     if (offer.decided) continue;
-    std::size_t waited = 0;  // for
-    std::size_t heard = 0;
-    for (const ClientId participant : participants_) {
-      const bool has = answers_[offer.object].contains(participant);
-      if (has) ++heard;
-      if (!has && waited_for(participant)) ++waited;
-    }
-    const bool all = heard > 0 && waited == 0;
-    const bool most = 2 * heard > participants_.size();
-    const bool present = participants_.contains(client);
+    const Tally said = tally(offer.object);
+    const bool all = said.heard() > 0 && said.silent == 0;
+    const bool refused = said.is_most(said.unsound);
+    const bool present = participants_.contains(client) || expected_.contains(client);
     const bool lost = !all && !present && !obtainable(offer.object);
-    if (!all && !(late && most) && !lost) continue;
+    if (!lost && !all && !(late && (refused || said.is_most(said.sound)))) continue;
     offer.decided = true;
-    decisions.push_back(lost ? Decision{client, std::nullopt, true} : decision(client, offer));
+    Decision decision{client, std::nullopt, lost};
+    if (refused && !lost)
+      decision.fault =
+          said.fault.with_prefix(std::to_string(said.unsound) + " of " +
+                                 std::to_string(said.heard() + said.silent) + " clients find it unsound: ");
+    decisions.push_back(std::move(decision));
   }
   std::erase_if(offers_, [&](const auto& offer) {
     return std::ranges::any_of(decisions, [&](const Decision& decision) {
@@ -96,14 +124,6 @@ std::vector<SharedRound::Decision> SharedRound::decide(
     });
   });
   return decisions;
-}
-
-SharedRound::Decision SharedRound::decision(ClientId client, const Offer& offer) const {
-  const auto& answers = answers_.at(offer.object);
-  const auto is_unsound = [](const auto& answer) { return !answer.second.sound; };
-  const auto unsound = static_cast<std::size_t>(std::ranges::count_if(answers, is_unsound));
-  if (2 * unsound < answers.size()) return {client, std::nullopt, false};
-  return {client, std::ranges::find_if(answers, is_unsound)->second.fault, false};
 }
 
 protocol::AggregateUpdates SharedRound::order(RunId run) const {
@@ -121,22 +141,41 @@ bool SharedRound::made(ClientId client, const protocol::Manifest& model) {
   return participants_.contains(client) && made_.try_emplace(client, model).second;
 }
 
-const protocol::Manifest* SharedRound::model(bool late) const {
-  std::map<protocol::ObjectId, std::vector<const protocol::Manifest*>> votes;
-  for (const auto& [client, model] : made_) votes[model.id()].push_back(&model);
-  const auto best = std::ranges::max_element(
-      votes, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  if (best == votes.end()) return nullptr;
-  const bool most = 2 * best->second.size() > participants_.size();
-  const bool all = made_.size() == participants_.size();
-  return most || all || late ? best->second.front() : nullptr;
+void SharedRound::close() {
+  if (!voters_) voters_ = participants_.size() + expected_.size();
+}
+
+std::pair<const protocol::Manifest*, std::size_t> SharedRound::most_made() const {
+  std::map<protocol::ObjectId, std::size_t> votes;
+  std::pair<const protocol::Manifest*, std::size_t> most{nullptr, 0};
+  for (const auto& [client, model] : made_)
+    if (const std::size_t number = ++votes[model.id()]; number > most.second) most = {&model, number};
+  return most;
+}
+
+const protocol::Manifest* SharedRound::model() const {
+  const auto [model, number] = most_made();
+  return 2 * number > voters_.value_or(0) ? model : nullptr;
+}
+
+bool SharedRound::hopeless() const {
+  const std::size_t undecided = participants_.size() - made_.size() + expected_.size();
+  return 2 * (most_made().second + undecided) <= voters_.value_or(0);
+}
+
+Error SharedRound::no_model(bool fetching) const {
+  if (fetching)
+    return {ErrorCode::kUnavailable, "the model that more than half of the clients have made does not come"};
+  return {ErrorCode::kUnavailable, "no model was made by more than half of the round's " +
+                                       std::to_string(voters_.value_or(0)) + " clients; " +
+                                       std::to_string(most_made().second) + " have made the same one"};
 }
 
 protocol::UpdateVerdict SharedRound::verdict(protocol::UpdateVerdict accepted, bool made) {
   if (made) return accepted;
   accepted.accepted = false;
   accepted.code = ErrorCode::kUnavailable;
-  accepted.reason = "no client has made the round's aggregate";
+  accepted.reason = "more than half of the round's clients have not come to one model";
   return accepted;
 }
 

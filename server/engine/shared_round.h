@@ -1,7 +1,7 @@
 // SharedRound: a round whose updates stay with the clients. They exchange them among themselves; here it is
-// known who takes part, who holds which update, which of them all can aggregate, and which model most of them
-// have made. The same in the coordinator and in the simulator. Pure, not thread-safe. Memory: a few bytes for
-// each update and participant.
+// known who takes part, who holds which update, which of them all can aggregate, and which model more than
+// half of them have made. The same in the coordinator and in the simulator. Pure, not thread-safe. Memory: a
+// few bytes for each update and participant.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,12 @@ class SharedRound {
   // They all are.
   void restart();
   bool expects(ClientId client) const { return expected_.contains(client); }
-  // It is gone, or does without: what it says counts no more. Its own update stays.
+  // It is gone: what it says counts no more. Its own update stays.
   void leave(ClientId client);
+  // The same, and it is not expected back: it does without, or has not come back in time.
+  void give_up(ClientId client);
+  // Whether a client that says or is told this has no part in the round any more.
+  bool dismisses(const protocol::Message& message) const;
   const std::set<ClientId>& participants() const { return participants_; }
 
   // The client has an update, which all are to hold.
@@ -63,30 +67,34 @@ class SharedRound {
     std::optional<Error> fault;  // none: all can aggregate it
     bool lost = false;           // nobody can: its client has gone, and chunks of it with it
   };
-  // What can be said of the offers that nothing has been said of. An update is good when all who are waited
-  // for have it and most of them find it sound; when it is late, as soon as most of all have it.
-  // `obtainable` says whether the participants hold all chunks of it between them; asked about the updates of
-  // those who have left.
+  // What can be said of the offers that nothing has been said of. Those who decide are all who have answered
+  // or are waited for, also those who are expected back. An update that more than half of them find unsound
+  // is refused; one that is not is good when all have answered, and when it is late if more than half of them
+  // find it sound. `obtainable` says whether the participants hold all chunks of it between them; asked about
+  // the updates of those who have left.
   std::vector<Decision> decide(bool late, const std::function<bool(const protocol::ObjectId&)>& obtainable);
   // It has offered an update of which nothing has been said yet.
   bool undecided(ClientId client) const;
 
-  // --- once the round is closed ---
   void fold(const RunEngine::Fold& fold) { folds_.push_back(fold); }
+  // --- once the round is closed ---
+  // Whoever is here or expected back now decides on the model, whoever goes later.
+  void close();
   const std::vector<RunEngine::Fold>& folds() const { return folds_; }
   // What the participants are to do.
   protocol::AggregateUpdates order(RunId run) const;
   // A participant has made this model; false if it has made one before.
   bool made(ClientId client, const protocol::Manifest& model);
-  // The model of more than half of the participants; of most of those who have answered once all have, or
-  // when it is late. Null: not yet, or nobody has made one.
-  const protocol::Manifest* model(bool late) const;
+  // The model that more than half of those who decide have made. Null: there is none, or not yet.
+  const protocol::Manifest* model() const;
+  // Whatever those say who have not answered, no model can be that of more than half.
+  bool hopeless() const;
+  // Why there is no model, or why it is not here although more than half have made it.
+  Error no_model(bool fetching) const;
   // Participants that have made another one than this.
   std::vector<ClientId> dissenters(const protocol::ObjectId& model) const;
   // An accepted update's verdict, told when it is known whether the model was made.
   static protocol::UpdateVerdict verdict(protocol::UpdateVerdict accepted, bool made);
-  // Nobody is left who could make it.
-  bool hopeless() const { return participants_.empty() && expected_.empty(); }
 
  private:
   struct Offer {
@@ -98,7 +106,18 @@ class SharedRound {
     bool sound = true;
     Error fault;
   };
-  Decision decision(ClientId client, const Offer& offer) const;
+  // Which model most have made, of those who have made one, and how many these are.
+  std::pair<const protocol::Manifest*, std::size_t> most_made() const;
+  // What those who decide have said of an update.
+  struct Tally {
+    std::size_t sound = 0;
+    std::size_t unsound = 0;
+    std::size_t silent = 0;
+    Error fault;  // that the first of the unsound names
+    std::size_t heard() const { return sound + unsound; }
+    bool is_most(std::size_t number) const { return 2 * number > heard() + silent; }
+  };
+  Tally tally(const protocol::ObjectId& object) const;
   // Whether what it says of updates is waited for.
   bool waited_for(ClientId client) const { return offers_.size() < enough_ || offers_.contains(client); }
 
@@ -110,6 +129,7 @@ class SharedRound {
   // Of participants, about all that has been offered in the round: what is lost may be offered again.
   std::map<protocol::ObjectId, std::map<ClientId, Answer>> answers_;
   std::vector<RunEngine::Fold> folds_;
+  std::optional<std::size_t> voters_;  // who decide on the model: so many
   std::map<ClientId, protocol::Manifest> made_;
 };
 

@@ -44,13 +44,10 @@ void VirtualSharing::begin(TaskId task, const protocol::Manifest& model) {
   owns_.clear();
   making_.clear();
   stage_ = Stage::kSharing;
-  late_ = fetching_ = false;
+  fetching_ = false;
   lost_ = 0;
   const Duration deadline = surroundings_.config.round_deadline;
-  at(surroundings_.network.now() + seconds(server::SharedRound::kLate * to_seconds(deadline)), [this] {
-    late_ = true;
-    if (stage_ == Stage::kSharing) look();
-  });
+  arm(seconds(server::SharedRound::kLate * to_seconds(deadline)));
   warmup_.reset();
   if (const auto swarm = std::exchange(swarm_, std::nullopt)) surroundings_.swarm.forget(*swarm);
   if (const auto& rules = surroundings_.config.dissemination.warmup) {
@@ -145,8 +142,18 @@ void VirtualSharing::offered(ClientId client, const protocol::UpdateOffer& offer
   if (known) look();
 }
 
-void VirtualSharing::dismissed(ClientId client) {
-  round_.leave(client);
+// Whoever had a part in a round that is being aggregated has it again.
+void VirtualSharing::arrived(ClientId client) {
+  if (stage_ != Stage::kMaking || !round_.expects(client)) return;
+  round_.join(client);
+  surroundings_.swarm.enter(client);
+  order(client);
+  if (fetching_) surroundings_.swarm.admit(client, made_.id());
+}
+
+void VirtualSharing::dismissed(ClientId client, const protocol::Message& message) {
+  if (!round_.dismisses(message)) return;
+  round_.give_up(client);
   if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   kept_.erase(client);
   go_on();
@@ -169,7 +176,7 @@ void VirtualSharing::returned(ClientId client) {
 void VirtualSharing::completed(ClientId peer, const protocol::ObjectId& object) {
   if (!objects_.contains(object)) return;
   if (peer == swarm::kCoordinator) {
-    if (fetching_ && object == made_.id()) at(surroundings_.network.now(), [this] { end_making(true); });
+    if (fetching_ && object == made_.id()) at(surroundings_.network.now(), [this] { end_making({}); });
     return;
   }
   if (stage_ != Stage::kSharing) return;
@@ -198,7 +205,9 @@ void VirtualSharing::look() {
   }
 }
 
-void VirtualSharing::aggregate() {
+void VirtualSharing::aggregate(TaskId task) {
+  if (round_.task() != task || rounds_ == 0) begin(task, model_);  // nobody was selected
+  round_.close();
   stage_ = Stage::kMaking;
   if (warmup_) warmup_->close("the round was closed before");
   surroundings_.on_event(Event{Severity::kInfo, "round.exchanged", {}}
@@ -206,39 +215,56 @@ void VirtualSharing::aggregate() {
                              .with("reconstructable", static_cast<std::int64_t>(round_.folds().size()))
                              .with("participants", static_cast<std::int64_t>(round_.participants().size()))
                              .with("lost", static_cast<std::int64_t>(lost_)));
-  if (round_.folds().empty()) return end_making(true);
-  const auto order = round_.order(surroundings_.config.id);
+  if (round_.folds().empty()) return end_making({});
   made_ = named(model_, "model " + std::to_string(rounds_));
   ++objects_[made_.id()];
-  for (const ClientId client : round_.participants())
-    at(surroundings_.down_arrival(client, message_size(order)), client, [this, client] {
-      making_.insert(client);
-      surroundings_.swarm.share(client, made_, true, model_.id());
-      const TaskId task = round_.task();
-      const protocol::AggregateMade made{surroundings_.config.id, task.round, task.track, made_};
-      at(surroundings_.up_arrival(client, message_size(made)), client, [this, client] {
-        if (round_.made(client, made_)) choose();
-      });
-    });
-  at(surroundings_.network.now() + surroundings_.config.round_deadline, [this] {
-    if (stage_ == Stage::kMaking) end_making(false);
-  });
+  order_size_ = message_size(round_.order(surroundings_.config.id));
+  arm(surroundings_.config.round_deadline);
+  for (const ClientId client : round_.participants()) order(client);
   choose();
+}
+
+// It makes the model at once.
+void VirtualSharing::order(ClientId client) {
+  at(surroundings_.down_arrival(client, order_size_), client, [this, client] {
+    making_.insert(client);
+    surroundings_.swarm.share(client, made_, true, model_.id());
+    const TaskId task = round_.task();
+    const protocol::AggregateMade made{surroundings_.config.id, task.round, task.track, made_};
+    at(surroundings_.up_arrival(client, message_size(made)), client, [this, client] {
+      if (round_.made(client, made_)) choose();
+    });
+  });
+}
+
+void VirtualSharing::arm(Duration time) {
+  late_ = false;
+  at(surroundings_.network.now() + time, [this, deadline = ++deadlines_] {
+    if (deadline != deadlines_) return;
+    late_ = true;
+    go_on();
+  });
 }
 
 void VirtualSharing::choose() {
   if (stage_ != Stage::kMaking) return;
-  if (!fetching_ && round_.model(false) != nullptr) {
+  if (!fetching_ && round_.model() != nullptr) {
     fetching_ = true;
+    arm(surroundings_.config.round_deadline);
     surroundings_.swarm.fetch(made_);
     for (const ClientId client : round_.participants()) surroundings_.swarm.admit(client, made_.id());
+    return;
   }
+  if (late_ || (!fetching_ && round_.hopeless())) end_making(round_.no_model(fetching_));
 }
 
-void VirtualSharing::end_making(bool made) {
+void VirtualSharing::end_making(std::optional<Error> not_made) {
+  if (stage_ != Stage::kMaking) return;
   stage_ = Stage::kMade;
-  if (made) makers_ = making_;
-  surroundings_.on_made(made);
+  ++deadlines_;
+  if (!not_made) makers_ = making_;
+  if (not_made && fetching_) surroundings_.swarm.drop(made_.id());
+  surroundings_.on_made(not_made);
 }
 
 void VirtualSharing::finish(bool made) {

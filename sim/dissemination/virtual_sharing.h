@@ -32,7 +32,7 @@ class VirtualSharing {
     std::function<std::optional<std::uint32_t>(ClientId)> session;  // of its connection; none: it has none
     std::function<void(ClientId, TaskId)> on_held;                  // by all: the update has arrived
     std::function<void(const server::RunEngine::Input&)> on_input;
-    std::function<void(bool made)> on_made;
+    std::function<void(const std::optional<Error>& not_made)> on_made;
     std::function<void(ClientId, const protocol::Message&)> send;
     std::function<void(const Event&)> on_event;
   };
@@ -43,11 +43,12 @@ class VirtualSharing {
   void offered(ClientId client, const protocol::UpdateOffer& offer);
   void discard(ClientId client) { round_.withdraw(client); }
   void fold(const server::RunEngine::Fold& fold) { round_.fold(fold); }
-  void dismissed(ClientId client);
+  void arrived(ClientId client);
+  void dismissed(ClientId client, const protocol::Message& message);
   bool departed(ClientId client);
   void returned(ClientId client);
   void keep(ClientId client, const protocol::UpdateVerdict& verdict) { kept_[client] = verdict; }
-  void aggregate();
+  void aggregate(TaskId task);
   void finish(bool made);
 
   // Of the swarm.
@@ -68,9 +69,11 @@ class VirtualSharing {
   bool exchanging() const { return !warmup_ || warmup_->over(); }
   void tell(ClientId client, const protocol::Manifest& update);
   void look();
+  void order(ClientId client);
+  void arm(Duration time);
   void choose();
   void go_on();
-  void end_making(bool made);
+  void end_making(std::optional<Error> not_made);
 
   Surroundings surroundings_;
   server::SharedRound round_;
@@ -78,6 +81,7 @@ class VirtualSharing {
   protocol::Manifest model_;
   protocol::Manifest made_;                            // a name for what the round comes to
   std::map<protocol::ObjectId, std::size_t> objects_;  // that are exchanged: updates, and what is made
+  Bytes order_size_;                                   // of the message that asks for it
   std::map<ClientId, protocol::ObjectId> owns_;
   std::map<ClientId, protocol::UpdateVerdict> kept_;
   std::set<ClientId> gone_;
@@ -88,6 +92,7 @@ class VirtualSharing {
   Stage stage_ = Stage::kSharing;
   bool late_ = false;
   bool fetching_ = false;
+  std::uint64_t deadlines_ = 0;  // the last one counts
   std::size_t lost_ = 0;
 };
 

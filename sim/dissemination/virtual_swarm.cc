@@ -32,15 +32,19 @@ void VirtualSwarm::give(ClientId client, TaskId task, const protocol::Manifest& 
   if (!tracker_.has(object))
     links_.step(kCoordinator,
                 Peer::Open{model, all, all, swarm::Seeding{.copies = surroundings_.spec.copies}});
-  if (const auto [known, fresh] = clients_.try_emplace(client); fresh) {
-    known->second.life = ++lives_;
-    links_.add(client, {}, rng_.fork("peer", client.value(), lives_));
-    links_.link(kCoordinator, client);
-  }
+  enter(client);
   links_.step(kCoordinator, Peer::Admit{object, client});
   protocol::SwarmMember self{client, {}, {}};
   if (surroundings_.listens(client)) self.address = "listens";
   tell(tracker_.join(object, self, surroundings_.spec.neighbours, rng_.fork("join", ++joins_)));
+}
+
+void VirtualSwarm::enter(ClientId client) {
+  const auto [known, fresh] = clients_.try_emplace(client);
+  if (!fresh) return;
+  known->second.life = ++lives_;
+  links_.add(client, {}, rng_.fork("peer", client.value(), lives_));
+  links_.link(kCoordinator, client);
 }
 
 void VirtualSwarm::done(ClientId client, TaskId task) {

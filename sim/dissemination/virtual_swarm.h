@@ -33,6 +33,8 @@ class VirtualSwarm {
   // The coordinator asks the client to train this model; or it has heard that this is over.
   void give(ClientId client, TaskId task, const protocol::Manifest& model);
   void done(ClientId client, TaskId task);
+  // It has a link to the coordinator, which exchanges with it.
+  void enter(ClientId client);
 
   // The client begins to exchange it, in place of any other; or wants it no more.
   void open(ClientId client, const protocol::Manifest& model, const swarm::ChunkSet& held,

@@ -60,13 +60,15 @@ std::optional<Error> VirtualSessions::offered(const server::RunEngine::Fetch& fe
   return round_->offered(fetch.client, fetch.offer);
 }
 
-void VirtualSessions::close() {
+void VirtualSessions::close(const server::RunEngine::CloseRound& turn) {
+  if (!round_) return surroundings_.on_closed(server::SecureRound::nothing_to_sum(turn));
   std::vector<server::SecureRound::Effect> effects;
   round_->close(surroundings_.now(), effects);
   carry_out(effects);
 }
 
 void VirtualSessions::finish(bool summed) {
+  if (!round_) return;
   for (const auto& [client, verdict] : round_->verdicts(summed)) surroundings_.send(client, verdict);
   round_.reset();
 }

@@ -49,7 +49,7 @@ class VirtualSessions {
   void returned(ClientId client);
   std::optional<Error> offered(const server::RunEngine::Fetch& fetch);
   void keep(ClientId client, const protocol::UpdateVerdict& verdict) { round_->keep(client, verdict); }
-  void close();
+  void close(const server::RunEngine::CloseRound& turn);
   void finish(bool summed);
 
   // --- clients ---

@@ -39,7 +39,7 @@ class SecureRounds : public std::enable_shared_from_this<SecureRounds> {
   std::optional<Error> offered(const RunEngine::Fetch& fetch);
   std::vector<std::uint64_t> take_scalars(ClientId client) { return round_->take_scalars(client); }
   void keep(ClientId client, const protocol::UpdateVerdict& verdict) { round_->keep(client, verdict); }
-  void close();
+  void close(const RunEngine::CloseRound& turn);
   // The turn is durable: what was kept is said.
   void finish(bool summed);
   // Nothing is waited for any more.

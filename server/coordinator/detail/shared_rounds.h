@@ -1,7 +1,8 @@
 // SharedRounds: what a run without a server takes of its coordinator. Updates stay with the clients, who
-// exchange and aggregate them; here they are told of each other's, heard about them, and the model that most
-// of them have made is fetched from them like any other. Answers the engine as uploads would. On the
-// io_context's thread; owned by shared_ptr, since timers and the seeder call back. Private to coordinator/.
+// exchange and aggregate them; here they are told of each other's, heard about them, and the model that more
+// than half of them have made is fetched from them like any other. Answers the engine as uploads would. On
+// the io_context's thread; owned by shared_ptr, since timers and the seeder call back. Private to
+// coordinator/.
 #pragma once
 
 #include <chrono>
@@ -46,8 +47,10 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   void offered(const RunEngine::Fetch& fetch);
   void discard(ClientId client);
   void fold(const RunEngine::Fold& fold) { round_.fold(fold); }
-  // It has lost its task.
-  void dismissed(ClientId client);
+  // It loses its task, if this says so, whoever of the two says it.
+  void dismissed(ClientId client, const protocol::Message& message);
+  // It has not come back from before a restart, and is waited for no more.
+  void given_up(ClientId client);
   // Its link is gone. True: its update may come to the others without it, and the engine hears of the loss
   // when that is known.
   bool departed(ClientId client);
@@ -58,8 +61,9 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   // An update is in the aggregate when there is one: until then its client is not told.
   void keep(ClientId client, const protocol::UpdateVerdict& verdict);
 
-  // Has the participants aggregate what has been folded, and fetches what they make of it.
-  void aggregate();
+  // The round is closed: has the participants aggregate what has been folded, and fetches what they make of
+  // it.
+  void aggregate(TaskId task);
   // Whose updates were folded.
   std::vector<ClientId> contributors() const;
   // Of models, on the wire.

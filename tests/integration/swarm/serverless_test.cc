@@ -1,119 +1,22 @@
 // Runs without a server: updates stay with the clients, which exchange and aggregate them.
 #include <doctest/doctest.h>
 
-#include "tests/integration/swarm/serverless_runs.h"
-#include "tests/support/settings.h"
+#include "tests/integration/swarm/serverless_scene.h"
 
 using namespace fedge;
 using test::add_listening_clients;
 using test::Federation;
 using test::hashes_of;
 using test::HostilePeer;
+using test::kServerlessClients;
+using test::kServerlessModel;
+using test::serverless;
+using test::ServerlessScene;
+using fedge::test::operator+;
 
 namespace {
 
-constexpr std::size_t kServerlessClients = 6;
 constexpr std::uint64_t kServerlessModelBytes = 4 * (784 * 64 + 64 + 64 * 10 + 10);
-
-const std::vector<std::string> kServerlessModel = {"model.kind=mlp", "model.hidden=[64]",
-                                                   "run.chunk_size=4096"};
-
-using fedge::test::operator+;
-
-class Nothing final : public protocol::ChunkSink {
- public:
-  bool has(std::size_t) const override { return true; }
-  Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
-};
-
-std::vector<std::string> serverless(const std::vector<std::string>& more) {
-  return kServerlessModel + std::vector<std::string>{"dissemination.kind=serverless"} + more;
-}
-
-// Five honest clients, and a peer that has a part in round 1 like them and does what the test says.
-struct ServerlessScene {
-  Federation f;
-  HostilePeer hostile{f};
-  std::vector<std::shared_ptr<protocol::Link>> links;  // its own, to the others
-
-  explicit ServerlessScene(const std::vector<std::string>& more)
-      : f(kServerlessClients, serverless(std::vector<std::string>{"run.rounds=1"} + more)) {
-    add_listening_clients(f, kServerlessClients - 1);
-    hostile.join(f.token());
-    hostile.wait_for_task(1);
-  }
-  void wait_for_others() {
-    f.run_until([&] {
-      return hostile.shared.size() >= kServerlessClients - 1 &&
-             f.count(f.client_events, "update.held round=1") >=
-                 (kServerlessClients - 1) * (kServerlessClients - 1);
-    });
-  }
-  // Its update, which the others get from it over links of its own.
-  void offer(const std::shared_ptr<ParameterVector>& values) {
-    const protocol::UpdateOffer offered = hostile.offer(values);
-    const auto source = std::make_shared<test::VectorSource>(values, offered.update.chunk_size);
-    f.run_until([&] { return hostile.members.size() == kServerlessClients - 1; });
-    for (const protocol::SwarmMember& member : hostile.members) give(member, offered.update, source);
-    f.run_until([&] { return links.size() == kServerlessClients - 1; });
-    hostile.link->send(offered);
-  }
-  void give(const protocol::SwarmMember& member, const protocol::Manifest& update,
-            const std::shared_ptr<protocol::ChunkSource>& source) {
-    protocol::connect(f.io, hostile.identity, *protocol::parse_address(member.address), member.key,
-                      [=, this](Result<std::shared_ptr<protocol::Link>> connected) {
-                        REQUIRE(connected);
-                        client::greet(*connected, client::Greeting{.software = "test", .whom = "the member"},
-                                      [=, this, link = *connected](const Result<protocol::Welcome>& welcome) {
-                                        REQUIRE(welcome);
-                                        links.push_back(link);
-                                        serve(link, update, source);
-                                      });
-                      });
-  }
-  // Says that it has all when it is told what the other has.
-  static void serve(const std::shared_ptr<protocol::Link>& link, const protocol::Manifest& update,
-                    const std::shared_ptr<protocol::ChunkSource>& source) {
-    link->set_callbacks({.on_message =
-                             [weak = std::weak_ptr(link), update](const protocol::Message& message) {
-                               const auto* held = std::get_if<protocol::ChunksHeld>(&message);
-                               const auto alive = weak.lock();
-                               if (alive && held != nullptr && held->object == update.id())
-                                 offer_all(*alive, update);
-                             },
-                         .on_closed = {}});
-    exchange(link, update, source);
-  }
-  static void offer_all(protocol::Link& link, const protocol::Manifest& object) {
-    std::vector<std::byte> bits((object.chunk_count() + 7) / 8, std::byte{0xff});
-    if (object.chunk_count() % 8 != 0)
-      bits.back() = static_cast<std::byte>((1U << (object.chunk_count() % 8)) - 1);
-    link.send(protocol::ChunksHeld{object.id(), bits});
-    link.send(protocol::SwarmState{false, false});
-  }
-  static void exchange(const std::shared_ptr<protocol::Link>& link, const protocol::Manifest& update,
-                       const std::shared_ptr<protocol::ChunkSource>& source) {
-    REQUIRE(link->exchange(update, source, std::make_shared<Nothing>(),
-                           {.on_requested =
-                                [weak = std::weak_ptr(link)](const protocol::ChunkRequest& request) {
-                                  for (std::uint32_t i = 0; i < request.count; ++i)
-                                    if (const auto alive = weak.lock())
-                                      (void)alive->send_chunk({request.object, request.first + i});
-                                },
-                            .on_chunk = [](const protocol::Chunk&, const Result<void>&) {},
-                            .on_refused = [](const protocol::ChunkRefused&) {}}));
-  }
-  void answer_all() {
-    for (const protocol::SharedUpdate& update : hostile.shared)
-      hostile.link->send(protocol::UpdateHeld{
-          .run = update.run, .round = update.round, .track = update.track, .object = update.update.id()});
-  }
-  std::shared_ptr<ParameterVector> values_of(float value) const {
-    auto values = hostile.zero_update();
-    std::ranges::fill(values->values(), value);
-    return values;
-  }
-};
 
 }  // namespace
 
@@ -254,6 +157,26 @@ TEST_CASE(
   f.run_to_the_end();
   CHECK(f.reported("round.not_aggregated round=1 reason=\"what most clients have made: "));
   CHECK(f.reported("values that are not finite"));
+}
+
+TEST_CASE("serverless: a round in which nobody is selected closes at once, and counts nobody again") {
+  const std::vector<std::string> rarely = {"run.rounds=8", "sampling.kind=poisson", "sampling.rate=0.4"};
+  Federation f(2, serverless(rarely));
+  add_listening_clients(f, 2);
+  f.run_to_the_end();
+  Federation direct(2, kServerlessModel + rarely);
+  add_listening_clients(direct, 2);
+  direct.run_to_the_end();
+  CHECK(f.hashes() == direct.hashes());
+  CHECK_FALSE(f.reported("round.not_aggregated"));
+  REQUIRE(f.rounds.size() == 8);
+  bool after_another = false;
+  for (std::size_t r = 1; r < 8; ++r) {
+    after_another =
+        after_another || (f.rounds[r].clients_selected == 0 && f.rounds[r - 1].clients_selected > 0);
+    CHECK(f.rounds[r].participation.gap == direct.rounds[r].participation.gap);
+  }
+  CHECK(after_another);
 }
 
 TEST_CASE("serverless, N6: who never says what it has holds the round up until it is late, and no longer") {

@@ -9,8 +9,8 @@ caught_by unit_server 'models of fast rounds'
 
 mutant waits-for-ever 'N6: a round without a server waits for whoever is silent'
 file server/engine/shared_round.cc
-old '    if (!all && !(late && most) && !lost) continue;'
-new '    if (!all && !(late && most && false) && !lost) continue;'
+old '    if (!lost && !all && !(late && (refused || said.is_most(said.sound)))) continue;'
+new '    if (!lost && !all && !(late && refused)) continue;'
 caught_by unit_server 'shared round: when it is late'
 caught_by integration_federation 'serverless, N6'
 
@@ -20,11 +20,58 @@ old '    const bool lost = !all && !present && !obtainable(offer.object);'
 new '    const bool lost = !all && !present && (true || !obtainable(offer.object));'
 caught_by unit_server 'shared round, invariant 8'
 
-mutant few-decide 'A2: fewer than half of the clients make the model'
+mutant few-decide 'A2: half of the clients of a round without a server make the model'
 file server/engine/shared_round.cc
-old '  const bool most = 2 * best->second.size() > participants_.size();'
-new '  const bool most = 3 * best->second.size() > participants_.size() - 1;'
-caught_by unit_server 'shared round: the model is that of more than half'
+old '  return 2 * number > voters_.value_or(0) ? model : nullptr;'
+new '  return 2 * number >= voters_.value_or(0) ? model : nullptr;'
+caught_by unit_server 'shared round: half of the clients do not make the model'
+caught_by integration_federation 'serverless, A2: one of two clients does not make'
+
+mutant former-round-again 'a round without a server in which nobody is selected adopts the former one once more'
+file server/coordinator/shared_rounds.cc
+old '  if (round_.task() != task) begin(task, model_);'
+new '  if (round_.task() != task && round_.folds().empty()) begin(task, model_);'
+caught_by integration_federation 'serverless: a round in which nobody is selected'
+
+mutant zeros-unheard 'a run without a server whose sampler weighs is let in, and its clients miss the zeros'
+file run/recipe.cc
+old '  if (run.sampling.make()->traits().weighs)
+    root.fail("dissemination", kind'
+new '  if (run.sampling.make()->traits().weighs && run.tracks.lifting_rounds > 0)
+    root.fail("dissemination", kind'
+caught_by unit_run 'a run without a server whose sampler weighs'
+
+mutant half-veto 'A2: half of the clients of a round without a server keep an update out of it'
+file server/engine/shared_round.h
+old '    bool is_most(std::size_t number) const { return 2 * number > heard() + silent; }'
+new '    bool is_most(std::size_t number) const { return 2 * number >= heard() + silent; }'
+caught_by unit_server 'shared round: half of the clients that find an update unsound'
+caught_by integration_federation 'serverless, A2: half of the clients'
+
+mutant first-back-decides 'A2: after a restart the first client that is back decides the model'
+file server/engine/shared_round.cc
+old '  if (!voters_) voters_ = participants_.size() + expected_.size();'
+new '  if (!voters_) voters_ = participants_.size();'
+caught_by unit_server 'shared round: after a restart the first client'
+caught_by integration_federation 'serverless: after a restart the first client'
+
+mutant first-back-examines 'A2: after a restart the first client that is back decides which updates count'
+file server/engine/shared_round.cc
+old '  Tally tally{.silent = expected_.size()};'
+new '  Tally tally{};'
+caught_by unit_server 'shared round: after a restart the first client'
+
+mutant the-gone-vote 'a restart gives clients that had lost their task a say in the model again'
+file server/coordinator/recovery.cc
+old '    if (result_.shared->dismisses(failed->failure)) result_.shared->give_up(failed->client);'
+new '    if (result_.shared->dismisses(failed->failure)) result_.shared->expect(failed->client);'
+caught_by integration_federation 'serverless: after a restart those who had no part'
+
+mutant expected-for-ever 'a round without a server waits for clients that have not come back from before a restart'
+file server/engine/round_engine.cc
+old '  for (const ClientId client : missing) effects.push_back(GiveUp{client});'
+new '  for (const ClientId client : gone) effects.push_back(GiveUp{client});'
+caught_by unit_server 'restart: who has not come back in time'
 
 mutant in-the-order-of-clients 'what is aggregated tells whose update is whose'
 file server/engine/shared_round.cc

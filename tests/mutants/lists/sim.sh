@@ -68,3 +68,28 @@ file sim/gossip/gossip.cc
 old '.global = {.model = models_[client]'
 new '.global = {.model = models_[client / task_.clients()]'
 caught_by unit_sim 'gossip: two rounds are those'
+
+mutant nobody-waited-for 'the simulator waits a whole deadline for a model that nobody makes'
+file sim/dissemination/virtual_sharing.cc
+old '  if (round_.task() != task || rounds_ == 0) begin(task, model_);'
+new '  if (rounds_ == 0) begin(task, model_);'
+caught_by unit_sim 'serverless, simulated: a round in which nobody is selected'
+
+mutant late-model-taken 'the simulator waits for a model longer than its deadline'
+file sim/dissemination/virtual_sharing.cc
+old '  if (late_ || (!fetching_ && round_.hopeless())) end_making('
+new '  if (!fetching_ && round_.hopeless()) end_making('
+caught_by unit_sim 'takes longer to come than its deadline'
+
+mutant sums-kept 'a simulation keeps every secure sum'
+file sim/simulation_secure.cc
+old '      state_.remove(*sum);
+'
+new ''
+caught_by unit_sim 'a sum is not kept'
+
+mutant nothing-drawn 'a simulated round with secure sums in which nobody is drawn has no true end'
+file server/engine/secure_round.cc
+old 'turn.selected == 0'
+new 'turn.selected == 1'
+caught_by unit_sim 'a round in which nobody is drawn sums nothing'

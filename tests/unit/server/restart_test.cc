@@ -71,6 +71,21 @@ TEST_CASE("restart: places are kept for those who had them, until it has been lo
   CHECK(h.engine().next_deadline() == Time(seconds(60)));
 }
 
+TEST_CASE(
+    "restart: who has not come back in time is expected no more, and whoever has come is not given up") {
+  Interrupted h;
+  h.feed(RunEngine::Restarted{});
+  h.arrive({h.selected[0]});
+  CHECK(h.all<RunEngine::GiveUp>().empty());
+  h.now = Time(seconds(30));
+  h.feed(Expired{});
+  std::vector<ClientId> missing;
+  for (const auto& missed : h.all<RunEngine::GiveUp>()) missing.push_back(missed.client);
+  std::vector<ClientId> expected = {ClientId(h.selected[1]), ClientId(h.selected[2]), ClientId(h.idle)};
+  std::ranges::sort(expected);
+  CHECK(missing == expected);
+}
+
 TEST_CASE("N6 row 15, restart: a round gets its whole time again, and none ends while nobody could answer") {
   Interrupted h;
   h.now = Time(seconds(59));

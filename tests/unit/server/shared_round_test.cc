@@ -82,9 +82,37 @@ TEST_CASE_FIXTURE(Fixture, "shared round: what most find unsound is refused, wha
   answer(0, 1);
   answer(1, 1);
   answer(2, 1, false);
-  CHECK(decide() == Said{"0 refused: said by 1", "1 good"});
+  CHECK(decide() == Said{"0 refused: 2 of 3 clients find it unsound: said by 1", "1 good"});
   // It is none of the round's any more.
   CHECK(round.updates().size() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "shared round: half of the clients that find an update unsound are no veto") {
+  round.join(ClientId(3));
+  for (std::uint32_t client = 0; client < 4; ++client) offer(client);
+  answer(0, 0);
+  answer(1, 0);
+  answer(2, 0, false);
+  SUBCASE("when all have answered it counts") {
+    answer(3, 0, false);
+    CHECK(decide() == Said{"0 good"});
+  }
+  SUBCASE("when it is late and half of them find it sound, nothing is said of it, and nobody is accused") {
+    CHECK(decide(true).empty());
+    CHECK(round.undecided(ClientId(0)));
+  }
+  SUBCASE("when it is late and more than half of them find it sound it counts") {
+    answer(3, 0);
+    CHECK(decide(true) == Said{"0 good"});
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "shared round: an update that few have looked at when it is late is not refused") {
+  offer(0);
+  answer(1, 0, false);
+  CHECK(decide(true).empty());
+  answer(2, 0, false);
+  CHECK(decide(true) == Said{"0 refused: 2 of 3 clients find it unsound: said by 1"});
 }
 
 TEST_CASE_FIXTURE(
@@ -157,23 +185,65 @@ TEST_CASE_FIXTURE(Fixture, "shared round: what is to be aggregated does not tell
   CHECK(std::ranges::is_sorted(order.parts, {}, &protocol::AggregateUpdates::Part::object));
 }
 
-TEST_CASE_FIXTURE(
-    Fixture,
-    "shared round: the model is that of more than half, or of most once all have answered or it is late") {
-  const auto made = [&](std::uint32_t client, std::uint8_t model) {
+struct ClosedRound : Fixture {
+  ClosedRound() { round.close(); }
+  bool made(std::uint32_t client, std::uint8_t model) {
     return round.made(ClientId(client), marked_update(model));
-  };
-  CHECK(round.model(true) == nullptr);
+  }
+};
+
+TEST_CASE_FIXTURE(ClosedRound, "shared round: the model is that of more than half of all participants") {
+  CHECK(round.model() == nullptr);
   CHECK(made(2, 7));
   CHECK_FALSE(made(2, 7));
   CHECK_FALSE(made(9, 7));  // has no part
-  CHECK(round.model(false) == nullptr);
-  CHECK(*round.model(true) == marked_update(7));
+  CHECK(round.model() == nullptr);
   CHECK(made(1, 8));
-  CHECK(round.model(false) == nullptr);
+  CHECK(round.model() == nullptr);
+  CHECK_FALSE(round.hopeless());
   CHECK(made(0, 8));
-  CHECK(*round.model(false) == marked_update(8));
+  CHECK(*round.model() == marked_update(8));
   CHECK(round.dissenters(marked_update(8).id()) == std::vector{ClientId(2)});
+}
+
+TEST_CASE_FIXTURE(ClosedRound,
+                  "shared round: where no model is that of more than half nobody waits for one, and none is "
+                  "taken") {
+  for (std::uint32_t client = 0; client < 3; ++client)
+    CHECK(made(client, static_cast<std::uint8_t>(client + 1)));
+  CHECK(round.model() == nullptr);
+  CHECK(round.hopeless());
+  CHECK(round.no_model(false).message ==
+        "no model was made by more than half of the round's 3 clients; 1 have made the same one");
+}
+
+TEST_CASE("shared round: half of the clients do not make the model, whichever object has the smaller name") {
+  SharedRound round(TaskId{RoundNumber(1), TrackId(0)}, 2);
+  for (std::uint32_t client = 0; client < 2; ++client) round.join(ClientId(client));
+  round.close();
+  for (const std::uint32_t hostile : {0U, 1U}) {
+    CAPTURE(hostile);
+    SharedRound each = round;
+    CHECK(each.made(ClientId(hostile), marked_update(0)));
+    CHECK(each.model() == nullptr);
+    CHECK_FALSE(each.hopeless());
+    CHECK(each.made(ClientId(1 - hostile), marked_update(9)));
+    CHECK(each.model() == nullptr);
+    CHECK(each.hopeless());
+  }
+}
+
+TEST_CASE_FIXTURE(ClosedRound, "shared round: who goes while the model is made still counts among all") {
+  SUBCASE("expected back") {
+    round.expect(ClientId(0));
+    round.expect(ClientId(1));
+  }
+  SUBCASE("or for good") {
+    round.give_up(ClientId(0));
+    round.give_up(ClientId(1));
+  }
+  CHECK(made(2, 7));
+  CHECK(round.model() == nullptr);
 }
 
 TEST_CASE_FIXTURE(Fixture,
@@ -182,11 +252,52 @@ TEST_CASE_FIXTURE(Fixture,
   round.settle(ClientId(0));
   round.restart();
   CHECK(round.participants().empty());
-  CHECK_FALSE(round.hopeless());
   CHECK(decide().empty());
   CHECK(round.expects(ClientId(1)));
+  round.close();
+  CHECK_FALSE(round.hopeless());
   for (std::uint32_t client = 0; client < 3; ++client) round.join(ClientId(client));
   CHECK_FALSE(round.expects(ClientId(1)));
   for (std::uint32_t client = 0; client < 3; ++client) round.leave(ClientId(client));
   CHECK(round.hopeless());
+}
+
+TEST_CASE_FIXTURE(
+    Fixture,
+    "shared round: after a restart the first client that is back decides neither on the model nor "
+    "on an update") {
+  offer(0);
+  offer(1);
+  round.restart();
+  round.join(ClientId(0));
+  SUBCASE("while updates are exchanged, nor is one that is elsewhere lost") {
+    obtainable = false;
+    answer(0, 0);
+    answer(0, 1, false);
+    CHECK(decide().empty());
+    CHECK(decide(true).empty());
+    round.give_up(ClientId(1));
+    round.give_up(ClientId(2));
+    CHECK(decide() == Said{"0 good", "1 refused: 1 of 1 clients find it unsound: said by 0"});
+  }
+  SUBCASE("while the model is made") {
+    round.close();
+    CHECK(round.made(ClientId(0), marked_update(7)));
+    CHECK(round.model() == nullptr);
+    round.join(ClientId(1));
+    CHECK(round.made(ClientId(1), marked_update(7)));
+    CHECK(*round.model() == marked_update(7));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "shared round: who loses another task than the round's keeps its part") {
+  const RoundNumber former(0);
+  const protocol::UpdateVerdict refused{.round = RoundNumber(1), .accepted = false};
+  CHECK(round.dismisses(refused));
+  CHECK_FALSE(round.dismisses(protocol::UpdateVerdict{.round = RoundNumber(1), .accepted = true}));
+  CHECK_FALSE(round.dismisses(protocol::UpdateVerdict{.round = former, .accepted = false}));
+  CHECK(round.dismisses(protocol::CancelTask{.round = RoundNumber(1)}));
+  CHECK_FALSE(round.dismisses(protocol::CancelTask{.round = former}));
+  CHECK(round.dismisses(protocol::TaskFailed{.round = RoundNumber(1)}));
+  CHECK_FALSE(round.dismisses(protocol::TaskFailed{.round = former}));
 }

@@ -82,6 +82,23 @@ TEST_CASE("secure, simulated: clients that vanish cost their own updates, or the
   CHECK(outcome.count("more than updates of its weight") == 0);
 }
 
+TEST_CASE("secure, simulated: a round in which nobody is drawn sums nothing, and the run goes on") {
+  const Outcome outcome =
+      simulate(kSecureBase + kExact + Settings{"sampling.kind=poisson", "sampling.rate=1e-9"});
+  CHECK(outcome.rounds.size() == 3);
+  CHECK(outcome.count("round.not_aggregated round=2 reason=\"nobody was selected\"") == 1);
+  CHECK(outcome.models[3] == outcome.models[0]);
+}
+
+TEST_CASE("secure, simulated: a sum is not kept when its model is made") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  SimulatedRun run(data.path(), kSecureBase + kExact + Settings{"run.rounds=12"});
+  // Two models and two sums of 7850 parameters, where twelve rounds have twelve sums.
+  run.store = protocol::make_memory_chunk_store(std::size_t{7850} * 2 * (4 + 8));
+  CHECK(run.run().rounds.size() == 12);
+}
+
 TEST_CASE("secure, simulated: of fewer clients than are asked for nothing is summed") {
   const Outcome outcome =
       simulate(kSecureBase + kExact +

@@ -94,6 +94,38 @@ TEST_CASE(
   CHECK(outcome.count("round.not_aggregated") == 0);
 }
 
+TEST_CASE("serverless, simulated: a round in which nobody is selected closes at once, and the model stays") {
+  const Settings rarely = {"sampling.kind=poisson", "sampling.rate=0.15", "run.rounds=12"};
+  const Outcome serverless = simulate(kServerless + rarely);
+  const Outcome direct = simulate(kServerlessModel + rarely);
+  CHECK(serverless.hashes() == direct.hashes());
+  CHECK(serverless.count("round.not_aggregated") == 0);
+  std::size_t empty = 0;
+  for (std::size_t r = 1; r < 12; ++r) {
+    const auto& round = serverless.rounds[r];
+    CHECK(round.participation.gap == direct.rounds[r].participation.gap);
+    if (round.clients_selected > 0) continue;
+    ++empty;
+    CHECK(round.model_hash == serverless.rounds[r - 1].model_hash);
+    CHECK(round.virtual_seconds == serverless.rounds[r - 1].virtual_seconds);
+  }
+  CHECK(empty > 0);
+  CHECK(empty < 11);
+}
+
+TEST_CASE(
+    "serverless, simulated: a model that takes longer to come than its deadline is given up, and the run "
+    "goes "
+    "on") {
+  // One client a round, whose update goes to nobody: what takes long is the model to the coordinator.
+  const Outcome outcome =
+      simulate(kServerless + Settings{"sampling.clients_per_round=1", "simulation.network.up_mbps=0.01",
+                                      "simulation.network.down_mbps=10", "run.round_deadline=60"});
+  CHECK(outcome.rounds.size() == 4);
+  CHECK(outcome.count("the model that more than half of the clients have made does not come") > 0);
+  CHECK(outcome.models.back() == outcome.models.front());
+}
+
 TEST_CASE("serverless, simulated: a threshold that no warm-up could reach is refused with the inequality") {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
