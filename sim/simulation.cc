@@ -116,7 +116,10 @@ void Simulation::dispatch(Scheduled& event) {
                                                     task_.model().layout()->hash()});
                  },
                  [&](const Uploaded& uploaded) {
-                   if (current(uploaded.session)) update_arrived(id, uploaded.task);
+                   if (!client.upload || client.upload->transfer != uploaded.transfer) return;
+                   const TaskId task = client.upload->task;
+                   end_upload(id, now_);
+                   update_arrived(id, task);
                  },
                  [&](const Published& published) {
                    if (current(published.session)) record_arrived(id, published.record);
@@ -213,6 +216,7 @@ void Simulation::arm_server_timer() {
 }
 
 void Simulation::cut(ClientId id, const char* reason) {
+  end_upload(id, now_);
   at(id).online = false;
   at(id).down_free = at(id).up_free = now_;  // what was under way is gone
   at(id).exchanging.reset();

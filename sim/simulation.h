@@ -63,9 +63,8 @@ class Simulation {
     std::uint32_t session;
   };  // the connection is up on the coordinator's side
   struct Uploaded {
-    TaskId task;
-    std::uint32_t session;
-  };
+    std::uint64_t transfer;
+  };  // an update is all there, unless its transfer was ended before
   struct Published {
     protocol::PublishRecord record;
     std::uint32_t session;
@@ -87,6 +86,14 @@ class Simulation {
     std::optional<ClientId> client;  // nobody: the coordinator's own timer, or what happens in a swarm
     Payload payload;
   };
+  // An update on its way to the coordinator.
+  struct Upload {
+    std::uint64_t transfer;
+    TaskId task;
+    Time begin;  // when its first byte has the client's line, and
+    Time end;    // its last has passed it
+    Bytes size;
+  };
   // A client's surroundings; its decisions are in the engine.
   struct VirtualClient {
     client::ClientEngine engine;
@@ -94,6 +101,7 @@ class Simulation {
     bool online = false;
     Time down_free{};  // when each direction of its link is free again
     Time up_free{};
+    std::optional<Upload> upload;
     Time offline_until{};
     Phase phase;           // is the device itself there
     Time training_ends{};  // of the training last begun
@@ -165,6 +173,8 @@ class Simulation {
   void server_sends(ClientId id, const protocol::Message& message);
   void fetch_update(const server::RunEngine::Fetch& fetch);
   void update_arrived(ClientId id, TaskId task);
+  // Nothing more of it is sent from then on, and what has been sent counts.
+  void end_upload(ClientId id, Time then);
   void fold(const server::RunEngine::Fold& fold);
   void fold(TrackId track, aggregation::Update update);
   void flush_folds();
@@ -217,6 +227,7 @@ class Simulation {
   Time round_closed_{};  // the last one
   std::optional<Time> server_timer_;
   std::uint64_t events_ = 0;
+  std::uint64_t uploads_ = 0;
   std::uint64_t bytes_up_ = 0;  // since the round started
   std::uint64_t bytes_down_ = 0;
   std::chrono::steady_clock::time_point begun_;

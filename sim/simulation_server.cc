@@ -1,4 +1,5 @@
 // The effects of the coordinator's engine.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -35,11 +36,12 @@ void Simulation::perform(const server::RunEngine::Effect& effect) {
                                                    .values = nullptr});
                         },
                         [&](const Server::Discard& dropped) {
-                          if (sharing_) sharing_->discard(dropped.client);
+                          if (sharing_) return sharing_->discard(dropped.client);
+                          end_upload(dropped.client, now_ + latency(dropped.client));
                         },
+                        [](const Server::GiveUp&) {},  // the coordinator is never gone
                         [&](const Server::CloseRound& close) { close_round(close); },
                         [&](const Server::Finished&) { finished_ = true; },
-                        [](const Server::GiveUp&) {},  // the coordinator is never gone
                         [&](const Event& event) { report(event); }},
              effect);
 }
@@ -125,9 +127,27 @@ void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   if (sessions_)
     if (const auto objection = sessions_->offered(fetch))
       return step_server(server::RunEngine::Damaged{fetch.client, fetch.offer.task(), *objection});
+  const ClientId id = fetch.client;
+  VirtualClient& client = at(id);
+  const Bytes size = transfer_size(fetch.offer.update);
+  const Time begin = std::max(client.up_free, now_);
+  client.up_free = begin + device(id).upload_time(size);
+  client.upload = Upload{++uploads_, fetch.offer.task(), begin, client.up_free, size};
   // The request travels down, the payload up.
-  schedule(up_arrival(fetch.client, transfer_size(fetch.offer.update)) + latency(fetch.client), fetch.client,
-           Uploaded{fetch.offer.task(), at(fetch.client).session});
+  schedule(client.up_free + 2 * latency(id), id, Uploaded{uploads_});
+}
+
+void Simulation::end_upload(ClientId id, Time then) {
+  VirtualClient& client = at(id);
+  const auto upload = std::exchange(client.upload, std::nullopt);
+  if (!upload) return;
+  const Time end = std::clamp(then, upload->begin, upload->end);
+  const double part = upload->end == upload->begin
+                          ? 1
+                          : to_seconds(end - upload->begin) / to_seconds(upload->end - upload->begin);
+  bytes_up_ += static_cast<std::uint64_t>(part * static_cast<double>(upload->size.value()));
+  // What has been sent behind it meanwhile keeps its time.
+  if (client.up_free == upload->end) client.up_free = end;
 }
 
 void Simulation::update_arrived(ClientId id, TaskId task) {

@@ -93,3 +93,10 @@ file server/engine/secure_round.cc
 old 'turn.selected == 0'
 new 'turn.selected == 1'
 caught_by unit_sim 'a round in which nobody is drawn sums nothing'
+
+mutant discarded-goes-on 'in the simulator a discarded upload goes on'
+file sim/simulation_server.cc
+old '                          end_upload(dropped.client, now_ + latency(dropped.client));
+'
+new ''
+caught_by unit_sim 'an upload that is discarded goes no further'

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "tests/unit/sim/simulated_run.h"
 
@@ -51,6 +52,30 @@ TEST_CASE("simulation: slower devices and links cost virtual time by what they a
   auto uplink = ideal;
   uplink[2] = "simulation.network.up_mbps=0.2512";  // 31.4 kB of update take one second
   CHECK(seconds_of(uplink) == doctest::Approx(6.0).epsilon(0.03));
+}
+
+TEST_CASE(
+    "simulation: an upload that is discarded goes no further: it counts as far as it came, and the next "
+    "round "
+    "finds the line free") {
+  // Six are asked, three wanted, and the uplinks are uneven: the others are in the middle of it.
+  const Outcome outcome =
+      simulate({"run.rounds=4", "data.partition.clients=6", "sampling.clients_per_round=3",
+                "sampling.over_selection=2", "simulation.network.latency=0",
+                "simulation.network.down_mbps=1e6", "simulation.network.up_mbps=0.1",
+                "simulation.network.sigma=1", "simulation.device.samples_per_second=1e6"});
+  const double update = 4 * 7850;
+  double last = 0;
+  for (const auto& round : outcome.rounds) {
+    CHECK(round.clients_completed == 3);
+    CHECK(static_cast<double>(round.bytes_up) > 3 * update);
+    CHECK(static_cast<double>(round.bytes_up) < 5.9 * update);
+    // Every round is like the first.
+    CHECK(static_cast<double>(round.bytes_up) ==
+          doctest::Approx(static_cast<double>(outcome.rounds[0].bytes_up)).epsilon(0.01));
+    CHECK(round.virtual_seconds - std::exchange(last, round.virtual_seconds) ==
+          doctest::Approx(outcome.rounds[0].virtual_seconds).epsilon(0.05));
+  }
 }
 
 TEST_CASE("simulation: clients that drop out are replaced and the rounds still complete") {
