@@ -71,6 +71,11 @@ class Replayer {
   bool over() const {
     return summary_.difference || parts_.retraining.difference() || summary_.rounds >= parts_.options.until;
   }
+  // Of a serverless round, whose model clients make: none has come of it if the recorded model is the former.
+  bool came_to_nothing() const {
+    return parts_.state.config().dissemination.serverless && summary_.rounds < parts_.recorded.size() &&
+           parts_.recorded[summary_.rounds].model_hash == to_hex(parts_.state.track({}).hash());
+  }
   Result<void> perform(const RunEngine::Effect& effect);
   Result<void> close(const RunEngine::CloseRound& close);
   void compare(server::RoundMetrics metrics);
@@ -87,7 +92,7 @@ Result<void> Replayer::perform(const RunEngine::Effect& effect) {
   } else if (const auto* fetch = std::get_if<RunEngine::Fetch>(&effect)) {
     parts_.retraining.offered(*fetch);
   } else if (const auto* fold = std::get_if<RunEngine::Fold>(&effect)) {
-    return parts_.retraining.accepted(*fold);
+    return parts_.retraining.accepted(*fold, !came_to_nothing());
   } else if (const auto* unsent = std::get_if<RunEngine::Count>(&effect)) {
     const aggregation::Update zeros{
         .client = unsent->client, .weight = unsent->weight, .coverage = unsent->coverage, .values = nullptr};

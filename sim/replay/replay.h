@@ -4,6 +4,8 @@
 // models after every round must be the recorded ones. The store is only read, and its coordinator may be
 // running. What a client got in other ways than by the run's data and the built-in trainer (a program of its
 // own, other samples, a memory that it lost) shows as a difference.
+// Whether the clients of a serverless round came to one model is not in the journal: where the recorded model
+// is the former one, a replay takes it that they did not.
 // One thread calls; training is spread over `parallel`, which cannot be seen in the result. Cost: the run's
 // training. Memory: the data, the models, eight updates for each thread, and those that a rule keeps.
 #pragma once

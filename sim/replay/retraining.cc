@@ -58,7 +58,7 @@ void Retraining::offered(const server::RunEngine::Fetch& fetch) {
   offered_.insert_or_assign(fetch.client, fetch.offer);
 }
 
-Result<void> Retraining::accepted(const server::RunEngine::Fold& fold) {
+Result<void> Retraining::accepted(const server::RunEngine::Fold& fold, bool counts) {
   // A client's next task goes on from what the last one left.
   const auto same = [&](const Waiting& other) { return other.fold.client == fold.client; };
   if (waiting_.size() >= workers_.size() * kUpdatesPerThread || std::ranges::any_of(waiting_, same))
@@ -73,7 +73,8 @@ Result<void> Retraining::accepted(const server::RunEngine::Fold& fold) {
                       .task = std::move(task->second),
                       .offer = std::move(offer.mapped()),
                       .memory = {},
-                      .outcome = {}});
+                      .outcome = {},
+                      .counts = counts});
   assigned_.erase(task);
   return {};
 }
@@ -155,6 +156,7 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
     difference_ = name(waiting) + " " + difference;
     return {};
   }
+  if (!waiting.counts) return {};
   FEDGE_TRY(object, run::store_values(outcome->values(), waiting.offer.update, store_));
   store_.remove(object->manifest().id());  // whoever holds the values keeps their place
   const server::RunEngine::Fold& fold = waiting.fold;

@@ -36,8 +36,9 @@ class Retraining {
   // The task's model is the track's as it is now.
   void assigned(const server::RunEngine::Assign& work);
   void offered(const server::RunEngine::Fetch& fetch);
-  // Folds the update into the state, now or in a later call. kCorrupt: there was no such task or offer.
-  Result<void> accepted(const server::RunEngine::Fold& fold);
+  // Folds the update into the state, now or in a later call, if it counts: nothing may have come of its
+  // round. kCorrupt: there was no such task or offer.
+  Result<void> accepted(const server::RunEngine::Fold& fold, bool counts);
   // Folds all that wait. To be called before anything else is done to the state's tracks.
   Result<void> finish();
   // What clients remember of this track's tasks is of no use any more.
@@ -61,6 +62,7 @@ class Retraining {
     protocol::UpdateOffer offer;
     client::ClientMemory memory;
     std::optional<Result<client::OutgoingUpdate>> outcome;
+    bool counts = true;
   };
   using Models = std::map<const protocol::StoredObject*, ParameterVector>;
   Result<void> begin(Waiting& waiting, Models& models);

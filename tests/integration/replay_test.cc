@@ -15,6 +15,7 @@
 #include "tests/integration/federation.h"
 #include "tests/integration/member.h"
 #include "tests/integration/run_program.h"
+#include "tests/integration/swarm/serverless_runs.h"
 
 using namespace fedge;
 using test::contains;
@@ -246,6 +247,24 @@ TEST_CASE("replay: a journal with one changed entry is refused with the entry's 
   CHECK(after.code == 1);
   CHECK_MESSAGE(contains(after.output, "entry 4 of the journal of run 1 is not as it was written"),
                 after.output);
+}
+
+TEST_CASE(
+    "replay: a serverless round of which nothing has come is no difference, and its updates are made again") {
+  Federation f(2, {"dissemination.kind=serverless", "run.round_deadline=4"});
+  test::add_listening_clients(f, 2);
+  f.run_until([&] { return f.reported("round.exchanged round=1"); });
+  for (std::size_t i = 0; i < 2; ++i) f.stop_client(i);  // before either has made the model
+  f.run_until([&] { return f.rounds.size() == 1; });
+  CHECK(f.reported("round.exchanged round=1 reconstructable=2"));
+  CHECK(f.reported("round.not_aggregated round=1"));
+  for (std::size_t i = 0; i < 2; ++i) f.start_client(i);
+  f.run_to_the_end();
+  CHECK(f.rounds[0].model_hash != f.rounds[1].model_hash);
+  f.coordinator.reset();
+  const Outcome again = replay(f.directory.path() / "coordinator");
+  CHECK_MESSAGE(again.code == 0, again.output);
+  CHECK_MESSAGE(contains(again.output, ": all equal"), again.output);
 }
 
 TEST_CASE("replay: what is not there is named, and nothing is made in its place") {

@@ -100,3 +100,10 @@ old '                          end_upload(dropped.client, now_ + latency(dropped
 '
 new ''
 caught_by unit_sim 'an upload that is discarded goes no further'
+
+mutant nothing-comes-to-something 'a replay folds the updates of a serverless round of which nothing has come'
+file sim/replay/retraining.cc
+old '  if (!waiting.counts) return {};
+'
+new ''
+caught_by integration_replay 'a serverless round of which nothing has come'
