@@ -81,7 +81,8 @@ struct AggregateMade {
 // Between peers: all that the sender has of the object, if the receiver exchanges it too.
 struct ChunksHeld {
   ObjectId object{};
-  std::vector<std::byte> bits;  // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks of them
+  std::vector<std::byte> bits;    // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks of them
+  std::vector<std::byte> wanted;  // likewise what it wants to have in the end; empty: all
 };
 
 // And what it has got since.

@@ -40,6 +40,7 @@ v1::ChunksHeld message_to_wire(const ChunksHeld& message) {
   v1::ChunksHeld wire;
   wire.set_object(to_wire(message.object));
   wire.set_bits(message.bits.data(), message.bits.size());
+  wire.set_wanted(message.wanted.data(), message.wanted.size());
   return wire;
 }
 
@@ -81,9 +82,12 @@ Result<Message> message_from_wire(const v1::SwarmMembers& wire) {
 Result<Message> message_from_wire(const v1::ChunksHeld& wire) {
   FieldReader reader;
   reader.require(!wire.bits().empty() && wire.bits().size() <= kMaxBitBytes, "bits is not 1 to 3750 bytes");
+  reader.require(wire.wanted().size() <= kMaxBitBytes, "wanted is more than 3750 bytes");
   const auto bits = std::as_bytes(std::span(wire.bits()));
-  return reader.finish(
-      ChunksHeld{reader.take(digest_from_wire(wire.object()), "object"), {bits.begin(), bits.end()}});
+  const auto wanted = std::as_bytes(std::span(wire.wanted()));
+  return reader.finish(ChunksHeld{reader.take(digest_from_wire(wire.object()), "object"),
+                                  {bits.begin(), bits.end()},
+                                  {wanted.begin(), wanted.end()}});
 }
 
 Result<Message> message_from_wire(const v1::ChunksAdded& wire) {

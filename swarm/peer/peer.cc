@@ -139,6 +139,7 @@ void Peer::begin_share(Torrent& torrent, ClientId peer, Step& step) {
   share.has = ChunkSet(chunks);
   share.given = ChunkSet(chunks);
   share.shown = ChunkSet(torrent.seeding ? chunks : 0);
+  share.wants = ChunkSet::full(torrent.seeding ? chunks : 0);
   share.progressed = step.now();
   step.emit(Exchange{peer, torrent.id});
   tell_held(torrent, peer, step);
@@ -159,7 +160,10 @@ void Peer::end_share(Torrent& torrent, ClientId peer, Step&) {
 }
 
 void Peer::tell_held(Torrent& torrent, ClientId peer, Step& step) {
-  step.emit(Send{peer, protocol::ChunksHeld{torrent.id, shown(torrent, peer).bytes()}});
+  protocol::ChunksHeld held{torrent.id, shown(torrent, peer).bytes()};
+  // Who seeds an object shows what is wanted and nothing else.
+  if (peer == kCoordinator && !torrent.wanted.complete()) held.wanted = torrent.wanted.bytes();
+  step.emit(Send{peer, std::move(held)});
 }
 
 void Peer::on(const Received& received, Step& step) {
@@ -179,6 +183,10 @@ void Peer::on_message(ClientId peer, const protocol::ChunksHeld& message, Step& 
   Torrent& torrent = *find(message.object);
   const auto has = ChunkSet::from_bytes(message.bits, torrent.held.size());
   if (!has) return drop(peer, "it says that it has chunks which the object does not have", step);
+  auto wants = ChunkSet::from_bytes(message.wanted, torrent.held.size());
+  if (!wants && !message.wanted.empty())
+    return drop(peer, "it wants chunks which the object does not have", step);
+  if (wants && torrent.seeding) share->wants = std::move(*wants);
   // It began to exchange the object after it was told what is here, and has not heeded that.
   if (!std::exchange(share->heard, true)) tell_held(torrent, peer, step);
   has->for_each_without(share->has, [&](std::size_t chunk) {

@@ -9,13 +9,13 @@
 namespace fedge::swarm {
 namespace {
 
-// The chunk of which there are fewest; one that nobody has and nobody is about to get, or as many as the
-// seeder may send.
+// Of the chunks that are wanted the one of which there are fewest; one that nobody has and nobody is about to
+// get, or as many as the seeder may send.
 std::optional<std::uint32_t> pick_offer(const Torrent& torrent, const Share& share) {
   std::optional<std::tuple<std::size_t, std::uint32_t, std::uint32_t>> best;
   torrent.held.for_each_without(share.has, [&](std::size_t index) {
     const auto chunk = static_cast<std::uint32_t>(index);
-    if (share.offers.contains(chunk)) return;
+    if (!share.wants.has(chunk) || share.offers.contains(chunk)) return;
     const auto offered = torrent.offered.find(chunk);
     const std::size_t copies =
         torrent.copies[chunk] + (offered == torrent.offered.end() ? 0 : offered->second);

@@ -1,5 +1,6 @@
 // Torrent: what a peer knows of one object that it exchanges, and of each neighbour's part in it. A plain
-// record; Peer keeps it. Memory: 6 bytes a chunk, and for each neighbour three eighths of one.
+// record; Peer keeps it. Memory: 6 bytes a chunk, and for each neighbour a quarter of one, a seeder's half of
+// one.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +29,7 @@ struct Share {
   ChunkSet given;                        // of that, all there was: it has been sent or will be
   std::map<std::uint32_t, Time> offers;  // a seeder: what it has been shown and has not got yet
   ChunkSet shown;                        // a seeder: all that it has been shown
+  ChunkSet wants;                        // a seeder: what it takes in the end, as it says
   Time progressed{};                     // a seeder: when it last got a chunk, from whomever
   bool starved = false;                  // a seeder: it gets nothing from the others
 };

@@ -22,6 +22,7 @@ using fedge::test::operator+;
 struct Outcome {
   std::vector<std::string> hashes;
   std::uint64_t down = 0;  // in the last round
+  std::vector<std::uint64_t> completed;
 };
 
 // The first `listeners` of eight clients accept links.
@@ -31,7 +32,9 @@ Outcome outcome(const std::vector<std::string>& settings, std::size_t listeners)
   for (std::size_t i = 0; i < kClients; ++i) f.add_client();
   f.run_to_the_end();
   CHECK(f.count(f.client_events, "peer.dropped") == 0);
-  return {f.hashes(), f.rounds.back().bytes_down};
+  Outcome outcome{f.hashes(), f.rounds.back().bytes_down, {}};
+  for (const auto& round : f.rounds) outcome.completed.push_back(round.clients_completed);
+  return outcome;
 }
 
 }  // namespace
@@ -57,6 +60,21 @@ TEST_CASE("swarm: where no client accepts links the coordinator brings each the 
   CHECK(none.hashes == direct.hashes);
   CHECK(none.down >= kClients * kModelBytes);
   CHECK(none.down <= direct.down + kClients * 4096);
+}
+
+TEST_CASE("swarm: devices that train parts of a model all get theirs, though nobody wants the rest") {
+  std::vector<std::string> parts = {"run.rounds=3", "sampling.clients_per_round=3", "run.round_deadline=20"};
+  SUBCASE("adapters of several ranks") {
+    parts = parts + std::vector<std::string>{"strategy.kind=zero_pad", "model.adapter.rank=32",
+                                             "strategy.planner.ranks=[1, 8, 32]"};
+  }
+  SUBCASE("parts of the whole model") {
+    parts = parts + std::vector<std::string>{"model.hidden=[60]", "strategy.kind=fedplt"};
+  }
+  const Outcome direct = outcome(parts, 0);
+  const Outcome swarm = outcome(kSwarm + parts, kClients);
+  CHECK(swarm.hashes == direct.hashes);
+  CHECK(swarm.completed == std::vector<std::uint64_t>(3, 3));
 }
 
 TEST_CASE("swarm: clients that vanish in the middle of it take nothing from the others") {

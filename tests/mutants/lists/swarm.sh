@@ -142,3 +142,10 @@ file swarm/warmup/round_warmup.cc
 old 'most_sent_(config.nodes, kFirst)'
 new 'most_sent_(config.nodes, kFirst + 6)'
 caught_by unit_swarm 'a slow line is not taken'
+
+mutant unwanted-offered 'a swarm: the coordinator offers a client chunks that it does not want'
+file swarm/peer/peer_upload.cc
+old '    if (!share.wants.has(chunk) || share.offers.contains(chunk)) return;'
+new '    if (share.offers.contains(chunk)) return;'
+caught_by unit_swarm 'chunks that nobody wants'
+caught_by unit_sim 'devices that want parts of a model'

@@ -61,7 +61,9 @@ bool same(const RunEnded& a, const RunEnded& b) { return a.run == b.run && a.rea
 bool same(const SwarmMembers& a, const SwarmMembers& b) {
   return a.object == b.object && a.join == b.join && a.leave == b.leave;
 }
-bool same(const ChunksHeld& a, const ChunksHeld& b) { return a.object == b.object && a.bits == b.bits; }
+bool same(const ChunksHeld& a, const ChunksHeld& b) {
+  return a.object == b.object && a.bits == b.bits && a.wanted == b.wanted;
+}
 bool same(const ChunksAdded& a, const ChunksAdded& b) { return a.object == b.object && a.chunks == b.chunks; }
 bool same(const SwarmState& a, const SwarmState& b) {
   return a.choking == b.choking && a.interested == b.interested;

@@ -97,7 +97,7 @@ inline std::vector<Message> example_messages() {
       SwarmMembers{Digest{1, 2},
                    {{ClientId(3), PublicKey{{9, 8}}, "192.0.2.7:7010"}, {ClientId(4), PublicKey{{7}}, ""}},
                    {ClientId(1), ClientId(2)}},
-      ChunksHeld{Digest{1, 2}, {std::byte{0x81}, std::byte{0x01}}},
+      ChunksHeld{Digest{1, 2}, {std::byte{0x81}, std::byte{0x01}}, {std::byte{0x83}, std::byte{0x00}}},
       ChunksAdded{Digest{1, 2}, {7, 3}},
       SwarmState{false, true},
       ChunkCancelled{Digest{1, 2}, 9},

@@ -56,6 +56,22 @@ TEST_CASE("swarm, simulated: clients that vanish in the middle, with or without 
   CHECK(outcome.count("dropout") > 3);
 }
 
+TEST_CASE(
+    "swarm, simulated: devices that want parts of a model all get theirs, though nobody wants the rest") {
+  Settings parts;
+  SUBCASE("adapters of several ranks, zero_pad") { parts = {"strategy.kind=zero_pad"}; }
+  SUBCASE("adapters of several ranks, segment_only") { parts = {"strategy.kind=segment_only"}; }
+  SUBCASE("adapters of several ranks, ffa_lora") { parts = {"strategy.kind=ffa_lora"}; }
+  SUBCASE("parts of the whole model") { parts = {"strategy.kind=fedplt"}; }
+  if (parts[0] != "strategy.kind=fedplt")
+    parts = parts + Settings{"model.adapter.rank=32", "strategy.planner.ranks=[1, 8, 32]",
+                             "training.optimizer.learning_rate=0.1"};
+  parts = parts + Settings{"sampling.clients_per_round=3", "run.rounds=8", "run.round_deadline=60"};
+  const Outcome swarm = simulate(kSwarm + parts);
+  for (const auto& round : swarm.rounds) CHECK(round.clients_completed == 3);
+  CHECK(swarm.hashes() == simulate(kSwarmModel + parts).hashes());
+}
+
 TEST_CASE("swarm, simulated: tracks, control variates and asynchronous runs exchange their models too") {
   Settings more;
   bool same = true;

@@ -207,6 +207,10 @@ TEST_CASE("hostile peer, row 62: chunks that an object does not have end the lin
   SUBCASE("held, a byte too few") {
     message = protocol::ChunksHeld{scene.object, std::vector<std::byte>(kChunks / 8 - 1)};
   }
+  SUBCASE("wanted, a byte too many") {
+    message = protocol::ChunksHeld{scene.object, std::vector<std::byte>(kChunks / 8),
+                                   std::vector<std::byte>(kChunks / 8 + 1)};
+  }
   scene.swarm.step(ClientId(0), Peer::Received{kHostile, message});
   (void)scene.swarm.run([] { return false; }, 1.001);
   CHECK(scene.droppers() == 1);

@@ -126,6 +126,28 @@ TEST_CASE("peer: only the chunks that are wanted are asked for, and they are all
   CHECK(swarm.peer(ClientId(0)).torrent(manifest.id())->held.bytes() == wanted.bytes());
 }
 
+TEST_CASE("peer: chunks that nobody wants do not keep those from anybody who wants others") {
+  VirtualSwarm swarm;
+  const auto manifest = manifest_of(64);
+  swarm.add(kCoordinator);
+  for (std::uint32_t i = 0; i < 3; ++i) swarm.add(ClientId(i));
+  swarm.share(manifest);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    ChunkSet wanted(64);
+    for (std::size_t chunk = 0; chunk < 4 * (i + 1); ++chunk) wanted.add(chunk);
+    swarm.step(ClientId(i), Peer::Close{manifest.id()});
+    swarm.step(ClientId(i), Peer::Open{manifest, ChunkSet(64), wanted, std::nullopt});
+    for (const ClientId other : {kCoordinator, ClientId(0), ClientId(1), ClientId(2)})
+      if (other != ClientId(i)) swarm.step(ClientId(i), Peer::Admit{manifest.id(), other});
+  }
+  swarm.link_all();
+  REQUIRE(swarm.run([&] { return swarm.everybody_has(manifest.id()); }, 60));
+  for (std::uint32_t i = 0; i < 3; ++i)
+    CHECK(swarm.peer(ClientId(i)).torrent(manifest.id())->held.count() == 4 * (i + 1));
+  // Each of the twelve goes out once or twice: `copies` is 2.
+  CHECK(swarm.peer(kCoordinator).figures().sent <= 24 * std::uint64_t{256 << 10});
+}
+
 TEST_CASE("peer: who is not a member is told of nothing and gets nothing") {
   VirtualSwarm swarm;
   const auto manifest = manifest_of(16);
