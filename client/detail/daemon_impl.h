@@ -106,7 +106,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void repeat_session(const protocol::TrainRequest& request);
   void carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects);
   void stop_session(RunId run, const Error& error);
-  Result<void> vouch(ClientId client, const PublicKey& key);
+  void keep_known_clients();
   // Shares leave once it is on the disk that they have.
   void reveal(RunId run, const protocol::SecureUnmask& answer);
   void say(RunId run, const protocol::Message& message);

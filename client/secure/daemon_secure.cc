@@ -44,7 +44,8 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
                    .trained = task.coverage,
                    .rules = rules,
                    .fast_aes = has_fast_aes(),
-                   .vouch = [this](ClientId client, const PublicKey& key) { return vouch(client, key); }},
+                   .vouch = [this](ClientId client,
+                                   const PublicKey& key) { return known_clients_.vouch(client, key); }},
                   key_,
                   system_entropy()},
       .sum = {.run = run,
@@ -67,18 +68,22 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
   return summed_->admit_update(sum.update);
 }
 
-Result<void> Daemon::Impl::vouch(ClientId client, const PublicKey& key) {
-  const auto known = known_clients_.vouch(client, key);
-  if (!known_clients_.changed()) return known;
+// All that have become known with one message at once: the worker masks, too, and each write waits for the
+// disk.
+void Daemon::Impl::keep_known_clients() {
+  if (!known_clients_.changed()) return;
   worker_.post([weak = weak_from_this(), all = known_clients_] {
     const auto self = weak.lock();
-    const auto written = self ? all.write(self->options_.state_directory) : Result<void>();
-    if (written) return;
-    protocol::post(self->io_, [self, error = written.error()] {
-      self->report(Event{Severity::kWarning, "known_clients.not_written", {}}.with("reason", error.message));
+    if (!self) return;
+    const auto written = all.write(self->options_.state_directory);
+    protocol::post(self->io_, [self, written, number = all.size()] {
+      Event event{written ? Severity::kDebug : Severity::kWarning,
+                  written ? "known_clients.written" : "known_clients.not_written",
+                  {}};
+      event.with("clients", static_cast<std::int64_t>(number));
+      self->report(written ? event : event.with("reason", written.error().message));
     });
   });
-  return known;
 }
 
 void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
@@ -110,6 +115,7 @@ bool Daemon::Impl::hear(const M& message) {
   if (part == parts_.end() || !part->second.secure) return true;
   std::vector<privacy::SecureClient::Effect> effects;
   part->second.secure->session.receive(message, effects);
+  keep_known_clients();
   carry_out(message.session.run, effects);
   return true;
 }

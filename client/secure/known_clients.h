@@ -3,6 +3,7 @@
 // is not found out here (docs/THREATS.md). Not thread-safe; writes where it is told to.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -20,6 +21,7 @@ class KnownClients {
 
   // kRefused if the client was seen with another key before. A client that was not is known from now on.
   Result<void> vouch(ClientId client, const PublicKey& key);
+  std::size_t size() const { return keys_.size(); }
   // Whether somebody has become known since this was asked last.
   bool changed() { return std::exchange(changed_, false); }
   // In the place of what was written before; survives a power cut once it returns.

@@ -74,6 +74,13 @@ std::string plain_hash(bool delivers) {
 
 }  // namespace
 
+TEST_CASE(
+    "secure runs: a client writes the keys of all others down at once, and again when there is a new one") {
+  const Run secret(4, kExact);
+  CHECK(secret.federation.rounds.size() == 2);
+  CHECK(secret.federation.count(secret.federation.client_events, "known_clients.written") == 4);
+}
+
 TEST_CASE("secure runs: means over TLS come to the model that they come to without") {
   check_same_model(5, {});
   check_same_model(5, {"strategy.aggregator.kind=uniform_mean"});

@@ -103,3 +103,9 @@ file apps/common.cc
 old '  if (!is_traced() && ::prctl(PR_SET_DUMPABLE, 0) != 0)'
 new '  if (!is_traced() && ::prctl(PR_SET_DUMPABLE, 1) != 0)'
 caught_by integration_programs 'look into the memory'
+
+mutant keys-one-by-one 'a client writes its list of known keys for every session, whether there is a new one or not'
+file client/secure/daemon_secure.cc
+old '  if (!known_clients_.changed()) return;'
+new '  if (!known_clients_.changed() && known_clients_.size() == 0) return;'
+caught_by integration_federation 'secure runs: a client writes the keys'
