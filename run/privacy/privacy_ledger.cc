@@ -3,29 +3,37 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "core/text.h"
 
 namespace fedge::run {
 namespace {
 
-Result<double> cost(const DifferentialPrivacySpec& spec, const PrivacyLedger::Charges& charges) {
-  privacy::Accountant accountant(spec.accountant);
-  for (const auto& [chance, releases] : charges)
-    FEDGE_TRY_VOID(accountant.add(spec.release(chance, releases)));
-  return accountant.epsilon(spec.delta);
+std::vector<privacy::Release> releases_of(const DifferentialPrivacySpec& spec,
+                                          const PrivacyLedger::Charges& charges) {
+  std::vector<privacy::Release> releases;
+  for (const auto& [chance, count] : charges) releases.push_back(spec.release(chance, count));
+  return releases;
 }
 
 }  // namespace
+
+// Whether these are so many of the plan's own releases that the budget allows them.
+bool PrivacyLedger::as_planned(const Charges& charges) const {
+  return charges.size() == 1 && charges.begin()->first == spec_.sampling_rate &&
+         charges.begin()->second <= spec_.most_releases;
+}
 
 Result<void> PrivacyLedger::charge(double chance) {
   chance = std::max(chance, spec_.sampling_rate);
   Charges charges = charges_;
   ++charges[chance];
-  bool within =
-      charges.size() == 1 && chance == spec_.sampling_rate && charges[chance] <= spec_.most_releases;
+  bool within = as_planned(charges);
   if (!within && std::isfinite(spec_.epsilon)) {
-    FEDGE_TRY(epsilon, cost(spec_, charges));
+    privacy::Accountant accountant(spec_.accountant);
+    FEDGE_TRY_VOID(accountant.replace(releases_of(spec_, charges)));
+    FEDGE_TRY(epsilon, accountant.epsilon(spec_.delta));
     within = epsilon <= spec_.epsilon;
   }
   if (!within && std::isfinite(spec_.epsilon))
@@ -36,7 +44,10 @@ Result<void> PrivacyLedger::charge(double chance) {
 }
 
 Result<double> PrivacyLedger::epsilon() {
-  FEDGE_TRY(epsilon, cost(spec_, charges_));
+  FEDGE_TRY_VOID(accountant_.replace(releases_of(spec_, charges_)));
+  FEDGE_TRY(epsilon, accountant_.epsilon(spec_.delta, growing_));
+  // What was planned keeps the budget, whatever the last digits of a bound are.
+  if (as_planned(charges_)) epsilon = std::min(epsilon, spec_.epsilon);
   epsilon_ = std::max(epsilon_, epsilon);
   return epsilon_;
 }

@@ -1,5 +1,6 @@
 // PrivacyLedger: what a run's releases have cost so far, and that no more are made than its budget allows.
-// Kept with the model that each release made, so that a restart knows of every one. Externally synchronised.
+// Kept with the model that each release made, so that a restart knows of every one. Its cost is asked for
+// after every release and composed from what is already known. Externally synchronised.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace fedge::run {
 
 class PrivacyLedger {
  public:
-  explicit PrivacyLedger(const DifferentialPrivacySpec& spec) : spec_(spec) {}
+  explicit PrivacyLedger(const DifferentialPrivacySpec& spec) : spec_(spec), accountant_(spec.accountant) {}
 
   // One more release, before it is made, of a round for which each client was drawn with at most this chance
   // whoever the others were. kRefused if it would exceed the budget; it is not counted then.
@@ -27,8 +28,12 @@ class PrivacyLedger {
   Result<void> take_up(Charges charges);
 
  private:
+  bool as_planned(const Charges& charges) const;
+
   DifferentialPrivacySpec spec_;
   Charges charges_;
+  privacy::Accountant accountant_;  // of charges_ when epsilon() was last asked for
+  privacy::GrowingLoss growing_;
   double epsilon_ = 0;
 };
 

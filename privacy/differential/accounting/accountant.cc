@@ -43,7 +43,7 @@ Result<void> Accountant::add(const Release& release) {
     entry.count += release.count;
     return {};
   }
-  entries_.push_back({release.mechanism, std::move(account), release.count});
+  entries_.push_back({release.mechanism, std::move(account), release.count, {}});
   return {};
 }
 
@@ -53,12 +53,32 @@ std::vector<Release> Accountant::releases() const {
   return releases;
 }
 
+Result<void> Accountant::replace(std::span<const Release> releases) {
+  Accountant next(kind_);
+  for (const Release& release : releases) {
+    const auto same = std::ranges::find(entries_, release.mechanism, &Entry::mechanism);
+    FEDGE_TRY_VOID(next.add(release));
+    if (same != entries_.end() && next.entries_.back().mechanism == release.mechanism)
+      next.entries_.back().curve = same->curve;
+  }
+  *this = std::move(next);
+  return {};
+}
+
+// Curves are asked for at the same orders again and again.
 RdpCurve Accountant::curve() const {
-  return [this](double order) {
+  return [this, &orders = recommended_orders()](double order) {
+    const auto found = std::ranges::lower_bound(orders, order);
+    const bool recommended = found != orders.end() && *found == order;
     double sum = 0;
-    for (const Entry& entry : entries_)
-      if (entry.count > 0 && !entry.account.nothing)
-        sum += static_cast<double>(entry.count) * entry.account.rdp(order);
+    for (const Entry& entry : entries_) {
+      if (entry.count == 0 || entry.account.nothing) continue;
+      if (recommended && entry.curve.empty())
+        for (const double each : orders) entry.curve.push_back(entry.account.rdp(each));
+      sum += static_cast<double>(entry.count) *
+             (recommended ? entry.curve[static_cast<std::size_t>(found - orders.begin())]
+                          : entry.account.rdp(order));
+    }
     return sum;
   };
 }
@@ -82,7 +102,13 @@ std::vector<RepeatedStep> Accountant::losses() const {
   return merge_gaussians(steps);
 }
 
-Result<double> Accountant::epsilon(double delta) const {
+Result<double> Accountant::epsilon(double delta) const { return epsilon(delta, nullptr); }
+
+Result<double> Accountant::epsilon(double delta, GrowingLoss& growing) const {
+  return epsilon(delta, &growing);
+}
+
+Result<double> Accountant::epsilon(double delta, GrowingLoss* growing) const {
   if (!(delta > 0 && delta < 1))
     return invalid("delta: must be above 0 and below 1, not " + std::to_string(delta));
   if (unbounded()) return kInfinity;
@@ -90,8 +116,11 @@ Result<double> Accountant::epsilon(double delta) const {
   if (!has_losses()) return bound;
   const std::vector<RepeatedStep> steps = losses();
   if (steps.empty() || steps.size() > kMostLosses) return bound;
-  if (!has_closed_form(steps)) return std::min(bound, pld_epsilon(steps, delta));
-  return std::min(bound, sampled_gaussian_epsilon({steps[0].step.sampling_rate, steps[0].step.scale}, delta));
+  if (has_closed_form(steps))
+    return std::min(bound,
+                    sampled_gaussian_epsilon({steps[0].step.sampling_rate, steps[0].step.scale}, delta));
+  if (growing != nullptr && steps.size() == 1) return std::min(bound, growing->epsilon(steps[0], delta));
+  return std::min(bound, pld_epsilon(steps, delta));
 }
 
 Result<double> Accountant::epsilon_with(const Release& next, double delta) const {

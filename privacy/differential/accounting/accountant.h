@@ -10,7 +10,7 @@
 //        the smaller of two bounds is one. Mechanisms with only a curve (Skellam, distributed Gaussian,
 //        cohorts of fixed size), and more than 32 different mechanisms, are accounted for by rdp alone.
 //
-// A value; not for use from two threads at once while one of them adds.
+// A value; not for use from two threads at once.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,13 @@ class Accountant {
   // kInvalid names the parameter that is wrong, or says that mechanisms for adding or removing a client
   // cannot be composed with those for replacing one; nothing is then added.
   Result<void> add(const Release& release);
+  // These instead of all so far. What has been computed about a mechanism that stays is kept.
+  Result<void> replace(std::span<const Release> releases);
 
   // Infinity if there is no bound. kInvalid unless 0 < delta < 1.
   Result<double> epsilon(double delta) const;
+  // The same where it is asked for after every release: see GrowingLoss, which is used for one mechanism.
+  Result<double> epsilon(double delta, GrowingLoss& growing) const;
   // With these releases besides, which are not added.
   Result<double> epsilon_with(const Release& next, double delta) const;
   // kInvalid unless epsilon >= 0.
@@ -53,7 +57,9 @@ class Accountant {
     Mechanism mechanism;
     Account account;
     std::uint64_t count;
+    mutable std::vector<double> curve;  // at the recommended orders, once it was asked for
   };
+  Result<double> epsilon(double delta, GrowingLoss* growing) const;
   RdpCurve curve() const;
   bool unbounded() const;
   bool has_losses() const;

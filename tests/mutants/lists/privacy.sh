@@ -294,3 +294,9 @@ file run/privacy/differential_privacy.cc
 old '  const std::uint64_t times = std::min<std::uint64_t>(count, max_participations);'
 new '  const std::uint64_t times = count;'
 caught_by unit_run 'private run'
+
+mutant privacy-former-plan 'a composition that grows goes on with the plan of another mechanism'
+file privacy/differential/accounting/loss/pld.cc
+old '  if (planned_ == nullptr || planned_->most != wanted || planned_->delta != delta)'
+new '  if (planned_ == nullptr || planned_->most.count != most || planned_->delta != delta)'
+caught_by unit_privacy 'whoever asked before'

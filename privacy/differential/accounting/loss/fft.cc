@@ -37,18 +37,24 @@ void reverse_bits(std::span<Complex> z) {
   }
 }
 
+// The halves first, each by itself: what is worked on stays in the cache.
+void combine(std::span<Complex> z, std::span<const Complex> roots, std::size_t roots_per_turn) {
+  if (z.size() < 2) return;
+  const std::size_t half = z.size() / 2;
+  combine(z.first(half), roots, roots_per_turn);
+  combine(z.last(half), roots, roots_per_turn);
+  const std::size_t stride = roots_per_turn / z.size();
+  for (std::size_t k = 0; k < half; ++k) {
+    const Complex even = z[k];
+    const Complex odd = times(z[k + half], roots[k * stride]);
+    z[k] = even + odd;
+    z[k + half] = even - odd;
+  }
+}
+
 void transform(std::span<Complex> z, std::span<const Complex> roots, std::size_t roots_per_turn) {
   reverse_bits(z);
-  for (std::size_t half = 1; half < z.size(); half *= 2) {
-    const std::size_t stride = roots_per_turn / (2 * half);
-    for (std::size_t begin = 0; begin < z.size(); begin += 2 * half)
-      for (std::size_t k = 0; k < half; ++k) {
-        const Complex even = z[begin + k];
-        const Complex odd = times(z[begin + k + half], roots[k * stride]);
-        z[begin + k] = even + odd;
-        z[begin + k + half] = even - odd;
-      }
-  }
+  combine(z, roots, roots_per_turn);
 }
 
 }  // namespace

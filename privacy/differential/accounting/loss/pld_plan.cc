@@ -87,17 +87,22 @@ struct Window {
   double steeper = 1;
 };
 
-Window find_window(const Composition& composition, const Goal& goal, double tilt) {
+// Of the composition with this share of its counts.
+Window find_window(const Composition& composition, double share, const Goal& goal, double tilt) {
   const double log_negligible = goal.log_delta + std::log(kNegligible);
-  const Moments tilted = moments_of(composition.coarse, tilt);
+  const auto scaled = [&](double t) {
+    const Moments all = moments_of(composition.coarse, t);
+    return Moments{share * all.log_sum, share * all.mean, share * all.variance};
+  };
+  const Moments tilted = scaled(tilt);
   const double spread = spread_of(composition, tilted);
   const double wrapped = std::min(log_negligible + tilt * goal.epsilon - tilted.log_sum, -10.0);
   Window window;
   double wrapping = kInfinity;
   for (double k = 0.25; k <= 64; k *= 2) {
     const double u = k / spread;
-    const double above = moments_of(composition.coarse, tilt + u).log_sum;
-    const double below = moments_of(composition.coarse, tilt - u).log_sum;
+    const double above = scaled(tilt + u).log_sum;
+    const double below = scaled(tilt - u).log_sum;
     const double high = (above - log_negligible) / (tilt + u);
     if (high < window.high) window = {window.low, high, tilt + u};
     wrapping = std::min(wrapping, (above - tilted.log_sum - wrapped) / u);
@@ -156,7 +161,12 @@ Plan make_plan(const Composition& composition, const Goal& goal, const Precision
   // makes rare large losses frequent.
   for (const double share : {1.0, 0.75, 0.55, 0.4, 0.3, 0.2}) {
     const double tilt = share * saddle;
-    const Window window = find_window(composition, goal, tilt);
+    Window window = find_window(composition, 1, goal, tilt);
+    for (double less = 0.5; less >= precision.least_share; less /= 2) {
+      const Window other = find_window(composition, less, {less * goal.epsilon, goal.log_delta}, tilt);
+      window.low = std::min(window.low, other.low);
+      window.high = std::max(window.high, other.high);
+    }
     const double width = window.high - window.low;
     const double wanted = std::sqrt(precision.log_delta / harm);
     const double points = std::clamp(width / wanted, static_cast<double>(kFewestPoints), most);

@@ -41,6 +41,8 @@ struct Goal {
 struct Precision {
   double log_delta = 1e-8;  // what the grid's spacing may add to it
   std::size_t most_points = 0;
+  // The window is also for the same steps taken less often: down to this share of their counts, a power of 2.
+  double least_share = 1;
 };
 struct Plan {
   double tilt = 1;

@@ -200,6 +200,35 @@ TEST_CASE("pld: a rate of 1 in 20,000, and losses of a million, are neither lost
   }
 }
 
+TEST_CASE("pld: a composition that grows is as near to the anchor values as one from nothing") {
+  GrowingLoss growing;
+  const RepeatedStep fifty = gaussian(0.2, 1, 50);
+  CHECK(growing.epsilon(fifty, 1e-3) >= 7.065769);
+  CHECK(growing.epsilon(fifty, 1e-3) <= 7.065769 * (1 + 1e-6));
+  const RepeatedStep many = gaussian(0.01, 0.7, 120);
+  CHECK(growing.epsilon(many, 1e-5) >= 2.4612375);
+  CHECK(growing.epsilon(many, 1e-5) <= 2.461238 * (1 + 1e-6));
+}
+
+TEST_CASE("pld: asked after every step, it says what a composition from nothing does, whoever asked before") {
+  GrowingLoss growing;
+  double before = 0;
+  for (const double count : {1, 2, 7, 8, 9, 20}) {
+    const RepeatedStep steps = gaussian(0.1, 1.5, count);
+    const double epsilon = growing.epsilon(steps, 1e-5);
+    CHECK(epsilon > before);
+    CHECK(relative(epsilon, epsilon_of(steps, 1e-5)) < 4e-7);
+    before = epsilon;
+  }
+  CHECK(relative(growing.epsilon(gaussian(0.1, 3, 20), 1e-5), epsilon_of(gaussian(0.1, 3, 20), 1e-5)) < 4e-7);
+  GrowingLoss fresh;
+  CHECK(fresh.epsilon(gaussian(0.1, 1.5, 20), 1e-5) == before);
+  // Where one window does not do for all counts it is composed from nothing.
+  for (const double count : {1, 3})
+    CHECK(relative(growing.epsilon(gaussian(0.01, 0.6, count), 1e-12),
+                   epsilon_of(gaussian(0.01, 0.6, count), 1e-12)) < 4e-7);
+}
+
 TEST_CASE("sampled loss: there and back, for tiny rates and rates close to 1") {
   for (const double q : {1e-9, 0.3, 1 - 1e-12, 1.0})
     for (const double loss : {-30.0, -1.0, -1e-6, 0.0, 1e-6, 2.0, 50.0, 5000.0}) {
