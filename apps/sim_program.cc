@@ -78,7 +78,9 @@ struct Scratch {
 
 fedge::Result<void> run_abstract(const Options& options, const fedge::sim::SimulationSpec& spec,
                                  const fedge::run::RunConfig& config) {
-  FEDGE_TRY(task, fedge::learn::Task::build(config.task, config.seed));
+  auto built = fedge::learn::Task::build(config.task, config.seed);
+  if (!built) return fedge::config::at_key(*config.source, built.error());
+  const auto& task = *built;
   FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config));
   fedge::ThreadPool threads(options.threads);
@@ -93,8 +95,9 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   table.begin(config.name);
   std::optional<fedge::Error> failure;
   fedge::sim::take_noise_key(state);
-  FEDGE_TRY(engine, fedge::server::make_engine(state));
-  fedge::sim::Simulation simulation(spec, *task, state, std::move(engine), threads);
+  auto engine = fedge::server::make_engine(state);
+  if (!engine) return fedge::config::at_key(*config.source, engine.error());
+  fedge::sim::Simulation simulation(spec, *task, state, std::move(*engine), threads);
   if (spool) simulation.spool_to(spool->store());
   FEDGE_TRY_VOID(simulation.run(
       {.on_round =

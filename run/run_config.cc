@@ -164,6 +164,7 @@ Result<RunConfig> read_described_run(const config::Document& document) {
     return invalid(document.name + ": what clients must know of it is longer than they accept (" +
                    std::to_string(protocol::kMaxTaskText) + " bytes)");
   run.canonical = config::canonical_toml(root_table);
+  run.source = std::make_shared<const config::Document>(document);
   FEDGE_TRY_VOID(check_length(run, document.name));
   const Digest digest = sha256(run.canonical);
   std::uint64_t id = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ struct RunConfig {
   // file where they aggregate themselves.
   std::string task_text;
   std::string canonical;  // canonical TOML of the whole file
+  // What was read: for errors that are found later (config::at_key).
+  std::shared_ptr<const config::Document> source;
 };
 
 // Reads and checks everything but [simulation]. Errors name file, line and key.

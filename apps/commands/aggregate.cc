@@ -89,14 +89,21 @@ Result<std::uint64_t> number_in(const std::map<std::string, std::string>& metada
   return value;
 }
 
+// "2 x 3".
+std::string shape_text(const std::vector<std::size_t>& shape) {
+  std::string text;
+  for (const std::size_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "a single value" : text;
+}
+
 // What differs first between two models' tensors, for a message.
 std::string difference(const ParameterLayout& have, const ParameterLayout& want) {
   for (std::size_t i = 0; i < std::min(have.tensors().size(), want.tensors().size()); ++i)
     if (have.tensors()[i].name != want.tensors()[i].name ||
         have.tensors()[i].shape != want.tensors()[i].shape)
-      return "tensor " + std::to_string(i + 1) + " is " + have.tensors()[i].name + " with " +
-             std::to_string(have.tensors()[i].size) + " values, not " + want.tensors()[i].name + " with " +
-             std::to_string(want.tensors()[i].size);
+      return "tensor " + std::to_string(i + 1) + " is " + have.tensors()[i].name + " of shape " +
+             shape_text(have.tensors()[i].shape) + ", not " + want.tensors()[i].name + " of shape " +
+             shape_text(want.tensors()[i].shape);
   return "it has " + std::to_string(have.tensors().size()) + " tensors, not " +
          std::to_string(want.tensors().size());
 }

@@ -117,10 +117,11 @@ Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out) {
     return fits.error().with_prefix(document.name + ": ");
   if (const auto fits = sim::check_gossip_options(options, config.task.data.partition.clients); !fits)
     return fits.error().with_prefix("--");
-  FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
+  const auto task = learn::Task::build(config.task, config.seed);
+  if (!task) return config::at_key(document, task.error());
   FEDGE_TRY(test, learn::load_test(config.task.data));
   ThreadPool threads(command.jobs);
-  FEDGE_TRY(gossip, sim::Gossip::create(options, config, *task, threads));
+  FEDGE_TRY(gossip, sim::Gossip::create(options, config, **task, threads));
   std::vector<sim::GossipFigures> rounds;
   if (!command.json) print_head(command, config, gossip, out);
   FEDGE_TRY_VOID(run_rounds(config, command.evaluate, gossip, [&] {

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
 
 namespace fedge::config {
 namespace {
@@ -51,6 +55,16 @@ std::string list_text(const std::vector<std::string>& items) {
   return out;
 }
 
+// Where the key stands, or the innermost table around it that is there; nothing if not even the first is.
+std::optional<std::string> place_of(const Table& table, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  const auto found = table.find(std::string(path.substr(0, dot)));
+  if (found == table.end()) return std::nullopt;
+  const auto* inner = std::get_if<Table>(&found->second.data);
+  if (dot == std::string_view::npos || inner == nullptr) return found->second.where;
+  return place_of(*inner, path.substr(dot + 1)).value_or(found->second.where);
+}
+
 }  // namespace
 
 std::optional<std::string> suggestion(std::string_view word, const std::vector<std::string>& known) {
@@ -81,8 +95,7 @@ const Value* Reader::take(const std::string& key, const std::string& type, const
 
 void Reader::fail(const std::string& key, const std::string& message) {
   if (error_) return;
-  const auto it = table_->find(key);
-  error_ = invalid((it == table_->end() ? file_ : it->second.where) + ": " + full(key) + ": " + message);
+  error_ = invalid(place_of(*table_, key).value_or(file_) + ": " + full(key) + ": " + message);
 }
 
 std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t> fallback,
@@ -284,6 +297,16 @@ Result<void> Reader::finish() {
         (close ? ", did you mean " + full(*close) + "?" : " (known here: " + list_text(known_) + ")"));
   }
   return {};
+}
+
+Error at_key(const Document& document, Error error) {
+  const std::string_view message = error.message;
+  const std::string_view key = message.substr(0, message.find(": "));
+  const bool dotted =
+      key.size() < message.size() && key.find('.') != std::string_view::npos &&
+      key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == std::string_view::npos;
+  if (!dotted) return error;
+  return std::move(error).with_prefix(place_of(document.root, key).value_or(document.name) + ": ");
 }
 
 }  // namespace fedge::config

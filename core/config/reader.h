@@ -81,7 +81,8 @@ class Reader {
   bool has(const std::string& key) const { return table_->contains(key); }
   // For keys that take a list or something else.
   bool has_list(const std::string& key) const;
-  // Records an error of the caller's own, about this key: "FILE:LINE: training.x: MESSAGE".
+  // Records an error of the caller's own, about this key: "FILE:LINE: training.x: MESSAGE". The key may be
+  // one of a table below this one: "adapter.rank".
   void fail(const std::string& key, const std::string& message);
 
   // The first error, or an unknown key with its place and the closest known one.
@@ -101,6 +102,11 @@ class Reader {
   std::vector<std::string> known_;
   std::optional<Error> error_;
 };
+
+// Of an error that was found once the document had been read, and whose message begins with its key
+// ("model.adapter.rank: ..."): the same with the key's place in front of it, as Reader::fail() has it. Others
+// stay as they are.
+Error at_key(const Document& document, Error error);
 
 // The closest of `known` to a misspelt word (edit distance at most a third of its length, or 2), if any.
 std::optional<std::string> suggestion(std::string_view word, const std::vector<std::string>& known);

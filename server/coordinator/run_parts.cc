@@ -37,17 +37,8 @@ Result<TestBench> make_bench(const run::RunConfig& config) {
   return TestBench{std::move(test), std::move(model)};
 }
 
-}  // namespace
-
-Result<void> check_run(const run::RunConfig& config) {
-  FEDGE_TRY(bench, make_bench(config));
-  (void)bench;
-  return {};
-}
-
-Result<RunParts> open_run(const std::filesystem::path& data_directory, const RunRecord& record,
-                          std::size_t threads) {
-  FEDGE_TRY(config, read_record(record));
+Result<RunParts> open_parts(const std::filesystem::path& data_directory, const RunRecord& record,
+                            const run::RunConfig& config, std::size_t threads) {
   FEDGE_TRY(bench, make_bench(config));
   RunParts parts{.record = record, .model = std::move(bench.model), .test = std::move(bench.test)};
   FEDGE_TRY(store, open_sqlite_store(run_store_path(data_directory)));
@@ -74,6 +65,21 @@ Result<RunParts> open_run(const std::filesystem::path& data_directory, const Run
   parts.recovered = std::move(recovered);
   parts.models->settle();
   parts.updates->settle();
+  return parts;
+}
+
+}  // namespace
+
+Result<void> check_run(const run::RunConfig& config) {
+  const auto bench = make_bench(config);
+  return bench ? Result<void>() : config::at_key(*config.source, bench.error());
+}
+
+Result<RunParts> open_run(const std::filesystem::path& data_directory, const RunRecord& record,
+                          std::size_t threads) {
+  FEDGE_TRY(config, read_record(record));
+  auto parts = open_parts(data_directory, record, config, threads);
+  if (!parts) return config::at_key(*config.source, parts.error());
   return parts;
 }
 

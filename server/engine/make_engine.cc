@@ -1,5 +1,7 @@
 #include "server/engine/make_engine.h"
 
+#include <utility>
+
 #include "core/check.h"
 #include "protocol/codecs/raw_size.h"
 #include "server/engine/buffered_engine.h"
@@ -31,12 +33,13 @@ Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
                                             .clients = config.task.data.partition.clients,
                                             .rng = Rng(config.seed),
                                             .adapters = state.adapters()};
-  FEDGE_TRY(planner, config.strategy.planner(context));
+  auto planner = config.strategy.planner(context);
+  if (!planner) return planner.error().with_prefix("strategy.planner: ");
   const aggregation::ScheduleSpec& schedule = config.strategy.schedule;
   std::unique_ptr<RunEngine> engine;
   if (schedule.buffered) {
     engine = std::make_unique<BufferedEngine>(state.rules(), schedule,
-                                              Deciders{config.sampling.make(), std::move(planner)});
+                                              Deciders{config.sampling.make(), std::move(*planner)});
     return engine;
   }
   const auto make = [sampler = config.sampling.make, plan = config.strategy.planner, context] {

@@ -244,7 +244,8 @@ TEST_CASE("language: what does not fit together is named") {
   refused(" --set model.width=32", "model.base: " + setup.base + ": tensor");
   refused(" --set model.base=/nowhere.safetensors", "model.base: ");
   refused(" --set model.heads=3", "model.width: 16 is no multiple of model.heads, which is 3");
-  refused(" --set strategy.planner.ranks=[2,8]", "rank 8 is above model.adapter.rank, which is 4");
+  refused(" --set strategy.planner.ranks=[2,8]",
+          ": strategy.planner: rank 8 is above model.adapter.rank, which is 4");
   refused(" --set model.adapter.targets=[\\\"w\\\"]", "the model has no layer \"w\"");
   refused(" --set 'model={kind=\"mlp\"}'", "trains adapters: give model.adapter.rank");
   refused(" --set data.directory=/nowhere", "/nowhere");

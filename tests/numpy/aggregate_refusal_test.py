@@ -83,6 +83,8 @@ def check_tensors(refusals, random):
     without = {name: part for name, part in tensors.items() if name != "head"}
     others = [
         ("another size", {**tensors, "bias": np.zeros(8)}, ["bias", "8", "7"]),
+        ("another shape", {**tensors, "conv": tensors["conv"].reshape(-1, 1)},
+         [f"conv of shape {tensors['conv'].size} x 1, not conv of shape "]),
         ("another name", {"conv": tensors["conv"], "offset": tensors["bias"], "head": tensors["head"]},
          ["offset", "bias"]),
         ("a tensor less", without, ["2 tensors", "3"]),

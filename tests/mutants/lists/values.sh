@@ -76,3 +76,9 @@ file protocol/wire_lengths.cc
 old '  if (packing == Packing::kNever) return 1;'
 new '  if (packing != Packing::kFixed64) return 1;'
 caught_by unit_protocol 'row 20: codec: what repeats'
+
+mutant late-errors-without-place 'an error that is found after reading does not say where'
+file core/config/reader.cc
+old '  if (!dotted) return error;'
+new '  if (!dotted || !document.root.empty()) return error;'
+caught_by unit_core 'found after reading'

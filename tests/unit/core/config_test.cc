@@ -76,6 +76,24 @@ TEST_CASE("config: errors name file, line, key, and what would be right") {
         "run.toml:2: training.shares: is a number, expected a list of numbers");
 }
 
+TEST_CASE("config: an error that is found after reading still names file, line and key") {
+  const auto document = parse_toml("[model]\nkind = \"mlp\"\n\n[model.adapter]\nrank = 4\n", "run.toml");
+  REQUIRE(document);
+  const auto at = [&](const std::string& message) {
+    return at_key(*document, fedge::invalid(message)).message;
+  };
+  CHECK(at("model.adapter.rank: is too much") == "run.toml:5: model.adapter.rank: is too much");
+  // A key that is not there stands where its table does, and one of no table in the file.
+  CHECK(at("model.adapter.targets: none") == "run.toml:4: model.adapter.targets: none");
+  CHECK(at("strategy.planner: rank 8 is above it") == "run.toml: strategy.planner: rank 8 is above it");
+  for (const char* other : {"/tmp/a.b: cannot be opened", "model: has no dot",
+                            "run.toml:5: model.kind: is known", "no key at all. None"})
+    CHECK(at(other) == other);
+  Reader reader(document->root, "", "run.toml");
+  reader.fail("model.adapter.rank", "is too much");
+  CHECK(reader.finish().error().message == "run.toml:5: model.adapter.rank: is too much");
+}
+
 TEST_CASE("config: a required key that is missing is named with its meaning") {
   const Document document = parsed("");
   Reader root(document.root, "", document.name);
