@@ -59,6 +59,7 @@ struct Options {
   bool only_secure = false;
   std::uint32_t min_clients = 0;
   double max_epsilon = 0;  // 0: not given
+  double max_delta = 1e-5;
 
   bool has_token() const { return !token.empty() || !token_file.empty(); }
 };
@@ -220,6 +221,7 @@ int run(const Options& options) {
                                                    .swarm = *swarm,
                                                    .secure = {options.only_secure, options.min_clients},
                                                    .max_epsilon = max_epsilon_of(options),
+                                                   .max_delta = options.max_delta,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -354,6 +356,13 @@ int main(int argc, char** argv) {
                    "tell at most this (local differential privacy)")
       ->type_name("EPSILON")
       ->check(CLI::Range(1e-3, 1e6));
+  run_command
+      ->add_option("--max-delta", options.max_delta,
+                   "The chance that they tell more than --max-epsilon, whatever delta a run has")
+      ->capture_default_str()
+      ->type_name("DELTA")
+      ->needs("--max-epsilon")
+      ->check(CLI::Range(1e-15, 0.1));
   run_command
       ->add_option(
           "--withhold", options.withheld,

@@ -44,6 +44,7 @@ struct DaemonOptions {
   };
   SecureTerms secure;
   std::optional<double> max_epsilon;      // of its updates in a run, all together; no part in others
+  double max_delta = 1e-5;                // the delta that max_epsilon is for
   bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;

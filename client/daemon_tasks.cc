@@ -28,7 +28,8 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
                                            .data_directories = self->options_.data_directories,
                                            .in_directory = in_directory,
                                            .only_secure = self->options_.secure.required,
-                                           .max_epsilon = self->options_.max_epsilon});
+                                           .max_epsilon = self->options_.max_epsilon,
+                                           .max_delta = self->options_.max_delta});
     protocol::post(self->io_,
                    [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
   });
@@ -252,7 +253,7 @@ Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol:
   const auto& local = run.local_privacy;
   return releases.count({request.run, request.task(), *update.release(), local ? local->noise_multiplier : 0},
                         {run.most_updates().value_or(0), local ? options_.max_epsilon : std::nullopt,
-                         local ? local->delta : 1});
+                         local ? options_.max_delta : 1});
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {

@@ -131,13 +131,14 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
                      "one by one: the run file needs differential_privacy.kind = "
                      "\"local\""};
   FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
+  // At this client's delta: a run that is content with less certainty costs more.
   FEDGE_TRY(epsilon, releases.epsilon({description.run, spec->noise_multiplier, spec->max_participations},
-                                      spec->delta));
+                                      side.max_delta));
   if (epsilon <= *side.max_epsilon) return {};
   return Error{ErrorCode::kRefused, wanted +
                                         ", and its updates in this run, with those of runs before, may "
                                         "come to epsilon = " +
-                                        number_text(epsilon) + " at delta = " + number_text(spec->delta)};
+                                        number_text(epsilon) + " at delta = " + number_text(side.max_delta)};
 }
 
 }  // namespace

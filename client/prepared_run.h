@@ -49,8 +49,10 @@ struct ClientSide {
   learn::DataDirectories data_directories;
   bool in_directory = false;  // it is a node of the distributed directory
   bool only_secure = false;   // it takes no part where updates are seen one by one
-  // Nor where all of its updates together may tell more than this; nothing: whatever they tell.
+  // Nor where all of its updates together may tell more than this; nothing: whatever they tell. But for a
+  // chance of max_delta, whatever the run's own delta is.
   std::optional<double> max_epsilon = {};
+  double max_delta = 1e-5;
 };
 // Errors say what this client lacks, or what it builds otherwise than the coordinator. With a trainer program
 // none of the run's data is read: the program has its own.

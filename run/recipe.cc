@@ -313,7 +313,7 @@ bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
 }
 
 bool samples_blindly(const aggregation::SamplingSpec& sampling) {
-  constexpr std::array kKinds = {"uniform", "poisson", "aw_psp"};
+  constexpr std::array kKinds = {"uniform", "psp", "poisson", "aw_psp"};
   const aggregation::SamplerTraits traits = sampling.make()->traits();
   return std::ranges::find(kKinds, sampling.kind) != kKinds.end() && !traits.weighs && !traits.unbiased &&
          traits.draw == aggregation::Draw::kNever;

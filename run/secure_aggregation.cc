@@ -31,9 +31,9 @@ void check_secure_parts(const RunConfig& run, config::Reader& root) {
     refuse("masked updates cannot be compressed; leave [compression] out, or take kind = \"compact\"");
   if (run.dissemination.serverless) refuse("without a server everybody does, by dissemination.kind");
   if (!samples_blindly(run.sampling))
-    refuse(
-        "sampling.kind = \"" + run.sampling.kind +
-        "\" as configured goes by their samples, losses or norms, or weighs them; take uniform or poisson");
+    refuse("sampling.kind = \"" + run.sampling.kind +
+           "\" as configured goes by their samples, losses or norms, or weighs them; take uniform, psp or "
+           "poisson");
   if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
     refuse(
         "two tracks' sums of a round differ by the updates of those whom one leaves out, which could be "

@@ -112,6 +112,12 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   if (run.strategy.schedule.buffered) refuse("a guarantee is for rounds, and the schedule has none");
   if (run.control_variates) refuse("scaffold's control variate goes to everybody without noise");
   if (run.dissemination.serverless) refuse("without a server everybody sees every update");
+  const auto clients = static_cast<double>(run.task.data.partition.clients);
+  if (run.privacy.delta * clients >= 1)
+    root.fail("differential_privacy.delta",
+              "is " + number_text(run.privacy.delta) +
+                  ", and among data.partition.clients = " + number_text(clients) +
+                  " clients one could be given away altogether: take less than " + number_text(1 / clients));
   if (run.privacy.bounds_participation()) check_participation(run, root);
   if (!run.privacy.of_sums() && run.strategy.aggregator_kind == "fednova")
     refuse("fednova weighs updates by the steps behind them, which tell of a client's data");
@@ -119,7 +125,8 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
   if (!samples_blindly(run.sampling) || by_labels)
     refuse("sampling.kind = \"" + run.sampling.kind +
-           "\" as configured goes by what updates tell, or weighs them: take poisson, or uniform, which is "
+           "\" as configured goes by what updates tell, or weighs them: take poisson, or uniform or psp, "
+           "which are "
            "accounted for as if everybody took part");
   if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
     refuse("sampling.over_selection has no effect: with poisson exactly those who are drawn are waited for");

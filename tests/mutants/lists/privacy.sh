@@ -300,3 +300,15 @@ file privacy/differential/accounting/loss/pld.cc
 old '  if (planned_ == nullptr || planned_->most != wanted || planned_->delta != delta)'
 new '  if (planned_ == nullptr || planned_->most.count != most || planned_->delta != delta)'
 caught_by unit_privacy 'whoever asked before'
+
+mutant privacy-delta-of-the-run 'a device that set a limit takes the delta that the coordinator chose'
+file client/prepared_run.cc
+old '  spec->delta = side.max_delta;'
+new ''
+caught_by unit_client 'at its own delta'
+
+mutant privacy-any-delta 'a delta at which a client could be given away is accepted'
+file run/privacy/differential_privacy.cc
+old '  if (run.privacy.delta * clients >= 1)'
+new '  if (run.privacy.delta * clients >= 1e9)'
+caught_by unit_run 'a delta at which'

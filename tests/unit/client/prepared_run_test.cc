@@ -47,7 +47,10 @@ TEST_CASE("prepared run: a client that begins again publishes the same noisy cou
   CHECK(published(data, elsewhere, 1) != first);
 }
 
-TEST_CASE("prepared run: a client with a limit takes part where its own noise keeps it, and nowhere else") {
+TEST_CASE(
+    "prepared run: a client with a limit takes part where its own noise keeps it at its own delta, whatever "
+    "the "
+    "coordinator's is") {
   const test::TemporaryDirectory data, state;
   test::write_tiny_dataset(data);
   const std::string text = "[data]\ndirectory = \"" + data.path().string() + "\"\n";
@@ -67,6 +70,20 @@ TEST_CASE("prepared run: a client with a limit takes part where its own noise ke
   CHECK(too_much.error().code == ErrorCode::kRefused);
   CHECK(too_much.error().message.find("--max-epsilon 4.37, and its updates in this run, with those of runs "
                                       "before, may come to epsilon = 4.37") != std::string::npos);
+  // The coordinator's delta does not make the limit weaker; the owner's does.
+  const std::string sloppy = std::string(noise).replace(noise.find("1e-5"), 4, "0.1");
+  const auto careless = take_part(text + sloppy, 4.37);
+  REQUIRE_FALSE(careless);
+  CHECK(careless.error().message.find("epsilon = 4.37") != std::string::npos);
+  CHECK(careless.error().message.find("at delta = 1e-05") != std::string::npos);
+  // Noise 1 is epsilon 2.317789 at delta 0.01 (Balle and Wang 2018, theorem 8, by bisection).
+  const auto content = [&](double most) {
+    return prepare_run(
+        described(text + noise, 1, 3),
+        {.client = ClientId(3), .state_directory = state.path(), .max_epsilon = most, .max_delta = 0.01});
+  };
+  CHECK(content(2.32));
+  CHECK_FALSE(content(2.31));
   const auto none = take_part(text, 100);
   REQUIRE_FALSE(none);
   CHECK(none.error().message.find("differential_privacy.kind = \"local\"") != std::string::npos);

@@ -92,10 +92,21 @@ TEST_CASE("private run: noise and budget together say how many rounds there are"
 }
 
 TEST_CASE("private run: with another sampler than poisson every round costs as if everybody took part") {
-  const RunConfig run = must_read("[data]\npartition = { clients = 100 }\n[sampling]\nkind = \"uniform\"\n" +
-                                  kCentral + "noise_multiplier = 4.0\n");
-  CHECK(run.privacy.sampling_rate == 1);
-  CHECK(run.privacy.expected_clients == 10);
+  for (const std::string kind : {"uniform", "psp"}) {  // which are the same
+    const RunConfig run = must_read("[data]\npartition = { clients = 100 }\n[sampling]\nkind = \"" + kind +
+                                    "\"\n" + kCentral + "noise_multiplier = 4.0\n");
+    CHECK(run.privacy.sampling_rate == 1);
+    CHECK(run.privacy.expected_clients == 10);
+  }
+}
+
+TEST_CASE("private run: a delta at which one of its clients could be given away is refused") {
+  const std::string thousand = kThousand + kCentral + "noise_multiplier = 4.0\n";
+  check_private_refused(
+      thousand + "delta = 0.001\n",
+      "run.toml:10: differential_privacy.delta: is 0.001, and among data.partition.clients = "
+      "1000 clients");
+  CHECK(must_read(thousand + "delta = 0.00099\n").privacy.delta == 0.00099);
 }
 
 TEST_CASE("private run: a norm that adapts takes its part of the noise") {
