@@ -8,3 +8,9 @@ old '    set(layout.prefix(layout.rank), fresh());
 new '    if (products_.mean(0).size() == 0) set(layout.prefix(layout.rank), fresh());
 '
 caught_by unit_aggregation 'FLoRA adds the mean of products'
+
+mutant control-variate-clamped 'one client moves the control variate further than any honest one'
+file aggregation/control_variate.cc
+old 'constexpr double kMaxChange = 0x1p14;'
+new 'constexpr double kMaxChange = 0x1p15;'
+caught_by unit_aggregation 'control variate: however large'

@@ -109,3 +109,9 @@ file client/secure/daemon_secure.cc
 old '  if (!known_clients_.changed()) return;'
 new '  if (!known_clients_.changed() && known_clients_.size() == 0) return;'
 caught_by integration_federation 'secure runs: a client writes the keys'
+
+mutant any-verdict 'a verdict on another task drops the update that is kept'
+file client/client_engine.cc
+old '  if (run == nullptr || !run->has(verdict.task())) return;'
+new '  if (run == nullptr || !run->task) return;'
+caught_by unit_client 'a verdict on another task'

@@ -312,3 +312,27 @@ file run/privacy/differential_privacy.cc
 old '  if (run.privacy.delta * clients >= 1)'
 new '  if (run.privacy.delta * clients >= 1e9)'
 caught_by unit_run 'a delta at which'
+
+mutant privacy-sampled-factor 'sampling is accounted for as cheaper than it is'
+file privacy/differential/accounting/rdp_curves.cc
+old '(k > 2 ? std::log(3) : 0)'
+new '(k > 2 ? std::log(2) : 0)'
+caught_by unit_privacy 'theorem 5'
+
+mutant privacy-cross-term 'the sum of discrete Gaussians is accounted for without its cross term'
+file privacy/differential/accounting/discrete_noise.cc
+old '  const double inside = 0.5 * order * (l2 * l2 + 2 * l1 * tau + tau * tau * d);'
+new '  const double inside = 0.5 * order * (l2 * l2 + l1 * tau + tau * tau * d);'
+caught_by unit_privacy 'three bounds'
+
+mutant privacy-rounding-free 'noise does not hide what rounding may change'
+file run/privacy/private_sum.cc
+old '  return multiplier * (norm_units + std::sqrt(static_cast<double>(numbers)) / 2);'
+new '  return multiplier * (norm_units + 0 * std::sqrt(static_cast<double>(numbers)));'
+caught_by unit_run 'noise: it hides also'
+
+mutant secure-threshold-unnamed 'members may be told different thresholds'
+file privacy/secure_aggregation/session.cc
+old '.number(roster.degree).number(roster.threshold);'
+new '.number(roster.degree);'
+caught_by unit_privacy 'they are told it alike'

@@ -96,3 +96,9 @@ file server/coordinator/seeder.cc
 old '  if (!said.host.empty() && !protocol::same_host(said.host, seen.host))'
 new '  if (!said.host.empty() && !protocol::same_host(said.host, seen.host) && said.port == 0)'
 caught_by integration_federation 'third party'
+
+mutant too-stale-by-one 'an update of the greatest staleness that is allowed is refused'
+file server/engine/buffered_engine.cc
+old 'stale > schedule_.max_staleness)'
+new 'stale >= schedule_.max_staleness)'
+caught_by unit_server 'greatest staleness'

@@ -149,3 +149,9 @@ old '    if (!share.wants.has(chunk) || share.offers.contains(chunk)) return;'
 new '    if (share.offers.contains(chunk)) return;'
 caught_by unit_swarm 'chunks that nobody wants'
 caught_by unit_sim 'devices that want parts of a model'
+
+mutant commonest-first 'a peer asks for any chunk before the rarest'
+file swarm/peer/peer_download.cc
+old '      return std::pair(torrent.copies[which], torrent.order[which]);'
+new '      return std::pair(torrent.order[which], torrent.copies[which]);'
+caught_by unit_swarm 'the rarest chunk'

@@ -82,3 +82,15 @@ file core/config/reader.cc
 old '  if (!dotted) return error;'
 new '  if (!dotted || !document.root.empty()) return error;'
 caught_by unit_core 'found after reading'
+
+mutant nested-loss-summed 'the loss of nested ranks is the sum over them'
+file learn/trainer.cc
+old '    loss.mean += share * one.mean;'
+new '    loss.mean += one.mean;'
+caught_by unit_learn 'the mean of the losses at each rank'
+
+mutant warm-up-by-one 'a learning rate is warm a step too early'
+file learn/trainer.cc
+old '    return static_cast<float>(rate * progress(step + 1) / schedule.warmup);'
+new '    return static_cast<float>(rate * progress(step + 2) / schedule.warmup);'
+caught_by unit_learn 'in just as many steps'

@@ -34,6 +34,26 @@ TEST_CASE("control variate: hand-computed, two of four clients over two rounds")
   CHECK(c[0] == 0.5F);
 }
 
+TEST_CASE(
+    "control variate: however large an update is, one client moves c by 16384 over the clients at most") {
+  const auto moved = [](float delta) {
+    ControlVariate control(1, 4, 1.0);
+    Update update = test_update(0, {delta});
+    update.steps = 1;
+    REQUIRE(control.add(update));
+    control.close();
+    std::vector<float> c(1);
+    control.read(0, c);
+    return c[0];
+  };
+  CHECK(moved(-1e9F) == 4096.0F);
+  CHECK(moved(1e9F) == -4096.0F);
+  CHECK(moved(-16384.0F) == 4096.0F);
+  CHECK(moved(-16380.0F) == 4095.0F);
+  // The sum of a million clients' greatest changes is a number of 64 bits.
+  static_assert(0x1p14 / kControlUnit * 1e6 < 0x1p63);
+}
+
 TEST_CASE("control variate: c stays the mean of all clients' c_k, exactly, whoever takes part") {
   constexpr std::size_t kParameters = 70'000;  // more than one piece
   constexpr std::size_t kClients = 7;

@@ -34,6 +34,24 @@ TEST_CASE("client: fetches, trains, offers, and is free again after the verdict"
   h.train(2);
 }
 
+TEST_CASE("client: a verdict on another task leaves the update that is kept where it is") {
+  EngineHarness h;
+  h.go_online();
+  h.describe_and_prepare();
+  h.train(2);
+  h.finish_training(2);
+  REQUIRE(h.sent<protocol::UpdateOffer>() != nullptr);
+  for (const protocol::UpdateVerdict& other :
+       {protocol::UpdateVerdict{kRun, RoundNumber(1), true, {}, {}, {}},
+        protocol::UpdateVerdict{kRun, RoundNumber(2), true, {}, {}, TrackId(1)},
+        protocol::UpdateVerdict{RunId(kRun.value() + 1), RoundNumber(2), true, {}, {}, {}}}) {
+    h.feed(ClientEngine::Received{other});
+    CHECK(h.effect<ClientEngine::Abandon>() == nullptr);
+  }
+  h.feed(ClientEngine::Received{protocol::UpdateVerdict{kRun, RoundNumber(2), true, {}, {}, {}}});
+  CHECK(h.effect<ClientEngine::Abandon>() != nullptr);
+}
+
 TEST_CASE("client: work that arrives while the run is being prepared starts when it is ready") {
   EngineHarness h;
   h.go_online();

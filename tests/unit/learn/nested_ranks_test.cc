@@ -192,6 +192,29 @@ TEST_CASE("nested ranks: a step of sum is the mean of the steps at each rank, an
   for (const std::size_t times : drawn) CHECK(times >= 8);
 }
 
+TEST_CASE("nested ranks: the loss that is told of a step of sum is the mean of the losses at each rank") {
+  Problem p;
+  p.fill();
+  const std::vector<std::size_t> below = {1, 2};
+  double mean = 0;
+  double squares = 0;
+  for (const std::size_t ranks : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
+    const auto workspace = p.model->make_workspace(12);
+    workspace->ranks = ranks;
+    std::vector<float> unused(p.parameters.size());
+    const BatchLoss loss = p.model->loss_and_gradient(p.parameters, p.batch(), unused, *workspace);
+    mean += static_cast<double>(loss.mean) / 3;
+    squares += loss.squares / 3;
+  }
+  std::vector<float> trained = p.parameters;
+  const Coverage moved = Coverage::of({p.shape().prefix(4)});
+  const TrainingResult result =
+      Trainer(*p.model, one_step(NestingKind::kSum))
+          .train(trained, p.data, p.samples, Rng(1), {.coverage = &moved, .ranks = 4, .truncations = below});
+  CHECK(result.mean_loss == doctest::Approx(mean).epsilon(1e-5));
+  CHECK(result.rms_loss == doctest::Approx(std::sqrt(squares / 12)).epsilon(1e-5));
+}
+
 TEST_CASE("nested ranks: exchanging ranks within a segment exchanges what they learn, across segments not") {
   Problem p;
   p.fill();

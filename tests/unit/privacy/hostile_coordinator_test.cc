@@ -128,6 +128,34 @@ TEST_CASE("hostile coordinator: too small a group, threshold or graph is refused
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[0].number = 0; }, "other neighbours");
 }
 
+TEST_CASE("hostile coordinator: members who are told different thresholds notice") {
+  const Told told = change_for_first<SecureRoster>([](SecureRoster& roster) { roster.threshold = 6; });
+  CHECK((told.stopped || told.outcome.failure));
+}
+
+TEST_CASE("hostile coordinator: whatever is told to members of a roster, they are told it alike") {
+  SecureRoster roster{.members = 6, .degree = 5, .threshold = 5};
+  roster.cells = {{0, 40}};
+  roster.coverages = {Coverage::of({{0, 40}})};
+  roster.coverage_of = {0, 0};
+  std::set<Digest> digests{digest_of(roster, {})};
+  const auto other = [&](const auto& change) {
+    SecureRoster changed = roster;
+    change(changed);
+    CHECK(digests.insert(digest_of(changed, {})).second);
+  };
+  other([](SecureRoster& r) { r.seed[3] ^= 1; });
+  other([](SecureRoster& r) { ++r.members; });
+  other([](SecureRoster& r) { ++r.degree; });
+  other([](SecureRoster& r) { ++r.threshold; });
+  other([](SecureRoster& r) { r.complete = !r.complete; });
+  other([](SecureRoster& r) { r.cipher = StreamCipher::kChaCha20; });
+  other([](SecureRoster& r) { r.cells[0].end = 39; });
+  other([](SecureRoster& r) { r.coverages[0] = Coverage::of({{0, 39}}); });
+  other([](SecureRoster& r) { r.coverage_of[1] = 1; });
+  CHECK(digests.insert(digest_of(roster, Digest{1})).second);
+}
+
 TEST_CASE("hostile coordinator: in a sparse graph it does not choose who the neighbours are") {
   const TestSession::Plan plan{.rules = {.assumptions = {.corrupt = .05, .dropout = .05}}};
   const auto run = [&](const auto& change) {

@@ -154,6 +154,15 @@ TEST_CASE("buffered: with exponent 0 staleness does not matter, beyond the bound
   CHECK(h.one<RunEngine::Assign>());  // it begins again, on the model as it is
 }
 
+TEST_CASE("buffered: an update of just the greatest staleness that is allowed counts") {
+  Harness h = buffered();
+  h.schedule->max_staleness = 1;
+  h.arrive({0, 1, 2});
+  for (std::uint32_t task = 1; task <= 2; ++task) delivered(h, 0, task);
+  commit(h, 1);
+  CHECK(delivered(h, 2, 1).factor == doctest::Approx(1 / std::sqrt(2.0)));
+}
+
 TEST_CASE("buffered: after the last move everybody is told and the run ends with its commit") {
   Harness h = buffered();
   h.arrive({0, 1, 2});

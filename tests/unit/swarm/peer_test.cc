@@ -77,6 +77,44 @@ TEST_CASE("peer: a few behind a wall still pass on to those who listen, and get 
   CHECK(swarm.last(manifest.id()) <= 1.4 * static_cast<double>(manifest.payload_size) / kLine);
 }
 
+TEST_CASE("peer: of what a neighbour has the rarest chunk is asked for first") {
+  constexpr ClientId kHere{0}, kMost{1}, kAll{2};
+  constexpr std::size_t kMany = 64;
+  for (const std::uint32_t rare : {0U, 3U, 31U, 50U, 63U}) {
+    VirtualSwarm swarm;
+    const auto manifest = manifest_of(kMany, 256 << 10, static_cast<std::uint8_t>(rare + 1));
+    ChunkSet most = ChunkSet::full(kMany);
+    most.remove(rare);
+    for (const ClientId id : {kHere, kMost, kAll}) swarm.add(id);
+    const auto open = [&](ClientId id, const ChunkSet& held) {
+      swarm.step(id, Peer::Open{manifest, held, ChunkSet::full(kMany), {}, {}});
+    };
+    open(kHere, ChunkSet(kMany));
+    open(kMost, most);
+    open(kAll, ChunkSet::full(kMany));
+    for (const ClientId other : {kMost, kAll}) {
+      swarm.step(kHere, Peer::Admit{manifest.id(), other});
+      swarm.step(other, Peer::Admit{manifest.id(), kHere});
+    }
+    std::vector<std::uint32_t> asked;  // of who has all
+    swarm.instead[kHere] = [&](const Peer::Effect& effect) {
+      if (const auto* ask = std::get_if<Peer::Ask>(&effect); ask != nullptr && ask->peer == kAll)
+        asked.push_back(ask->chunk.index);
+      return false;
+    };
+    // The other one is known by then, and sends nothing.
+    swarm.instead[kMost] = [](const Peer::Effect& effect) {
+      return std::holds_alternative<Peer::SendChunk>(effect);
+    };
+    swarm.links.link(kHere, kMost);
+    (void)swarm.run([] { return false; }, 0.5);
+    swarm.links.link(kHere, kAll);
+    (void)swarm.run([&] { return !asked.empty(); }, 5);
+    REQUIRE_FALSE(asked.empty());
+    CHECK(asked.front() == rare);
+  }
+}
+
 TEST_CASE("peer: peers that vanish halfway take nothing with them that others cannot get") {
   VirtualSwarm swarm;
   const auto manifest = manifest_of(128);

@@ -200,6 +200,35 @@ TEST_CASE("text data: a cosine learning rate goes on from round to round as in o
   CHECK(third / half == doctest::Approx(share / 0.5).epsilon(1e-3));
 }
 
+TEST_CASE("text data: a learning rate warms up in just as many steps as it is told to, and then falls") {
+  Texts texts;
+  texts.spec.training.schedule = {.cosine = true, .warmup = 0.25, .final = 0.1, .rounds = 2};
+  texts.spec.training.local_steps = 4;
+  texts.spec.training.optimizer = OptimizerKind::kSgd;
+  texts.spec.training.learning_rate = 1e-4F;  // so small that all steps of a round have about one gradient
+  texts.spec.training.batch_size = 2048;
+  const auto task = Task::build(texts.spec, 1);
+  REQUIRE(task);
+  const auto moved = [&](std::uint64_t steps) {
+    std::vector<float> model((*task)->model().layout()->size());
+    (*task)->model().initialise(model, Rng(2));
+    std::vector<float> update(model.size());
+    Trainer trainer = (*task)->make_trainer();
+    REQUIRE((*task)->train({.client = ClientId(0), .round = RoundNumber(1), .max_steps = steps}, model,
+                           update, trainer));
+    double squares = 0;
+    for (const float value : update) squares += static_cast<double>(value) * static_cast<double>(value);
+    return std::sqrt(squares);
+  };
+  // Of 8 steps in two rounds 2 are a quarter: 1/2, 1, then from the top; the fourth, after 3, a sixth of the
+  // way down.
+  const double fourth = 0.1 + 0.9 * (1 + std::cos(std::numbers::pi / 6)) / 2;
+  const double first = moved(1);
+  CHECK(moved(2) / first == doctest::Approx((0.5 + 1) / 0.5).epsilon(2e-3));
+  CHECK(moved(3) / first == doctest::Approx((0.5 + 1 + 1) / 0.5).epsilon(2e-3));
+  CHECK(moved(4) / first == doctest::Approx((0.5 + 1 + 1 + fourth) / 0.5).epsilon(2e-3));
+}
+
 TEST_CASE("text data: bits a byte are over the bytes that tokens stand for, and groups count alike") {
   // Three tokens of 1, 3 and 2 bytes, and a model to which all are as likely: log2 3 bits each.
   Dataset data{.shape = {1, 4, 1, true}, .classes = 2, .floats = {}, .labels = {0, 1}};

@@ -95,6 +95,15 @@ TEST_CASE("distributed gaussian: the bound holds for sums that are convolved out
   CHECK(relative(distributed_gaussian_tau({1, 100}), 0.000547788699060149) < 1e-12);
 }
 
+TEST_CASE("distributed gaussian: the three bounds of the theorem, each by hand where it is the least") {
+  // sigma 2, tau 0.1, order 2; in units of sigma: l2 = 1/2, l1 = 3/4, d = 4.
+  // 1/4 + 0.1 * 4 = 0.65; 1/4 + 2 * 3/4 * 0.1 + 0.01 * 4 = 0.44; (1/2 + 2 * 0.1)^2 = 0.49.
+  CHECK(distributed_gaussian_rdp({2, 0.1}, {1, 1.5, 4}, 2) == doctest::Approx(0.44).epsilon(1e-14));
+  // l1 = l2 sqrt(d): the second is the third. 1/4 + 4 tau is less for a tau of 0.5: 2.25 against 1/4 + 1 + 1.
+  CHECK(distributed_gaussian_rdp({2, 0.1}, {1, 4, 4}, 2) == doctest::Approx(0.49).epsilon(1e-14));
+  CHECK(distributed_gaussian_rdp({2, 0.5}, {1, 4, 1}, 2) == doctest::Approx(0.75).epsilon(1e-14));
+}
+
 TEST_CASE("skellam: the bound holds for the exact distribution, and is the Gaussian's for much noise") {
   for (const double variance : {10.0, 100.0})
     for (const double order : {2.0, 8.0}) {

@@ -175,6 +175,26 @@ TEST_CASE("rdp: sampling amplifies any curve, and never below what is exact for 
   CHECK(sampled_rdp(gaussian, 0, 2.5) == 0);
 }
 
+TEST_CASE("rdp: sampling is Zhu and Wang's theorem 5, summed as it is printed") {
+  const auto theorem = [](const RdpCurve& base, double q, int order) {
+    const auto term = [&](int l) {
+      long double choose = 1;
+      for (int i = 1; i <= l; ++i) choose = choose * (order - l + i) / i;
+      return choose * std::pow(1.0L - q, order - l) * std::pow(static_cast<long double>(q), l) *
+             std::exp(static_cast<long double>(l - 1) * base(l));
+    };
+    long double sum = std::pow(1.0L - q, order - 1) * (order * q - q + 1) + term(2);
+    for (int l = 3; l <= order; ++l) sum += 3 * term(l);
+    return static_cast<double>(std::log(sum) / (order - 1));
+  };
+  const RdpCurve laplace = [](double order) { return laplace_rdp(0.8, order); };
+  const RdpCurve gaussian = [](double order) { return gaussian_rdp(1.3, order); };
+  for (const RdpCurve& base : {laplace, gaussian})
+    for (const double q : {0.05, 0.3, 0.8})
+      for (const int order : {2, 3, 4, 9, 16})
+        CHECK(relative(sampled_rdp(base, q, order), theorem(base, q, order)) < 1e-12);
+}
+
 TEST_CASE("rdp: cohorts of fixed size, by reference, and 1 of them all") {
   CHECK(fixed_cohort_gaussian_rdp({1, 2}, 3) == gaussian_rdp(2, 3));
   CHECK(fixed_cohort_gaussian_rdp({0, 2}, 3) == 0);

@@ -104,6 +104,12 @@ std::vector<float> update(float size) {
 
 }  // namespace
 
+TEST_CASE("noise: it hides also what rounding each number to whole units may change") {
+  // 16 numbers, each off by half a unit at most: 2 in their norm. Noise of 3 times 10 + 2.
+  CHECK(noise_deviation(3, 10, 16) == 36);
+  CHECK(noise_deviation(0.5, 0, 4) == 0.5);
+}
+
 TEST_CASE("private sum: no update is more than the clipping norm, and a smaller one is what it was") {
   for (const bool in_memory : {true, false}) {
     Model model("noise_multiplier = 1.0\nclipping_norm = 2.0\n");
