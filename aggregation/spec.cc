@@ -159,6 +159,10 @@ StrategySpec read_strategy(config::Reader& root) {
       "kind", kinds, 0, "A published combination of parts; `fedge strategies` explains each.")];
   spec.kind = recipe.name;
   spec.fixed_point = read_fixed_point(section);
+  spec.max_weight = SampleCount(
+      static_cast<std::uint64_t>(section.integer("max_weight", 0, {0, 100'000'000},
+                                                 "More samples of a client than this count as so many; 0 = "
+                                                 "as many as data.partition gives the client.")));
 
   config::Reader planner = section.section("planner");
   const auto& plan = choose(planner, planner_kinds(), spec.kind, recipe.planner,

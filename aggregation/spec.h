@@ -17,6 +17,7 @@
 #include "aggregation/samplers/sampler.h"
 #include "aggregation/server_optimizers/server_optimizer.h"
 #include "core/config/reader.h"
+#include "core/ids.h"
 
 namespace fedge::aggregation {
 
@@ -66,6 +67,7 @@ struct StrategySpec {
   ServerOptimizerFactory server_optimizer;
   ScheduleSpec schedule;
   FixedPoint fixed_point;
+  SampleCount max_weight;  // that one client counts as at most; 0: as many as the data's partition gives it
 };
 
 // The first is the default.

@@ -117,6 +117,8 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
       return root.fail(kSecureSection, "the sums have no room for " + std::to_string(updates) +
                                            " updates; lower strategy.fraction_bits or strategy.max_abs");
     masking.max_weight = std::min(share, kMaxSamplesPerClient);
+    if (const SampleCount most = run.strategy.max_weight; most.value() > 0)
+      masking.max_weight = std::min(masking.max_weight, most.value());
     masking.uniform_weight = uniform ? aggregation::uniform_weight(format, TrackModel::contributors(run)) : 0;
   } else {
     if (uniform) masking.max_weight = masking.uniform_weight = 1;

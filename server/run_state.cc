@@ -64,6 +64,11 @@ void RunState::retire(TrackId track) {
   forget(retired.mapped().model.control_object());
 }
 
+SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uint64_t> held) {
+  if (const SampleCount most = config.strategy.max_weight; most.value() > 0) return most;
+  return SampleCount(held ? std::max<std::uint64_t>(*held, 1) : UINT64_MAX);
+}
+
 RoundRules RunState::rules() const {
   const std::uint64_t share = config_->strategy.fixed_point.max_total_weight().value() /
                               std::max<std::size_t>(run::TrackModel::contributors(*config_), 1);
@@ -80,6 +85,7 @@ RoundRules RunState::rules() const {
       .deadline = config_->round_deadline,
       .return_within = config_->return_within,
       .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
+      .classes = test_->classes > 0 ? test_->classes : SIZE_MAX,
       .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",
       .local_epochs = config_->task.training.local_epochs,
       .batch_size = config_->task.training.batch_size,

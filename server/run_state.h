@@ -37,6 +37,10 @@
 
 namespace fedge::server {
 
+// As how many samples a client may count in the run, whatever it says: what the run file allows, else what
+// the partition of its data gives the client, where that is known; at least 1.
+SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uint64_t> held);
+
 class RunState {
  public:
   // Builds the initial model from the run's seed. `model`, `test`, `store` and `parallel` are lent and must

@@ -160,7 +160,10 @@ void Simulation::client_sends(ClientId id, const protocol::Message& message) {
   else if (const auto* answer = std::get_if<protocol::RunAnswer>(&message);
            answer != nullptr && answer->ready)
     schedule(arrival, id,
-             ServerInput{Server::ClientArrived{id, answer->samples, answer->capability}, session});
+             ServerInput{
+                 Server::ClientArrived{id, answer->samples, answer->capability,
+                                       server::counted_at_most(state_.config(), task_.samples_of(id).size())},
+                 session});
 }
 
 }  // namespace fedge::sim

@@ -1,8 +1,10 @@
 #include "learn/data/dataset.h"
 
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "core/check.h"
 #include "core/platform/files.h"
@@ -171,16 +173,20 @@ Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {
   return std::make_shared<const Dataset>(std::move(data));
 }
 
-Result<void> check_partition(const DataSpec& spec, const Rng& rng) {
-  if (is_text(spec)) {
-    FEDGE_TRY(data, load_text(spec, TextSplit::kTrain));
-    const auto parts = partition(spec.partition, data.labels, data.classes, rng);
-    return parts ? Result<void>() : parts.error();
-  }
-  FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
-  FEDGE_TRY(parts, partition(spec.partition, labels.values, kClasses, rng));
-  static_cast<void>(parts);
-  return {};
+Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const Rng& rng) {
+  const auto shared_out = [&]() -> Result<Partition> {
+    if (is_text(spec)) {
+      FEDGE_TRY(data, load_text(spec, TextSplit::kTrain));
+      return partition(spec.partition, data.labels, data.classes, rng);
+    }
+    FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
+    return partition(spec.partition, labels.values, kClasses, rng);
+  };
+  FEDGE_TRY(parts, shared_out());
+  std::vector<std::uint32_t> sizes(parts.clients());
+  for (std::size_t client = 0; client < sizes.size(); ++client)
+    sizes[client] = static_cast<std::uint32_t>(parts.of(client).size());
+  return sizes;
 }
 
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng) {

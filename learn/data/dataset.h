@@ -76,8 +76,9 @@ Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec);
 // 0..size()-1 is training on that part. `rng` is the run's root stream; `client` < partition.clients.
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng);
 
-// Whether the training set can be shared out as asked; the error is partition's.
-Result<void> check_partition(const DataSpec& spec, const Rng& rng);
+// How many samples of the training set each client has; errors are partition's, where it cannot be shared out
+// as asked.
+Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const Rng& rng);
 
 // What is known without the files.
 struct DatasetInfo {

@@ -273,7 +273,7 @@ privacy::Release DifferentialPrivacySpec::release(double rate, std::uint64_t cou
   if (kind == Kind::kTree) {
     const auto steps = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
     return {privacy::TreeMechanism{.noise_multiplier = noise_multiplier,
-                                   .participation = {steps, max_participations, min_separation}},
+                                   .participation = {steps, max_participations, accounted_separation}},
             1};
   }
   const std::uint64_t times = std::min<std::uint64_t>(count, max_participations);
@@ -337,6 +337,7 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   if (!spec.on()) return;
   check_private_parts(run, root);
   fix_sampling(run);
+  spec.accounted_separation = run.tracks.policy.disagreements.empty() ? spec.min_separation : 0;
   if (spec.kind == Spec::Kind::kDistributed) {
     const privacy::SecureRules& rules = run.secure.masking.rules;
     const double honest = std::floor(rules.min_survivors * (1 - rules.assumptions.corrupt));

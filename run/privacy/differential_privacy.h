@@ -59,6 +59,9 @@ struct DifferentialPrivacySpec {
   std::uint64_t weight = 1;     // of every update in the sums
   std::uint64_t noisy_clients = 1;  // kDistributed: in any sum there is the noise of so many
   std::uint64_t most_releases = 0;  // that the budget allows: turns of a track
+  // kTree: what is accounted for. Tracks have a tree each, and a client may take part in several in one
+  // round: all together cost at most what one tree of all their turns does without any separation.
+  std::uint32_t accounted_separation = 0;
 
   // kLocal: what clients are told.
   privacy::LocalPrivacySpec local() const;

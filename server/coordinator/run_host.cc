@@ -1,6 +1,7 @@
+#include <algorithm>
 
-#include "server/coordinator/detail/run_host.h"
 #include "protocol/codec.h"
+#include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
 
@@ -228,7 +229,16 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
   if (answer.ready && has_part) {
     read_policy();  // a round may begin with it
     if (shared_) shared_->arrived(client);
-    step(RunEngine::ClientArrived{client, answer.samples, answer.capability});
+    const SampleCount most = counted_at_most(
+        config(), parts_.partition.empty() ? std::nullopt
+                                           : std::optional<std::uint64_t>(parts_.partition[client.value()]));
+    if (answer.samples > most)
+      report(Event{Severity::kWarning, "client.weight_bounded", {}}
+                 .with("client", std::int64_t{client.value()})
+                 .with("samples",
+                       static_cast<std::int64_t>(std::min<std::uint64_t>(answer.samples.value(), INT64_MAX)))
+                 .with("counts_as", static_cast<std::int64_t>(most.value())));
+    step(RunEngine::ClientArrived{client, answer.samples, answer.capability, most});
     if (secure_) secure_->returned(client);
     return;
   }

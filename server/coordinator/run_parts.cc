@@ -1,6 +1,8 @@
 #include "server/coordinator/run_parts.h"
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "core/platform/files.h"
 #include "server/data_directory.h"
@@ -26,21 +28,26 @@ Result<run::RunConfig> read_record(const RunRecord& record) {
 struct TestBench {
   std::shared_ptr<const learn::Dataset> test;
   std::unique_ptr<learn::Model> model;
+  std::vector<std::uint32_t> partition;
 };
 
 Result<TestBench> make_bench(const run::RunConfig& config) {
   FEDGE_TRY(test, learn::load_test(config.task.data));
   // Said here rather than by every client. A host may lack the training set; its clients do not.
-  const auto possible = learn::check_partition(config.task.data, Rng(config.seed));
-  if (!possible && possible.error().code != ErrorCode::kNotFound) return possible.error();
+  auto partition = learn::partition_sizes(config.task.data, Rng(config.seed));
+  if (!partition && partition.error().code != ErrorCode::kNotFound) return partition.error();
   FEDGE_TRY(model, learn::make_model(config.task.model, test->shape, test->outputs()));
-  return TestBench{std::move(test), std::move(model)};
+  return TestBench{std::move(test), std::move(model),
+                   partition ? std::move(*partition) : std::vector<std::uint32_t>()};
 }
 
 Result<RunParts> open_parts(const std::filesystem::path& data_directory, const RunRecord& record,
                             const run::RunConfig& config, std::size_t threads) {
   FEDGE_TRY(bench, make_bench(config));
-  RunParts parts{.record = record, .model = std::move(bench.model), .test = std::move(bench.test)};
+  RunParts parts{.record = record,
+                 .model = std::move(bench.model),
+                 .test = std::move(bench.test),
+                 .partition = std::move(bench.partition)};
   FEDGE_TRY(store, open_sqlite_store(run_store_path(data_directory)));
   parts.store = std::move(store);
   const auto chunks = chunks_of(data_directory, record.number);

@@ -2,8 +2,10 @@
 // engine, where they stood when it was last led.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "core/platform/thread_pool.h"
 #include "learn/data/dataset.h"
@@ -22,8 +24,9 @@ struct RunParts {
   RunRecord record;
   std::unique_ptr<learn::Model> model;
   std::shared_ptr<const learn::Dataset> test;
-  std::unique_ptr<RunStore> store;                // a connection of its own
-  std::unique_ptr<DeferredRemovals> models;       // made here
+  std::vector<std::uint32_t> partition;      // samples of each client; empty: the training set is not here
+  std::unique_ptr<RunStore> store;           // a connection of its own
+  std::unique_ptr<DeferredRemovals> models;  // made here
   std::unique_ptr<protocol::ChunkStore> updates;  // clients'
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<RunState> state;

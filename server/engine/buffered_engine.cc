@@ -47,7 +47,8 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
   catch_up(member);
   present_ += member.present ? 0 : 1;
   member.present = true;
-  member.samples = arrived.samples;
+  member.samples = std::min({arrived.samples, arrived.most, rules_.max_samples});
+  member.said = arrived.samples;
   member.capability = arrived.capability;
   if (const auto task = tasks_.find(arrived.client); task != tasks_.end() && task->second.away) {
     task->second.away = false;
@@ -65,7 +66,7 @@ void BufferedEngine::on(const ClientLeft& left, const StepContext& context, std:
 }
 
 void BufferedEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
-  deciders_.sampler->describe(described.client, described.record);
+  deciders_.sampler->describe(described.client, with_known_labels(rules_, described.record));
 }
 
 void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
@@ -212,7 +213,8 @@ void BufferedEngine::on(const Offered& offered, const StepContext& context, std:
   if (task->second.fetching)
     return refuse(offered.client, offered.offer,
                   {ErrorCode::kRefused, "this client has already delivered its update of " + name}, effects);
-  auto error = check_offer(rules_, task->second.coverage, offered.offer);
+  const Member& member = members_.at(offered.client);
+  auto error = check_offer(rules_, {task->second.coverage, member.said}, offered.offer);
   const std::uint32_t stale = staleness(task->second);
   if (!error && schedule_.max_staleness > 0 && stale > schedule_.max_staleness)
     error = Error{ErrorCode::kStale, "the model has moved " + std::to_string(stale) +
@@ -226,7 +228,7 @@ void BufferedEngine::on(const Offered& offered, const StepContext& context, std:
     return;
   }
   task->second.fetching = true;
-  task->second.offer = offered.offer;
+  task->second.offer = with_bounded_weight(rules_, member.samples, offered.offer);
   task->second.offer.update.chunks.clear();
   effects.push_back(Fetch{offered.client, offered.offer});
 }

@@ -36,7 +36,8 @@ class BufferedEngine final : public RunEngine {
  private:
   enum class Phase { kWaiting, kRunning, kFinished };
   struct Member {
-    SampleCount samples;
+    SampleCount samples;  // that it counts as at most
+    SampleCount said;     // that it says it trains on
     double capability = 1;
     std::uint32_t tasks = 0;  // handed to it so far
     std::uint64_t steps = 0;  // of the barrier: tasks that have ended, with an update or without

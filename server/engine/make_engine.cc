@@ -1,5 +1,7 @@
 #include "server/engine/make_engine.h"
 
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "core/check.h"
@@ -22,6 +24,19 @@ Result<void> check_warmup(const RunState& state) {
   const auto warmup = run::warmup_of(*config.dissemination.warmup, config.sampling.clients_per_round, chunks);
   if (!warmup) return warmup.error();
   return {};
+}
+
+// That what a client may do is enough to be divided among the tracks.
+Result<void> check_participation(const RoundRules& rules, const TrackBook& tracks, std::size_t clients) {
+  if (rules.max_participations == UINT64_MAX) return {};
+  const std::size_t sharing = tracks.tracks_within(rules.rounds);
+  const auto wanted = std::ceil(static_cast<double>(rules.clients_per_round) * rules.over_selection);
+  const std::uint64_t each = rules.max_participations / sharing;
+  if (wanted * rules.rounds <= static_cast<double>(clients) * static_cast<double>(each)) return {};
+  return invalid("differential_privacy.max_participations: of " + std::to_string(rules.max_participations) +
+                 " each of the " + std::to_string(sharing) + " tracks that [tracks] makes has " +
+                 std::to_string(each) +
+                 ": run.rounds of sampling.clients_per_round clients are more than that; raise it");
 }
 
 }  // namespace
@@ -47,8 +62,9 @@ Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
     FEDGE_CHECK(made.has_value(), "a planner that could be made once");
     return Deciders{sampler(), std::move(*made)};
   };
-  engine = std::make_unique<RoundEngine>(
-      state.rules(), TrackBook(config.tracks.policy, make, {.lifting_rounds = config.tracks.lifting_rounds}));
+  TrackBook tracks(config.tracks.policy, make, {.lifting_rounds = config.tracks.lifting_rounds});
+  FEDGE_TRY_VOID(check_participation(state.rules(), tracks, context.clients));
+  engine = std::make_unique<RoundEngine>(state.rules(), std::move(tracks));
   return engine;
 }
 

@@ -1,6 +1,8 @@
 #include "server/engine/offer_check.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "protocol/codecs/compression_spec.h"
 
@@ -18,9 +20,14 @@ std::optional<Error> check_masked(const RoundRules& rules, const protocol::Updat
   return std::nullopt;
 }
 
+std::uint64_t most_steps(const RoundRules& rules, SampleCount samples) {
+  const std::uint64_t batches = (samples.value() - 1) / rules.batch_size + 1;
+  return rules.local_steps > 0 ? rules.local_steps : batches * rules.local_epochs;
+}
+
 }  // namespace
 
-std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
+std::optional<Error> check_offer(const RoundRules& rules, const Asked& asked,
                                  const protocol::UpdateOffer& offer) {
   if (offer.run != rules.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   if (offer.update.layout != rules.layout)
@@ -32,19 +39,26 @@ std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
   if (rules.masked) return check_masked(rules, offer);
   if (!protocol::made_by(rules.compression, offer.update))
     return invalid("the update is not encoded as the run's [compression] says");
-  if (offer.update.coverage != asked)
+  if (offer.update.coverage != asked.coverage)
     return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
-                   " parameters, the plan asked for " + std::to_string(asked.count()) +
-                   (offer.update.coverage.count() == asked.count() ? " others" : ""));
-  if (offer.samples.value() == 0 || offer.samples > rules.max_samples)
+                   " parameters, the plan asked for " + std::to_string(asked.coverage.count()) +
+                   (offer.update.coverage.count() == asked.coverage.count() ? " others" : ""));
+  if (offer.samples.value() == 0 || offer.samples > asked.said)
     return invalid("the update claims " + std::to_string(offer.samples.value()) +
-                   " samples, allowed are 1 to " + std::to_string(rules.max_samples.value()));
-  const std::uint64_t batches = (offer.samples.value() - 1) / rules.batch_size + 1;
-  if (offer.steps == 0 ||
-      offer.steps > (rules.local_steps > 0 ? rules.local_steps : batches * rules.local_epochs))
+                   " samples; by what the client said when it joined, this task has 1 to " +
+                   std::to_string(asked.said.value()));
+  if (offer.steps == 0 || offer.steps > most_steps(rules, offer.samples))
     return invalid("the update claims " + std::to_string(offer.steps) + " steps over " +
                    std::to_string(offer.samples.value()) + " samples");
   return std::nullopt;
+}
+
+protocol::UpdateOffer with_bounded_weight(const RoundRules& rules, SampleCount most,
+                                          protocol::UpdateOffer offer) {
+  if (offer.samples <= most) return offer;
+  offer.samples = most;
+  offer.steps = std::min(offer.steps, most_steps(rules, most));
+  return offer;
 }
 
 }  // namespace fedge::server

@@ -10,8 +10,16 @@
 
 namespace fedge::server {
 
+// What was asked of the client, and what it said of itself before.
+struct Asked {
+  const Coverage& coverage;
+  SampleCount said;  // samples that it has at most for this task, by what it said when it joined
+};
 // Why it cannot be taken (kStale if it belongs to another run, else kInvalid), or nothing.
-std::optional<Error> check_offer(const RoundRules& rules, const Coverage& asked,
+std::optional<Error> check_offer(const RoundRules& rules, const Asked& asked,
                                  const protocol::UpdateOffer& offer);
+// The offer with the weight of so many samples at most, and the steps that these make.
+protocol::UpdateOffer with_bounded_weight(const RoundRules& rules, SampleCount most,
+                                          protocol::UpdateOffer offer);
 
 }  // namespace fedge::server

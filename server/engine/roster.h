@@ -1,6 +1,6 @@
 // Roster: who is there, and what each says about itself, by ascending number. Coming and going is O(log
 // clients); going through everybody, which every round does, is O(clients) and reads memory in order, where a
-// map would wait for it a million times. 24 bytes a client where numbers follow each other, as enrolment
+// map would wait for it a million times. 32 bytes a client where numbers follow each other, as enrolment
 // hands them out.
 #pragma once
 
@@ -17,8 +17,9 @@ namespace fedge::server {
 class Roster {
  public:
   struct Entry {
-    SampleCount samples;    // that it says it trains on
+    SampleCount samples;    // that it counts as: those that it says it trains on, up to what it may
     double capability = 1;  // share of the model that it says it can train
+    SampleCount said;       // that it says it trains on
   };
 
   // Adds it, or changes what it says.

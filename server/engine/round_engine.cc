@@ -17,7 +17,9 @@ protocol::UpdateVerdict refusal(RunId run, TaskId task, const Error& error) {
 }  // namespace
 
 RoundEngine::RoundEngine(const RoundRules& rules, TrackBook tracks)
-    : rules_(rules), tracks_(std::move(tracks)) {}
+    : rules_(rules), tracks_(std::move(tracks)) {
+  if (bounds_participation()) sharing_tracks_ = tracks_.tracks_within(rules_.rounds);
+}
 
 void RoundEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
@@ -41,7 +43,9 @@ void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Eff
 void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished)
     return effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
-  present_.set(arrived.client, {arrived.samples, arrived.capability});
+  present_.set(arrived.client, {.samples = std::min({arrived.samples, arrived.most, rules_.max_samples}),
+                                .capability = arrived.capability,
+                                .said = arrived.samples});
   returning_.erase(arrived.client);
   if (returning_.empty()) return_by_.reset();
   const auto task = tasks_.find(arrived.client);
@@ -66,14 +70,6 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
   lose(left.client, TaskState::kLost, "connection lost", context, effects);
 }
 
-// A track that excludes the client hears nothing of it.
-void RoundEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
-  records_[described.client] = described.record;
-  for (std::size_t turn = 0; turn < tracks_.turns(); ++turn)
-    if (tracks_.is_member(turn, described.client))
-      tracks_.turn(turn).deciders.sampler->describe(described.client, described.record);
-}
-
 std::optional<Error> RoundEngine::objection(ClientId client, const protocol::UpdateOffer& offer) const {
   if (offer.run != rules_.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   const std::string round = std::to_string(offer.round.value());
@@ -88,7 +84,7 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
     return Error{ErrorCode::kRefused, "this client has no work in round " + round};
   if (task->second.state != TaskState::kAssigned)
     return Error{ErrorCode::kRefused, "this client has already delivered its update of round " + round};
-  return check_offer(rules_, task->second.coverage, offer);
+  return check_offer(rules_, {task->second.coverage, task->second.said}, offer);
 }
 
 void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
@@ -105,8 +101,9 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   }
   Task& task = tasks_.at(offered.client);
   set_state(task, TaskState::kFetching);
-  if (!task.weighed) task.samples = offered.offer.samples;
-  task.steps = offered.offer.steps;
+  const protocol::UpdateOffer bounded = with_bounded_weight(rules_, task.samples, offered.offer);
+  if (!task.weighed) task.samples = bounded.samples;
+  task.steps = bounded.steps;
   task.train_loss = offered.offer.train_loss;
   task.norm = offered.offer.norm;
   task.loss_rms = offered.offer.loss_rms;

@@ -42,7 +42,8 @@ class RoundEngine final : public RunEngine {
   struct Task {
     TaskState state = TaskState::kAssigned;
     Coverage coverage;
-    SampleCount samples;
+    SampleCount samples;  // that it counts as; before it has offered: at most
+    SampleCount said;     // by what its client said of itself: at most
     std::uint64_t steps = 1;
     double train_loss = 0;
     double norm = 0;
@@ -71,7 +72,7 @@ class RoundEngine final : public RunEngine {
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
   // Gives each track's sampler what its members have said about themselves.
   void tell_records();
-  // Whether the rules let the client have a part in this round, as far as other rounds go.
+  // Whether the rules let the client have a part in this turn, as far as the track's other rounds go.
   bool may_take_part(ClientId client) const;
   // Whether the privacy budget does not allow another round.
   bool budget_spent() const;
@@ -144,11 +145,15 @@ class RoundEngine final : public RunEngine {
   bool anew_ = false;
   struct Participation {
     std::uint64_t times = 0;
-    TaskId last;
+    RoundNumber last;
   };
-  std::map<ClientId, Participation> participations_;  // where the rules bound them: who has been given work
-  std::uint64_t released_ = 0;                        // turns that were closed
-  double chance_ = 1;                                 // of the turn in progress: CloseRound's
+  bool bounds_participation() const { return rules_.max_participations < UINT64_MAX; }
+  // Where the rules bound them: who has been given work in which track. These tracks have a part each of what
+  // a client may do, those that begin after them none.
+  std::map<std::pair<TrackId, ClientId>, Participation> participations_;
+  std::size_t sharing_tracks_ = 1;
+  std::uint64_t released_ = 0;  // turns that were closed
+  double chance_ = 1;           // of the turn in progress: CloseRound's
   Roster present_;
   std::map<ClientId, Task> tasks_;          // of the turn in progress
   std::array<std::size_t, 7> counts_{};     // of them in each state: asked for at every answer

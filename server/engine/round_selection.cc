@@ -35,7 +35,7 @@ std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) c
   present_.each([&](ClientId client, const Roster::Entry& entry) {
     const bool free = !without_task || !tasks_.contains(client);
     if (free && tracks_.is_member(turn_, client) && may_take_part(client))
-      result.push_back({client, std::min(entry.samples, rules_.max_samples)});
+      result.push_back({client, entry.samples});
   });
   return result;
 }
@@ -65,6 +65,12 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
                           .with("track", std::int64_t{start.track.value()})
                           .with("from", start.source ? "track " + std::to_string(start.source->value())
                                                      : std::string("the initial model")));
+    if (bounds_participation() && start.track.value() >= sharing_tracks_)
+      effects.push_back(
+          event(Severity::kWarning, "track.without_clients", round_)
+              .with("track", std::int64_t{start.track.value()})
+              .with("reason", std::string("the participations that differential privacy allows a client are "
+                                          "divided among the tracks of the run file")));
   }
   for (const TrackId track : changes.retired) {
     effects.push_back(RetireTrack{track});
@@ -77,16 +83,27 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   begin_turn(context, effects);
 }
 
-// For one track in a round, where that is bounded: every track is a release of its own.
+// A client's participations are divided among the run's tracks beforehand: if what it does in one track cost
+// it participations in another, those whom that other one excludes would steer it.
 bool RoundEngine::may_take_part(ClientId client) const {
-  const auto found = participations_.find(client);
-  if (found == participations_.end() || found->second.last == current()) return true;
-  return found->second.times < rules_.max_participations &&
-         round_.value() - found->second.last.round.value() > rules_.min_separation;
+  if (!bounds_participation()) return true;
+  if (track().id.value() >= sharing_tracks_) return false;
+  const auto found = participations_.find({track().id, client});
+  if (found == participations_.end() || found->second.last == round_) return true;
+  return found->second.times < rules_.max_participations / sharing_tracks_ &&
+         round_.value() - found->second.last.value() > rules_.min_separation;
 }
 
 bool RoundEngine::budget_spent() const {
   return rules_.releases && released_ + tracks_.turns() > *rules_.releases;
+}
+
+// A track that excludes the client hears nothing of it.
+void RoundEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
+  const NodeRecord& record = records_[described.client] = with_known_labels(rules_, described.record);
+  for (std::size_t turn = 0; turn < tracks_.turns(); ++turn)
+    if (tracks_.is_member(turn, described.client))
+      tracks_.turn(turn).deciders.sampler->describe(described.client, record);
 }
 
 void RoundEngine::tell_records() {
@@ -160,15 +177,15 @@ RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context
   FEDGE_CHECK(is_new, "a client has one task a turn");
   ++counts_[static_cast<std::size_t>(TaskState::kAssigned)];
   Task& task = planned->second;
-  if (rules_.max_participations < UINT64_MAX) {
-    Participation& part = participations_[client];
-    part.times += part.last == current() ? 0U : 1U;  // again in a turn that was begun anew
-    part.last = current();
+  if (bounds_participation()) {
+    Participation& part = participations_[{track().id, client}];
+    part.times += part.last == round_ ? 0U : 1U;  // again in a turn that was begun anew
+    part.last = round_;
   }
   const Roster::Entry* entry = present_.find(client);
   FEDGE_CHECK(entry != nullptr, "who is selected is there");
-  task.samples =
-      learn::trained_samples(std::min(entry->samples, rules_.max_samples), tracks_.data_share(client));
+  task.samples = learn::trained_samples(entry->samples, tracks_.data_share(client));
+  task.said = learn::trained_samples(entry->said, tracks_.data_share(client));
   track().deciders.planner->admit(client, entry->capability);
   task.coverage = track().deciders.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});

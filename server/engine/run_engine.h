@@ -39,6 +39,7 @@ struct RoundRules {
   // After a restart clients have so long to come back before others take their places.
   Duration return_within{};
   SampleCount max_samples;            // largest weight one update may claim
+  std::size_t classes = SIZE_MAX;     // of the data: what a client says of more labels is not heard
   bool uniform_weights = false;       // the aggregator weighs every update alike
   std::uint64_t local_epochs = 1;     // of the clients, and
   std::uint64_t batch_size = 1;       // theirs: no update has more steps than these make of its samples, or
@@ -56,6 +57,12 @@ struct RoundRules {
   std::shared_ptr<const Secret> secret_draws = {};
 };
 
+// What a client says of itself, as far as the run's data has such labels.
+inline NodeRecord with_known_labels(const RoundRules& rules, NodeRecord record) {
+  if (record.labels.size() > rules.classes) record.labels.resize(rules.classes);
+  return record;
+}
+
 class RunEngine {
  public:
   // --- inputs ---
@@ -64,6 +71,8 @@ class RunEngine {
     ClientId client;
     SampleCount samples;    // that it says it trains on
     double capability = 1;  // share of the model that it says it can train
+    // It counts as so many samples at most, whatever it says.
+    SampleCount most = SampleCount(UINT64_MAX);
   };
   struct ClientLeft {
     ClientId client;

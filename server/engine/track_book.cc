@@ -232,6 +232,18 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   return changes;
 }
 
+std::size_t TrackBook::tracks_within(std::uint32_t rounds) const {
+  TrackBook ahead(policy_, make_, options_);
+  std::set<RoundNumber> changes;
+  for (const Disagreement& disagreement : policy_.disagreements) {
+    changes.insert(disagreement.from_round);
+    if (disagreement.until_round) changes.insert(next(*disagreement.until_round));
+  }
+  for (const RoundNumber round : changes)
+    if (round.value() <= rounds) ahead.begin_round(round);
+  return std::size_t{ahead.counted_} + 1;
+}
+
 // Who is new to a track that goes on, or has come to it from another or from nowhere.
 void TrackBook::note_returns(Track& track, const aggregation::Resolution& resolution, std::size_t now,
                              std::size_t before) const {

@@ -75,6 +75,9 @@ class TrackBook {
   // Round numbers ascend. Before the first there is track 0 alone, with the initial model.
   Changes begin_round(RoundNumber round);
 
+  // How many track numbers the policy takes in so many rounds, 0 included.
+  std::size_t tracks_within(std::uint32_t rounds) const;
+
   // The tracks of the round, in the order of their turns.
   std::size_t turns() const { return tracks_.size(); }
   Track& turn(std::size_t index) { return tracks_[index]; }

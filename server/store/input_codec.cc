@@ -25,6 +25,7 @@ void put(Record& out, const RunEngine::ClientArrived& arrived) {
   made->set_client(arrived.client.value());
   made->set_samples(arrived.samples.value());
   made->set_capability(arrived.capability);
+  if (arrived.most.value() < UINT64_MAX) made->set_most(arrived.most.value());
 }
 void put(Record& out, const RunEngine::ClientLeft& left) { out.set_left(left.client.value()); }
 void put(Record& out, const RunEngine::Described& described) {
@@ -84,9 +85,10 @@ Result<RunEngine::Input> input_of(const Record& record) {
     case Record::kExpired:
       return Input(Expired{});
     case Record::kArrived:
-      return Input(RunEngine::ClientArrived{ClientId(record.arrived().client()),
-                                            SampleCount(record.arrived().samples()),
-                                            record.arrived().capability()});
+      return Input(RunEngine::ClientArrived{
+          ClientId(record.arrived().client()), SampleCount(record.arrived().samples()),
+          record.arrived().capability(),
+          SampleCount(record.arrived().most() > 0 ? record.arrived().most() : UINT64_MAX)});
     case Record::kLeft:
       return Input(RunEngine::ClientLeft{ClientId(record.left())});
     case Record::kDescribed: {

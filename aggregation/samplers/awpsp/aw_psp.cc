@@ -139,7 +139,26 @@ void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candi
   // Where there is nobody else, all that are presumed gone and are there are probed.
   if (!anybody)
     for (const Candidate& candidate : candidates) clients_[candidate.client.value()].past.chronic = 0;
+  typical_labels_ = typical_labels();
   find_correlations();
+}
+
+// The median: a minority that claims more labels than it has does not move it beyond what others have.
+int AwPspSampler::typical_labels() const {
+  std::array<std::size_t, LabelSet::kMaxLabels + 1> clients{};
+  std::size_t known = 0;
+  for (const LabelSet& labels : labels_) {
+    const int count = labels.count();
+    if (count == 0) continue;
+    ++clients[static_cast<std::size_t>(count)];
+    ++known;
+  }
+  std::size_t below = 0;
+  for (std::size_t count = 1; count < clients.size(); ++count) {
+    below += clients[count];
+    if (2 * below >= known) return static_cast<int>(count);
+  }
+  return 0;
 }
 
 // By latency, then number: a radix sort, since comparing would take longer than all the rest. Latencies of at
@@ -211,7 +230,9 @@ double AwPspSampler::weighted_score(std::uint32_t client) const {
   const Client& state = clients_[client];
   double score = power(std::max(double{state.past.chance}, options_.epsilon), options_.a) *
                  power(1 + freshness(round_, state.last_selected), options_.b);
-  if (!labels_.empty()) score *= power(1 + labels_[client].count_without(delivered_before_), options_.c);
+  if (!labels_.empty())
+    score *=
+        power(1 + std::min(labels_[client].count_without(delivered_before_), typical_labels_), options_.c);
   if (options_.d > 0 && state.utility > 0)
     score *= power(std::clamp(double{state.utility} / mean_utility_, 1 / kUtilityRange, kUtilityRange),
                    options_.d);
@@ -264,7 +285,7 @@ std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<c
     fresh.push_back(freshness(round_, clients_[candidate.client.value()].last_selected));
     if (!labels_.empty()) labels.push_back(labels_[candidate.client.value()]);
   }
-  return most_covering_units({units, labels, fresh, m, guard, covered()});
+  return most_covering_units({units, labels, fresh, m, guard, covered(), typical_labels_});
 }
 
 LabelSet AwPspSampler::covered() const {

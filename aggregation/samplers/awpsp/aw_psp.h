@@ -99,6 +99,7 @@ class AwPspSampler final : public Sampler {
   void grow(std::size_t clients);
   void forget(std::span<const ClientId> left);
   void begin_round(const SelectionRequest& request, Candidates candidates);
+  int typical_labels() const;
   void observe(std::uint32_t client, bool there);
   void find_correlations();
   void sort_by_latency();
@@ -115,6 +116,7 @@ class AwPspSampler final : public Sampler {
   RoundNumber round_;
   std::vector<Client> clients_;  // by number
   std::vector<LabelSet> labels_;
+  int typical_labels_ = 0;                 // that a client has; what it adds counts up to so many
   std::vector<std::uint32_t> by_latency_;  // those who have said theirs
   Neighbourhood neighbourhood_;            // among these
   bool order_is_old_ = false;

@@ -225,7 +225,7 @@ std::vector<std::size_t> most_covering_units(const CoverageRequest& request) {
     for (auto at = left.begin(); at != left.end(); ++at) {
       const auto used = counts.find(units[*at].cluster);
       if (units[*at].weight == 0 || (limit > 0 && used != counts.end() && used->second >= limit)) continue;
-      const int fresh = request.labels[*at].count_without(covered);
+      const int fresh = std::min(request.labels[*at].count_without(covered), request.most_new);
       if (fresh < most || fresh == 0) continue;
       if (fresh > most || fresher(*at, *best)) best = at;
       most = fresh;

@@ -23,6 +23,7 @@ struct LabelSet {
   void add(std::size_t label);
   LabelSet& operator|=(const LabelSet& other);
   int count_without(const LabelSet& covered) const;
+  int count() const { return count_without({}); }
 };
 
 // A candidate as a selector sees it.
@@ -55,16 +56,17 @@ std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng);
 // O(N + m log m).
 std::vector<std::size_t> best_units(std::span<const Unit> units, std::size_t m, bool guard);
 
-// The authors' large mode: m times the one with the most labels that are not covered by then, of those
-// the one that was not selected for longest (`freshness`), of those the last. Weights only say who is in
-// which tier. O(N) for each choice that adds labels, and for all others together.
+// The authors' large mode: m times the one with the most labels that are not covered by then, up to most_new,
+// of those the one that was not selected for longest (`freshness`), of those the last. Weights only say who
+// is in which tier. O(N) for each choice that adds labels, and for all others together.
 struct CoverageRequest {
   std::span<const Unit> units;
   std::span<const LabelSet> labels;  // one for each unit, or none at all
   std::span<const double> freshness;
   std::size_t m = 0;
   bool guard = false;
-  LabelSet covered = {};  // before the first choice
+  LabelSet covered = {};                // before the first choice
+  int most_new = LabelSet::kMaxLabels;  // more labels than these count as so many
 };
 std::vector<std::size_t> most_covering_units(const CoverageRequest& request);
 

@@ -336,3 +336,9 @@ file privacy/secure_aggregation/session.cc
 old '.number(roster.degree).number(roster.threshold);'
 new '.number(roster.degree);'
 caught_by unit_privacy 'they are told it alike'
+
+mutant privacy-trees-kept-apart 'several trees are accounted for as if a client were in one of them at a time'
+file run/privacy/differential_privacy.cc
+old '  spec.accounted_separation = run.tracks.policy.disagreements.empty() ? spec.min_separation : 0;'
+new '  spec.accounted_separation = spec.min_separation;'
+caught_by unit_run 'along a tree'

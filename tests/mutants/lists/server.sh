@@ -102,3 +102,51 @@ file server/engine/buffered_engine.cc
 old 'stale > schedule_.max_staleness)'
 new 'stale >= schedule_.max_staleness)'
 caught_by unit_server 'greatest staleness'
+
+mutant weight-as-claimed 'an update claims more samples than its client said it has'
+file server/engine/offer_check.cc
+old 'offer.samples > asked.said)'
+new 'offer.samples > asked.said && offer.samples > rules.max_samples)'
+caught_by unit_server 'told to train on 200 samples'
+
+mutant weight-as-said 'a client counts as many samples as it says when it joins'
+file server/engine/round_engine.cc
+old 'std::min({arrived.samples, arrived.most, rules_.max_samples})'
+new 'std::min(arrived.samples, rules_.max_samples)'
+caught_by unit_server 'no more than the partition gives it'
+
+mutant weight-as-said-buffered 'a client of an asynchronous run counts as many samples as it says'
+file server/engine/buffered_engine.cc
+old 'std::min({arrived.samples, arrived.most, rules_.max_samples})'
+new 'std::min(arrived.samples, rules_.max_samples)'
+caught_by unit_server 'no more than the partition gives it'
+
+mutant steps-as-claimed 'the steps behind a bounded weight are those that were claimed'
+file server/engine/offer_check.cc
+old '  offer.steps = std::min(offer.steps, most_steps(rules, most));'
+new ''
+caught_by unit_server 'no more than the partition gives it'
+
+mutant one-part-for-all-tracks 'what a client does in one track costs it its part in another'
+file server/engine/round_selection.cc
+old '  const auto found = participations_.find({track().id, client});'
+new '  const auto found = participations_.find({TrackId(), client});'
+caught_by unit_server 'participation: an excluded client'
+
+mutant a-whole-part-in-each-track 'in all tracks together a client takes part more often than it may'
+file server/engine/round_selection.cc
+old '  return found->second.times < rules_.max_participations / sharing_tracks_ &&'
+new '  return found->second.times < rules_.max_participations &&'
+caught_by unit_server 'participation: in all tracks together'
+
+mutant unforeseen-tracks-take-part 'a track that the run file did not foresee takes clients beyond their bound'
+file server/engine/round_selection.cc
+old '  if (track().id.value() >= sharing_tracks_) return false;'
+new ''
+caught_by unit_server 'no run file foresaw'
+
+mutant invented-labels-count 'labels that the data set does not have reach the sampler'
+file server/engine/run_engine.h
+old '  if (record.labels.size() > rules.classes) record.labels.resize(rules.classes);'
+new '  if (record.labels.size() < rules.classes) return record;'
+caught_by unit_server 'labels that the run'

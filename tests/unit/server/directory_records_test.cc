@@ -54,6 +54,21 @@ TEST_CASE("engines: what a client says in the directory reaches the sampler, whe
   }
 }
 
+TEST_CASE("engines: labels that the run's data set does not have are not heard") {
+  for (const bool buffered : {false, true}) {
+    Noting::Notes notes;
+    Harness h;
+    if (buffered) h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 2};
+    h.rules.classes = 3;
+    h.sampler = [&] { return std::make_unique<Noting>(notes); };
+    h.feed(RunEngine::Described{ClientId(7), {.labels = std::vector<double>(900, 1.0)}});
+    h.feed(RunEngine::Described{ClientId(8), {.labels = {0, 2}}});
+    REQUIRE(notes.described.size() == 2);
+    CHECK(notes.described[0].second.labels == std::vector<double>{1, 1, 1});
+    CHECK(notes.described[1].second.labels == std::vector<double>{0, 2});
+  }
+}
+
 TEST_CASE("round: who misses the deadline is remembered as one that failed") {
   Noting::Notes notes;
   Harness h;

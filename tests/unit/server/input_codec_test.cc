@@ -37,7 +37,7 @@ std::vector<RunEngine::Input> every_input() {
                                   .deep = true});
   return {
       Expired{},
-      RunEngine::ClientArrived{ClientId(1), SampleCount(600), 0.1},
+      RunEngine::ClientArrived{ClientId(1), SampleCount(600), 0.1, SampleCount(70)},
       RunEngine::ClientLeft{ClientId(0)},
       RunEngine::Described{
           ClientId(2),

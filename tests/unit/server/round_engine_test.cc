@@ -32,11 +32,11 @@ TEST_CASE("round: closes when all have answered, the training loss is weighted b
   CHECK(h.sent_to<protocol::UpdateVerdict>(1)->accepted);
   h.deliver(0, 1, 20);
   CHECK(!h.one<RoundEngine::CloseRound>());
-  h.deliver(2, 1, 70);
+  h.deliver(2, 1, 50);
   const auto close = h.one<RoundEngine::CloseRound>();
   REQUIRE(close);
   CHECK(close->completed == 3);
-  CHECK(close->train_loss == doctest::Approx((10 * 10 + 20 * 20 + 70 * 70) / 100.0));
+  CHECK(close->train_loss == doctest::Approx((10 * 10 + 20 * 20 + 50 * 50) / 80.0));
 }
 
 TEST_CASE("round: the next one starts after the commit, and the run ends after the last") {
@@ -512,12 +512,12 @@ TEST_CASE("round: no more steps are believed than the samples make batches") {
   h.rules.local_epochs = 2;
   h.rules.batch_size = 20;
   h.arrive({0, 1, 2});
-  protocol::UpdateOffer offer = h.offer(1, 61);  // 4 batches
-  offer.steps = 9;
+  protocol::UpdateOffer offer = h.offer(1, 41);  // 3 batches
+  offer.steps = 7;
   h.feed(RunEngine::Offered{ClientId(0), offer});
   REQUIRE(h.sent_to<protocol::UpdateVerdict>(0));
-  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->reason == "the update claims 9 steps over 61 samples");
-  offer.steps = 8;
+  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->reason == "the update claims 7 steps over 41 samples");
+  offer.steps = 6;
   h.feed(RunEngine::Offered{ClientId(1), offer});
   CHECK(h.one<RunEngine::Fetch>());
 }

@@ -70,6 +70,19 @@ TEST_CASE("tree: more participations, less separation, more steps never cost les
   }
 }
 
+TEST_CASE(
+    "tree: several trees, each with its share of the participations, cost no more than one of all their "
+    "steps") {
+  for (std::uint32_t trees = 2; trees <= 4; ++trees)
+    for (std::uint32_t steps = 1; steps <= 24; ++steps)
+      for (std::uint32_t times = 1; times <= steps; ++times)
+        CHECK(trees * *tree_squared_sensitivity({steps, times, 0}) <=
+              *tree_squared_sensitivity({trees * steps, trees * times, 0}));
+  // With a separation between the steps of all of them that would not be so: a client may have a part in two
+  // trees in one round, which one tree does not allow for.
+  CHECK(2 * *tree_squared_sensitivity({3, 1, 5}) > *tree_squared_sensitivity({6, 2, 5}));
+}
+
 TEST_CASE("tree: what cannot be is refused by name") {
   CHECK(tree_squared_sensitivity({0, 1, 0}).error().message.starts_with("steps"));
   CHECK(tree_squared_sensitivity({2'000'000, 1, 0}).error().message.starts_with("steps"));

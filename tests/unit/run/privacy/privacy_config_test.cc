@@ -171,6 +171,13 @@ TEST_CASE("private run: along a tree the cost is that of how often a client take
   CHECK(*ledger.epsilon() == doctest::Approx(*accountant.epsilon(1e-5)));
   const RunConfig calibrated = must_read(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 9\n");
   CHECK(calibrated.privacy.most_releases >= 20);
+  // Several tracks have a tree each: as one of all their turns in which a client may be in any two.
+  const RunConfig tracks = must_read(tree +
+                                     "noise_multiplier = 5.0\nmax_participations = 2\nmin_separation = 9\n"
+                                     "[tracks]\ndisagreement = [{ kind = \"inbound\", clients = [\"0\"], "
+                                     "against = [\"1\"] }]\n");
+  const auto mechanism = std::get<privacy::TreeMechanism>(tracks.privacy.release(1, 40).mechanism);
+  CHECK(mechanism.participation == privacy::Participation{40, 2, 0});
   check_private_refused(tree + "epsilon = 3\n", "raise max_participations");
   check_private_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n", "lower it");
   check_private_refused(tree + "epsilon = 3\nmax_participations = 2\nclipping = \"adaptive\"\n",

@@ -103,6 +103,90 @@ TEST_CASE("participation: nobody takes part more often or sooner again than the 
   CHECK(twice >= 3);
 }
 
+namespace {
+
+// Who has a part in the track that excludes client 2, and in the other one, turn by turn.
+struct Parts {
+  std::vector<std::vector<std::uint32_t>> without;
+  std::vector<std::vector<std::uint32_t>> with;
+};
+
+// Client 0 excludes client 2, in six rounds of two out of seven clients.
+Parts parts(bool excluded_is_there, std::uint64_t most, std::uint64_t separation) {
+  Harness h;
+  h.rules.rounds = 6;
+  h.rules.clients_per_round = 2;
+  h.rules.first_round_clients = excluded_is_there ? 7 : 6;
+  h.rules.max_participations = most;
+  h.rules.min_separation = separation;
+  h.policy.disagreements.push_back(
+      {.kind = aggregation::DisagreementKind::kInbound, .clients = {ClientId(0)}, .against = {ClientId(2)}});
+  if (excluded_is_there) h.arrive({2});
+  h.arrive({0, 1, 3, 4, 5, 6});
+  Parts found;
+  while (!h.one<RoundEngine::Finished>()) {
+    const auto assigned = h.all<RoundEngine::Assign>();
+    std::vector<std::uint32_t> clients;
+    for (const auto& work : assigned) clients.push_back(work.client.value());
+    if (!assigned.empty())
+      (assigned.front().task.track == TrackId() ? found.with : found.without).push_back(clients);
+    for (const auto& work : assigned) {
+      auto offer = h.offer(work.task.round.value());
+      offer.track = work.task.track;
+      h.feed(RunEngine::Offered{work.client, offer});
+      h.feed(RunEngine::Stored{work.client, work.task});
+    }
+    const auto closed = h.one<RoundEngine::CloseRound>();
+    REQUIRE(closed);
+    h.feed(RunEngine::Committed{closed->round, closed->track});
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "participation: an excluded client does not steer the track that excludes it by taking others' parts") {
+  const Parts there = parts(true, 8, 1);
+  const Parts gone = parts(false, 8, 1);
+  CHECK(there.without.size() == 6);
+  CHECK(there.without == gone.without);
+  CHECK(there.with != gone.with);
+}
+
+TEST_CASE("participation: in all tracks together nobody takes part more often than the rules say") {
+  for (const std::uint64_t most : {8U, 4U, 3U}) {
+    const Parts found = parts(true, most, 0);
+    std::map<std::uint32_t, std::size_t> times;
+    std::map<std::uint32_t, std::size_t> in_one;
+    for (const auto& turn : found.with)
+      for (const std::uint32_t client : turn) ++times[client], ++in_one[client];
+    for (const auto& turn : found.without)
+      for (const std::uint32_t client : turn) ++times[client];
+    for (const auto& [client, count] : times) CHECK(count <= most);
+    for (const auto& [client, count] : in_one) CHECK(count <= most / 2);
+  }
+}
+
+TEST_CASE("participation: a track that no run file foresaw has none of its clients") {
+  Harness h;
+  h.rules.rounds = 6;
+  h.rules.max_participations = 4;
+  h.arrive({0, 1, 2});
+  h.feed(RunEngine::PolicyChanged{{.clients = 100,
+                                   .disagreements = {{.kind = aggregation::DisagreementKind::kInbound,
+                                                      .clients = {ClientId(0)},
+                                                      .against = {ClientId(2)}}}}});
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 1);
+  h.feed(RunEngine::Committed{RoundNumber(1)});
+  CHECK(h.event("track.without_clients"));
+  std::size_t turns = 0;
+  for (; turns < 4 && h.one<RoundEngine::CloseRound>(); ++turns)
+    h.feed(RunEngine::Committed{h.one<RoundEngine::CloseRound>()->round,
+                                h.one<RoundEngine::CloseRound>()->track});
+  for (const auto& work : h.all<RoundEngine::Assign>()) CHECK(work.task.track == TrackId());
+}
+
 TEST_CASE("participation: who has had its part takes nobody's place") {
   Harness h;
   h.rules.clients_per_round = 2;
