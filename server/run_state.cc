@@ -142,6 +142,7 @@ Result<RunState::Summed> RunState::sum_up(TaskId task, const privacy::Unmasking&
   FEDGE_TRY(plain, std::move(sum).unmask(recovered.masks, *parallel_));
   FEDGE_TRY_VOID(track(task.track).add_sum(plain.view()));
   contributors_.insert(masked_.begin(), masked_.end());
+  note_left_out(plain.cells);
   Summed summed{plain.loss, std::move(recovered.bad_shares), {}, nullptr};
   protocol::Manifest shape{.layout = model_->layout()->hash(),
                            .coverage = Coverage::of(plain.cells),
@@ -166,6 +167,13 @@ Result<RunState::Summed> RunState::sum_up(TaskId task, const privacy::Unmasking&
   return summed;
 }
 
+void RunState::note_left_out(std::span<const Range> cells) {
+  const Coverage trainable = model_->layout()->trainable();
+  const Coverage summed = Coverage::of({cells.begin(), cells.end()});
+  metrics_.parameters_left_out =
+      std::fmax(metrics_.parameters_left_out, static_cast<double>(trainable.subtract(summed).count()));
+}
+
 Result<void> RunState::take_up_sum(const SummedTurn& turn) {
   FEDGE_TRY(object, take_up(turn.offer.update));
   run::SecureSum::Plain plain{.cells = turn.cells,
@@ -175,6 +183,7 @@ Result<void> RunState::take_up_sum(const SummedTurn& turn) {
   FEDGE_TRY_VOID(object->read_bytes(0, std::as_writable_bytes(plain.sums.span())));
   FEDGE_TRY_VOID(track(turn.offer.track).add_sum(plain.view()));
   contributors_.insert(turn.clients.begin(), turn.clients.end());
+  note_left_out(turn.cells);
   store_->remove(object->manifest().id());
   return {};
 }

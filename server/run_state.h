@@ -87,6 +87,8 @@ class RunState {
   void remove(const Summed& sum) { store_->remove(sum.object->manifest().id()); }
   // The same from what was kept of it.
   Result<void> take_up_sum(const SummedTurn& turn);
+  // Of these cells' sum, for the round's figures.
+  void note_left_out(std::span<const Range> cells);
 
   // Where it is known how many samples of each label a client trains on (a simulation): for the figures of
   // coverage. Asked at the end of a round about those whose updates have come.

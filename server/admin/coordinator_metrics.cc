@@ -43,6 +43,11 @@ constexpr MetricFamily kEpsilon{
     "fedge_privacy_epsilon", kGauge,
     "What the run's models have cost so far, at the delta of its run file, with differential privacy.",
     "run"};
+constexpr MetricFamily kLeftOut{"fedge_secure_parameters_left_out", kGauge,
+                                "Parameters that are in no secure sum of the run's last round: fewer than "
+                                "min_clients of its clients train "
+                                "them.",
+                                "run"};
 constexpr MetricFamily kConnected{"fedge_clients_connected", kGauge, "Clients that are connected."};
 constexpr MetricFamily kEnrolled{"fedge_clients_enrolled", kGauge,
                                  "Clients that have joined and are not revoked."};
@@ -76,6 +81,7 @@ constexpr std::array kFamilies = {kBuild,
                                   kLoss,
                                   kTrainLoss,
                                   kEpsilon,
+                                  kLeftOut,
                                   kConnected,
                                   kEnrolled,
                                   kTasks,
@@ -147,6 +153,7 @@ void CoordinatorMetrics::add(RunNumber run, const RoundMetrics& round) {
     not_stored_.reset();
   }
   keep_if_measured(round.epsilon, latest.epsilon);
+  keep_if_measured(round.parameters_left_out, latest.left_out);
   latest.round = round.round;
   latest.seconds = round.wall_seconds;
 }
@@ -190,6 +197,7 @@ void CoordinatorMetrics::add_rounds(Exposition& page) const {
   each(kLoss, [](const Latest& latest) { return latest.loss; });
   each(kTrainLoss, [](const Latest& latest) { return latest.train_loss; });
   each(kEpsilon, [](const Latest& latest) { return latest.epsilon; });
+  each(kLeftOut, [](const Latest& latest) { return latest.left_out; });
 }
 
 void CoordinatorMetrics::add_clients(Exposition& page) {

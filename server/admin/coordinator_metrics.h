@@ -67,6 +67,7 @@ class CoordinatorMetrics {
     std::optional<double> loss;
     std::optional<double> train_loss;
     std::optional<double> epsilon;
+    std::optional<double> left_out;
   };
   std::map<RunNumber, Latest> latest_;  // of the runs that are led
   std::uint64_t accepted_ = 0;

@@ -128,6 +128,13 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
                                     .with("neighbours", std::int64_t{session_->graph().degree})
                                     .with("threshold", std::int64_t{session_->graph().threshold})
                                     .with("parameters_left_out", number(session_->left_out())));
+              if (session_->left_out() > 0)
+                effects.push_back(
+                    about_sum(Severity::kWarning, "secure.parameters_left_out")
+                        .with("parameters", number(session_->left_out()))
+                        .with("reason",
+                              std::string("fewer than secure_aggregation.min_clients of the round's "
+                                          "clients train them, so that they stay as they are")));
               effects.push_back(Open{session_->cells()});
             },
             [&](const Session::Unmaskable&) {

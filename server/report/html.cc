@@ -215,6 +215,9 @@ std::string tiles(Rounds rounds) {
   out += tile("Traffic", format_bytes(up + down), format_bytes(up) + " up, " + format_bytes(down) + " down");
   if (std::isfinite(end.epsilon))
     out += tile("Privacy spent", with_unit(end.epsilon, Unit::kNone), "epsilon of the whole run");
+  if (most_left_out(rounds) > 0)
+    out += tile("Left out of sums", std::to_string(most_left_out(rounds)),
+                "parameters of a round at most: fewer than min_clients clients train them");
   const bool one_clock = end.virtual_seconds == end.wall_seconds;
   out +=
       one_clock || !std::isfinite(end.virtual_seconds)

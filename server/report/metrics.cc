@@ -176,6 +176,7 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.epsilon = fields.real("epsilon");
     metrics.clipping_norm = fields.real("clipping_norm");
   }
+  if (fields.has("parameters_left_out")) metrics.parameters_left_out = fields.real("parameters_left_out");
   if (fields.has("ranks")) FEDGE_TRY_VOID(read_ranks(object.at("ranks"), metrics));
   if (!fields.has("tracks")) return {};
   const ordered_json& tracks = object.at("tracks");
@@ -220,6 +221,7 @@ std::string to_json(const RoundMetrics& metrics) {
   line["group_bits_per_byte"] = json_number(metrics.group_bits_per_byte);
   line["epsilon"] = json_number(metrics.epsilon);
   line["clipping_norm"] = json_number(metrics.clipping_norm);
+  line["parameters_left_out"] = json_number(metrics.parameters_left_out);
   for (const RankMetrics& rank : metrics.ranks)
     line["ranks"].push_back({{"rank", rank.rank},
                              {"accuracy", json_number(rank.accuracy)},
@@ -289,12 +291,19 @@ CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
   return columns;
 }
 
+std::uint64_t most_left_out(std::span<const RoundMetrics> rounds) {
+  double most = 0;
+  for (const RoundMetrics& round : rounds) most = std::fmax(most, round.parameters_left_out);
+  return static_cast<std::uint64_t>(most);
+}
+
 std::string csv_header(const CsvColumns& columns) {
   std::string line =
       "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
       "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
       "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
-      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm";
+      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm,"
+      "parameters_left_out";
   for (const std::uint64_t rank : columns.ranks) {
     const std::string name = ",rank_" + std::to_string(rank);
     line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
@@ -318,7 +327,7 @@ std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
   for (const double value :
        {metrics.between_class_variance, metrics.within_class_variance, metrics.labels.covered,
         metrics.labels.accuracy, metrics.labels.divergence, metrics.labels.variance, metrics.bits_per_byte,
-        metrics.group_bits_per_byte, metrics.epsilon, metrics.clipping_norm})
+        metrics.group_bits_per_byte, metrics.epsilon, metrics.clipping_norm, metrics.parameters_left_out})
     line += "," + csv_number(value);
   for (const std::uint64_t rank : columns.ranks) {
     const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);

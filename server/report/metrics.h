@@ -53,6 +53,9 @@ struct RoundMetrics {
   double train_loss = kNotMeasured;        // of the clients that completed, by their samples
   double epsilon = kNotMeasured;        // that the run's models have cost so far, with differential privacy
   double clipping_norm = kNotMeasured;  // of the next round's updates, in such a run
+  // With secure aggregation: parameters that are in no sum of the round, since too few of its clients train
+  // them; of the track with the most.
+  double parameters_left_out = kNotMeasured;
   std::uint64_t clients_selected = 0;
   std::uint64_t clients_completed = 0;
   std::uint64_t bytes_up = 0;                    // clients to server, in this round
@@ -68,6 +71,9 @@ struct RoundMetrics {
   ParticipationFigures participation;         // from the first round to this one
   std::vector<TrackMetrics> tracks;           // empty in a run without disagreements
 };
+
+// The most parameters that secure sums left out in any of these rounds; 0 in a run without.
+std::uint64_t most_left_out(std::span<const RoundMetrics> rounds);
 
 // What a table has columns for.
 struct CsvColumns {

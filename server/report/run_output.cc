@@ -119,6 +119,9 @@ std::string RunOutput::summary() const {
                   config_.privacy.delta);
     text += line;
   }
+  if (const std::uint64_t most = most_left_out(rounds_); most > 0)
+    text += "left out  up to " + std::to_string(most) +
+            " parameters a round are in no secure sum: fewer than min_clients clients train them\n";
   text += "model     " + (directory_ / "model.safetensors").string() + "\n";
   text += "report    " + (directory_ / "report.html").string() + "\n";
   text += "metrics   " + (directory_ / "metrics.jsonl").string() + "\n";

@@ -97,6 +97,20 @@ TEST_CASE("secure runs: updates of parts of the model come to the same models") 
   CHECK(secret.federation.reported("parameters_left_out=0"));
 }
 
+TEST_CASE("secure runs: several tracks sum apart, each over TLS, where clients noise their updates") {
+  const Run secret(
+      8, Settings{"run.rounds=2", "differential_privacy.kind=distributed",
+                  "differential_privacy.noise_multiplier=0.01", "differential_privacy.max_participations=4",
+                  "secure_aggregation.min_clients=2",
+                  "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", "
+                  "\"4\"], against = [\"3\"] }]"} +
+             kExact);
+  CHECK_FALSE(secret.federation.reported("round.not_aggregated"));
+  CHECK(secret.federation.count(secret.federation.events, "secure.agreed") == 4);
+  REQUIRE(secret.federation.rounds.size() == 2);
+  for (const auto& round : secret.federation.rounds) CHECK(round.tracks.size() == 2);
+}
+
 TEST_CASE("secure runs: a member that vanishes at any stage costs its own update at most") {
   const std::string with = plain_hash(true);
   const std::string without = plain_hash(false);

@@ -150,3 +150,9 @@ file server/engine/run_engine.h
 old '  if (record.labels.size() > rules.classes) record.labels.resize(rules.classes);'
 new '  if (record.labels.size() < rules.classes) return record;'
 caught_by unit_server 'labels that the run'
+
+mutant left-out-unsaid 'nobody is warned of parameters that are in no sum'
+file server/engine/secure_round.cc
+old '              if (session_->left_out() > 0)'
+new '              if (session_->left_out() > session_->cells().size() * 1000000)'
+caught_by unit_sim 'too few train'

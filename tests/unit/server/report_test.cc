@@ -41,6 +41,7 @@ RoundMetrics one_round(std::uint64_t round) {
   metrics.group_bits_per_byte = 2.5;
   metrics.epsilon = 1.25;
   metrics.clipping_norm = 0.375;
+  metrics.parameters_left_out = 40;
   metrics.ranks = {{.rank = 4, .accuracy = 0.625, .loss = 0.75, .bits_per_byte = 2.75}};
   return metrics;
 }
@@ -53,7 +54,7 @@ const std::string kLine =
     R"("participation_gini":0.25,"participation_jain":0.5,"participation_gap":2,)"
     R"("between_class_variance":0.0625,"within_class_variance":1.5,"covered_labels":4.0,"covered_accuracy":0.875,)"
     R"("label_divergence":0.125,"label_variance":9.0,"bits_per_byte":2.25,"group_bits_per_byte":2.5,)"
-    R"("epsilon":1.25,"clipping_norm":0.375,)"
+    R"("epsilon":1.25,"clipping_norm":0.375,"parameters_left_out":40.0,)"
     R"("ranks":[{"rank":4,"accuracy":0.625,"loss":0.75,"bits_per_byte":2.75}]})";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -93,7 +94,7 @@ TEST_CASE("metrics: what was not measured, or has diverged, is null and an empty
   metrics.between_class_variance = metrics.within_class_variance = kNotMeasured;
   metrics.labels = {};
   metrics.bits_per_byte = metrics.group_bits_per_byte = kNotMeasured;
-  metrics.epsilon = metrics.clipping_norm = kNotMeasured;
+  metrics.epsilon = metrics.clipping_norm = metrics.parameters_left_out = kNotMeasured;
   metrics.ranks = {};
   const std::string line = to_json(metrics);
   CHECK(contains(line, "\"test_accuracy\":null"));
@@ -102,8 +103,8 @@ TEST_CASE("metrics: what was not measured, or has diverged, is null and an empty
   const auto back = parse_metrics(line, "m");
   REQUIRE(back.has_value());
   CHECK(std::isnan(back->test_accuracy));
-  CHECK(to_csv(metrics, {1, {}}) ==
-        "1,00ff" + std::string(60, 'a') + ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,,,,,,,,,,,\r\n");
+  CHECK(to_csv(metrics, {1, {}}) == "1,00ff" + std::string(60, 'a') +
+                                        ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,,,,,,,,,,,,\r\n");
 }
 
 TEST_CASE("metrics: a line that is no round is refused by what is wrong with it") {
@@ -209,13 +210,14 @@ TEST_CASE("metrics: the table is RFC 4180") {
         "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
         "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
         "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
-        "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm,rank_4_"
+        "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm,parameters_"
+        "left_out,rank_4_"
         "accuracy,rank_4_loss,"
         "rank_4_bits_per_byte,class_0_accuracy,class_1_accuracy\r\n");
   CHECK(to_csv(one_round(3), {2, {4}}) ==
         "3,00ff" + std::string(60, 'a') +
             ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.25,0.5,2,0.0625,1."
-            "5,4,0.875,0.125,9,2.25,2.5,1.25,0.375,0.625,0.75,2.75,0.75,0.875\r\n");
+            "5,4,0.875,0.125,9,2.25,2.5,1.25,0.375,40,0.625,0.75,2.75,0.75,0.875\r\n");
   CHECK(csv_field("plain text") == "plain text");
   CHECK(csv_field("a,b") == "\"a,b\"");
   CHECK(csv_field("say \"hi\"") == "\"say \"\"hi\"\"\"");
@@ -243,7 +245,7 @@ TEST_CASE("metrics: every figure, in JSON and in the tables, is explained in the
       names.insert(table.substr(begin, end == std::string::npos ? end : end - begin));
     }
   }
-  CHECK(names.size() == 35);
+  CHECK(names.size() == 36);
   for (const std::string& name : names) CHECK_MESSAGE(contains(reference, "`" + name + "`"), name);
 }
 

@@ -41,6 +41,41 @@ TEST_CASE("secure, simulated: the models are those of the same run without") {
   CHECK(secret.count("round.not_aggregated") == 0);
 }
 
+TEST_CASE("secure, simulated: parameters that too few train are said aloud and counted in every round") {
+  // Half of the ten devices train half of an mlp's units: of what fewer than six of a round train no sum is
+  // made.
+  const Settings parts = {"model.kind=mlp",
+                          "model.hidden=[20]",
+                          "strategy.kind=fedplt",
+                          "strategy.planner.shares=[0.5]",
+                          "strategy.planner.fractions=[1.0]",
+                          "secure_aggregation.min_clients=6"};
+  const Outcome few = simulate(kSecureBase + kExact + parts);
+  CHECK(few.count("secure.parameters_left_out") > 0);
+  double most = 0;
+  for (const auto& round : few.rounds) most = std::max(most, round.parameters_left_out);
+  CHECK(most > 0);
+  const Outcome all = simulate(kSecureBase + kExact);
+  CHECK(all.count("secure.parameters_left_out") == 0);
+  for (const auto& round : all.rounds) CHECK(round.parameters_left_out == 0);
+  CHECK(std::isnan(simulate(kSecureBase).rounds.back().parameters_left_out));
+}
+
+TEST_CASE("secure, simulated: each track sums apart where clients noise their updates") {
+  const Settings tracks = {
+      "differential_privacy.kind=distributed", "differential_privacy.noise_multiplier=0.01",
+      "differential_privacy.max_participations=100", "secure_aggregation.min_clients=2",
+      "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", \"4\"], against = [\"3\"] "
+      "}]"};
+  const Outcome secret = simulate(kSecureBase + kExact + tracks);
+  CHECK(secret.count("round.not_aggregated") == 0);
+  CHECK(secret.count("secure.agreed") == 2 * secret.rounds.size());
+  for (const auto& round : secret.rounds) {
+    REQUIRE(round.tracks.size() == 2);
+    CHECK(round.tracks[0].model_hash != round.tracks[1].model_hash);
+  }
+}
+
 TEST_CASE("secure, simulated: words of 32 bits come to almost the same model, always to the same") {
   const Settings compact = kSecureBase + Settings{"secure_aggregation.kind=compact", "strategy.max_abs=4"};
   const Outcome secret = simulate(compact);

@@ -53,6 +53,7 @@ RoundMetrics round(std::uint64_t number, double seconds) {
           .test_loss = 2.0 / static_cast<double>(number),
           .train_loss = 1.5,
           .epsilon = 0.75,
+          .parameters_left_out = 20'016,
           .clients_selected = 5,
           .clients_completed = 4,
           .bytes_up = 1000,
@@ -89,6 +90,7 @@ TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation sta
   CHECK(scrape.value("fedge_test_loss", {{"run", "1"}}) == 1);
   CHECK(scrape.value("fedge_train_loss", {{"run", "1"}}) == 1.5);
   CHECK(scrape.value("fedge_privacy_epsilon", {{"run", "1"}}) == 0.75);
+  CHECK(scrape.value("fedge_secure_parameters_left_out", {{"run", "1"}}) == 20'016);
   CHECK(scrape.value("fedge_updates_accepted_total") == 12);
   CHECK(scrape.value("fedge_received_bytes_total") == 3000);
   CHECK(scrape.value("fedge_sent_bytes_total") == 9000);
