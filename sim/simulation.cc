@@ -102,7 +102,8 @@ void Simulation::dispatch(Scheduled& event) {
                  },
                  [&](const Change&) { change(id); },
                  [&](const Cut& cut_off) {
-                   if (!current(cut_off.session)) return;
+                   if (!current(cut_off.session) || client.assigned != cut_off.task || client.assigned_over)
+                     return;
                    client.offline_until = now_ + spec_.dropout_offline;
                    cut(id, "simulated dropout");
                  },

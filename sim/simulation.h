@@ -57,7 +57,8 @@ class Simulation {
  private:
   struct Cut {
     std::uint32_t session;
-  };                 // the link breaks, if it is still this one
+    TaskId task;
+  };                 // the link breaks, if it is still this one and the client has this task
   struct Change {};  // the device comes up or goes down
   struct Arrive {
     std::uint32_t session;
@@ -98,6 +99,9 @@ class Simulation {
   struct VirtualClient {
     client::ClientEngine engine;
     std::uint32_t session = 0;  // counts connections; what belongs to an earlier one is lost
+    TaskId assigned;            // that it was given last, how often, and whether it is over
+    std::uint32_t times_assigned = 0;
+    bool assigned_over = false;
     bool online = false;
     Time down_free{};  // when each direction of its link is free again
     Time up_free{};

@@ -94,20 +94,29 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
                                       .secure_attempt = work.secure_attempt});
   if (swarm_) swarm_->give(work.client, work.task, manifest);
   if (sharing_) sharing_->assigned(work.client, work.task, manifest);
+  // Of this task alone: what became of the client in another track's turn must not tell in this one's.
+  client.times_assigned = client.assigned == work.task ? client.times_assigned + 1 : 1;
+  client.assigned = work.task;
+  client.assigned_over = false;
   Rng draws = root_.fork("dropout", work.task.round.value(), work.client.value())
-                  .fork("session", at(work.client).session, work.task.track.value());
+                  .fork("session", client.times_assigned, work.task.track.value());
   if (draws.uniform() >= spec_.dropout_probability) return;
   const SampleCount samples =
       learn::trained_samples(SampleCount(task_.samples_of(work.client).size()), work.data_share);
   const Duration expected =
       device(work.client).task_time(samples, task_.spec().training, Bytes(manifest.payload_size));
   const Duration after = seconds(draws.uniform() * to_seconds(expected + 4 * latency(work.client)));
-  schedule(now_ + after, work.client, Cut{at(work.client).session});
+  schedule(now_ + after, work.client, Cut{client.session, work.task});
 }
 
 // Where updates stay with the clients one is accepted when the model is there.
 void Simulation::server_says(ClientId id, const protocol::Message& message) {
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
+  const auto* cancelled = std::get_if<protocol::CancelTask>(&message);
+  const TaskId assigned = at(id).assigned;
+  if ((verdict != nullptr && verdict->task() == assigned) ||
+      (cancelled != nullptr && cancelled->task() == assigned))
+    at(id).assigned_over = true;
   if (sharing_ && verdict != nullptr && verdict->accepted) return sharing_->keep(id, *verdict);
   if (sessions_ && verdict != nullptr && verdict->accepted) return sessions_->keep(id, *verdict);
   if (sharing_) sharing_->dismissed(id, message);

@@ -107,3 +107,9 @@ old '  if (!waiting.counts) return {};
 '
 new ''
 caught_by integration_replay 'a serverless round of which nothing has come'
+
+mutant dropouts-by-session 'who drops out of one track decides who drops out of another'
+file sim/simulation_server.cc
+old '.fork("session", client.times_assigned, work.task.track.value());'
+new '.fork("session", client.session, work.task.track.value());'
+caught_by unit_sim 'who drops out of one track'
