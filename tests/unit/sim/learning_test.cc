@@ -1,7 +1,10 @@
-// Every strategy learns what its baseline learns, on data that FedAvg needs several rounds for. Seeds are
-// fixed; the margins are such that seeds 5 to 8 stay within them.
+// Every strategy learns as much less, or more, than FedAvg as was measured with seeds 5 to 12, within three
+// standard deviations of what it is over these seeds: neither does it learn less, nor is it FedAvg under
+// another name. On data that FedAvg needs several rounds for.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,10 +22,19 @@ const Settings kLearningBase = {"model.kind=mlp",         "model.hidden=[30, 20]
 const Settings kSkewed = {"data.partition.kind=dirichlet", "data.partition.alpha=1"};
 const Settings kHalves = {"strategy.planner.shares=[1.0, 0.5]", "strategy.planner.fractions=[0.5, 0.5]"};
 
+// Over seeds, how much less accurate than FedAvg.
+struct Spread {
+  double mean = 0;
+  double deviation = 0;
+};
+enum class Images { kDrawn, kFashion };
+
 struct Learner {
   std::string recipe;
   Settings settings;
-  double margin = 0.06;  // so much less accurate than FedAvg it may be
+  Spread drawn;
+  Spread fashion;
+  const Spread& on(Images images) const { return images == Images::kDrawn ? drawn : fashion; }
 };
 
 // On skewed data: averages, server optimizers, parts of the model.
@@ -31,27 +43,34 @@ std::vector<Learner> averages() {
     return Settings{"strategy.server_optimizer.learning_rate=" + value};
   };
   return {
-      {"fedprox", {}},
-      {"fedavgm", {"strategy.server_optimizer.beta=0.5"}},
-      {"fedadagrad", rate("0.03"), 0.16},
-      {"fedadam", rate("0.02"), 0.1},
-      {"fedyogi", rate("0.02"), 0.1},
-      {"scaffold", {}},
-      {"fednova", {}},
-      {"fedbuff", {}, 0.2},  // most of its updates are one move late
-      {"fedplt", {}, 0.2},   // 72 % fewer parameters for each client
-      {"random_mask", {}, 0.35},
-      {"heterofl", kHalves, 0.15},
-      {"fjord", kHalves, 0.15},
-      {"fedrolex", kHalves, 0.15},
+      {"fedprox", {}, {0.002, 0.002}, {0, 0.001}},
+      {"fedavgm", {"strategy.server_optimizer.beta=0.5"}, {-0.067, 0.006}, {-0.013, 0.008}},
+      {"fedadagrad", rate("0.03"), {0.037, 0.049}, {0.038, 0.011}},
+      {"fedadam", rate("0.02"), {-0.017, 0.019}, {0.016, 0.007}},
+      {"fedyogi", rate("0.02"), {-0.017, 0.019}, {0.017, 0.007}},
+      {"scaffold", {}, {-0.011, 0.01}, {0.001, 0.01}},
+      {"fednova", {}, {0.001, 0.006}, {0.002, 0.004}},
+      {"fedbuff", {}, {0.111, 0.019}, {0.031, 0.014}},  // most of its updates are one move late
+      {"fedplt", {}, {0.069, 0.039}, {0.048, 0.023}},   // 72 % fewer parameters for each client
+      {"random_mask", {}, {0.097, 0.094}, {0.036, 0.013}},
+      {"heterofl", kHalves, {0.05, 0.017}, {0.015, 0.02}},
+      {"fjord", kHalves, {0.091, 0.043}, {0.03, 0.014}},
+      {"fedrolex", kHalves, {0.055, 0.021}, {0.031, 0.021}},
   };
 }
 
 // On data shared out evenly, where updates are alike and a rule that drops some of them loses little.
 std::vector<Learner> robust_rules() {
-  return {{"median", {}},        {"trimmed_mean", {}}, {"krum", {}, 0.2},  // one update of the ten
-          {"multi_krum", {}},    {"bulyan", {}},       {"geometric_median", {}},
-          {"centered_clip", {}}, {"clipped_mean", {}}};
+  return {
+      {"median", {}, {0.007, 0.005}, {0, 0.002}},
+      {"trimmed_mean", {}, {0.005, 0.004}, {0.001, 0.002}},
+      {"krum", {}, {0.113, 0.025}, {0.073, 0.014}},  // one update of the ten
+      {"multi_krum", {}, {0.009, 0.006}, {0.004, 0.003}},
+      {"bulyan", {}, {0.016, 0.01}, {0.006, 0.005}},
+      {"geometric_median", {}, {0, 0.004}, {-0.001, 0.003}},
+      {"centered_clip", {}, {0, 0}, {0, 0}},
+      {"clipped_mean", {}, {0.004, 0.003}, {0, 0.003}},
+  };
 }
 
 // Adapters beside frozen random weights, on devices of three ranks: they learn less than the network itself.
@@ -59,20 +78,33 @@ std::vector<Learner> adapters() {
   const Settings rank = {"model.adapter.rank=8", "training.optimizer.kind=adamw",
                          "training.optimizer.learning_rate=0.01"};
   const Settings ranks = rank + Settings{"strategy.planner.ranks=[2, 4, 8]"};
-  return {{"fedit", rank, 0.15},    {"zero_pad", ranks, 0.3},     {"hetlora", ranks, 0.3},
-          {"flexlora", ranks, 0.2}, {"flora", ranks, 0.2},        {"ffa_lora", ranks, 0.5},
-          {"prelort", ranks, 0.2},  {"segment_only", ranks, 0.2}, {"nesting_only", ranks, 0.3}};
+  return {
+      {"fedit", rank, {-0.007, 0.026}, {0.028, 0.017}},
+      {"zero_pad", ranks, {0.26, 0.048}, {0.127, 0.034}},
+      {"hetlora", ranks, {0.226, 0.037}, {0.122, 0.032}},
+      {"flexlora", ranks, {0.158, 0.043}, {0.115, 0.024}},
+      {"flora", ranks, {0.04, 0.021}, {0.025, 0.006}},
+      {"ffa_lora", ranks, {0.427, 0.045}, {0.211, 0.032}},
+      {"prelort", ranks, {0.037, 0.015}, {0.043, 0.016}},
+      {"segment_only", ranks, {0.051, 0.037}, {0.046, 0.018}},
+      {"nesting_only", ranks, {0.247, 0.035}, {0.121, 0.033}},
+  };
 }
 
 // FedAvg by another way of uploading.
 std::vector<Learner> uploads() {
-  return {{"fedavg", {"compression.kind=float16"}, 0.04},
-          {"fedavg", {"compression.kind=bfloat16"}, 0.04},
-          {"fedavg", {"compression.kind=int8"}, 0.04},
-          {"fedavg", {"compression.kind=qsgd"}, 0.04},
-          {"fedavg", {"compression.kind=top_k", "compression.fraction=0.05"}, 0.08},
-          {"fedavg", {"compression.kind=rand_k", "compression.fraction=0.2"}, 0.08},
-          {"fedavg", {"sampling.kind=optimal", "sampling.budget=5"}, 0.12}};  // half of the uploads
+  return {
+      {"fedavg", {"compression.kind=float16"}, {0, 0.001}, {0, 0.001}},
+      {"fedavg", {"compression.kind=bfloat16"}, {0, 0.002}, {0, 0.002}},
+      {"fedavg", {"compression.kind=int8"}, {-0.001, 0.002}, {0, 0.002}},
+      {"fedavg", {"compression.kind=qsgd"}, {0, 0.004}, {0, 0.003}},
+      {"fedavg", {"compression.kind=top_k", "compression.fraction=0.05"}, {0.051, 0.009}, {0.017, 0.013}},
+      {"fedavg", {"compression.kind=rand_k", "compression.fraction=0.2"}, {0.007, 0.012}, {0.003, 0.011}},
+      {"fedavg",
+       {"sampling.kind=optimal", "sampling.budget=5"},
+       {0.026, 0.013},
+       {0.027, 0.012}},  // half of the uploads
+  };
 }
 
 // Of the last four rounds together: on skewed data single rounds go up and down.
@@ -84,30 +116,39 @@ double accuracy(const std::filesystem::path& data, const Settings& settings) {
   return sum / 4;
 }
 
-void check_learners(const std::filesystem::path& data, const Settings& base,
+// As small a spread as a codec's is no reason to fail on a processor whose sums round otherwise.
+constexpr double kLeastTolerance = 0.01;
+
+void check_lost(double lost, const Spread& spread) {
+  CHECK(std::abs(lost - spread.mean) <= std::max(3 * spread.deviation, kLeastTolerance));
+}
+
+void check_learners(const std::filesystem::path& data, Images images, const Settings& base,
                     const std::vector<Learner>& learners) {
   const double baseline = accuracy(data, base);
   CHECK(baseline > 0.7);
   for (const Learner& learner : learners) {
     CAPTURE(learner.recipe);
     CAPTURE(learner.settings);
-    CHECK(accuracy(data, base + Settings{"strategy.kind=" + learner.recipe} + learner.settings) >
-          baseline - learner.margin);
+    check_lost(
+        baseline - accuracy(data, base + Settings{"strategy.kind=" + learner.recipe} + learner.settings),
+        learner.on(images));
   }
 }
 
-void check_averages(const std::filesystem::path& data) {
+void check_averages(const std::filesystem::path& data, Images images) {
   // FedAvg's own baseline: the same passes over all data in one place.
   const double together =
       accuracy(data, kLearningBase + Settings{"data.partition.clients=1", "sampling.clients_per_round=1"});
-  CHECK(accuracy(data, kLearningBase) > together - 0.2);
-  check_learners(data, kLearningBase + kSkewed, averages());
+  check_lost(together - accuracy(data, kLearningBase),
+             images == Images::kDrawn ? Spread{0.134, 0.018} : Spread{0.02, 0.01});
+  check_learners(data, images, kLearningBase + kSkewed, averages());
 }
 
-void check_others(const std::filesystem::path& data) {
-  check_learners(data, kLearningBase + kSkewed, uploads());
-  check_learners(data, kLearningBase, robust_rules());
-  check_learners(data, kLearningBase, adapters());
+void check_others(const std::filesystem::path& data, Images images) {
+  check_learners(data, images, kLearningBase + kSkewed, uploads());
+  check_learners(data, images, kLearningBase, robust_rules());
+  check_learners(data, images, kLearningBase, adapters());
 }
 
 }  // namespace
@@ -120,26 +161,33 @@ TEST_CASE("learning: every recipe is in this test") {
   CHECK(tested.size() == aggregation::recipes().size());
 }
 
-TEST_CASE("learning: on drawn images averages, server optimizers and parts come close to FedAvg") {
+TEST_CASE(
+    "learning: on drawn images averages, server optimizers and parts lose what was measured against FedAvg") {
   const test::TemporaryDirectory data;
   test::write_drawn_dataset(data);
-  check_averages(data.path());
+  check_averages(data.path(), Images::kDrawn);
 }
 
-TEST_CASE("learning: on drawn images robust rules, codecs and fewer uploads come close to FedAvg") {
+TEST_CASE(
+    "learning: on drawn images robust rules, codecs and fewer uploads lose what was measured against "
+    "FedAvg") {
   const test::TemporaryDirectory data;
   test::write_drawn_dataset(data);
-  check_others(data.path());
+  check_others(data.path(), Images::kDrawn);
 }
 
-TEST_CASE("learning: on Fashion-MNIST averages, server optimizers and parts come close to FedAvg") {
+TEST_CASE(
+    "learning: on Fashion-MNIST averages, server optimizers and parts lose what was measured against "
+    "FedAvg") {
   const test::TemporaryDirectory data;
-  if (test::write_fashion_dataset(data)) check_averages(data.path());
+  if (test::write_fashion_dataset(data)) check_averages(data.path(), Images::kFashion);
 }
 
-TEST_CASE("learning: on Fashion-MNIST robust rules, codecs and fewer uploads come close to FedAvg") {
+TEST_CASE(
+    "learning: on Fashion-MNIST robust rules, codecs and fewer uploads lose what was measured against "
+    "FedAvg") {
   const test::TemporaryDirectory data;
-  if (test::write_fashion_dataset(data)) check_others(data.path());
+  if (test::write_fashion_dataset(data)) check_others(data.path(), Images::kFashion);
 }
 
 TEST_CASE("learning: what top-k leaves out is worth sending later") {
