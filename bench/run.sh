@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Builds a release with the benchmarks and runs them all, one after another; see bench/README.md.
+# Builds a release with the benchmarks and runs them all, one after another; see bench/README.md. With --check only the
+# short ones, against bench/figures.tsv: says which figures are off by more than a third, and ends with 1 if one is.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 cd -- "$root"
 cmake --preset release -DFEDGE_BUILD_BENCH=ON
 cmake --build --preset release
+if [ "${1:-}" = --check ]; then exec bench/check.py; fi
 export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS on one thread, as our kernels are
 bin=build/release/bin
 grep -m 1 'model name' /proc/cpuinfo || true
