@@ -211,6 +211,17 @@ Result<void> SecureSum::add(const Masked& update) {
   return {};
 }
 
+Result<void> check_weights(const privacy::MaskingSpec& spec, std::span<const std::uint64_t> weights,
+                           std::size_t updates) {
+  const std::uint64_t most = updates * std::max(spec.uniform_weight, spec.max_weight);
+  for (const std::uint64_t weight : weights)
+    if (weight > most)
+      return invalid("the sum of " + std::to_string(updates) + " masked updates has a weight of " +
+                     std::to_string(weight) + ", at most " + std::to_string(most) +
+                     " is possible: somebody has sent another update than it should");
+  return {};
+}
+
 Result<SecureSum::Plain> SecureSum::unmask(const privacy::SumMasks& masks, Parallel& parallel) && {
   Plain plain;
   if (spec_.codec == protocol::Codec::kMasked64) {
@@ -224,12 +235,7 @@ Result<SecureSum::Plain> SecureSum::unmask(const privacy::SumMasks& masks, Paral
   }
   plain.updates = updates_;
   plain.weights.assign(scalars_.begin(), scalars_.end() - kSecureFigures);
-  const std::uint64_t most = updates_ * std::max(spec_.uniform_weight, spec_.max_weight);
-  for (const std::uint64_t weight : plain.weights)
-    if (weight > most)
-      return invalid("the sum of " + std::to_string(updates_) + " masked updates has a weight of " +
-                     std::to_string(weight) + ", at most " + std::to_string(most) +
-                     " is possible: somebody has sent another update than it should");
+  FEDGE_TRY_VOID(check_weights(spec_, plain.weights, updates_));
   plain.samples = scalars_.back();
   const auto loss =
       static_cast<double>(static_cast<std::int64_t>(scalars_[scalars_.size() - kSecureFigures]));

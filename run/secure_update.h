@@ -50,6 +50,11 @@ struct MaskedUpdate {
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel);
 
+// That so many updates may weigh this together, in each cell: nobody sees what each of them weighs, so that
+// one may have what the others leave. kInvalid if they may not.
+Result<void> check_weights(const privacy::MaskingSpec& spec, std::span<const std::uint64_t> weights,
+                           std::size_t updates);
+
 // The running sum of a session's masked updates. Memory: a word for each parameter that is summed, whatever
 // the number of updates; where its words have 32 bits three times as much once they are unmasked. Externally
 // synchronised.

@@ -342,3 +342,9 @@ file run/privacy/differential_privacy.cc
 old '  spec.accounted_separation = run.tracks.policy.disagreements.empty() ? spec.min_separation : 0;'
 new '  spec.accounted_separation = spec.min_separation;'
 caught_by unit_run 'along a tree'
+
+mutant secure-any-weight 'the sum of masked updates may weigh anything'
+file run/secure_update.cc
+old '    if (weight > most)'
+new '    if (weight > most * 1000000)'
+caught_by unit_run 'secure sum: it weighs'

@@ -54,6 +54,9 @@ TEST_CASE("secure run: clients are told what they mask with, and nobody else's r
   CHECK(masking.rules.min_survivors == 4);
   CHECK(masking.rules.assumptions.corrupt == 0.2);
   CHECK(masking.rules.complete_below == 300);
+  const auto bounded = read_secure(kExact + "min_clients = 4\n[strategy]\nmax_weight = 500\n");
+  REQUIRE_MESSAGE(bounded, bounded.error().message);
+  CHECK(told(*bounded).max_weight == 500);
   // No sum can wrap, whoever is selected.
   CHECK(masking.max_weight * 10 <= run->strategy.fixed_point.max_total_weight().value());
 }
