@@ -106,7 +106,7 @@ caught_by unit_server 'greatest staleness'
 mutant weight-as-claimed 'an update claims more samples than its client said it has'
 file server/engine/offer_check.cc
 old 'offer.samples > asked.said)'
-new 'offer.samples > asked.said && offer.samples > rules.max_samples)'
+new 'offer.samples > std::max(asked.said, rules.max_samples))'
 caught_by unit_server 'told to train on 200 samples'
 
 mutant weight-as-said 'a client counts as many samples as it says when it joins'
@@ -124,7 +124,7 @@ caught_by unit_server 'no more than the partition gives it'
 mutant steps-as-claimed 'the steps behind a bounded weight are those that were claimed'
 file server/engine/offer_check.cc
 old '  offer.steps = std::min(offer.steps, most_steps(rules, most));'
-new ''
+new '  if (most_steps(rules, most) == 0) offer.steps = 0;'
 caught_by unit_server 'no more than the partition gives it'
 
 mutant one-part-for-all-tracks 'what a client does in one track costs it its part in another'
