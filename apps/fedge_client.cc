@@ -11,6 +11,7 @@
 #include "client/daemon.h"
 #include "client/trainers/process.h"
 #include "core/platform/files.h"
+#include "privacy/secure_aggregation/graph_parameters.h"
 #include "protocol/join_token.h"
 
 namespace {
@@ -58,8 +59,10 @@ struct Options {
   double upload_mbit = 0;
   bool only_secure = false;
   std::uint32_t min_clients = 0;
+  double corrupt = fedge::privacy::GraphAssumptions().corrupt;
   double max_epsilon = 0;  // 0: not given
   double max_delta = 1e-5;
+  double require_noise = 0;  // 0: not given
 
   bool has_token() const { return !token.empty() || !token_file.empty(); }
 };
@@ -189,9 +192,14 @@ fedge::Result<void> be_member(const Options& options) {
                           to_hex(membership->coordinator_key) + "; use another state directory"};
 }
 
-std::optional<double> max_epsilon_of(const Options& options) {
-  return options.max_epsilon > 0 ? std::optional(options.max_epsilon) : std::nullopt;
+fedge::client::DaemonOptions::SecureTerms secure_terms_of(const Options& options) {
+  fedge::client::DaemonOptions::SecureTerms terms{.required = options.only_secure};
+  terms.rules.min_survivors = options.min_clients;
+  terms.rules.assumptions.corrupt = options.corrupt;
+  return terms;
 }
+
+std::optional<double> positive(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
 
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
@@ -219,9 +227,10 @@ int run(const Options& options) {
                                                    .withheld = *withheld,
                                                    .directory = std::move(*node),
                                                    .swarm = *swarm,
-                                                   .secure = {options.only_secure, options.min_clients},
-                                                   .max_epsilon = max_epsilon_of(options),
+                                                   .secure = secure_terms_of(options),
+                                                   .max_epsilon = positive(options.max_epsilon),
                                                    .max_delta = options.max_delta,
+                                                   .require_noise = positive(options.require_noise),
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});
@@ -351,9 +360,23 @@ int main(int argc, char** argv) {
                    "Of such a sum: of fewer clients' updates help nobody to see it, whatever the run says")
       ->check(CLI::Range(2, 65'536));
   run_command
+      ->add_option(
+          "--corrupt", options.corrupt,
+          "Share of its clients that the coordinator may control: help with no sum whose masks are not "
+          "secure against so many, whatever the run says")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 0.33));
+  run_command
       ->add_option("--max-epsilon", options.max_epsilon,
                    "Take part only in runs where this client noises its updates itself, so that all of them "
                    "tell at most this (local differential privacy)")
+      ->type_name("EPSILON")
+      ->check(CLI::Range(1e-3, 1e6));
+  run_command
+      ->add_option(
+          "--require-noise", options.require_noise,
+          "Take part only in runs where clients add noise, this one or the honest ones of each sum, that "
+          "keeps its updates in the run within this epsilon")
       ->type_name("EPSILON")
       ->check(CLI::Range(1e-3, 1e6));
   run_command

@@ -16,6 +16,7 @@
 #include "core/result.h"
 #include "dht/node/directory_node.h"
 #include "learn/data/data_directories.h"
+#include "privacy/secure_aggregation/session.h"
 #include "protocol/join_token.h"
 #include "protocol/status_spec.h"
 
@@ -39,12 +40,15 @@ struct DaemonOptions {
   SwarmOptions swarm;  // exchanging models with other clients, in runs that do
   // What it asks of a run's secure aggregation, whatever the run says.
   struct SecureTerms {
-    bool required = false;          // no part in runs without
-    std::uint32_t min_clients = 0;  // in every sum
+    bool required = false;  // no part in runs without
+    // Of every session, where the run asks for less. The graph of masks may be sparse among any number of
+    // members that it is secure for.
+    privacy::SecureRules rules = {.complete_below = 0, .min_survivors = 0};
   };
   SecureTerms secure;
   std::optional<double> max_epsilon;      // of its updates in a run, all together; no part in others
-  double max_delta = 1e-5;                // the delta that max_epsilon is for
+  double max_delta = 1e-5;                // the delta that max_epsilon and require_noise are for
+  std::optional<double> require_noise;    // of clients, so that it keeps this epsilon; no part in other runs
   bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
   std::function<void(const Event&)> on_event;

@@ -29,7 +29,9 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
                                            .in_directory = in_directory,
                                            .only_secure = self->options_.secure.required,
                                            .max_epsilon = self->options_.max_epsilon,
-                                           .max_delta = self->options_.max_delta});
+                                           .max_delta = self->options_.max_delta,
+                                           .require_noise = self->options_.require_noise,
+                                           .rules = self->options_.secure.rules});
     protocol::post(self->io_,
                    [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
   });

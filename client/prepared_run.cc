@@ -1,6 +1,7 @@
 #include "client/prepared_run.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
 #include "core/text.h"
+#include "privacy/differential/accounting/accountant.h"
 
 namespace fedge::client {
 namespace {
@@ -141,6 +143,36 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
                                         number_text(epsilon) + " at delta = " + number_text(side.max_delta)};
 }
 
+// Whether noise that clients add hides this one's updates, as far as that is asked for.
+Result<void> check_noise(const ClientSide& side, const std::optional<privacy::LocalPrivacySpec>& local,
+                         const std::optional<privacy::MaskingSpec>& masking) {
+  if (!side.require_noise) return {};
+  const std::string wanted =
+      "this client was started with --require-noise " + number_text(*side.require_noise);
+  double noise = 0;
+  std::uint32_t updates = 0;
+  if (local) {
+    noise = local->noise_multiplier;
+    updates = local->max_participations;
+  } else if (masking) {
+    const privacy::SecureRules rules = privacy::stricter(masking->rules, side.rules);
+    noise = masking->noise_multiplier *
+            std::sqrt(std::floor(rules.min_survivors * (1 - rules.assumptions.corrupt)));
+    updates = masking->max_participations;
+  }
+  if (!(noise > 0))
+    return Error{ErrorCode::kRefused, wanted +
+                                          ", and no client of the run adds any: the run file needs "
+                                          "differential_privacy.kind = \"distributed\" or \"local\""};
+  privacy::Accountant accountant(privacy::AccountantKind::kPld);
+  FEDGE_TRY_VOID(accountant.add({privacy::GaussianMechanism{.noise_multiplier = noise}, updates}));
+  FEDGE_TRY(epsilon, accountant.epsilon(side.max_delta));
+  if (epsilon <= *side.require_noise) return {};
+  return Error{ErrorCode::kRefused,
+               wanted + ", and with the noise of this run its updates may come to epsilon = " +
+                   number_text(epsilon) + " at delta = " + number_text(side.max_delta)};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
@@ -149,6 +181,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   const auto masking = described.work.masking;
   const auto local = described.work.local_privacy;
   FEDGE_TRY_VOID(check_privacy(description, side, local));
+  FEDGE_TRY_VOID(check_noise(side, local, masking));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
                  "the coordinator would see this client's updates one by one, and it was started with "

@@ -53,6 +53,10 @@ struct ClientSide {
   // chance of max_delta, whatever the run's own delta is.
   std::optional<double> max_epsilon = {};
   double max_delta = 1e-5;
+  // Nor where clients' noise, its own or that of the honest clients of each sum, keeps its updates within
+  // less than this; of the honest there are at least as many as these rules and the run's say.
+  std::optional<double> require_noise = {};
+  privacy::SecureRules rules = {.complete_below = 0, .min_survivors = 0};
 };
 // Errors say what this client lacks, or what it builds otherwise than the coordinator. With a trainer program
 // none of the run's data is read: the program has its own.

@@ -33,8 +33,6 @@ void Daemon::Impl::tend_sessions() {
 
 void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainRequest& task) {
   const PreparedRun& prepared = *part.prepared;
-  privacy::SecureRules rules = prepared.masking->rules;
-  rules.min_survivors = std::max(rules.min_survivors, options_.secure.min_clients);
   part.secure = std::make_unique<SecureTask>(SecureTask{
       .session = {{.session = session_of(task),
                    .self = membership_.client,
@@ -42,7 +40,7 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
                    .terms = prepared.terms,
                    .parameters = prepared.task->model().layout()->size(),
                    .trained = task.coverage,
-                   .rules = rules,
+                   .rules = privacy::stricter(prepared.masking->rules, options_.secure.rules),
                    .fast_aes = has_fast_aes(),
                    .vouch = [this](ClientId client,
                                    const PublicKey& key) { return known_clients_.vouch(client, key); }},

@@ -36,12 +36,15 @@ struct RegularFile {
 };
 
 // Nothing but a file: a device never ends, and opening a pipe waits for whoever writes, hence O_NONBLOCK.
-Result<RegularFile> open_regular(const std::filesystem::path& path) {
-  RegularFile file{Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK))};
+Result<RegularFile> open_regular(const std::filesystem::path& path, int flags = O_RDONLY, unsigned mode = 0) {
+  RegularFile file{
+      Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, static_cast<mode_t>(mode)))};
   if (file.fd.get() < 0) return system_error("cannot open", path, errno);
   struct stat status {};
   if (::fstat(file.fd.get(), &status) != 0) return system_error("cannot read", path, errno);
-  if (!S_ISREG(status.st_mode)) return invalid("cannot read " + path.string() + ": it is not a regular file");
+  if (!S_ISREG(status.st_mode))
+    return invalid(std::string(flags == O_RDONLY ? "cannot read " : "cannot write ") + path.string() +
+                   ": it is not a regular file");
   file.size = static_cast<std::uint64_t>(status.st_size);
   return file;
 }
@@ -134,13 +137,9 @@ Result<void> write_file_atomic(const std::filesystem::path& path, std::string_vi
 
 Result<void> write_file_at(const std::filesystem::path& path, std::uint64_t offset,
                            std::span<const std::byte> bytes, unsigned mode) {
-  const Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-                             static_cast<mode_t>(mode)));
-  if (fd.get() < 0) return system_error("cannot open", path, errno);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error("cannot look at", path, errno);
-  if (!S_ISREG(status.st_mode)) return invalid("cannot write " + path.string() + ": it is not a file");
-  if (static_cast<std::uint64_t>(status.st_size) < offset)
+  FEDGE_TRY(file, open_regular(path, O_WRONLY | O_CREAT | O_NOFOLLOW, mode));
+  const Descriptor& fd = file.fd;
+  if (file.size < offset)
     return Error{ErrorCode::kCorrupt, path.string() + " has become shorter while it was in use"};
   if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
     return system_error("cannot write", path, errno);

@@ -71,6 +71,14 @@ Result<Secret> agreed_key(std::string_view label, const Secret& mine, const std:
 
 }  // namespace
 
+SecureRules stricter(const SecureRules& described, const SecureRules& own) {
+  return {.assumptions = {.corrupt = std::max(described.assumptions.corrupt, own.assumptions.corrupt),
+                          .dropout = std::max(described.assumptions.dropout, own.assumptions.dropout),
+                          .adversary = std::max(described.assumptions.adversary, own.assumptions.adversary)},
+          .complete_below = std::max(described.complete_below, own.complete_below),
+          .min_survivors = std::max(described.min_survivors, own.min_survivors)};
+}
+
 GraphParameters choose_graph(const SecureRules& rules, std::uint32_t members) {
   if (members >= rules.complete_below)
     if (const auto sparse = sparse_graph(members, rules.assumptions)) return *sparse;

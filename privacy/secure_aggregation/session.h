@@ -22,6 +22,8 @@ struct SecureRules {
   std::uint32_t complete_below = 100;  // members; from here on the graph is sparse, where one is secure
   std::uint32_t min_survivors = 3;     // contributors to each parameter without which nothing is revealed
 };
+// What a member asks for whose run says one thing and whose owner another: of each the stricter.
+SecureRules stricter(const SecureRules& described, const SecureRules& own);
 // The graph of so many members.
 GraphParameters choose_graph(const SecureRules& rules, std::uint32_t members);
 

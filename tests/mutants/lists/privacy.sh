@@ -177,6 +177,18 @@ old '    if (options_.secure.required && !protocol::is_masked(kept.pending.offer
 new '    if (options_.secure.required && kept.pending.request.round.value() == 0) {'
 caught_by unit_client 'daemon: an update without masks'
 
+mutant secure-believes-assumptions 'a member takes the coordinator'\''s word for how few are in league with it'
+file privacy/secure_aggregation/session.cc
+old '  return {.assumptions = {.corrupt = std::max(described.assumptions.corrupt, own.assumptions.corrupt),'
+new '  return {.assumptions = {.corrupt = described.assumptions.corrupt,'
+caught_by unit_privacy 'graph: what a run says'
+
+mutant secure-believes-noise 'a member that wants noise takes any for enough'
+file client/prepared_run.cc
+old '  if (epsilon <= *side.require_noise) return {};'
+new '  if (epsilon > 0) return {};'
+caught_by unit_client 'prepared run: a client that wants noise'
+
 # What differential privacy rests on.
 
 mutant privacy-no-clipping 'updates are folded as they are'
@@ -301,10 +313,10 @@ old '  if (planned_ == nullptr || planned_->most != wanted || planned_->delta !=
 new '  if (planned_ == nullptr || planned_->most.count != most || planned_->delta != delta)'
 caught_by unit_privacy 'whoever asked before'
 
-mutant privacy-delta-of-the-run 'a device that set a limit takes the delta that the coordinator chose'
+mutant privacy-delta-of-the-run 'a run that is content with less certainty weakens the limit of a device'
 file client/prepared_run.cc
-old '  spec->delta = side.max_delta;'
-new ''
+old '                                      side.max_delta));'
+new '                                      std::max(side.max_delta, spec->delta)));'
 caught_by unit_client 'at its own delta'
 
 mutant privacy-any-delta 'a delta at which a client could be given away is accepted'

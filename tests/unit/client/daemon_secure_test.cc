@@ -188,7 +188,7 @@ TEST_CASE("daemon: another key for a client than it has seen ends its part, and 
 TEST_CASE("daemon: a device that asks for more clients, or for secure sums alone, gets its way") {
   Site site;
   SUBCASE("more clients than the session has") {
-    site.secure.min_clients = 4;
+    site.secure.rules.min_survivors = 4;
     begin_secure(site);
     SecureTurn turn(site, 1, 1);
     turn.begin();

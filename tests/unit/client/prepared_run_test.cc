@@ -90,6 +90,45 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "prepared run: a client that wants noise takes part where enough of it is added, and nowhere else") {
+  const test::TemporaryDirectory data, state;
+  test::write_tiny_dataset(data);
+  const std::string text = "[data]\ndirectory = \"" + data.path().string() + "\"\n";
+  const auto take_part = [&](const std::string& task, double epsilon, double corrupt) {
+    ClientSide side{.client = ClientId(3), .state_directory = state.path(), .require_noise = epsilon};
+    side.rules.assumptions.corrupt = corrupt;
+    return prepare_run(described(task, 1, 3), side);
+  };
+  const auto masked = [&](double noise) {
+    privacy::MaskingSpec spec{.max_weight = 1000,
+                              .clipping_norm = 1,
+                              .noise_multiplier = noise,
+                              .max_participations = noise > 0 ? 100U : 0U};
+    spec.rules.assumptions.corrupt = 0;
+    spec.rules.min_survivors = 5;
+    return text + config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
+  };
+  // A hundred sums with noise 10 are one with noise 1: epsilon 4.377178 at delta 1e-5. Of five members four
+  // are honest, of whom each has half of it.
+  CHECK(take_part(masked(5), 4.38, 0.2));
+  CHECK_FALSE(take_part(masked(5), 4.37, 0.2));
+  CHECK_FALSE(take_part(masked(5), 4.38, 0.33));  // three are too few
+  CHECK_FALSE(take_part(masked(1e-9), 100, 0.2));
+  for (const std::string& bare : {text, masked(0)}) {
+    const auto refused = take_part(bare, 1000, 0.2);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kRefused);
+    CHECK(refused.error().message.find("--require-noise 1000, and no client of the run adds any") !=
+          std::string::npos);
+  }
+  const std::string local =
+      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+      "max_participations = 100\ndelta = 1e-5\n";
+  CHECK(take_part(text + local, 4.38, 0.2));
+  CHECK_FALSE(take_part(text + local, 4.37, 0.2));
+}
+
+TEST_CASE(
     "A3 prepared run: a coordinator that names a directory of texts gets none unless this device named one") {
   const test::TemporaryDirectory diary, shared, state;
   const std::string secret(400, 's');

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "privacy/secure_aggregation/graph_parameters.h"
+#include "privacy/secure_aggregation/session.h"
 #include "tests/unit/privacy/vectors.h"
 
 namespace fedge::privacy {
@@ -127,6 +128,24 @@ TEST_CASE(
     CHECK_FALSE(
         check_secure(n, {.degree = n - 1, .threshold = all.threshold - 1, .complete = true}, assumptions));
   }
+}
+
+TEST_CASE("graph: what a run says of its masks does not weaken what a member's owner asks for") {
+  // A coordinator that says it controls nobody would have ten clients mask with two neighbours each.
+  const SecureRules described{
+      .assumptions = {.corrupt = 0, .dropout = 0}, .complete_below = 2, .min_survivors = 8};
+  const GraphParameters weak = choose_graph(described, 10);
+  CHECK_FALSE(weak.complete);
+  CHECK(weak.degree == 2);
+  CHECK(check_secure(10, weak, described.assumptions));
+  const SecureRules own{.complete_below = 0, .min_survivors = 0};  // a tenth corrupt, as nobody has said else
+  const SecureRules asked = stricter(described, own);
+  CHECK_FALSE(check_secure(10, weak, asked.assumptions));
+  CHECK(check_secure(10, complete_graph(10), asked.assumptions));
+  CHECK(asked.min_survivors == 8);
+  CHECK(stricter(own, described).min_survivors == 8);
+  CHECK(stricter({.min_survivors = 3}, {.min_survivors = 9}).min_survivors == 9);
+  CHECK(stricter({.assumptions = {.corrupt = .3}}, own).assumptions.corrupt == .3);
 }
 
 }  // namespace fedge::privacy

@@ -91,8 +91,9 @@ TEST_CASE("secure run: what needs to see single updates is refused, and why is s
   check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n", "goes by their samples, losses or norms");
   check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "goes by their samples, losses or norms");
   check_secure_refused(kExact + "[tracks]\nlifting_rounds = 3\n", "lifting_rounds");
-  check_secure_refused(kExact + "[[tracks.disagreement]]\nkind = \"inbound\"\nclients = [\"0\"]\n"
-                                "against = [\"3\"]\n",
+  check_secure_refused(kExact +
+                           "[[tracks.disagreement]]\nkind = \"inbound\"\nclients = [\"0\"]\n"
+                           "against = [\"3\"]\n",
                        "two tracks' sums of a round differ by");
   check_secure_refused(kExact + "[sampling]\nclients_per_round = 2\n",
                        "min_clients is 3, and a round has 2 clients");
