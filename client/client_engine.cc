@@ -18,7 +18,8 @@ Event about_run(const std::string& run, Event event, const std::string& reason) 
   return event;
 }
 
-bool is_final(ErrorCode code) { return code == ErrorCode::kRefused || code == ErrorCode::kUnsupported; }
+// Of a Goodbye. A key that is not known may be known again tomorrow, when a book has been brought back.
+bool is_final(ErrorCode code) { return code == ErrorCode::kRefused; }
 
 }  // namespace
 
@@ -35,7 +36,7 @@ std::vector<ClientEngine::Part> ClientEngine::parts() const {
 }
 
 const char* ClientEngine::link_name() const {
-  constexpr std::array kNames = {"offline", "connecting", "online", "stopped"};
+  constexpr std::array kNames = {"offline", "connecting", "online", "revoked", "stopped"};
   return kNames.at(static_cast<std::size_t>(link_));
 }
 
@@ -133,6 +134,7 @@ void ClientEngine::on(const Connected& connected, const StepContext& context, st
 }
 
 void ClientEngine::on(const Disconnected& lost, const StepContext& context, std::vector<Effect>& effects) {
+  if (link_ == LinkState::kRevoked) return;
   presence_.disconnected(context.now);
   link_ = LinkState::kOffline;
   for (Run& run : runs_) {
@@ -341,11 +343,9 @@ void ClientEngine::leave(Run& run, const std::string& reason, std::vector<Effect
 void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vector<Effect>& effects) {
   Run* run = find(verdict.run);
   if (run == nullptr || !run->has(verdict.task())) return;
-  if (verdict.accepted) {
-    effects.push_back(about_task(*run, Severity::kInfo, "update.accepted", ""));
-  } else {
-    effects.push_back(about_task(*run, Severity::kWarning, "update.refused", verdict.reason));
-  }
+  effects.push_back(verdict.accepted
+                        ? about_task(*run, Severity::kInfo, "update.accepted", "")
+                        : about_task(*run, Severity::kWarning, "update.refused", verdict.reason));
   abandon(*run, effects);
 }
 
@@ -358,38 +358,42 @@ void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Ef
 
 void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
   Run* run = find(ended.run);
-  if (run != nullptr) {
-    leave(*run, "the run has ended: " + ended.reason, effects);
-  } else {
-    effects.push_back(ForgetRun{ended.run});  // an earlier process may have kept something
-  }
+  if (run != nullptr) leave(*run, "the run has ended: " + ended.reason, effects);
+  if (run == nullptr) effects.push_back(ForgetRun{ended.run});  // an earlier process may have kept something
   effects.push_back(about_run(run ? run->name : "", event(Severity::kInfo, "run.ended"), ended.reason));
 }
 
 void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {
-  // The link will close; a final refusal must not be retried, so it is acted on here.
-  if (is_final(goodbye.code))
-    return stop(Error{goodbye.code, "the coordinator refused: " + goodbye.reason}, effects);
-  backoff_.asked(goodbye.retry_after);
+  if (is_final(goodbye.code)) return revoked(goodbye.reason, effects);
+  backoff_.asked(goodbye.code, goodbye.retry_after);
 }
 
 void ClientEngine::unexpected(const protocol::Message& message, std::vector<Effect>& effects) {
   effects.push_back(event(Severity::kWarning, "message.unexpected").with("type", protocol::name_of(message)));
 }
 
-void ClientEngine::on(const Stop&, const StepContext&, std::vector<Effect>& effects) {
-  stop(std::nullopt, effects);
+// The daemon goes on: a program that ends is started again by whoever watches over it, and asks again.
+void ClientEngine::revoked(const std::string& reason, std::vector<Effect>& effects) {
+  end_work(reason, LinkState::kRevoked, effects);
+  effects.push_back(
+      event(Severity::kError, "client.revoked")
+          .with("reason", reason)
+          .with("remedy", "stop this daemon; join with a new token and an empty state directory"));
 }
 
-void ClientEngine::stop(std::optional<Error> error, std::vector<Effect>& effects) {
+void ClientEngine::on(const Stop&, const StepContext&, std::vector<Effect>& effects) {
+  end_work("client stopped", LinkState::kStopped, effects);
+  effects.push_back(Finished{});
+}
+
+void ClientEngine::end_work(const std::string& reason, LinkState link, std::vector<Effect>& effects) {
   for (Run& run : runs_) {
     if (run.work != WorkState::kOffered) abandon(run, effects);
     run.publish_at.reset();
   }
-  if (link_ != LinkState::kOffline) effects.push_back(Disconnect{error ? error->message : "client stopped"});
-  link_ = LinkState::kStopped;
   retry_at_.reset();
-  effects.push_back(Finished{std::move(error)});
+  if (link_ != LinkState::kOffline) effects.push_back(Disconnect{reason});
+  link_ = link;
 }
 
 }  // namespace fedge::client

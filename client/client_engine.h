@@ -127,10 +127,7 @@ class ClientEngine {
     std::optional<Duration> freshness;  // since it last trained for the run; nothing: it never has
     double availability = 1;            // Presence::share()
   };
-  // The engine has stopped for good; a reason means that it failed. A finished update is kept (Resumed).
-  struct Finished {
-    std::optional<Error> error;
-  };
+  struct Finished {};  // the engine has stopped for good; a finished update is kept (Resumed)
   using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, ForgetRun,
                               Publish, Finished, Event>;
 
@@ -164,7 +161,7 @@ class ClientEngine {
   const protocol::TrainRequest* task(RunId run) const;
 
  private:
-  enum class LinkState : std::uint8_t { kOffline, kConnecting, kOnline, kStopped };
+  enum class LinkState : std::uint8_t { kOffline, kConnecting, kOnline, kRevoked, kStopped };
   // Of a run's task. kPreparing: it waits for the run's data; kWaiting: for other runs' tasks.
   enum class WorkState : std::uint8_t { kIdle, kPreparing, kWaiting, kFetching, kTraining, kOffered };
   // Of a run. kUndescribed: all there is is an update of an earlier process.
@@ -233,7 +230,8 @@ class ClientEngine {
   void abandon(Run& run, std::vector<Effect>& effects);
   void fail_task(Run& run, const Error& error, std::vector<Effect>& effects);
   void leave(Run& run, const std::string& reason, std::vector<Effect>& effects);
-  void stop(std::optional<Error> error, std::vector<Effect>& effects);
+  void revoked(const std::string& reason, std::vector<Effect>& effects);
+  void end_work(const std::string& reason, LinkState link, std::vector<Effect>& effects);
 
   Backoff backoff_;
   LinkState link_ = LinkState::kOffline;

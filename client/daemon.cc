@@ -109,10 +109,11 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
                         [&](const ClientEngine::Publish& record) { publish(record); },
                         [&](const ClientEngine::Abandon& abandoned) { abandon(abandoned.run); },
                         [&](const ClientEngine::ForgetRun& over) { forget(over.run); },
-                        [&](const ClientEngine::Finished& finished) { finish(finished.error); },
+                        [&](const ClientEngine::Finished&) { finish(); },
                         [&](const Event& event) {
                           report(event);
                           if (event.name == "run.ended") run_ended();
+                          if (event.name == "client.revoked") revoked(to_string(event));
                         }},
              effect);
 }
@@ -123,6 +124,14 @@ void Daemon::Impl::run_ended() {
   protocol::post(io_, [self = shared_from_this()] {
     if (!self->engine_.takes_part()) self->step(ClientEngine::Stop{});
   });
+}
+
+// Whoever started it for a run alone does not wait for its owner.
+void Daemon::Impl::revoked(const std::string& reason) {
+  if (!options_.stop_after_run) return;
+  failure_ = Error{ErrorCode::kRefused, reason};
+  // Through the queue: this effect is being carried out inside a step.
+  protocol::post(io_, [self = shared_from_this()] { self->step(ClientEngine::Stop{}); });
 }
 
 void Daemon::Impl::connect() {
@@ -243,8 +252,7 @@ bool Daemon::Impl::withhold(const protocol::UpdateOffer& offer) {
   return true;
 }
 
-void Daemon::Impl::finish(const std::optional<Error>& error) {
-  failure_ = error;
+void Daemon::Impl::finish() {
   task_stop_.request_stop();
   timer_.cancel();
   training_timer_.cancel();

@@ -62,7 +62,8 @@ class Daemon {
 
   // Called once when the daemon has ended, whatever the reason.
   void on_finished(std::function<void()> finished);
-  // Connects and works until stop() or a final refusal; run io.run() afterwards.
+  // Connects and works until stop(); run io.run() afterwards. One whose key the coordinator has revoked tries
+  // nothing more and waits for stop(), unless it was to end with the run.
   void start();
   // Leaves the coordinator and lets the io_context run out of work.
   void stop();

@@ -120,7 +120,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void abandon(RunId run);
   void stop_serving(RunId run);
   void run_ended();
-  void finish(const std::optional<Error>& error);
+  void revoked(const std::string& reason);
+  void finish();
   void report(const Event& event);
   void arm_timer();
   void show_status();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/node.h"
+#include "core/result.h"
 #include "core/time.h"
 
 namespace fedge::client {
@@ -15,6 +16,7 @@ namespace fedge::client {
 struct BackoffRules {
   Duration first = seconds(1);
   Duration longest = seconds(60);
+  Duration unknown = seconds(120);  // while the coordinator does not know the key, or speaks another protocol
 };
 
 class Backoff {
@@ -28,8 +30,12 @@ class Backoff {
     asked_ = {};
     spread_ = spread;
   }
-  // The coordinator asks to be left alone so long after this link.
-  void asked(Duration window) { asked_ = window; }
+  // The coordinator has said goodbye, and asks to be left alone so long; longer where that takes long to
+  // change.
+  void asked(ErrorCode code, Duration window) {
+    const bool takes_long = code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported;
+    asked_ = takes_long ? std::max(window, rules_.unknown) : window;
+  }
   // In seconds, until the next try after a link is lost. Of a coordinator that says when it has room: uniform
   // in [w, 2w]; it was there, so this does not count as a failure. Else full jitter, uniform in (0, cap], so
   // that clients cut off together do not come back together.

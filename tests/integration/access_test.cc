@@ -217,7 +217,7 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
   const std::string third = "fedge-client --log-level trace --state-dir " + site.at("third").string();
   CHECK(test::run(third + " join --token-file - < " + site.token_file("third", tokens[2])).code == 0);
   CHECK(site.fedge("client revoke 2").code == 0);
-  const Outcome revoked = test::run(third + " run");
+  const Outcome revoked = test::run(third + " run --once");
   CHECK(revoked.code == 1);
   CHECK(revoked.output.find("this client's key has been revoked") != std::string::npos);
   site.note("revoked.log", revoked);

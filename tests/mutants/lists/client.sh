@@ -55,7 +55,7 @@ mutant final-alert 'N6: an error of a link ends a client for good'
 file client/client_engine.cc
 old '  presence_.disconnected(context.now);
   link_ = LinkState::kOffline;'
-new '  if (is_final(lost.error.code)) return stop(lost.error, effects);
+new '  if (is_final(lost.error.code)) return revoked(lost.error.message, effects);
   presence_.disconnected(context.now);
   link_ = LinkState::kOffline;'
 caught_by unit_client 'no error of a link is final'

@@ -212,17 +212,50 @@ TEST_CASE("client: no error of a link is final, whatever its code, only a goodby
     }
 }
 
-TEST_CASE("client: a final refusal stops it for good, and it says why") {
-  for (const ErrorCode code : {ErrorCode::kRefused, ErrorCode::kUnsupported}) {
+TEST_CASE("a client whose key is revoked says so, tries nothing more, and waits for its owner") {
+  EngineHarness h;
+  h.feed(ClientEngine::Start{});
+  SUBCASE("instead of a welcome") {
+    h.feed(ClientEngine::Received{protocol::Goodbye{ErrorCode::kRefused, "key revoked"}});
+  }
+  SUBCASE("while it is connected") {
+    h.connected();
+    h.feed(ClientEngine::Received{protocol::Goodbye{ErrorCode::kRefused, "key revoked"}});
+    CHECK(h.effect<ClientEngine::Disconnect>() != nullptr);
+  }
+  CHECK(h.event("client.revoked").starts_with("client.revoked reason=\"key revoked\""));
+  CHECK(h.effect<ClientEngine::Finished>() == nullptr);
+  CHECK(std::string(h.engine.link_name()) == "revoked");
+  h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "the link has closed"}});
+  h.feed(ClientEngine::Start{});
+  h.now += seconds(1e6);
+  h.feed(Expired{});
+  CHECK(h.effects.empty());
+  CHECK(!h.engine.next_deadline().has_value());
+  h.feed(ClientEngine::Stop{});
+  CHECK(h.effect<ClientEngine::Finished>() != nullptr);
+}
+
+TEST_CASE("a client whose key the coordinator does not know asks again, slowly, for ever") {
+  for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kUnsupported}) {
     EngineHarness h;
     h.feed(ClientEngine::Start{});
-    h.feed(ClientEngine::Received{protocol::Goodbye{code, "key revoked"}});
-    REQUIRE(h.effect<ClientEngine::Finished>() != nullptr);
-    CHECK(h.effect<ClientEngine::Finished>()->error->message == "the coordinator refused: key revoked");
-    CHECK(h.engine.stopped());
-    CHECK(!h.engine.next_deadline().has_value());
-    h.feed(ClientEngine::Start{});
-    CHECK(h.effects.empty());
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      h.feed(ClientEngine::Received{protocol::Goodbye{code, "not enrolled here"}});
+      h.feed(ClientEngine::Disconnected{{code, "not enrolled here"}});
+      REQUIRE(h.engine.next_deadline());
+      const Duration wait = *h.engine.next_deadline() - h.now;
+      CHECK(wait >= seconds(120));
+      CHECK(wait <= seconds(240));
+      h.now += wait;
+      h.feed(Expired{});
+      REQUIRE(h.effect<ClientEngine::Connect>() != nullptr);
+    }
+    h.connected();
+    h.feed(ClientEngine::Received{protocol::Goodbye{code, "not enrolled here any more"}});
+    CHECK(h.effect<ClientEngine::Disconnect>() == nullptr);
+    h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "the link has closed"}});
+    CHECK(*h.engine.next_deadline() - h.now >= seconds(120));
   }
 }
 
