@@ -14,6 +14,10 @@ CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
            .clients = [this] { return coordinator_ ? coordinator_->activity().clients : 0; },
            .tasks = [this] { return coordinator_ ? coordinator_->activity().tasks : 0; },
            .runs = [this] { return coordinator_ ? coordinator_->runs() : std::vector<server::RunRecord>(); },
+           .enrolled = [this]() -> Result<std::size_t> {
+             return coordinator_ ? coordinator_->enrolled() : Result<std::size_t>(std::size_t{0});
+           },
+           .check = [this] { return coordinator_ ? coordinator_->check() : Result<void>(); },
            .directory = [this]() -> std::optional<server::DirectoryFigures> {
              const dht::NetworkDirectory* directory = coordinator_ ? coordinator_->directory() : nullptr;
              if (directory == nullptr) return std::nullopt;

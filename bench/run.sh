@@ -11,7 +11,7 @@ export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS on one thread, as our kernels ar
 bin=build/release/bin
 grep -m 1 'model name' /proc/cpuinfo || true
 for program in bench_accumulator bench_robust bench_codecs bench_samplers bench_aw_psp bench_round_start bench_directory \
-    bench_tracks bench_libraries bench_link bench_round bench_availability bench_keystream bench_noise; do
+    bench_tracks bench_libraries bench_link bench_round bench_joins bench_availability bench_keystream bench_noise; do
   if [ -x "$bin/$program" ]; then
     echo "== $program"
     "$bin/$program"

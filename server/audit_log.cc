@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -114,6 +116,57 @@ Result<Tail> read_tail(const LockedFile& file, const std::string& name) {
   return tail;
 }
 
+// The last entry, as audit.head has it.
+struct Anchor {
+  std::uint64_t sequence = 0;
+  std::string hash;
+};
+constexpr std::size_t kAnchorDigits = 20;
+constexpr std::size_t kAnchorSize = kAnchorDigits + 1 + 64 + 1;
+
+// Nothing: there is none, as of logs that an older version has begun.
+Result<std::optional<Anchor>> read_anchor(const std::filesystem::path& path) {
+  const auto text = read_file(path, 4096);
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<Anchor>();
+  if (!text) return text.error();
+  if (text->empty()) return std::optional<Anchor>();  // a power cut came before its first content
+  Anchor anchor;
+  const char* end = text->data() + kAnchorDigits;
+  const bool shaped = text->size() == kAnchorSize && (*text)[kAnchorDigits] == ' ' && text->back() == '\n';
+  if (!shaped || std::from_chars(text->data(), end, anchor.sequence).ptr != end)
+    return Error{ErrorCode::kCorrupt, path.string() +
+                                          " is damaged; compare the audit log with a head hash that was kept "
+                                          "elsewhere (fedge audit verify --expect), then remove this file"};
+  anchor.hash = text->substr(kAnchorDigits + 1, 64);
+  return std::optional(std::move(anchor));
+}
+
+// In place and of one size, in one sector: it is whole after a power cut, though perhaps the one before,
+// which the log holds as well. The lock on the log is held.
+Result<void> write_anchor(const std::filesystem::path& path, const Anchor& anchor) {
+  std::string text = std::to_string(anchor.sequence);
+  text = std::string(kAnchorDigits - text.size(), '0') + text + " " + anchor.hash + "\n";
+  const LockedFile file(path, O_WRONLY | O_CREAT, LOCK_EX);
+  if (!file.held()) return file.error("cannot open");
+  const ssize_t written = ::pwrite(file.get(), text.data(), text.size(), 0);
+  if (written < 0 || static_cast<std::size_t>(written) != text.size())
+    return system_error("cannot write", path, written < 0 ? errno : ENOSPC);
+  return {};
+}
+
+// Where the next entry goes on. A log that ends before the anchor, or otherwise, has lost its end: the entry
+// to say so continues what was lost.
+std::optional<AuditEvent> go_on_from(const std::optional<Anchor>& anchor, Tail& tail) {
+  if (!anchor || tail.sequence > anchor->sequence || tail.head == anchor->hash) return std::nullopt;
+  const std::uint64_t first = std::min(tail.sequence + 1, anchor->sequence);
+  tail.sequence = anchor->sequence;
+  tail.head = anchor->hash;
+  return AuditEvent{"audit log",
+                    "log.gap",
+                    "entries " + std::to_string(first) + " to " + std::to_string(anchor->sequence),
+                    {{"reason", "the log was cut off, moved away or replaced"}}};
+}
+
 // Follows the chain from line to line.
 class Chain {
  public:
@@ -158,13 +211,31 @@ class Chain {
 
 std::string operator_name() { return "uid " + std::to_string(::getuid()); }
 
+AuditEvent change_failed(std::uint64_t entry, const std::string& action, const std::string& reason) {
+  return {operator_name(),
+          kChangeFailed,
+          "entry " + std::to_string(entry),
+          {{"action", action}, {"reason", reason}}};
+}
+
 AuditLog::AuditLog(const std::filesystem::path& data_directory, std::function<UnixSeconds()> calendar)
-    : file_(data_directory / "audit.log"), calendar_(std::move(calendar)) {}
+    : file_(data_directory / "audit.log"),
+      head_file_(data_directory / "audit.head"),
+      calendar_(std::move(calendar)) {}
 
 Result<void> AuditLog::append(const AuditEvent& event) const {
+  FEDGE_TRY(sequence, record(event));
+  (void)sequence;
+  return {};
+}
+
+Result<std::uint64_t> AuditLog::record(const AuditEvent& event) const {
+  FEDGE_TRY_VOID(check_owner(file_));
   const LockedFile file(file_, O_RDWR | O_CREAT | O_APPEND, LOCK_EX);
   if (!file.held()) return file.error("cannot open");
   FEDGE_TRY(tail, read_tail(file, file_.string()));
+  FEDGE_TRY(anchor, read_anchor(head_file_));
+  const auto gap = go_on_from(anchor, tail);
   std::string lines;
   const auto add = [&](const AuditEvent& one) -> Result<void> {
     FEDGE_TRY(line,
@@ -182,21 +253,65 @@ Result<void> AuditLog::append(const AuditEvent& event) const {
              {{"bytes_cut_off", std::to_string(tail.torn.size())}, {"sha256", to_hex(sha256(tail.torn))}}}));
     if (::ftruncate(file.get(), static_cast<off_t>(tail.kept)) != 0) return file.error("cannot cut");
   }
+  if (gap) FEDGE_TRY_VOID(add(*gap));
   FEDGE_TRY_VOID(add(event));
   FEDGE_TRY_VOID(file.append(lines));
+  FEDGE_TRY_VOID(write_anchor(head_file_, {tail.sequence, tail.head}));
   // The first entries are only there once the directory knows of the file.
-  return tail.kept == 0 ? sync_directory(file_.parent_path()) : Result<void>();
+  if (tail.kept == 0) FEDGE_TRY_VOID(sync_directory(file_.parent_path()));
+  return tail.sequence;
+}
+
+Result<std::uint64_t> AuditLog::last() const {
+  FEDGE_TRY(anchor, read_anchor(head_file_));
+  const std::uint64_t known = anchor ? anchor->sequence : 0;
+  const LockedFile file(file_, O_RDONLY, LOCK_SH);
+  if (!file.held() && errno == ENOENT) return known;
+  if (!file.held()) return file.error("cannot open");
+  FEDGE_TRY(tail, read_tail(file, file_.string()));
+  return std::max(known, tail.sequence);
+}
+
+Result<std::vector<AuditEntry>> AuditLog::entries_after(std::uint64_t sequence) const {
+  const LockedFile file(file_, O_RDONLY, LOCK_SH);
+  if (!file.held() && errno == ENOENT) return std::vector<AuditEntry>();
+  if (!file.held()) return file.error("cannot open");
+  FEDGE_TRY(size, file.size());
+  // From the end, twice as much each time, until what was read begins with an entry that is not wanted.
+  for (std::uint64_t window = 4 * kMaxAuditLine;; window *= 2) {
+    const std::uint64_t from = size > window ? size - window : 0;
+    FEDGE_TRY(text, file.read(from, static_cast<std::size_t>(size - from)));
+    std::size_t begin = from == 0 ? 0 : text.find('\n') + 1;
+    std::vector<AuditEntry> entries;
+    bool enough = from == 0;
+    for (std::size_t end = text.find('\n', begin); end != std::string::npos; end = text.find('\n', begin)) {
+      FEDGE_TRY(entry, parse_audit_entry(std::string_view(text).substr(begin, end - begin)));
+      begin = end + 1;
+      enough = enough || entry.sequence <= sequence;
+      if (entry.sequence > sequence) entries.push_back(std::move(entry));
+    }
+    if (enough) return entries;
+  }
 }
 
 Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
                                            const std::function<void(const AuditEntry&)>& visit) const {
   std::optional<LockedFile> file(std::in_place, file_, O_RDONLY, LOCK_SH);
-  if (!file->held()) return file->error("cannot open");
+  const Error closed = file->held() ? Error{} : file->error("cannot open");
+  FEDGE_TRY(anchor, read_anchor(head_file_));
+  const auto cut = [&](std::uint64_t entries) {
+    return Error{ErrorCode::kCorrupt, file_.string() + " has " + std::to_string(entries) +
+                                          " entries, and entry " + std::to_string(anchor->sequence) +
+                                          " (audit.head) is not among them; the log has been cut off, moved "
+                                          "away or replaced"};
+  };
+  if (!file->held()) return anchor && closed.code == ErrorCode::kNotFound ? cut(0) : closed;
   FEDGE_TRY(size, file->size());
   // Below this lines are whole and stay as they are: nobody need wait for the end of the reading.
   ::flock(file->get(), LOCK_UN);
   Chain chain(file_.string());
   bool found = expected.empty() || expected == first_audit_hash();
+  bool anchored = !anchor;
   std::string rest;
   for (std::uint64_t offset = 0; offset < size;) {
     const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(size - offset, 4 * kMaxAuditLine));
@@ -208,6 +323,7 @@ Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
     for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n', begin)) {
       FEDGE_TRY(entry, chain.take(std::string_view(rest).substr(begin, end - begin)));
       found = found || entry.hash == expected;
+      anchored = anchored || entry.hash == anchor->hash;
       if (visit) visit(entry);
       begin = end + 1;
     }
@@ -219,6 +335,7 @@ Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
     return Error{ErrorCode::kCorrupt, file_.string() + ": none of its " + std::to_string(chain.lines()) +
                                           " entries has the hash " + expected +
                                           "; it has been cut off below that entry, or replaced"};
+  if (!anchored) return cut(chain.lines());
   return Summary{chain.lines(), chain.head()};
 }
 

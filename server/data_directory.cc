@@ -1,12 +1,22 @@
 #include "server/data_directory.h"
 
 #include "core/platform/files.h"
+#include "server/enrolment.h"
+#include "server/store/enrolment_file.h"
 
 namespace fedge::server {
 
 Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory) {
   FEDGE_TRY_VOID(make_directory(data_directory, 0700));
-  return load_or_create_key(data_directory / "node.key");
+  const std::filesystem::path file = data_directory / "node.key";
+  if (identity_of(file)) return load_or_create_key(file);
+  FEDGE_TRY(had_key, Enrolment(data_directory).has_coordinator());
+  if (had_key)
+    return Error{ErrorCode::kNotFound,
+                 file.string() + " is missing, and the clients of " +
+                     enrolment_path(data_directory).string() +
+                     " trust no other key; restore it from a backup, or use an empty data directory"};
+  return load_or_create_key(file);
 }
 
 Result<Secret> open_noise_key(const std::filesystem::path& data_directory) {

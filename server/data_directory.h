@@ -12,7 +12,8 @@
 namespace fedge::server {
 
 // What `fedge token create` and a running coordinator share: the node key in the data directory and
-// the file with the address the coordinator was last seen listening on.
+// the file with the address the coordinator was last seen listening on. kNotFound: the key is missing beside
+// an enrolment book, whose clients would refuse another one.
 Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory);
 // Where the noise of its private runs comes from: a key file of its own.
 Result<Secret> open_noise_key(const std::filesystem::path& data_directory);

@@ -1,17 +1,18 @@
 #include "server/enrolment.h"
 
-#include <sys/stat.h>
-
-#include <cerrno>
+#include <algorithm>
+#include <utility>
 
 #include "core/crypto/random.h"
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
+#include "server/store/detail/book_history.h"
+#include "server/store/detail/enrolment_store.h"
+#include "server/store/enrolment_file.h"
 
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kMaxBook = 64 << 20;
 constexpr std::size_t kSecretBytes = 32;
 
 std::string secret_hash(const std::string& secret) { return to_hex(sha256(secret)); }
@@ -23,6 +24,8 @@ Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 
 // A fault of this machine, whatever its code, must not read like a refusal: clients give up on those.
 Error unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
+
+Error being_written() { return {ErrorCode::kUnavailable, "the enrolment book is being written; try again"}; }
 
 AuditEvent created(const std::vector<NewToken>& tokens, const TokenOrder& order) {
   const std::string first = std::to_string(tokens.front().id);
@@ -55,30 +58,98 @@ const char* objection(const TokenRecord& token, UnixSeconds now) {
 }  // namespace
 
 Enrolment::Enrolment(std::filesystem::path data_directory)
-    : directory_(std::move(data_directory)), file_(directory_ / "enrolment.json"), audit_(directory_) {}
+    : directory_(std::move(data_directory)), audit_(directory_) {}
 
-Result<EnrolmentBook> Enrolment::read() const {
-  auto text = read_file(file_, kMaxBook);
-  if (!text && text.error().code == ErrorCode::kNotFound) return EnrolmentBook{};
-  if (!text) return text.error();
-  auto book = parse_enrolment_book(*text);
-  if (!book) return book.error().with_prefix(file_.string() + " ");
-  return book;
+Enrolment::~Enrolment() = default;
+Enrolment::Enrolment(Enrolment&&) noexcept = default;
+Enrolment& Enrolment::operator=(Enrolment&&) noexcept = default;
+
+Result<EnrolmentStore*> Enrolment::store() {
+  // Once a book has been read here there is nothing to make: what is missing is away.
+  if (store_) {
+    const auto in_place = store_->check_in_place();
+    if (in_place) return store_.get();
+    if (!identity_of(enrolment_path(directory_))) return in_place.error();
+    store_.reset();
+  } else if (!identity_.empty()) {
+    FEDGE_TRY(there, identity_of(enrolment_path(directory_)));
+    (void)there;
+  }
+  FEDGE_TRY(opened, EnrolmentStore::open(directory_));
+  FEDGE_TRY(rows, opened->rows());
+  if (!identity_.empty() && rows.marks.identity != identity_)
+    return Error{
+        ErrorCode::kUnavailable,
+        enrolment_path(directory_).string() +
+            " is another book than the one in force; bring that one back, or start the coordinator anew"};
+  store_ = std::move(opened);
+  opened_anew_ = true;
+  return store_.get();
 }
 
-Result<void> Enrolment::update(
-    const std::function<Result<std::optional<AuditEvent>>(EnrolmentBook&)>& change) {
-  const FileLock lock(directory_ / "enrolment.lock");
-  if (!lock.held()) return unavailable(system_error("cannot lock the enrolment book in", directory_, errno));
-  FEDGE_TRY(book, read());
-  FEDGE_TRY(event, change(book));
-  if (!event) return {};
-  const std::string text = to_json(book);
-  if (text.size() > kMaxBook)
-    return Error{ErrorCode::kResource, file_.string() + " would be larger than " +
-                                           std::to_string(kMaxBook >> 20) + " MiB, its limit"};
-  FEDGE_TRY_VOID(audit_.append(*event));
-  return write_file_atomic(file_, text, 0600);
+Result<void> Enrolment::update(const std::function<Result<std::optional<AuditEvent>>(BookRows&)>& change) {
+  FEDGE_TRY(book, store());
+  FEDGE_TRY(made_good, catch_up(*book));
+  (void)made_good;
+  std::optional<std::uint64_t> entry;
+  std::string action;
+  const auto done = book->update([&](BookRows& rows) -> Result<bool> {
+    FEDGE_TRY(event, change(rows));
+    if (!event) return false;
+    FEDGE_TRY(sequence, audit_.record(*event));
+    action = event->action;
+    entry = rows.marks.recorded = sequence;
+    return true;
+  });
+  // If this cannot be written either, the book shows that it does not know the entry.
+  if (!done && entry) (void)audit_.append(change_failed(*entry, action, done.error().message));
+  return done;
+}
+
+Result<std::vector<AuditEntry>> Enrolment::catch_up(EnrolmentStore& book) {
+  FEDGE_TRY(now, book.rows());
+  FEDGE_TRY(last, audit_.last());
+  std::vector<AuditEntry> made_good;
+  if (last <= now.marks.recorded) return made_good;
+  FEDGE_TRY_VOID(book.update([&](BookRows& rows) -> Result<bool> {
+    // Whoever else changes the book records it within its transaction: what is unknown now is over.
+    FEDGE_TRY(entries, audit_.entries_after(rows.marks.recorded));
+    FEDGE_TRY(good, make_good(rows, entries));
+    made_good = std::move(good);
+    if (!entries.empty()) rows.marks.recorded = entries.back().sequence;
+    if (made_good.empty()) return !entries.empty();
+    FEDGE_TRY(sequence, audit_.record({operator_name(),
+                                       "book.made_good",
+                                       "entries " + std::to_string(made_good.front().sequence) + " to " +
+                                           std::to_string(made_good.back().sequence),
+                                       {{"reason", "the enrolment book did not know them"}}}));
+    rows.marks.recorded = sequence;
+    return true;
+  }));
+  return made_good;
+}
+
+Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator) {
+  FEDGE_TRY(book, store());
+  FEDGE_TRY(now, book->rows());
+  const std::string key = to_hex(coordinator);
+  if (now.marks.coordinator.empty())
+    FEDGE_TRY_VOID(book->update([&](BookRows& rows) -> Result<bool> {
+      if (rows.marks.coordinator.empty()) rows.marks.coordinator = key;
+      return true;
+    }));
+  else if (now.marks.coordinator != key)
+    return Error{ErrorCode::kRefused, enrolment_path(directory_).string() +
+                                          " is the book of the coordinator with key " +
+                                          now.marks.coordinator + ", and node.key is " + key +
+                                          "; restore the data directory from a backup"};
+  return catch_up(*book);
+}
+
+Result<bool> Enrolment::has_coordinator() {
+  FEDGE_TRY(book, store());
+  FEDGE_TRY(rows, book->rows());
+  return !rows.marks.coordinator.empty() || rows.marks.next_token > 1;
 }
 
 Result<NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds lifetime) {
@@ -89,19 +160,17 @@ Result<NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds l
 Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) {
   if (order.count == 0 || order.uses == 0) return invalid("a token is for one use at least");
   std::vector<NewToken> tokens;
-  FEDGE_TRY_VOID(update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
-    std::uint32_t id = book.next_token();
-    std::uint32_t client = book.next_client();
+  FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     for (std::size_t i = 0; i < order.count; ++i) {
-      const auto promised = order.uses == 1 ? std::optional(ClientId(client++)) : std::nullopt;
-      tokens.push_back({id++, promised, random_hex(kSecretBytes)});
-      book.tokens.push_back({.id = tokens.back().id,
-                             .client = promised,
-                             .secret_hash = secret_hash(tokens.back().secret),
-                             .created = order.now,
-                             .expires = order.now + order.lifetime.count(),
-                             .uses = order.uses,
-                             .approve = order.approve});
+      const auto promised = order.uses == 1 ? std::optional(rows.take_client()) : std::nullopt;
+      tokens.push_back({rows.take_token(), promised, random_hex(kSecretBytes)});
+      FEDGE_TRY_VOID(rows.put(TokenRecord{.id = tokens.back().id,
+                                          .client = promised,
+                                          .secret_hash = secret_hash(tokens.back().secret),
+                                          .created = order.now,
+                                          .expires = order.now + order.lifetime.count(),
+                                          .uses = order.uses,
+                                          .approve = order.approve}));
     }
     return std::optional(created(tokens, order));
   }));
@@ -112,14 +181,12 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
   Standing standing;
   std::optional<Error> refusal;
   const auto refuse = [&](const char* reason) { return *(refusal = refused(reason)); };
-  const std::string hash = secret_hash(redemption.secret);
-  if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
-  if (!knows(hash)) return refused("the join token is not known here");
-  const auto done = update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
-    TokenRecord* token = book.find_secret(hash);
-    if (token == nullptr) return refuse("the join token is not known here");
+  const auto done = update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY(token, rows.find_secret(secret_hash(redemption.secret)));
+    if (!token) return refuse("the join token is not known here");
     if (token->revoked) return refuse("the join token has been revoked");
-    if (const ClientRecord* known = book.find_key(redemption.key)) {
+    FEDGE_TRY(known, rows.find_key(redemption.key));
+    if (known) {
       if (known->state == ClientState::kRevoked) return refuse("this client's key has been revoked");
       if (known->token != token->id) return refuse("this client has already joined with another token");
       standing = {known->client, known->state == ClientState::kPending, false};
@@ -127,13 +194,16 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
     }
     if (const char* reason = objection(*token, redemption.now)) return refuse(reason);
     ++token->used;
-    book.clients.push_back({.client = token->client.value_or(ClientId(book.next_client())),
-                            .key = redemption.key,
-                            .enrolled = redemption.now,
-                            .token = token->id,
-                            .state = token->approve ? ClientState::kPending : ClientState::kEnrolled});
-    standing = {book.clients.back().client, token->approve, true};
-    return std::optional(enrolled(book.clients.back(), redemption));
+    const ClientRecord client{.client = token->client ? *token->client : rows.take_client(),
+                              .key = redemption.key,
+                              .enrolled = redemption.now,
+                              .token = token->id,
+                              .state = token->approve ? ClientState::kPending : ClientState::kEnrolled,
+                              .household = redemption.household};
+    FEDGE_TRY_VOID(rows.put(*token));
+    FEDGE_TRY_VOID(rows.put(client));
+    standing = {client.client, token->approve, true};
+    return std::optional(enrolled(client, redemption));
   });
   if (refusal) return *refusal;
   if (!done) return unavailable(done.error());
@@ -142,54 +212,66 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
 
 Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now) {
   ClientId client;
-  FEDGE_TRY_VOID(update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
-    if (const ClientRecord* known = book.find_key(key))
+  FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY(known, rows.find_key(key));
+    if (known)
       return Error{ErrorCode::kRefused,
                    "that key is " + client_name(known->client) + "'s, which is " + to_string(known->state)};
-    client = ClientId(book.next_client());
-    book.clients.push_back({.client = client, .key = key, .enrolled = now});
+    client = rows.take_client();
+    FEDGE_TRY_VOID(rows.put(ClientRecord{.client = client, .key = key, .enrolled = now}));
     return std::optional(
         AuditEvent{operator_name(), "client.added", client_name(client), {{"key", to_hex(key)}}});
   }));
   return client;
 }
 
-std::optional<Enrolment::FileState> Enrolment::file_state() const {
-  struct stat file {};
-  if (::stat(file_.c_str(), &file) != 0) return std::nullopt;
-  return FileState{file.st_ino, file.st_mtim.tv_sec * std::int64_t{1'000'000'000} + file.st_mtim.tv_nsec,
-                   static_cast<std::uint64_t>(file.st_size)};
-}
-
-bool Enrolment::changed() const { return file_state() != indexed_; }
-
-Result<void> Enrolment::refresh() {
-  const auto state = file_state();
-  if (state && state == indexed_) return {};
-  FEDGE_TRY(book, read());
-  index_.clear();
-  enrolled_ = 0;
-  for (const ClientRecord& client : book.clients) {
-    index_.emplace(client.key, client);
-    if (client.state == ClientState::kEnrolled) ++enrolled_;
+Result<Enrolment::Changes> Enrolment::refresh() {
+  FEDGE_TRY(book, store());
+  const auto rows = book->rows();
+  Changes changes{.current = rows || !book->is_busy(), .all = opened_anew_, .clients = {}};
+  if (!changes.current) return Changes{.current = false};
+  if (!rows) return rows.error();
+  if (!changes.all && rows->marks.change == seen_) return changes;
+  auto fresh = rows->changed_after(changes.all ? 0 : seen_);
+  if (!fresh && book->is_busy()) return Changes{.current = false};
+  if (!fresh) return fresh.error();
+  if (changes.all) {
+    index_.clear();
+    secret_hashes_.clear();
+    enrolled_ = 0;
   }
-  secret_hashes_.clear();
-  for (const TokenRecord& token : book.tokens) secret_hashes_.push_back(token.secret_hash);
-  indexed_ = state;
-  return {};
+  const auto counts = [](const ClientRecord& client) {
+    return std::size_t{client.state == ClientState::kEnrolled ? 1U : 0U};
+  };
+  for (const ClientRecord& client : fresh->clients) {
+    if (const auto former = index_.find(client.key); former != index_.end())
+      enrolled_ -= counts(former->second);
+    index_.insert_or_assign(client.key, client);
+    enrolled_ += counts(client);
+  }
+  for (const TokenRecord& token : fresh->tokens) secret_hashes_.insert(token.secret_hash);
+  seen_ = rows->marks.change;
+  identity_ = rows->marks.identity;
+  opened_anew_ = false;
+  changes.clients = std::move(fresh->clients);
+  return changes;
 }
 
-// In time that does not depend on how much of the hash is right.
-bool Enrolment::knows(const std::string& secret_hash) const {
-  bool found = false;
-  for (const std::string& known : secret_hashes_) found = equal_secrets(known, secret_hash) || found;
-  return found;
+Result<bool> Enrolment::knows(const std::string& secret) {
+  const auto fresh = refresh();
+  if (secret_hashes_.contains(secret_hash(secret))) return true;
+  if (!fresh) return unavailable(fresh.error());
+  return fresh->current ? Result<bool>(false) : being_written();
 }
 
 Result<Standing> Enrolment::authenticate(const PublicKey& key) {
-  if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
+  const auto fresh = refresh();
   const auto known = index_.find(key);
-  if (known == index_.end()) return refused("this client is not enrolled here; join with a token first");
+  if (known == index_.end()) {
+    if (!fresh) return unavailable(fresh.error());
+    if (!fresh->current) return being_written();
+    return Error{ErrorCode::kNotFound, "this client is not enrolled here; join with a token first"};
+  }
   if (known->second.state == ClientState::kRevoked) return refused("this client's key has been revoked");
   return Standing{known->second.client, known->second.state == ClientState::kPending};
 }
@@ -199,43 +281,71 @@ Result<std::size_t> Enrolment::count() {
   return enrolled_;
 }
 
-Result<void> Enrolment::revoke(ClientId client) {
-  return update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
-    bool found = false;
-    for (TokenRecord& token : book.tokens)
-      if (token.client == client) found = token.revoked = true;
-    if (ClientRecord* record = book.find_client(client)) {
+Result<std::vector<RecentEnrolment>> Enrolment::enrolled_since(UnixSeconds since) {
+  FEDGE_TRY(book, store());
+  FEDGE_TRY(rows, book->rows());
+  return rows.enrolled_since(since);
+}
+
+Result<std::optional<std::uint32_t>> Enrolment::revoke(ClientId client, bool keep_token) {
+  std::optional<std::uint32_t> closed;
+  FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY(promise, rows.find_promise(client));
+    FEDGE_TRY(record, rows.find_client(client));
+    if (!promise && !record)
+      return Error{ErrorCode::kNotFound,
+                   "there is no " + client_name(client) + " in " + enrolment_path(directory_).string()};
+    if (record) {
       record->state = ClientState::kRevoked;
-      found = true;
+      FEDGE_TRY_VOID(rows.put(*record));
+      if (!promise && !keep_token) {
+        FEDGE_TRY(came_by, rows.find_token(record->token));
+        promise = came_by;
+      }
     }
-    if (!found)
-      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " + file_.string()};
-    return std::optional(AuditEvent{operator_name(), "client.revoked", client_name(client), {}});
-  });
+    AuditEvent event{operator_name(), "client.revoked", client_name(client), {}};
+    if (promise && !promise->revoked) {
+      promise->revoked = true;
+      if (promise->used < promise->uses) closed = promise->id;
+      FEDGE_TRY_VOID(rows.put(*promise));
+      event.details.emplace_back("token_revoked", std::to_string(promise->id));
+    }
+    return std::optional(event);
+  }));
+  return closed;
 }
 
 Result<void> Enrolment::revoke_token(std::uint32_t id) {
-  return update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
-    TokenRecord* token = book.find_token(id);
-    if (token == nullptr)
-      return Error{ErrorCode::kNotFound, "there is no token " + std::to_string(id) + " in " + file_.string() +
-                                             "; see: fedge token ls"};
+  return update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY(token, rows.find_token(id));
+    if (!token)
+      return Error{ErrorCode::kNotFound, "there is no token " + std::to_string(id) + " in " +
+                                             enrolment_path(directory_).string() + "; see: fedge token ls"};
     token->revoked = true;
+    FEDGE_TRY_VOID(rows.put(*token));
     return std::optional(AuditEvent{operator_name(), "token.revoked", client_name(*token), {}});
   });
 }
 
 Result<void> Enrolment::approve(ClientId client) {
-  return update([&](EnrolmentBook& book) -> Result<std::optional<AuditEvent>> {
-    ClientRecord* record = book.find_client(client);
-    if (record == nullptr)
-      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " + file_.string()};
+  return update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY(record, rows.find_client(client));
+    if (!record)
+      return Error{ErrorCode::kNotFound,
+                   "there is no " + client_name(client) + " in " + enrolment_path(directory_).string()};
     if (record->state != ClientState::kPending)
       return invalid(client_name(client) + " does not wait for approval: it is " + to_string(record->state));
     record->state = ClientState::kEnrolled;
+    FEDGE_TRY_VOID(rows.put(*record));
     return std::optional(
         AuditEvent{operator_name(), "client.approved", client_name(client), {{"key", to_hex(record->key)}}});
   });
+}
+
+Result<EnrolmentBook> Enrolment::read() {
+  FEDGE_TRY(book, store());
+  FEDGE_TRY(rows, book->rows());
+  return rows.changed_after(0);
 }
 
 }  // namespace fedge::server

@@ -26,6 +26,7 @@ struct AccessOptions {
   std::uint32_t number = 0;
   std::string expected;
   bool no_address = false;
+  bool keep_token = false;
   std::string key;
 
   server::Enrolment enrolment() const { return server::Enrolment(data_directory); }
@@ -130,8 +131,10 @@ Result<std::string> approve_client(const AccessOptions& options) {
 }
 
 Result<std::string> revoke_client(const AccessOptions& options) {
-  FEDGE_TRY_VOID(options.enrolment().revoke(ClientId(options.number)));
-  return options.named("client") + " is revoked\n";
+  FEDGE_TRY(closed, options.enrolment().revoke(ClientId(options.number), options.keep_token));
+  if (!closed) return options.named("client") + " is revoked\n";
+  return options.named("client") + " is revoked, and so is token " + std::to_string(*closed) +
+         ", which it knows and others could still have joined with\n";
 }
 
 Result<std::string> verify_audit(const AccessOptions& options) {
@@ -217,7 +220,11 @@ void AccessCommands::Impl::add_client(CLI::App& app) {
       ->add_option("key", options.key, "What 'fedge-client key' prints on the device")
       ->required();
   auto* approve = add(client, "approve", "Let a pending client in", approve_client);
-  auto* revoke = add(client, "revoke", "Cut a client off within a second, for ever", revoke_client);
+  auto* revoke =
+      add(client, "revoke", "Cut a client off within a second, for ever, and close the token that it came by",
+          revoke_client);
+  revoke->add_flag("--keep-token", options.keep_token,
+                   "Let others go on joining with a token for several uses that this client knows");
   for (CLI::App* command : {show, approve, revoke}) add_number(command, "Its number, as in: fedge client ls");
 }
 

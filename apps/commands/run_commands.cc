@@ -14,6 +14,7 @@
 #include "server/coordinator/run_parts.h"
 #include "server/data_directory.h"
 #include "server/report/metrics.h"
+#include "server/store/run_evidence.h"
 #include "server/store/sqlite_store.h"
 
 namespace fedge::apps {
@@ -34,9 +35,11 @@ struct RunOptions {
 Result<std::unique_ptr<server::RunStore>> open_store(const RunOptions& options) {
   const auto path = server::run_store_path(options.data_directory);
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
+  if (!std::filesystem::exists(path, ignored)) {
+    FEDGE_TRY_VOID(server::check_runs_kept(options.data_directory, server::RunNumber(0)));
     return Error{ErrorCode::kNotFound, "there are no runs in " + options.data_directory +
                                            ": a coordinator has never run there (" + path.string() + ")"};
+  }
   return server::open_sqlite_store(path);
 }
 
@@ -118,14 +121,20 @@ Result<std::string> log_run(const RunOptions& options) {
 }
 
 // In the audit log before it holds. A run has its number only then, its id from the beginning.
-Result<void> note(const RunOptions& options, const char* action, const server::RunRecord& run) {
+Result<std::uint64_t> note(const RunOptions& options, const char* action, const server::RunRecord& run) {
   char id[17];
   std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(run.id.value()));
   std::vector<std::pair<std::string, std::string>> details = {{"run_id", id}};
   if (run.number.value() > 0) details.emplace_back("run", std::to_string(run.number.value()));
   if (!options.reason.empty()) details.emplace_back("reason", options.reason);
   return server::AuditLog(options.data_directory)
-      .append({server::operator_name(), action, "run " + run.name, details});
+      .record({server::operator_name(), action, "run " + run.name, details});
+}
+
+// What the entry tells of has not come to pass, which the log says as well, if it still can.
+Error failed(const RunOptions& options, std::uint64_t entry, const char* action, const Error& error) {
+  (void)server::AuditLog(options.data_directory).append(server::change_failed(entry, action, error.message));
+  return error;
 }
 
 Result<std::string> say(const RunOptions& options, server::RunStore& store, const server::RunRecord& run) {
@@ -144,8 +153,9 @@ Result<std::string> ask(const RunOptions& options, server::RunStatus wanted, con
   FEDGE_TRY(run, find_run(*store, options));
   const auto now = server::calendar_now();
   FEDGE_TRY(possible, server::transition(run, wanted, options.reason, now));
-  FEDGE_TRY_VOID(note(options, action, possible));
-  FEDGE_TRY_VOID(store->ask(run.number, wanted, options.reason, now));
+  FEDGE_TRY(entry, note(options, action, possible));
+  if (const auto done = store->ask(run.number, wanted, options.reason, now); !done)
+    return failed(options, entry, action, done.error());
   FEDGE_TRY(asked, store->run(run.number));
   return say(options, *store, asked);
 }
@@ -170,9 +180,10 @@ Result<std::string> submit_run(const RunOptions& options) {
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
   FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(options.data_directory)));
   const server::RunRecord submitted = server::new_run(config.name, config.canonical);
-  FEDGE_TRY_VOID(note(options, "run.submitted", submitted));
-  FEDGE_TRY(number, store->submit(submitted));
-  FEDGE_TRY(run, store->run(number));
+  FEDGE_TRY(entry, note(options, "run.submitted", submitted));
+  const auto number = store->submit(submitted);
+  if (!number) return failed(options, entry, "run.submitted", number.error());
+  FEDGE_TRY(run, store->run(*number));
   return say(options, *store, run);
 }
 

@@ -67,7 +67,42 @@ Result<std::string> read_all(int fd, const std::filesystem::path& path, std::siz
   }
 }
 
+// Gives a new file this mode, or those of the file that it is to replace: one that a daemon could no longer
+// read, because root has replaced it, would end the daemon's work.
+Result<void> take_over_access(int fd, const std::filesystem::path& path, mode_t mode) {
+  struct stat former {};
+  struct stat made {};
+  if (::fstat(fd, &made) != 0) return system_error("cannot look at the file beside", path, errno);
+  if (::lstat(path.c_str(), &former) == 0 && S_ISREG(former.st_mode)) {
+    mode = former.st_mode & 07777;
+    if ((former.st_uid != made.st_uid || former.st_gid != made.st_gid) &&
+        ::fchown(fd, former.st_uid, former.st_gid) != 0)
+      return system_error("cannot keep the owner of", path, errno);
+  }
+  if (::fchmod(fd, mode) != 0) return system_error("cannot set the mode of", path, errno);
+  return {};
+}
+
 }  // namespace
+
+Result<FileIdentity> identity_of(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return system_error("cannot look at", path, errno);
+  return FileIdentity{info.st_dev, info.st_ino};
+}
+
+Result<void> check_owner(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return {};
+    return system_error("cannot look at", path, errno);
+  }
+  if (info.st_uid == ::geteuid()) return {};
+  const std::string owner = std::to_string(info.st_uid);
+  return Error{ErrorCode::kRefused, path.string() + " belongs to uid " + owner +
+                                        ", and this program runs as uid " + std::to_string(::geteuid()) +
+                                        "; run it as its owner: sudo -u '#" + owner + "' ..."};
+}
 
 Result<std::filesystem::path> user_data_directory() {
   const char* home = std::getenv("HOME");
@@ -113,8 +148,7 @@ Result<void> write_file_atomic(const std::filesystem::path& path,
   Result<void> result;
   for (const auto piece : pieces)
     if (result) result = write_all(fd.get(), piece, temporary);
-  if (result && ::fchmod(fd.get(), static_cast<mode_t>(mode)) != 0)
-    result = system_error("cannot set the mode of", temporary, errno);
+  if (result) result = take_over_access(fd.get(), path, static_cast<mode_t>(mode));
   if (result && ::fsync(fd.get()) != 0) result = system_error("cannot sync", temporary, errno);
   if (::close(fd.release()) != 0 && result) result = system_error("cannot close", temporary, errno);
   if (result && ::rename(temporary.c_str(), path.c_str()) != 0)

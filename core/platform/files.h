@@ -21,7 +21,8 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t max
 Result<std::string> read_standard_input(std::size_t max_bytes);
 
 // Replaces the file so that after a crash either the old or the new content is there, whole: writes
-// beside it, syncs, renames, syncs the directory. A new file gets this mode.
+// beside it, syncs, renames, syncs the directory. A new file gets this mode; one that is replaced keeps its
+// owner and mode, and kRefused says that this process may not give it to that owner.
 Result<void> write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes,
                                unsigned mode = 0644);
 Result<void> write_file_atomic(const std::filesystem::path& path, std::string_view text,
@@ -89,6 +90,17 @@ class FileLock {
  private:
   int fd_;
 };
+
+// What tells a file from another at the same path.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+Result<FileIdentity> identity_of(const std::filesystem::path& path);
+
+// kRefused if the file belongs to another user than the one this program runs as; an absent one is nobody's.
+Result<void> check_owner(const std::filesystem::path& path);
 
 // An exclusive lock on a directory, held until destruction; kUnavailable if another process has it.
 class DirectoryLock {

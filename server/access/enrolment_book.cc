@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/crypto/random.h"
 #include "core/detail/json.h"
 
 namespace fedge::server {
@@ -72,65 +71,10 @@ const char* state_of(const TokenRecord& token, UnixSeconds now) {
 
 const char* to_string(ClientState state) { return kStates[static_cast<std::size_t>(state)]; }
 
-TokenRecord* EnrolmentBook::find_token(std::uint32_t id) {
-  const auto it =
-      std::find_if(tokens.begin(), tokens.end(), [&](const TokenRecord& token) { return token.id == id; });
-  return it == tokens.end() ? nullptr : &*it;
-}
-
-TokenRecord* EnrolmentBook::find_secret(const std::string& secret_hash) {
-  TokenRecord* found = nullptr;
-  for (TokenRecord& token : tokens)
-    if (equal_secrets(token.secret_hash, secret_hash)) found = &token;
-  return found;
-}
-
-ClientRecord* EnrolmentBook::find_client(ClientId client) {
+const ClientRecord* EnrolmentBook::find_client(ClientId client) const {
   const auto it = std::find_if(clients.begin(), clients.end(),
                                [&](const ClientRecord& record) { return record.client == client; });
   return it == clients.end() ? nullptr : &*it;
-}
-
-ClientRecord* EnrolmentBook::find_key(const PublicKey& key) {
-  const auto it = std::find_if(clients.begin(), clients.end(),
-                               [&](const ClientRecord& record) { return record.key == key; });
-  return it == clients.end() ? nullptr : &*it;
-}
-
-std::uint32_t EnrolmentBook::next_token() const {
-  std::uint32_t next = 1;
-  for (const TokenRecord& token : tokens) next = std::max(next, token.id + 1);
-  return next;
-}
-
-std::uint32_t EnrolmentBook::next_client() const {
-  std::uint32_t next = 0;
-  for (const TokenRecord& token : tokens)
-    if (token.client) next = std::max(next, token.client->value() + 1);
-  for (const ClientRecord& record : clients) next = std::max(next, record.client.value() + 1);
-  return next;
-}
-
-std::string to_json(const EnrolmentBook& book) {
-  nlohmann::json json{{"tokens", nlohmann::json::array()}, {"clients", nlohmann::json::array()}};
-  for (const TokenRecord& token : book.tokens) {
-    json["tokens"].push_back({{"token", token.id},
-                              {"secret_hash", token.secret_hash},
-                              {"created", token.created},
-                              {"expires", token.expires},
-                              {"uses", token.uses},
-                              {"used", token.used},
-                              {"approve", token.approve},
-                              {"revoked", token.revoked}});
-    if (token.client) json["tokens"].back()["client"] = token.client->value();
-  }
-  for (const ClientRecord& record : book.clients)
-    json["clients"].push_back({{"client", record.client.value()},
-                               {"key", to_hex(record.key)},
-                               {"enrolled", record.enrolled},
-                               {"token", record.token},
-                               {"state", to_string(record.state)}});
-  return json_text(json, 1) + "\n";
 }
 
 Result<EnrolmentBook> parse_enrolment_book(const std::string& text) {

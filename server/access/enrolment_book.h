@@ -1,5 +1,5 @@
-// EnrolmentBook: what is known of join tokens and clients, and how it is written down: `enrolment.json` of
-// the data directory. It holds no secret, only hashes of them. Values; the file's owner is Enrolment.
+// EnrolmentBook: what is known of join tokens and clients. It holds no secret, only hashes of them. Values;
+// the database's owner is Enrolment.
 #pragma once
 
 #include <cstdint>
@@ -38,24 +38,24 @@ struct ClientRecord {
   UnixSeconds enrolled = 0;
   std::uint32_t token = 0;  // that it came with; 0: none, an operator has added it
   ClientState state = ClientState::kEnrolled;
+  std::string household = {};  // of the address that it joined from; empty: not known
+};
+
+// A client that has joined with a token, for the rates of enrolments.
+struct RecentEnrolment {
+  std::string household;
+  std::string token_hash;  // hexadecimal SHA-256 of the secret
+  UnixSeconds when = 0;
 };
 
 struct EnrolmentBook {
-  std::vector<TokenRecord> tokens;
-  std::vector<ClientRecord> clients;
+  std::vector<TokenRecord> tokens;    // by number
+  std::vector<ClientRecord> clients;  // by number
 
-  TokenRecord* find_token(std::uint32_t id);
-  // In time that does not depend on how much of the hash is right.
-  TokenRecord* find_secret(const std::string& secret_hash);
-  ClientRecord* find_client(ClientId client);
-  ClientRecord* find_key(const PublicKey& key);
-  std::uint32_t next_token() const;
-  // Above all numbers that are given away or promised.
-  std::uint32_t next_client() const;
+  const ClientRecord* find_client(ClientId client) const;
 };
 
-std::string to_json(const EnrolmentBook& book);
-// kCorrupt for anything that to_json() does not write.
+// Of enrolment.json, which was the book before there was enrolment.db. kCorrupt for anything else.
 Result<EnrolmentBook> parse_enrolment_book(const std::string& text);
 
 }  // namespace fedge::server

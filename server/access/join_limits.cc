@@ -4,7 +4,7 @@ namespace fedge::server {
 namespace {
 
 constexpr std::chrono::minutes kMinute{1};
-constexpr std::chrono::hours kHour{1};
+constexpr std::chrono::hours kHour = JoinLimits::kLongest;
 const std::string kAll;  // the one key of what is counted in all
 
 }  // namespace

@@ -4,6 +4,7 @@
 // memory bounded by RateLimiter.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,8 @@ struct JoinAttempt {
 
 class JoinLimits {
  public:
+  static constexpr std::chrono::hours kLongest{1};  // that a rate looks back
+
   explicit JoinLimits(const JoinRates& rates);
 
   // Why this attempt is not even looked at; kResource, so that an honest client comes again later.

@@ -123,7 +123,6 @@ std::span<const MetricFamily> coordinator_families() { return kFamilies; }
 
 CoordinatorMetrics::CoordinatorMetrics(Sources sources)
     : sources_(std::move(sources)),
-      enrolment_(sources_.data_directory),
       started_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()),
       durations_({0.1, 1, 5, 15, 60, 300, 900, 3600, 14'400}) {}
 
@@ -169,6 +168,7 @@ Result<void> CoordinatorMetrics::check_ready() const {
     return Error{ErrorCode::kResource, directory.string() + " has " + std::to_string(free >> 10) +
                                            " KiB left on its disk; at least " +
                                            std::to_string(kLeastFreeBytes >> 10) + " are needed"};
+  if (sources_.check) FEDGE_TRY_VOID(sources_.check());
   if (not_stored_)
     return Error{ErrorCode::kUnavailable, "the last update that came could not be stored: " + *not_stored_};
   return {};
@@ -202,7 +202,8 @@ void CoordinatorMetrics::add_rounds(Exposition& page) const {
 
 void CoordinatorMetrics::add_clients(Exposition& page) {
   if (sources_.clients) page.add(kConnected, static_cast<double>(sources_.clients()));
-  if (const auto enrolled = enrolment_.count()) page.add(kEnrolled, static_cast<double>(*enrolled));
+  if (sources_.enrolled)
+    if (const auto enrolled = sources_.enrolled()) page.add(kEnrolled, static_cast<double>(*enrolled));
   if (sources_.tasks) page.add(kTasks, static_cast<double>(sources_.tasks()));
   page.add(kAccepted, static_cast<double>(accepted_));
   page.add(kRefused, refused_);

@@ -17,7 +17,6 @@
 #include "core/result.h"
 #include "server/admin/directory_figures.h"
 #include "server/admin/exposition.h"
-#include "server/enrolment.h"
 #include "server/report/metrics.h"
 #include "server/store/run_store.h"
 
@@ -34,6 +33,8 @@ class CoordinatorMetrics {
     std::function<std::size_t()> clients;          // connected now; with the next, null if nobody can say
     std::function<std::size_t()> tasks;            // in clients' hands now
     std::function<std::vector<RunRecord>()> runs;  // those that are not over; may be null, too
+    std::function<Result<std::size_t>()> enrolled = {};  // how many clients may connect; may be null
+    std::function<Result<void>()> check = {};  // why the coordinator cannot do its work; may be null
     std::function<std::optional<DirectoryFigures>()> directory =
         {};  // nothing if it takes no part in one; or null
   };
@@ -43,10 +44,10 @@ class CoordinatorMetrics {
   void add(RunNumber run, const RoundMetrics& round);
   // It is led no more.
   void forget(RunNumber run) { latest_.erase(run); }
-  // Why no client should come now, or nothing: the data directory is gone or full, or the last update that
-  // came could not be stored.
+  // Why no client should come now, or nothing: the data directory is gone or full, the enrolment book or
+  // the list of runs cannot be read, or the last update that came could not be stored.
   Result<void> check_ready() const;
-  // The whole page. Reads the enrolment book again if it has changed.
+  // The whole page.
   std::string text();
 
  private:
@@ -55,7 +56,6 @@ class CoordinatorMetrics {
   void add_process(Exposition& page) const;
 
   Sources sources_;
-  Enrolment enrolment_;
   double started_;  // seconds since 1970
   std::uint64_t rounds_ = 0;
   Histogram durations_;

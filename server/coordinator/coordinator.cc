@@ -7,8 +7,10 @@
 #include "core/platform/heap.h"
 #include "protocol/limits.h"
 #include "protocol/session/loop.h"
+#include "server/audit_log.h"
 #include "server/coordinator/detail/coordinator_impl.h"
 #include "server/data_directory.h"
+#include "server/store/run_evidence.h"
 #include "server/store/sqlite_store.h"
 
 namespace fedge::server {
@@ -36,8 +38,13 @@ std::optional<RunId> run_of(const protocol::Message& message) {
 }  // namespace
 
 Result<void> Coordinator::Impl::open_queue() {
-  FEDGE_TRY(queue, RunQueue::open(io_, run_store_path(options_.data_directory)));
+  const auto file = run_store_path(options_.data_directory);
+  // One that was there once is not made anew.
+  if (!identity_of(file)) FEDGE_TRY_VOID(check_runs_kept(options_.data_directory, RunNumber(0)));
+  FEDGE_TRY(queue, RunQueue::open(io_, file));
   queue_ = std::move(queue);
+  FEDGE_TRY(highest, queue_->highest());
+  FEDGE_TRY_VOID(check_runs_kept(options_.data_directory, highest));
   FEDGE_TRY(runs, queue_->runs());
   runs_ = std::move(runs);
   return {};
@@ -48,8 +55,8 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
                                               const protocol::Hello& hello) {
     if (const auto alive = self.lock()) alive->admit(client, std::move(link), hello.listens);
   });
-  gate_.on_expelled([self = weak_from_this()](ClientId client, const protocol::Link& link) {
-    if (const auto alive = self.lock()) alive->departed(client, &link);
+  gate_.on_expelled([self = weak_from_this()](ClientId client, const protocol::Link& link, const Error& why) {
+    if (const auto alive = self.lock()) alive->departed(client, &link, why.code == ErrorCode::kRefused);
   });
   gate_.on_event([self = weak_from_this()](const Event& event) {
     if (const auto alive = self.lock()) alive->report(event);
@@ -123,6 +130,7 @@ void Coordinator::Impl::start() {
     const auto alive = self.lock();
     if (!alive || alive->finished_) return;
     if (runs) {
+      alive->unreadable_.clear();
       alive->runs_ = *runs;
       alive->announce_runs();
       alive->arrange();
@@ -130,6 +138,12 @@ void Coordinator::Impl::start() {
       alive->report(Event{Severity::kError, "runs.unreadable", {}}.with("reason", runs.error().message));
     }
   });
+}
+
+Result<void> Coordinator::Impl::check() {
+  if (!unreadable_.empty()) return Error{ErrorCode::kUnavailable, unreadable_};
+  const auto book = gate_.enrolled();
+  return book ? Result<void>() : book.error();
 }
 
 Coordinator::Activity Coordinator::Impl::activity() const {
@@ -143,6 +157,7 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
   if (finished_) return link->close("the coordinator stops");
   if (const auto old = peers_.find(client)) {
     departed(client, old.get());
+    replaced(client, old->peer_address(), link->peer_address());
     old->send(protocol::Goodbye{ErrorCode::kStale,
                                 "this client has connected again, from " + link->peer_address()});
     old->close("this client has connected again");
@@ -168,7 +183,32 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
   for (const auto& [id, host] : hosts_) host->joined(client);
 }
 
-void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
+void Coordinator::Impl::replaced(ClientId client, const std::string& from, const std::string& to) {
+  const std::string name = std::to_string(client.value());
+  const Time now(std::chrono::steady_clock::now() - started_);
+  if (replacements_.full(name, now) || !replacements_.count(name, now)) return;
+  report(
+      Event{Severity::kError, "client.cloned", {}}
+          .with("client", std::int64_t{client.value()})
+          .with("addresses", from + " and " + to)
+          .with("reason",
+                "two devices take turns with one key; its state directory was copied or stolen: revoke it, "
+                "and let both join anew"));
+  if (!cloned_.insert(client).second) return;
+  record({operator_name(), "key.cloned", "client " + name, {{"addresses", from + " and " + to}}});
+}
+
+void Coordinator::Impl::record(const AuditEvent& event) {
+  opener_.post([self = shared_from_this(), event] {
+    const auto done = AuditLog(self->options_.data_directory).append(event);
+    if (done) return;
+    protocol::post(self->io_, [self, reason = done.error().message] {
+      self->report(Event{Severity::kError, "audit.not_written", {}}.with("reason", reason));
+    });
+  });
+}
+
+void Coordinator::Impl::departed(ClientId client, const protocol::Link* link, bool for_good) {
   if (const auto peer = peers_.find(client); !peer || peer.get() != link) return;  // replaced meanwhile
   peers_.remove(client);
   seeder_.departed(client);
@@ -178,7 +218,7 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link) {
     departures_ = 0;
     return_freed_memory();
   }
-  for (const auto& [id, host] : hosts_) host->left(client);
+  for (const auto& [id, host] : hosts_) host->left(client, for_good);
 }
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
@@ -287,7 +327,17 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   FEDGE_TRY(lock, DirectoryLock::acquire(options.data_directory));
   FEDGE_TRY(key, open_coordinator_key(options.data_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
+  FEDGE_TRY(made_good, Enrolment(options.data_directory).take_up(key.public_key()));
   const auto impl = std::make_shared<Impl>(io, options, callbacks, std::move(lock));
+  if (!made_good.empty())
+    callbacks.on_event(
+        Event{Severity::kError, "enrolment.made_good", {}}
+            .with("first_entry", static_cast<std::int64_t>(made_good.front().sequence))
+            .with("last_entry", static_cast<std::int64_t>(made_good.back().sequence))
+            .with("reason",
+                  "the audit log tells of changes that the enrolment book does not know: an older "
+                  "copy was put back; revocations hold again, and clients that joined since must "
+                  "join again"));
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(impl->enter_directory(std::move(key)));
@@ -300,6 +350,8 @@ protocol::Address Coordinator::address() const { return impl_->address(); }
 Result<RunRecord> Coordinator::submit(const run::RunConfig& run) { return impl_->submit(run); }
 void Coordinator::start() { impl_->start(); }
 Coordinator::Activity Coordinator::activity() const { return impl_->activity(); }
+Result<std::size_t> Coordinator::enrolled() const { return impl_->enrolled(); }
+Result<void> Coordinator::check() const { return impl_->check(); }
 const std::vector<RunRecord>& Coordinator::runs() const { return impl_->runs(); }
 dht::NetworkDirectory* Coordinator::directory() const { return impl_->directory(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }

@@ -89,6 +89,10 @@ class Coordinator {
     std::size_t tasks = 0;    // given to clients that have not answered yet
   };
   Activity activity() const;
+  // How many clients may connect; else why the enrolment book cannot be read.
+  Result<std::size_t> enrolled() const;
+  // Why the enrolment book or the list of runs cannot be read, or written where others find it.
+  Result<void> check() const;
   // Null without a directory.
   dht::NetworkDirectory* directory() const;
   // As they are in the store, a second ago at the latest.

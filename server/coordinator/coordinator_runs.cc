@@ -72,11 +72,7 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
           .io = io_,
           .peers = peers_,
           .is_welcome =
-              [this](const std::shared_ptr<protocol::Link>& link) {
-                const auto known = gate_.check(*link);
-                if (!known) gate_.refuse(link, known.error());
-                return known.has_value();
-              },
+              [this](const std::shared_ptr<protocol::Link>& link) { return gate_.is_welcome(link); },
           .misbehaved = [this](ClientId client, const std::string& sent) { misbehaved(client, sent); },
           .data_directory = options_.data_directory,
           .directory = directory(),

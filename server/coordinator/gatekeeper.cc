@@ -1,5 +1,6 @@
 #include "server/coordinator/gatekeeper.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -39,25 +40,43 @@ Event about(const char* name, const protocol::Link& link, const std::string& rea
 
 }  // namespace
 
+// Somebody whose token is to be redeemed.
+struct Gatekeeper::Joining {
+  std::weak_ptr<protocol::Link> link;
+  JoinAttempt attempt;
+  std::string secret;
+  std::string software;
+  PublicKey key;
+  std::string address;
+};
+
+// The book as another thread writes it.
+struct Gatekeeper::Writer {
+  explicit Writer(const std::filesystem::path& data_directory) : enrolment(data_directory) {}
+  Enrolment enrolment;  // the worker's
+  protocol::Worker worker;
+};
+
 struct Gatekeeper::Watch {
   explicit Watch(boost::asio::io_context& io) : timer(io) {}
   protocol::Timer timer;
 };
 
-Gatekeeper::Gatekeeper(boost::asio::io_context& io, Enrolment enrolment, GatekeeperOptions options)
-    : enrolment_(std::move(enrolment)),
+Gatekeeper::Gatekeeper(boost::asio::io_context& io, const std::filesystem::path& data_directory,
+                       GatekeeperOptions options)
+    : io_(io),
+      enrolment_(data_directory),
       options_(std::move(options)),
       limits_(options_.rates),
       arrivals_(options_.arrivals),
       rate_(options_.arrivals.per_client, options_.arrivals.per_client_pause),
+      writer_(std::make_shared<Writer>(data_directory)),
       watch_(std::make_shared<Watch>(io)) {}
 
 Gatekeeper::~Gatekeeper() = default;
 
 void Gatekeeper::on_admitted(Admitted admitted) { admitted_ = std::move(admitted); }
-void Gatekeeper::on_expelled(std::function<void(ClientId, const protocol::Link&)> expelled) {
-  expelled_ = std::move(expelled);
-}
+void Gatekeeper::on_expelled(Expelled expelled) { expelled_ = std::move(expelled); }
 void Gatekeeper::on_event(std::function<void(const Event&)> report) { report_ = std::move(report); }
 
 void Gatekeeper::receive(std::shared_ptr<protocol::Link> link) {
@@ -74,7 +93,10 @@ void Gatekeeper::receive(std::shared_ptr<protocol::Link> link) {
                            },
                        .on_closed =
                            [this, weak](const Error&) {
-                             if (const auto alive = weak.lock()) waiting_.erase(alive);
+                             const auto alive = weak.lock();
+                             if (!alive) return;
+                             waiting_.erase(alive);
+                             entering_.erase(alive);
                            }});
 }
 
@@ -92,22 +114,73 @@ void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protoco
   const JoinAttempt attempt{household_of(*link), to_hex(sha256(hello.token))};
   // A flood of attempts must not become a flood of lines: that it begins has been said.
   if (const auto objection = limits_.objection(attempt, options_.now())) return dismiss(link, *objection);
-  const auto standing = enrolment_.redeem({hello.token, link->peer(), calendar_now(), link->peer_address()});
+  const auto known = enrolment_.knows(hello.token);
+  if (!known) return refuse(link, known.error());
+  const Joining joining{link, attempt, hello.token, hello.software, link->peer(), link->peer_address()};
+  if (!*known) return joined(joining, Error{ErrorCode::kRefused, "the join token is not known here"});
+  waiting_.erase(link);  // nothing more of it is heeded
+  entering_.insert(link);
+  joining_.push_back(std::make_shared<const Joining>(joining));
+  if (joining_.size() == 1) begin_next_join();
+}
+
+// One at a time, so that the rates count whoever was before.
+void Gatekeeper::begin_next_join() {
+  while (!joining_.empty()) {
+    const auto next = joining_.front();
+    const auto link = next->link.lock();
+    const auto objection = link ? limits_.objection(next->attempt, options_.now()) : std::nullopt;
+    if (link && !objection) break;
+    if (link) dismiss(link, *objection);
+    joining_.pop_front();
+  }
+  if (joining_.empty()) return;
+  writer_->worker.post([this, writer = writer_.get(), next = joining_.front(),
+                        going_on = std::weak_ptr(writer_), &io = io_,
+                        unfinished = std::make_shared<protocol::Unfinished>(io_)] {
+    const auto standing = writer->enrolment.redeem(
+        {next->secret, next->key, calendar_now(), next->address, next->attempt.address});
+    protocol::post(io, [this, next, going_on, standing, unfinished] {
+      if (going_on.expired() || joining_.empty() || joining_.front() != next) return;
+      joining_.pop_front();
+      joined(*next, standing);
+      begin_next_join();
+    });
+  });
+}
+
+void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing) {
+  const JoinAttempt& attempt = joining.attempt;
+  if (standing && standing->fresh) limits_.enrolled(attempt, options_.now());
+  const auto link = joining.link.lock();
   if (!standing) {
     if (standing.error().code == ErrorCode::kRefused && limits_.wrong(attempt, options_.now()))
-      report_(about("client.blocked", *link,
-                    "too many wrong join tokens from this address; it is not listened to for a while"));
-    return refuse(link, standing.error());
+      report_(Event{Severity::kWarning, "client.blocked", {}}
+                  .with("address", joining.address)
+                  .with("reason",
+                        "too many wrong join tokens from this address; it is not listened to for a while"));
+    if (link) refuse(link, standing.error());
+    return;
   }
-  if (standing->fresh) limits_.enrolled(attempt, options_.now());
-  waiting_.erase(link);
-  link->authorise();  // its place before hello is free; nothing more of it is heeded
-  welcome(*link, *standing, {});
+  if (link) {
+    entering_.erase(link);
+    link->authorise();  // its place before hello is free
+    welcome(*link, *standing, {});
+  }
   report_(Event{Severity::kInfo, standing->pending ? "client.pending" : "client.enrolled", {}}
               .with("client", std::int64_t{standing->client.value()})
-              .with("address", link->peer_address())
-              .with("software", hello.software));
-  link->close("enrolled");
+              .with("address", joining.address)
+              .with("software", joining.software));
+  if (link) link->close("enrolled");
+}
+
+void Gatekeeper::recall_joins() {
+  const UnixSeconds now = calendar_now();
+  const auto recent = enrolment_.enrolled_since(now - std::chrono::seconds(JoinLimits::kLongest).count());
+  if (!recent) return report_fault(recent.error().message);
+  for (const RecentEnrolment& join : *recent)
+    limits_.enrolled({join.household, join.token_hash},
+                     options_.now() - std::chrono::seconds(std::max<UnixSeconds>(0, now - join.when)));
 }
 
 void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
@@ -160,43 +233,55 @@ void Gatekeeper::refused(const protocol::Address& peer, const Error& why) {
 
 void Gatekeeper::dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error) {
   waiting_.erase(link);
+  entering_.erase(link);
   link->send(protocol::Goodbye{error.code, error.message});
   link->close(error.message);
 }
 
 void Gatekeeper::watch() {
-  if (!watch_) return;
-  watch_->timer.after(kGateLook, [this, known = std::weak_ptr(watch_)] {
-    if (known.expired()) return;
-    look_again();
-    watch();
-  });
+  recall_joins();
+  look_again();
 }
 
 void Gatekeeper::look_again() {
+  if (!watch_) return;
   std::erase_if(inside_, [](const auto& entry) { return entry.second.expired(); });
-  if (enrolment_.changed()) expel_revoked();
+  const auto changes = enrolment_.refresh();
+  // A book that cannot be read is no reason to send anybody away: what was last read stays in force.
+  report_fault(changes ? "" : changes.error().message);
+  if (changes && changes->all)
+    for (const auto& [client, link] : std::map(inside_)) expel(client);
+  else if (changes)
+    for (const ClientRecord& changed : changes->clients) expel(changed.client);
+  watch_->timer.after(kGateLook, [this, known = std::weak_ptr(watch_)] {
+    if (!known.expired()) look_again();
+  });
 }
 
-void Gatekeeper::expel_revoked() {
-  for (const auto& [client, weak] : std::map(inside_)) {
-    const auto link = weak.lock();
-    if (!link) continue;
-    const auto known = check(*link);
-    if (known) {
-      fault_.clear();
-      continue;
-    }
-    // A book that cannot be read is no reason to send everybody away.
-    if (known.error().code == ErrorCode::kUnavailable) {
-      if (std::exchange(fault_, known.error().message) != known.error().message)
-        report_(Event{Severity::kError, "enrolment.unreadable", {}}.with("reason", known.error().message));
-      return;
-    }
-    inside_.erase(client);
-    refuse(link, known.error());
-    if (expelled_) expelled_(client, *link);
-  }
+void Gatekeeper::report_fault(const std::string& fault) {
+  if (std::exchange(fault_, fault) == fault) return;
+  report_(fault.empty() ? Event{Severity::kInfo, "enrolment.readable", {}}
+                        : Event{Severity::kError, "enrolment.unreadable", {}}.with("reason", fault));
+}
+
+void Gatekeeper::expel(ClientId client) {
+  const auto inside = inside_.find(client);
+  const auto link = inside == inside_.end() ? nullptr : inside->second.lock();
+  if (!link) return;
+  const auto known = check(*link);
+  if (known || known.error().code == ErrorCode::kUnavailable) return;
+  inside_.erase(client);
+  // Before the link closes, which would only be a link that is lost.
+  if (expelled_) expelled_(client, *link, known.error());
+  refuse(link, known.error());
+}
+
+bool Gatekeeper::is_welcome(const std::shared_ptr<protocol::Link>& link) {
+  if (check(*link)) return true;
+  const auto inside =
+      std::ranges::find_if(inside_, [&](const auto& entry) { return entry.second.lock() == link; });
+  if (inside != inside_.end()) expel(inside->first);
+  return false;
 }
 
 void Gatekeeper::send_away(const std::shared_ptr<protocol::Link>& link, Duration window) {
@@ -211,6 +296,9 @@ void Gatekeeper::send_away(const std::shared_ptr<protocol::Link>& link, Duration
 
 void Gatekeeper::close(const std::string& reason) {
   watch_.reset();
+  joining_.clear();
+  waiting_.merge(entering_);
+  writer_->worker.stop();
   const Duration window = arrivals_.window(waiting_.size());
   for (const auto& link : std::exchange(waiting_, {})) {
     link->send(protocol::Goodbye{ErrorCode::kUnavailable, reason, window});

@@ -136,11 +136,11 @@ void RunHost::joined(ClientId client) {
                                         state_.rules().layout});
 }
 
-void RunHost::left(ClientId client) {
+void RunHost::left(ClientId client, bool for_good) {
   serving_.erase(client);
   if (secure_) secure_->left(client);
-  if (shared_ && shared_->departed(client)) return;
-  step(RunEngine::ClientLeft{client});
+  if (shared_ && shared_->departed(client) && !for_good) return;
+  step(RunEngine::ClientLeft{client, for_good});
 }
 
 void RunHost::step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload) {

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/event.h"
 #include "core/platform/files.h"
+#include "server/audit_log.h"
 #include "server/data_directory.h"
 #include "server/engine/make_engine.h"
 #include "server/store/sqlite_store.h"
@@ -41,6 +43,21 @@ Result<TestBench> make_bench(const run::RunConfig& config) {
                    partition ? std::move(*partition) : std::vector<std::uint32_t>()};
 }
 
+// The noise of this run's rounds until now came from a key that is gone: a round that is made again has other
+// noise, and two models of it have less than either.
+Result<void> alarm(const std::filesystem::path& data_directory, RunParts& parts) {
+  const std::string reason =
+      (data_directory / "noise.key").string() +
+      " was missing and has been made anew, though this private run had begun; bring the old one back from a "
+      "backup, or end the run";
+  parts.recovered.events.push_back(Event{Severity::kError, "noise.key_lost", {}}.with("reason", reason));
+  return AuditLog(data_directory)
+      .append({operator_name(),
+               "noise.key_lost",
+               "run " + std::to_string(parts.record.number.value()),
+               {{"reason", reason}}});
+}
+
 Result<RunParts> open_parts(const std::filesystem::path& data_directory, const RunRecord& record,
                             const run::RunConfig& config, std::size_t threads) {
   FEDGE_TRY(bench, make_bench(config));
@@ -61,7 +78,9 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
   FEDGE_TRY(state, RunState::create(config, *parts.model, *parts.test, *parts.models, *parts.threads));
   parts.state = std::make_unique<RunState>(std::move(state));
   if (config.privacy.of_sums()) {
+    const bool had_key = identity_of(data_directory / "noise.key").has_value();
     FEDGE_TRY(noise, open_noise_key(data_directory));
+    parts.made_noise_key = !had_key;
     const auto number = static_cast<std::uint64_t>(record.number.value());
     parts.state->take_noise_key(privacy::run_noise_root(noise, number));
   }
@@ -70,6 +89,7 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
   FEDGE_TRY(recovered,
             Recovery({*parts.store, record.number, *parts.engine, *parts.state, *parts.updates}).run());
   parts.recovered = std::move(recovered);
+  if (parts.made_noise_key && parts.recovered.entries > 0) FEDGE_TRY_VOID(alarm(data_directory, parts));
   parts.models->settle();
   parts.updates->settle();
   return parts;

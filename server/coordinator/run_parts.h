@@ -32,6 +32,7 @@ struct RunParts {
   std::unique_ptr<RunState> state;
   std::unique_ptr<RunEngine> engine;
   Recovered recovered;
+  bool made_noise_key = false;  // there was none
 };
 
 // Whether this machine has what it takes to lead such a run. Errors name the file or the key at fault.

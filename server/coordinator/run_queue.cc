@@ -70,14 +70,17 @@ void RunQueue::arm() {
 void RunQueue::look(bool always) {
   disk_.post([self = shared_from_this(), always] {
     const auto changes = self->store_->foreign_changes();
-    if (!changes || (*changes == self->foreign_changes_ && !always)) return;
+    if (!changes) return self->tell(changes.error());
+    if ((*changes == self->foreign_changes_ && !always)) return;
     self->foreign_changes_ = *changes;
     self->tell_runs();
   });
 }
 
-void RunQueue::tell_runs() {
-  protocol::post(io_, [self = shared_from_this(), runs = store_->open_runs()] {
+void RunQueue::tell_runs() { tell(store_->open_runs()); }
+
+void RunQueue::tell(const Result<std::vector<RunRecord>>& runs) {
+  protocol::post(io_, [self = shared_from_this(), runs] {
     if (!self->stopped_) self->on_runs_(runs);
   });
 }

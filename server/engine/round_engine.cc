@@ -65,8 +65,10 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
 
 void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::vector<Effect>& effects) {
   present_.erase(left.client);
-  const auto task = tasks_.find(left.client);
-  if (active_task(left.client, current()) == nullptr || task->second.state == TaskState::kDone) return;
+  if (left.for_good && returning_.erase(left.client) > 0 && returning_.empty()) return_by_.reset();
+  const Task* task = active_task(left.client, current(), left.for_good);
+  if (task == nullptr || task->state == TaskState::kDone) return;
+  if (left.for_good) return lose(left.client, TaskState::kFailed, "revoked", context, effects);
   lose(left.client, TaskState::kLost, "connection lost", context, effects);
 }
 
@@ -117,19 +119,12 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   effects.push_back(Fetch{offered.client, offered.offer});
 }
 
-// Whoever has vanished may have lost its part in the secure sum, too.
-RoundEngine::Task* RoundEngine::lost_task(ClientId client, TaskId task) {
-  const auto found = tasks_.find(client);
-  const bool lost = phase_ == Phase::kCollecting && task == current() && found != tasks_.end() &&
-                    found->second.state == TaskState::kLost;
-  return lost ? &found->second : nullptr;
-}
-
-RoundEngine::Task* RoundEngine::active_task(ClientId client, TaskId task) {
+RoundEngine::Task* RoundEngine::active_task(ClientId client, TaskId task, bool or_lost) {
   if (phase_ != Phase::kCollecting || task != current()) return nullptr;
   const auto found = tasks_.find(client);
-  if (found == tasks_.end() || !at_work(found->second.state)) return nullptr;
-  return &found->second;
+  if (found == tasks_.end()) return nullptr;
+  const TaskState state = found->second.state;
+  return at_work(state) || (or_lost && state == TaskState::kLost) ? &found->second : nullptr;
 }
 
 void RoundEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
@@ -169,8 +164,8 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
 }
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
-  Task* task = active_task(failed.client, failed.failure.task());
-  if (task == nullptr && rules_.masked) task = lost_task(failed.client, failed.failure.task());
+  // Whoever has vanished may have lost its part in the secure sum, too.
+  Task* task = active_task(failed.client, failed.failure.task(), rules_.masked.has_value());
   if (failed.failure.run != rules_.run || task == nullptr ||
       (task->state != TaskState::kAssigned && task->state != TaskState::kLost))
     return;

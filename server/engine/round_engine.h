@@ -113,9 +113,8 @@ class RoundEngine final : public RunEngine {
   void finish(const std::string& reason, std::vector<Effect>& effects);
   // Why an offer cannot be taken, or nothing.
   std::optional<Error> objection(ClientId client, const protocol::UpdateOffer& offer) const;
-  // The task of a client that is at work on it, or null.
-  Task* active_task(ClientId client, TaskId task);
-  Task* lost_task(ClientId client, TaskId task);
+  // The task of a client that is at work on it, `or_lost` or has vanished; or null.
+  Task* active_task(ClientId client, TaskId task, bool or_lost = false);
   Track& track() { return tracks_.turn(turn_); }
   const Track& track() const { return tracks_.turn(turn_); }
   const aggregation::SamplerTraits& traits() const { return track().traits; }

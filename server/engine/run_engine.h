@@ -76,6 +76,7 @@ class RunEngine {
   };
   struct ClientLeft {
     ClientId client;
+    bool for_good = false;  // it has been revoked: nobody waits for it
   };
   // What an enrolled client says about itself in the directory; it need not be connected.
   struct Described {

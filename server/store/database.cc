@@ -37,16 +37,35 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& pa
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0 && errno != EEXIST) return system_error("cannot open", path, errno);
   if (fd >= 0) ::close(fd);
+  return open_existing(path);
+}
+
+Result<std::unique_ptr<Database>> Database::open_existing(const std::filesystem::path& path) {
   if (std::error_code error; std::filesystem::is_symlink(path, error))
     return Error{ErrorCode::kRefused, path.string() + " is a symbolic link, which is not followed"};
+  FEDGE_TRY(identity, identity_of(path));
+  FEDGE_TRY_VOID(check_owner(path));
   sqlite3* handle = nullptr;
   const int code =
       sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-  auto database = std::unique_ptr<Database>(new Database(path, handle));
+  auto database = std::unique_ptr<Database>(new Database(path, identity, handle));
   if (code != SQLITE_OK) return database->error(code);
   sqlite3_extended_result_codes(handle, 1);
-  sqlite3_busy_timeout(handle, static_cast<int>(kWaitForOthers.count()));
+  database->wait_for_others(kWaitForOthers);
   return database;
+}
+
+Result<void> Database::check_in_place() const {
+  const auto now = identity_of(path_);
+  if (now && *now == identity_) return {};
+  const std::string where = "database " + path_.string();
+  return Error{ErrorCode::kUnavailable,
+               now ? where + " has been replaced by another file while this program had it open"
+                   : where + " has been removed while this program had it open: " + now.error().message};
+}
+
+void Database::wait_for_others(std::chrono::milliseconds most) const {
+  sqlite3_busy_timeout(handle_.get(), static_cast<int>(most.count()));
 }
 
 Result<void> Database::execute(const char* sql) const {

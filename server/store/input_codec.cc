@@ -27,7 +27,9 @@ void put(Record& out, const RunEngine::ClientArrived& arrived) {
   made->set_capability(arrived.capability);
   if (arrived.most.value() < UINT64_MAX) made->set_most(arrived.most.value());
 }
-void put(Record& out, const RunEngine::ClientLeft& left) { out.set_left(left.client.value()); }
+void put(Record& out, const RunEngine::ClientLeft& left) {
+  left.for_good ? out.set_revoked(left.client.value()) : out.set_left(left.client.value());
+}
 void put(Record& out, const RunEngine::Described& described) {
   auto* made = out.mutable_described();
   made->set_client(described.client.value());
@@ -91,6 +93,8 @@ Result<RunEngine::Input> input_of(const Record& record) {
           SampleCount(record.arrived().most() > 0 ? record.arrived().most() : UINT64_MAX)});
     case Record::kLeft:
       return Input(RunEngine::ClientLeft{ClientId(record.left())});
+    case Record::kRevoked:
+      return Input(RunEngine::ClientLeft{ClientId(record.revoked()), /*for_good=*/true});
     case Record::kDescribed: {
       FEDGE_TRY(node, dht::decode_node_record(std::as_bytes(std::span(record.described().record()))));
       return Input(RunEngine::Described{ClientId(record.described().client()), std::move(node)});

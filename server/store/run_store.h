@@ -82,6 +82,7 @@ class RunStore {
   virtual Result<RunNumber> submit(const RunRecord& run) = 0;
   virtual Result<std::vector<RunRecord>> runs() = 0;       // ascending
   virtual Result<std::vector<RunRecord>> open_runs() = 0;  // those that are not over
+  virtual Result<RunNumber> highest() = 0;                 // the last one's number, 0 if there is none
   // kNotFound if there is none.
   virtual Result<RunRecord> run(RunNumber number) = 0;
   // An operator's wish, as in transition(), at once and whole.
@@ -94,7 +95,7 @@ class RunStore {
                                   UnixSeconds now) = 0;
 
   // kResource: no room now, nothing has been kept, it may be tried again. Any other error: what is kept is
-  // not known before the store has been opened anew.
+  // not known before the store has been opened anew; kUnavailable also if its file was removed or replaced.
   virtual Result<void> append(std::span<const Batch> batches) = 0;
   // Calls `visit` with each entry, ascending, also those added meanwhile; it may write, and its first error
   // ends the reading. kCorrupt names the entry that is not as it was written.

@@ -43,6 +43,10 @@ class SqliteStore final : public RunStore {
   Result<RunNumber> submit(const RunRecord& run) override;
   Result<std::vector<RunRecord>> runs() override { return list(""); }
   Result<std::vector<RunRecord>> open_runs() override { return list("WHERE ended = 0 "); }
+  Result<RunNumber> highest() override {
+    FEDGE_TRY(last, number("SELECT coalesce(max(number), 0) FROM runs"));
+    return RunNumber(last);
+  }
   Result<RunRecord> run(RunNumber number) override;
   Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason, UnixSeconds now) override;
   Result<bool> claim(RunNumber number, UnixSeconds now) override;
@@ -152,6 +156,7 @@ Result<void> SqliteStore::write(const RunRecord& run) const {
 Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
   RunRecord run = given;
   run.status = RunStatus::kPending;
+  FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
   FEDGE_TRY(open, number("SELECT count(*) FROM runs WHERE ended = 0"));
   if (open >= static_cast<std::int64_t>(kMaxOpenRuns))
@@ -202,6 +207,7 @@ Result<RunRecord> SqliteStore::find(RunNumber number) const {
 
 Result<bool> SqliteStore::change(RunNumber number,
                                  const std::function<Result<bool>(RunRecord&)>& edit) const {
+  FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
   FEDGE_TRY(record, find(number));
   FEDGE_TRY(wanted, edit(record));
@@ -289,6 +295,7 @@ Result<void> SqliteStore::keep(RunNumber run, const Checkpoint& checkpoint) cons
 }
 
 Result<void> SqliteStore::append(std::span<const Batch> batches) {
+  FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
   std::map<RunNumber, Head> heads;
   for (const Batch& batch : batches) {
@@ -302,7 +309,7 @@ Result<void> SqliteStore::append(std::span<const Batch> batches) {
   }
   FEDGE_TRY_VOID(transaction.commit());
   for (auto& [run, now] : heads) heads_[run] = std::move(now);
-  return {};
+  return database_->check_in_place();  // else nobody may hear of it
 }
 
 Result<void> SqliteStore::read_journal(RunNumber run,
@@ -361,6 +368,7 @@ Result<std::vector<std::string>> SqliteStore::metrics(RunNumber run) {
 }
 
 Result<std::uint64_t> SqliteStore::foreign_changes() {
+  FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(version, number("PRAGMA data_version"));
   return static_cast<std::uint64_t>(version);
 }

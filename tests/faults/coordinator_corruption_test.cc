@@ -149,12 +149,12 @@ TEST_CASE("corruption: a damaged policy, enrolment book or audit log is refused 
     check_refused(whole, file.string());
     rewrite(file, good);
   }
-  // The book is read when somebody comes, who is not to blame.
-  const auto book = whole.data() / "enrolment.json";
+  const auto book = whole.data() / "enrolment.db";
   const std::string good = contents(book);
   flip(book, 0);
   const Outcome listed = test::run("fedge token ls --data-dir " + whole.data().string());
   CHECK(listed.code == 1);
   CHECK_MESSAGE(contains(listed.output, book.string()), listed.output);
+  check_refused(whole, book.string());
   rewrite(book, good);
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -150,19 +151,21 @@ TEST_CASE("A1, durable: an enrolment is in the audit log, then in the book, befo
   const TracedRun run;
   const Trace trace = run.coordinator();
   const std::string log = (run.whole.data() / "audit.log").string();
-  const auto* book = trace.first(0, [&](const SystemCall& call) {
-    return call.is_rename() && call.paths.at(1) == run.whole.data() / "enrolment.json";
+  const std::string book = (run.whole.data() / "enrolment.db").string();
+  // The enrolment is the last thing that is recorded before the first one is let in.
+  const auto* change = trace.last(std::numeric_limits<std::size_t>::max(), [&](const SystemCall& call) {
+    return call.is_write() && call.file == book;
   });
-  REQUIRE(book != nullptr);
+  REQUIRE(change != nullptr);
   const auto* entry =
-      trace.last(book->begin, [&](const SystemCall& call) { return call.is_write() && call.file == log; });
+      trace.last(change->begin, [&](const SystemCall& call) { return call.is_write() && call.file == log; });
   REQUIRE(entry != nullptr);
   const SystemCall* recorded = trace.first_sync(log, entry->end);
-  CHECK((recorded != nullptr && recorded->end < book->begin));
-  const SystemCall* named = trace.first_sync(run.whole.data(), book->end);
+  CHECK((recorded != nullptr && recorded->end < change->begin));
   const SystemCall* welcome = trace.first_send(entry->end);
   REQUIRE(welcome != nullptr);
-  CHECK((named != nullptr && named->end < welcome->begin));
+  const SystemCall* kept = trace.first_sync(book, change->end);
+  CHECK((kept != nullptr && kept->end < welcome->begin));
 }
 
 TEST_CASE("N1, durable: a client has its update and the note of it on the disk before it offers it") {
@@ -191,7 +194,7 @@ TEST_CASE("N2 row 4, durable: what takes a file's place is synced before, and it
   if (!test::strace_works()) return;
   const TracedRun run;
   const auto of_coordinator = check_replacements(run.coordinator());
-  for (const char* name : {"address", "enrolment.json", "model.safetensors", "policy.toml", "run.toml"})
+  for (const char* name : {"address", "enrolment.db", "model.safetensors", "policy.toml", "run.toml"})
     CHECK_MESSAGE(of_coordinator.contains(name), name);
   const auto of_client = check_replacements(run.client());
   for (const char* name : {"membership.json", "node.key", "task-1", "task-2"})

@@ -168,23 +168,30 @@ TEST_CASE("federation: messages that are not a client's to send close its link, 
   f.run_to_the_end();
 }
 
-TEST_CASE("federation: an enrolment book that cannot be read is a fault to wait for, not a refusal") {
+TEST_CASE("federation: while the enrolment book cannot be read who is in it is let in, and others wait") {
   Federation f(1, {});
   HostilePeer peer(f);
   peer.join(f.token());
   REQUIRE(*peer.answer);
-  const auto book = f.directory.path() / "coordinator" / "enrolment.json";
+  HostilePeer stranger(f);
+  const std::string secret = f.token();
+  const auto book = f.directory.path() / "coordinator" / "enrolment.db";
   std::filesystem::rename(book, book.string() + ".kept");
   std::ofstream(book) << "{";
   peer.greet("");
-  REQUIRE(!*peer.answer);
-  CHECK(peer.answer->error().code == ErrorCode::kUnavailable);
-  CHECK(peer.answer->error().message ==
-        "the coordinator refused: the coordinator cannot check who you are now; try again later");
-  CHECK(f.reported("enrolment.json is damaged"));
-  std::filesystem::rename(book.string() + ".kept", book);
-  peer.greet("");
   CHECK(*peer.answer);
+  for (const std::string& token : {std::string(), secret}) {
+    stranger.greet(token);
+    REQUIRE(!*stranger.answer);
+    CHECK(stranger.answer->error().code == ErrorCode::kUnavailable);
+    CHECK(stranger.answer->error().message ==
+          "the coordinator refused: the coordinator cannot check who you are now; try again later");
+  }
+  f.run_until([&] { return f.count("enrolment.unreadable") == 1; });
+  std::filesystem::rename(book.string() + ".kept", book);
+  stranger.greet(secret);
+  CHECK(*stranger.answer);
+  f.run_until([&] { return f.reported("enrolment.readable"); });
 }
 
 TEST_CASE("federation: a client that finds somebody else at the address tries again") {

@@ -14,6 +14,8 @@
 #include "core/platform/files.h"
 #include "protocol/session/link.h"
 #include "protocol/session/loop.h"
+#include "server/access/audit_entry.h"
+#include "server/access/rate_limiter.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/detail/run_host.h"
 #include "server/coordinator/detail/run_queue.h"
@@ -22,6 +24,9 @@
 
 namespace fedge::server {
 
+// So many links of one client that take each other's place within a minute are not a bad network's.
+inline constexpr std::size_t kClonedAfter = 5;
+
 class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl> {
  public:
   Impl(boost::asio::io_context& io, CoordinatorOptions options, RunCallbacks callbacks, DirectoryLock lock)
@@ -29,7 +34,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         io_(io),
         options_(std::move(options)),
         callbacks_(std::move(callbacks)),
-        gate_(io, Enrolment(options_.data_directory),
+        gate_(io, options_.data_directory,
               {.software = options_.software,
                .rates = options_.joining,
                .arrivals = options_.arrivals,
@@ -52,6 +57,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void stop(const std::string& reason);
   void shut_down();
   Activity activity() const;
+  Result<std::size_t> enrolled() { return gate_.enrolled(); }
+  Result<void> check();
   const std::vector<RunRecord>& runs() const { return runs_; }
   dht::NetworkDirectory* directory() const { return directory_ ? &directory_->directory() : nullptr; }
   protocol::Address address() const { return listener_->local_address(); }
@@ -64,7 +71,11 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void received(ClientId client, const protocol::Message& message);
   // Sent what it should not have: it is told so and cut off.
   void misbehaved(ClientId client, const std::string& sent);
-  void departed(ClientId client, const protocol::Link* link);
+  // Its link has been replaced by another. Two devices with one key throw each other out again and again.
+  void replaced(ClientId client, const std::string& from, const std::string& to);
+  // Into the audit log, on another thread.
+  void record(const AuditEvent& event);
+  void departed(ClientId client, const protocol::Link* link, bool for_good = false);
   // Of the run that this message is about.
   void pass_on(ClientId client, RunId run, const protocol::Message& message);
   // Those that have begun and are not over, ascending.
@@ -104,6 +115,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   RunCallbacks callbacks_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Peers peers_;
+  RateLimiter replacements_{kClonedAfter, std::chrono::minutes(1)};  // of links, by client
+  std::set<ClientId> cloned_;                                        // that has been recorded
   Gatekeeper gate_;
   Seeder seeder_;
   // Keeps the io_context running while only other threads have something to do.

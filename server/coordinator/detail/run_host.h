@@ -60,9 +60,9 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   Result<void> prepare();
   // Goes on with the run, with those who are connected.
   void start();
-  // A client has connected; or left.
+  // A client has connected; or left, `for_good` if it has been revoked.
   void joined(ClientId client);
-  void left(ClientId client);
+  void left(ClientId client, bool for_good);
   void received(ClientId client, const protocol::Message& message);
   // Ends the run as an operator wishes: with the models of the last round that was closed.
   void end(const std::string& reason);

@@ -28,6 +28,7 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   // another that has not ended.
   Result<RunRecord> submit(const std::string& name, const std::string& document);
   Result<std::vector<RunRecord>> runs() { return store_->open_runs(); }
+  Result<RunNumber> highest() { return store_->highest(); }
 
   // ---- from then on ----
   // Calls back with the runs that are not over now, and whenever something has changed.
@@ -48,6 +49,7 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   void arm();
   // On the disk's thread.
   void tell_runs();
+  void tell(const Result<std::vector<RunRecord>>& runs);
 
   boost::asio::io_context& io_;
   std::unique_ptr<RunStore> store_;  // the disk's thread's, once watch() has been called

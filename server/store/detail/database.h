@@ -4,12 +4,14 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "core/platform/files.h"
 #include "core/result.h"
 
 namespace fedge::server {
@@ -49,11 +51,21 @@ class Statement {
 
 class Database {
  public:
-  // Made if absent, readable for its owner alone.
+  // Made if absent, readable for its owner alone. kRefused: the file belongs to another user, whom this
+  // program would lock out with files of its own beside it.
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& path);
+  // kNotFound if absent.
+  static Result<std::unique_ptr<Database>> open_existing(const std::filesystem::path& path);
+
+  // kUnavailable if the path names no file, or another than the open one: what is written then, nobody finds.
+  Result<void> check_in_place() const;
 
   Result<void> execute(const char* sql) const;
   Result<Statement> prepare(const char* sql) const;
+  // How long it waits for another connection's change to end; 10 s unless told otherwise.
+  void wait_for_others(std::chrono::milliseconds most) const;
+  // Whether the last call failed because another connection was changing the database.
+  bool is_busy() const { return (sqlite3_errcode(handle_.get()) & 0xff) == SQLITE_BUSY; }
   std::int64_t last_row() const { return sqlite3_last_insert_rowid(handle_.get()); }
   Error error(int code) const;
 
@@ -61,9 +73,11 @@ class Database {
   struct Close {
     void operator()(sqlite3* handle) const { sqlite3_close(handle); }
   };
-  Database(std::filesystem::path path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+  Database(std::filesystem::path path, FileIdentity identity, sqlite3* handle)
+      : path_(std::move(path)), identity_(identity), handle_(handle) {}
 
   std::filesystem::path path_;
+  FileIdentity identity_;
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

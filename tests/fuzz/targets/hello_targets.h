@@ -19,11 +19,12 @@
 
 #include "core/check.h"
 #include "core/crypto/sha256.h"
-#include "core/platform/files.h"
 #include "core/text.h"
 #include "protocol/codec.h"
 #include "protocol/session/frame_reader.h"
 #include "server/coordinator/gatekeeper.h"
+#include "server/enrolment.h"
+#include "server/store/enrolment_file.h"
 
 namespace fedge::fuzz {
 
@@ -86,17 +87,13 @@ class KnownBook {
     std::string folder = (std::filesystem::temp_directory_path() / "fedge-hello-XXXXXX").string();
     FEDGE_CHECK(::mkdtemp(folder.data()) != nullptr, "no temporary folder");
     folder_ = folder;
-    const std::string token =
-        R"({"token":1,"client":0,"secret_hash":")" + to_hex(sha256(kKnownSecret)) +
-        R"(","created":0,"expires":0,"uses":1,"used":1,"approve":false,"revoked":false})";
-    const auto client = [](int number, bool revoked) {
-      return R"({"client":)" + std::to_string(number) + R"(,"key":")" +
-             to_hex(numbered_key(static_cast<std::uint8_t>(number + 1))) +
-             R"(","enrolled":0,"token":1,"state":")" + (revoked ? "revoked" : "enrolled") + "\"}";
-    };
-    const auto written =
-        write_file_atomic(folder_ / "enrolment.json", R"({"tokens":[)" + token + R"(],"clients":[)" +
-                                                          client(0, false) + "," + client(1, true) + "]}");
+    server::EnrolmentBook known;
+    known.tokens = {
+        {.id = 1, .client = ClientId(0), .secret_hash = to_hex(sha256(kKnownSecret)), .uses = 1, .used = 1}};
+    known.clients = {
+        {.client = ClientId(0), .key = numbered_key(1), .token = 1},
+        {.client = ClientId(1), .key = numbered_key(2), .token = 1, .state = server::ClientState::kRevoked}};
+    const auto written = server::create_enrolment_book(folder_, known);
     FEDGE_CHECK(written.has_value(), written ? "" : written.error().message);
     text_ = text();
   }
@@ -111,7 +108,17 @@ class KnownBook {
   bool is_unchanged() const { return text() == text_; }
 
  private:
-  std::string text() const { return read_file(folder_ / "enrolment.json", 1 << 20).value(); }
+  std::string text() const {
+    const auto book = server::Enrolment(folder_).read().value();
+    std::string all;
+    for (const server::TokenRecord& token : book.tokens)
+      all +=
+          std::to_string(token.id) + " " + std::to_string(token.used) + (token.revoked ? " revoked\n" : "\n");
+    for (const server::ClientRecord& client : book.clients)
+      all +=
+          std::to_string(client.client.value()) + " " + to_hex(client.key) + to_string(client.state) + "\n";
+    return all;
+  }
   std::filesystem::path folder_;
   std::string text_;
 };
@@ -168,7 +175,7 @@ inline void feed_hello(std::span<const std::byte> bytes) {
   bool admitted = false;
   {
     boost::asio::io_context io;
-    server::Gatekeeper gate(io, server::Enrolment(book.folder()),
+    server::Gatekeeper gate(io, book.folder(),
                             {.software = "coordinator", .rates = {}, .now = [] { return Time(); }});
     gate.on_admitted([&](ClientId client, const std::shared_ptr<protocol::Link>&, const protocol::Hello&) {
       FEDGE_CHECK(client == ClientId(0), "somebody else's number");
@@ -180,6 +187,7 @@ inline void feed_hello(std::span<const std::byte> bytes) {
     if (first) {
       const auto on_message = link->callbacks.on_message;
       on_message(*first);
+      io.run();  // a token is looked up on another thread
       check_greeting(*link, *first, key, admitted);
       const std::size_t answers = link->sent.size();
       if (!admitted) on_message(*first);  // on its way when the link was closed

@@ -36,8 +36,10 @@ caught_by integration_federation 'A1 row 36: a pending'
 
 mutant let-in-stranger 'A1: a key that is not enrolled is let in'
 file server/enrolment.cc
-old '  if (known == index_.end()) return refused("this client is not enrolled here; join with a token first");'
-new '  if (known == index_.end()) return Standing{ClientId(0), false};'
+old '    if (!fresh->current) return being_written();
+'
+new '    if (!fresh->current || fresh) return Standing{ClientId(0), false};
+'
 caught_by unit_server 'enrolment'
 caught_by integration_federation 'A1'
 
@@ -51,9 +53,10 @@ caught_by integration_federation 'revoked'
 
 mutant keep-revoked 'A1: a client that is revoked while it is connected stays'
 file server/coordinator/gatekeeper.cc
-old '  if (enrolment_.changed()) expel_revoked();
+old '    for (const ClientRecord& changed : changes->clients) expel(changed.client);
 '
-new ''
+new '    return report_fault("");
+'
 caught_by integration_federation 'revoked'
 
 mutant work-for-revoked 'A1: a client that was revoked since it connected is given work'
@@ -75,3 +78,106 @@ old '    ++token->used;
 '
 new ''
 caught_by unit_server 'enrolment'
+
+mutant missing-book-is-empty 'A1: an enrolment book that is missing is made anew, and everybody is unknown'
+file server/store/enrolment_store.cc
+old '      if (seen)
+        return Error'
+new '      if (seen && former)
+        return Error'
+caught_by unit_server 'a missing enrolment book'
+
+mutant reread-fault-forgets 'A1: a coordinator that cannot read its enrolment book knows nobody'
+file server/enrolment.cc
+old '  const auto known = index_.find(key);
+  if (known == index_.end()) {'
+new '  const auto known = fresh ? index_.find(key) : index_.end();
+  if (known == index_.end()) {'
+caught_by unit_server 'stays in force'
+caught_by integration_federation 'while the enrolment book cannot be read'
+
+mutant unknown-is-refused 'A1: a key that the book does not hold is told what a revoked one is told'
+file server/enrolment.cc
+old '    return Error{ErrorCode::kNotFound, "this client is not'
+new '    return Error{ErrorCode::kRefused, "this client is not'
+caught_by unit_server 'an unknown key is not found'
+caught_by integration_federation 'whose key the coordinator does not know'
+
+mutant foreign-book-in-force 'A1: another coordinator'\''s book takes the place of the one in force'
+file server/enrolment.cc
+old '  if (!identity_.empty() && rows.marks.identity != identity_)'
+new '  if (rows.marks.identity.empty() && rows.marks.identity != identity_)'
+caught_by unit_server 'stays in force'
+
+mutant new-identity 'A1: a coordinator whose key is missing makes itself a new one'
+file server/data_directory.cc
+old '  if (had_key)
+    return'
+new '  if (had_key && data_directory.empty())
+    return'
+caught_by unit_server 'a missing node.key'
+
+mutant revoked-ends 'A1: a daemon that is revoked ends, and is started again for ever'
+file client/client_engine.cc
+old '  end_work(reason, LinkState::kRevoked, effects);
+'
+new '  end_work(reason, LinkState::kStopped, effects);
+  effects.push_back(Finished{});
+'
+caught_by unit_client 'waits for its owner'
+
+mutant connection-error-is-final 'A1: an error of the connection is taken for a revocation'
+file client/client_engine.cc
+old '  if (lost.told && is_final(lost.error.code)) return revoked('
+new '  if (is_final(lost.error.code)) return revoked('
+caught_by unit_client 'an error of the connection is never final'
+
+mutant unknown-asks-fast 'A6: a client that is not known asks again as fast as one that was cut off'
+file client/client_engine.cc
+old 'lost.told ? backoff_.least_window(lost.error.code) : Duration::zero());'
+new 'lost.told ? Duration::zero() : Duration::zero());'
+caught_by unit_client 'asks again, slowly, for ever'
+
+mutant revoked-keeps-token 'A1: a token for several uses stays open when a client that knows it is revoked'
+file server/enrolment.cc
+old '        promise = came_by;
+'
+new '        if (came_by && came_by->uses == 1) promise = came_by;
+'
+caught_by unit_server 'token of several uses is closed with it'
+
+mutant number-twice 'A1: after a backup was put back a client number is given twice'
+file server/store/book_history.cc
+old '    if (detail(event, "uses") == "1") marks.next_client += numbers.back() - numbers.front() + 1;
+'
+new ''
+caught_by unit_server 'client numbers are never given twice'
+
+mutant revocation-lost 'A1: after a backup was put back who was revoked is let in'
+file server/store/book_history.cc
+old '    client->state = ClientState::kRevoked;
+'
+new ''
+caught_by unit_server 'who was revoked stays so'
+
+mutant revoked-is-waited-for 'N6: a round waits for a client that was revoked'
+file server/engine/round_engine.cc
+old '  if (left.for_good) return lose(left.client, TaskState::kFailed, "revoked", context, effects);
+'
+new ''
+caught_by unit_server 'a revoked client.s task ends at once'
+
+mutant foreign-owner 'N5: a tool of another user changes the coordinator'\''s files'
+file core/platform/files.cc
+old '  if (info.st_uid == ::geteuid()) return {};
+'
+new '  if (info.st_uid != ::geteuid() || true) return {};
+'
+caught_by unit_server 'a tool that runs as another user'
+
+mutant owner-lost 'N5: a file that is replaced becomes its writer'\''s'
+file core/platform/files.cc
+old '    mode = former.st_mode & 07777;
+'
+new ''
+caught_by unit_core 'a file that is replaced keeps its owner and mode'

@@ -133,3 +133,47 @@ old '    failed_ = true;
     return callbacks_.on_failure(outcome.error());'
 new '    failed_ = false;'
 caught_by faults_coordinator 'where an update cannot be synced'
+
+mutant unlinked-journal 'N1: what is written into a runs.db that was removed is acknowledged'
+file server/store/sqlite_store.cc
+old '  FEDGE_TRY_VOID(database_->check_in_place());
+  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  std::map<RunNumber, Head> heads;'
+new '  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  std::map<RunNumber, Head> heads;'
+caught_by unit_server 'whose file was removed or replaced'
+
+mutant runs-forgotten 'N1: a coordinator whose runs.db is missing begins without a word'
+file server/store/run_evidence.cc
+old '  if (told <= highest.value()) return {};
+'
+new '  if (told <= highest.value() || told > 0) return {};
+'
+caught_by unit_server 'missed, not forgotten'
+
+mutant audit-head-ignored 'N1: an audit log that was moved away or cut off verifies'
+file server/audit_log.cc
+old '  if (!anchored) return cut(chain.lines());
+'
+new ''
+caught_by unit_server 'a log that was moved away'
+
+mutant failure-unrecorded 'N1: a change that was recorded and has failed is not recorded as failed'
+file server/enrolment.cc
+old '  if (!done && entry) (void)audit_.append('
+new '  if (done && entry) (void)audit_.append('
+caught_by unit_server 'is recorded as failed'
+
+mutant clone-unnoticed 'A2: two devices that use one key in turn raise no alarm'
+file server/coordinator/coordinator.cc
+old '  if (replacements_.full(name, now) || !replacements_.count(name, now)) return;
+'
+new '  if (replacements_.full(name, now) || replacements_.count(name, now) || !name.empty()) return;
+'
+caught_by integration_federation 'two devices with one key'
+
+mutant noise-key-unnoticed 'A4: a noise key that is lost is made anew without a word'
+file server/coordinator/run_parts.cc
+old '  if (parts.made_noise_key && parts.recovered.entries > 0) '
+new '  if (parts.made_noise_key && parts.recovered.entries == 0) '
+caught_by integration_federation 'a lost noise.key'

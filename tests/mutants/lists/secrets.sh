@@ -3,17 +3,17 @@
 
 mutant log-a-token 'A4: a join token is written to the coordinator'\''s log'
 file server/coordinator/gatekeeper.cc
-old '              .with("software", hello.software));
-  link->close("enrolled");'
-new '              .with("software", hello.software)
-              .with("token", hello.token));
-  link->close("enrolled");'
+old '              .with("software", joining.software));
+  if (link) link->close("enrolled");'
+new '              .with("software", joining.software)
+              .with("token", joining.secret));
+  if (link) link->close("enrolled");'
 caught_by integration_programs 'canary: no token'
 
 mutant log-a-wrong-token 'A4: the refusal of a join token repeats it'
-file server/enrolment.cc
-old '  if (!knows(hash)) return refused("the join token is not known here");'
-new '  if (!knows(hash)) return Error{ErrorCode::kRefused, "join token " + redemption.secret + " is not known here"};'
+file server/coordinator/gatekeeper.cc
+old '  if (!*known) return joined(joining, Error{ErrorCode::kRefused, "the join token is not known here"});'
+new '  if (!*known) return joined(joining, Error{ErrorCode::kRefused, "join token " + joining.secret + " is not known"});'
 caught_by integration_programs 'canary: no token'
 
 mutant audit-a-token 'A4: a join token is written to the audit log'

@@ -148,15 +148,12 @@ TEST_CASE("thread pool: every task runs exactly once, whatever the number of thr
   }
 }
 
-TEST_CASE("files: a replaced file has the new content and mode, and nothing is left beside it") {
+TEST_CASE("files: a replaced file has the new content, and nothing is left beside it") {
   const TemporaryDirectory directory;
   const auto path = directory.path / "a.txt";
   CHECK(write_file_atomic(path, "one"));
-  CHECK(write_file_atomic(path, "two", 0600));
+  CHECK(write_file_atomic(path, "two"));
   CHECK(*read_file(path, 100) == "two");
-  struct stat info {};
-  REQUIRE(::stat(path.c_str(), &info) == 0);
-  CHECK((info.st_mode & 0777) == 0600);
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path), {}) == 1);
 }
 
@@ -183,4 +180,27 @@ TEST_CASE("directory lock: the second holder is refused until the first lets go"
     CHECK(second.error().code == ErrorCode::kUnavailable);
   }
   CHECK(DirectoryLock::acquire(directory.path));
+}
+
+TEST_CASE("a file that is replaced keeps its owner and mode, and a new one gets the mode that is asked for") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "file";
+  const auto info = [&] {
+    struct stat status {};
+    REQUIRE(::stat(path.c_str(), &status) == 0);
+    return status;
+  };
+  REQUIRE(write_file_atomic(path, "one", 0600));
+  CHECK((info().st_mode & 07777) == 0600);
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);
+  if (::geteuid() == 0) REQUIRE(::chown(path.c_str(), 12345, 54321) == 0);  // only root can give files away
+  const auto before = info();
+  REQUIRE(write_file_atomic(path, "two", 0600));
+  CHECK(*read_file(path, 10) == "two");
+  CHECK(info().st_mode == before.st_mode);
+  CHECK(info().st_uid == before.st_uid);
+  CHECK(info().st_gid == before.st_gid);
+  const auto owned = check_owner(path);
+  CHECK(owned.has_value() == (before.st_uid == ::geteuid()));
+  CHECK(check_owner(directory.path / "absent"));
 }

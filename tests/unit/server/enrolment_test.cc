@@ -1,13 +1,13 @@
 #include "server/enrolment.h"
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <thread>
 
+#include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 #include "server/audit_log.h"
 
@@ -80,14 +80,20 @@ TEST_CASE("enrolment: wrong, expired and revoked tokens and unknown and revoked 
 
 TEST_CASE("enrolment: the book holds no secret and nobody else may read it") {
   const Book book;
-  Enrolment enrolment = book.open();
-  const auto token = enrolment.create_token(1000, kDay);
-  const auto text = read_file(book.directory / "enrolment.json", 1 << 20);
-  REQUIRE(text);
-  CHECK(text->find(token->secret) == std::string::npos);
-  struct stat info {};
-  REQUIRE(::stat((book.directory / "enrolment.json").c_str(), &info) == 0);
-  CHECK((info.st_mode & 0777) == 0600);
+  std::string secret;
+  {
+    Enrolment enrolment = book.open();
+    secret = enrolment.create_token(1000, kDay)->secret;
+    for (const char* name : {"enrolment.db", "enrolment.db-journal"}) {
+      struct stat info {};
+      REQUIRE(::stat((book.directory / name).c_str(), &info) == 0);
+      CHECK((info.st_mode & 0777) == 0600);
+    }
+  }
+  const auto bytes = read_file(book.directory / "enrolment.db", 1 << 20);
+  REQUIRE(bytes);
+  CHECK(bytes->find(secret) == std::string::npos);
+  CHECK(bytes->find(to_hex(sha256(secret))) != std::string::npos);
 }
 
 TEST_CASE("enrolment: changes from several threads at once are all kept") {
@@ -103,17 +109,6 @@ TEST_CASE("enrolment: changes from several threads at once are all kept") {
   REQUIRE(read);
   REQUIRE(read->tokens.size() == 40);
   for (std::uint32_t i = 0; i < 40; ++i) CHECK(read->tokens[i].client == ClientId(i));
-}
-
-TEST_CASE("enrolment: a damaged book is named, not overwritten") {
-  const Book book;
-  std::ofstream(book.directory / "enrolment.json") << "{\"tokens\": [{}], \"clients\": []}";
-  Enrolment enrolment = book.open();
-  const auto token = enrolment.create_token(1000, kDay);
-  REQUIRE(!token);
-  CHECK(token.error().code == ErrorCode::kCorrupt);
-  CHECK(token.error().message.find("enrolment.json is damaged") != std::string::npos);
-  CHECK(read_file(book.directory / "enrolment.json", 100)->find("{}") != std::string::npos);
 }
 
 TEST_CASE("enrolment: a token for three uses makes three keys clients, with the next free numbers") {
@@ -158,25 +153,21 @@ TEST_CASE("enrolment: a revoked token enrols nobody more, and who has enrolled w
   CHECK(enrolment.revoke_token(77).error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("A1 row 36: a wrong token is refused from memory, whatever has become of the book's bytes") {
+TEST_CASE(
+    "A1 row 36: a wrong token is known to be wrong from memory, whatever has become of the book's rows") {
   const Book book;
   Enrolment enrolment = book.open();
   const auto token = enrolment.create_token(1000, kDay);
   REQUIRE(token);
-  CHECK(reason(enrolment.redeem({std::string("a guess"), key(1), 1001})) ==
-        "the join token is not known here");
-  // Damaged without a trace in what tells one state of the file from another.
-  const auto file = book.directory / "enrolment.json";
-  struct stat before {};
-  REQUIRE(::stat(file.c_str(), &before) == 0);
-  std::fstream(file, std::ios::in | std::ios::out) << "no book";
-  const timespec times[] = {before.st_atim, before.st_mtim};
-  REQUIRE(::utimensat(AT_FDCWD, file.c_str(), times, 0) == 0);
-  for (int i = 0; i < 100; ++i)
-    CHECK(reason(enrolment.redeem({"guess " + std::to_string(i), key(1), 1001})) ==
-          "the join token is not known here");
-  // The right one does need the book.
-  CHECK(enrolment.redeem({token->secret, key(1), 1001}).error().code == ErrorCode::kUnavailable);
+  CHECK(*enrolment.knows(token->secret));
+  // Without a trace in what tells one state of the book from another.
+  sqlite3* handle = nullptr;
+  REQUIRE(sqlite3_open((book.directory / "enrolment.db").c_str(), &handle) == SQLITE_OK);
+  CHECK(sqlite3_exec(handle, "DROP TABLE clients; DELETE FROM tokens", nullptr, nullptr, nullptr) ==
+        SQLITE_OK);
+  sqlite3_close(handle);
+  for (int i = 0; i < 100; ++i) CHECK_FALSE(*enrolment.knows("guess " + std::to_string(i)));
+  CHECK(*enrolment.knows(token->secret));
 }
 
 TEST_CASE("enrolment: with an approval token a key is known but pending until an operator approves it") {
@@ -190,9 +181,9 @@ TEST_CASE("enrolment: with an approval token a key is known but pending until an
   CHECK(enrolment.authenticate(key(1))->pending);
   Enrolment operator_tool = book.open();
   CHECK(operator_tool.approve(ClientId(9)).error().code == ErrorCode::kNotFound);
-  CHECK_FALSE(enrolment.changed());
+  CHECK(enrolment.refresh()->clients.empty());
   REQUIRE(operator_tool.approve(ClientId(0)));
-  CHECK(enrolment.changed());
+  CHECK(enrolment.refresh()->clients.at(0).client == ClientId(0));
   CHECK_FALSE(enrolment.authenticate(key(1))->pending);
   CHECK(operator_tool.approve(ClientId(0)).error().message ==
         "client 0 does not wait for approval: it is enrolled");
@@ -231,7 +222,6 @@ TEST_CASE("A1 row 36: what cannot be recorded is not done, and the client is tol
   const Book book;
   Enrolment enrolment = book.open();
   const auto token = enrolment.create_token(1000, kDay);
-  const auto before = read_file(book.directory / "enrolment.json", 1 << 20);
   std::filesystem::remove(book.directory / "audit.log");
   std::filesystem::create_directory(book.directory / "audit.log");
   const auto redeemed = enrolment.redeem({token->secret, key(1), 1001});
@@ -239,5 +229,37 @@ TEST_CASE("A1 row 36: what cannot be recorded is not done, and the client is tol
   CHECK(redeemed.error().code == ErrorCode::kUnavailable);
   CHECK_FALSE(enrolment.revoke(ClientId(0)));
   CHECK_FALSE(enrolment.create_token(1000, kDay));
-  CHECK(*read_file(book.directory / "enrolment.json", 1 << 20) == *before);
+  const auto after = enrolment.read();
+  CHECK(after->clients.empty());
+  REQUIRE(after->tokens.size() == 1);
+  CHECK_FALSE(after->tokens[0].revoked);
+}
+
+TEST_CASE("a revoked client's token of several uses is closed with it, unless its operator keeps it") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto tokens = enrolment.create_tokens({.count = 2, .uses = 5, .now = 1000, .lifetime = kDay});
+  REQUIRE(enrolment.redeem({tokens->at(0).secret, key(1), 1001}));
+  REQUIRE(enrolment.redeem({tokens->at(0).secret, key(2), 1001}));
+  REQUIRE(enrolment.redeem({tokens->at(1).secret, key(3), 1001}));
+  CHECK(*enrolment.revoke(ClientId(0)) == tokens->at(0).id);
+  CHECK(reason(enrolment.redeem({tokens->at(0).secret, key(4), 1001})) == "the join token has been revoked");
+  CHECK(enrolment.authenticate(key(2)));  // who came by the same token stays
+  CHECK_FALSE(*enrolment.revoke(ClientId(2), /*keep_token=*/true));
+  CHECK(enrolment.redeem({tokens->at(1).secret, key(5), 1001}));
+}
+
+TEST_CASE("enrolment: those who have joined within the hour are known with household and token") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto tokens = enrolment.create_tokens({.uses = 3, .now = 1000, .lifetime = kDay});
+  const std::string& secret = tokens->front().secret;
+  REQUIRE(enrolment.redeem({secret, key(1), 1001, "192.0.2.1:1", "192.0.2.1"}));
+  REQUIRE(enrolment.redeem({secret, key(2), 1050, "192.0.2.2:1", "192.0.2.2"}));
+  REQUIRE(enrolment.add(key(3), 1060));  // an operator's are not counted
+  const auto recent = book.open().enrolled_since(1001);
+  REQUIRE(recent->size() == 1);
+  CHECK(recent->at(0).household == "192.0.2.2");
+  CHECK(recent->at(0).token_hash == to_hex(sha256(secret)));
+  CHECK(recent->at(0).when == 1050);
 }

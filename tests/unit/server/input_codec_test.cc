@@ -50,10 +50,21 @@ std::vector<RunEngine::Input> every_input() {
       RunEngine::Committed{kCodecTask.round, kCodecTask.track},
       RunEngine::PolicyChanged{policy},
       RunEngine::Stop{"enough"},
-      RunEngine::Restarted{}};
+      RunEngine::Restarted{},
+      RunEngine::ClientLeft{ClientId(4), /*for_good=*/true}};
 }
 
 }  // namespace
+
+TEST_CASE("N5, journal records: a client that has left for good is told from one that may come back") {
+  for (const bool for_good : {false, true}) {
+    const auto record =
+        decode_record(encode_record(RunEngine::Input(RunEngine::ClientLeft{ClientId(4), for_good})));
+    const auto& left = std::get<RunEngine::ClientLeft>(std::get<RunEngine::Input>(*record));
+    CHECK(left.client == ClientId(4));
+    CHECK(left.for_good == for_good);
+  }
+}
 
 TEST_CASE("N5, journal records: every input is written in one way and read back as what it was") {
   std::set<std::size_t> kinds;

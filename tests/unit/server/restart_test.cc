@@ -1,4 +1,4 @@
-// What an engine decides when its coordinator has been gone.
+// What an engine decides when its coordinator has been gone, or a client for good.
 #include <doctest/doctest.h>
 
 #include "tests/unit/server/engine_harness.h"
@@ -177,4 +177,20 @@ TEST_CASE("restart: a run that has ended stays so") {
   CHECK(h.effects.empty());
   h.arrive({0});
   CHECK(h.sent_to<protocol::RunEnded>(0));
+}
+
+TEST_CASE(
+    "round: a revoked client's task ends at once, and nobody waits for it, whether it was here or away") {
+  for (const bool away : {false, true}) {
+    Harness h;
+    h.arrive({0, 1, 2});
+    h.deliver(0, 1);
+    h.deliver(1, 1);
+    if (away) h.feed(RoundEngine::ClientLeft{ClientId(2)});
+    h.feed(RoundEngine::ClientLeft{ClientId(2), /*for_good=*/true});
+    REQUIRE(h.event("client.lost"));
+    CHECK(to_string(*h.event("client.lost")) == "client.lost round=1 client=2 reason=\"revoked\"");
+    REQUIRE(h.one<RoundEngine::CloseRound>());
+    CHECK(h.one<RoundEngine::CloseRound>()->completed == 2);
+  }
 }

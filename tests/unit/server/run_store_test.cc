@@ -11,6 +11,8 @@
 #include <functional>
 #include <random>
 
+#include "server/audit_log.h"
+#include "server/store/run_evidence.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -421,4 +423,43 @@ TEST_CASE("A4 row 47, sqlite store: its files are the owner's alone") {
     const auto mode = std::filesystem::status(path.string() + suffix).permissions();
     CHECK((mode & std::filesystem::perms(0077)) == std::filesystem::perms::none);
   }
+}
+
+TEST_CASE(
+    "a store whose file was removed or replaced while it is open keeps nothing, and says what has become of "
+    "it") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() / "runs.db";
+  write_store(path);
+  const auto store = open(path);
+  const Batch batch{.run = RunNumber(1), .entries = {entry(3, "c")}, .checkpoint = {}};
+  std::filesystem::rename(path, path.string() + ".away");
+  SUBCASE("removed") {}
+  SUBCASE("replaced") { write_store(path); }
+  const auto appended = store->append({&batch, 1});
+  REQUIRE_FALSE(appended);
+  CHECK(appended.error().code == ErrorCode::kUnavailable);
+  CHECK_MESSAGE(appended.error().message.find(path.string() + " has been re") != std::string::npos,
+                appended.error().message);
+  CHECK_FALSE(store->claim(RunNumber(1), 2000));
+  CHECK_FALSE(store->submit(some_run("second")));
+  CHECK_FALSE(store->foreign_changes());
+}
+
+TEST_CASE("runs that the audit log tells of and the database does not hold are missed, not forgotten") {
+  const test::TemporaryDirectory directory;
+  const AuditLog log(directory.path());
+  CHECK(check_runs_kept(directory.path(), RunNumber(0)));  // a new data directory
+  REQUIRE(log.append({"uid 1", "run.submitted", "run run 9", {{"run_id", "0"}}}));
+  CHECK(check_runs_kept(directory.path(), RunNumber(0)).error().code == ErrorCode::kUnavailable);
+  write_store(run_store_path(directory.path()));
+  CHECK(check_runs_kept(directory.path(), RunNumber(1)));
+  REQUIRE(log.append({"uid 1", "run.paused", "run run 9", {{"run", "2"}}}));
+  CHECK(check_runs_kept(directory.path(), RunNumber(1)).error().message.find("tells of run 2") !=
+        std::string::npos);
+  CHECK(check_runs_kept(directory.path(), RunNumber(2)));
+  REQUIRE(log.append({"uid 1", "coordinator.started", "run 3", {}}));
+  CHECK_FALSE(check_runs_kept(directory.path(), RunNumber(2)));
+  REQUIRE(log.append({"uid 1", "coordinator.started", "all runs", {}}));
+  CHECK(check_runs_kept(directory.path(), RunNumber(3)));
 }

@@ -4,40 +4,67 @@
 
 using namespace fedge;
 using server::ClientState;
-using server::EnrolmentBook;
 
 namespace {
 
-EnrolmentBook example() {
-  EnrolmentBook book;
-  book.tokens = {{.id = 1,
-                  .client = ClientId(0),
-                  .secret_hash = std::string(64, 'a'),
-                  .created = 10,
-                  .expires = 20,
-                  .uses = 1,
-                  .used = 1},
-                 {.id = 7,
-                  .secret_hash = std::string(64, 'b'),
-                  .created = 11,
-                  .expires = 21,
-                  .uses = 1'000'000,
-                  .used = 2,
-                  .approve = true,
-                  .revoked = true}};
-  PublicKey key;
-  key.bytes.fill(0xcd);
-  book.clients = {{ClientId(0), PublicKey{}, 12, 1, ClientState::kRevoked},
-                  {ClientId(4'000'000'000), key, 13, 7, ClientState::kPending}};
-  return book;
+// As the version before the database wrote it.
+std::string example() {
+  const std::string zeros(64, '0');
+  std::string key;
+  for (int i = 0; i < 32; ++i) key += "cd";
+  return R"({
+ "clients": [
+  {
+   "client": 0,
+   "enrolled": 12,
+   "key": ")" +
+         zeros + R"(",
+   "state": "revoked",
+   "token": 1
+  },
+  {
+   "client": 4000000000,
+   "enrolled": 13,
+   "key": ")" +
+         key + R"(",
+   "state": "pending",
+   "token": 7
+  }
+ ],
+ "tokens": [
+  {
+   "approve": false,
+   "client": 0,
+   "created": 10,
+   "expires": 20,
+   "revoked": false,
+   "secret_hash": ")" +
+         std::string(64, 'a') + R"(",
+   "token": 1,
+   "used": 1,
+   "uses": 1
+  },
+  {
+   "approve": true,
+   "created": 11,
+   "expires": 21,
+   "revoked": true,
+   "secret_hash": ")" +
+         std::string(64, 'b') + R"(",
+   "token": 7,
+   "used": 2,
+   "uses": 1000000
+  }
+ ]
+}
+)";
 }
 
 }  // namespace
 
-TEST_CASE("enrolment book: what is written is read back, field by field") {
-  const auto read = server::parse_enrolment_book(to_json(example()));
+TEST_CASE("enrolment book: what an earlier version wrote is read, field by field") {
+  const auto read = server::parse_enrolment_book(example());
   REQUIRE(read);
-  CHECK(to_json(*read) == to_json(example()));
   REQUIRE(read->tokens.size() == 2);
   CHECK(read->tokens[0].client == ClientId(0));
   CHECK(read->tokens[0].used == 1);
@@ -54,13 +81,11 @@ TEST_CASE("enrolment book: what is written is read back, field by field") {
   CHECK(read->clients[1].token == 7);
   CHECK(read->clients[1].key.bytes[31] == 0xcd);
   CHECK(read->clients[1].state == ClientState::kPending);
-  CHECK(read->next_token() == 8);
-  CHECK(read->next_client() == 4'000'000'001);
 }
 
 TEST_CASE(
     "R3 row 9: enrolment book: cut anywhere it is damaged, and no changed byte does more than be read") {
-  const std::string good = to_json(example());
+  const std::string good = example();
   for (std::size_t size = 0; size + 2 < good.size(); ++size) {
     const auto cut = server::parse_enrolment_book(good.substr(0, size));
     CAPTURE(size);
@@ -80,7 +105,7 @@ TEST_CASE(
 }
 
 TEST_CASE("enrolment book: a field of another type, out of range or unknown state is damage, not a guess") {
-  const std::string good = to_json(example());
+  const std::string good = example();
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     REQUIRE(text.find(from) != std::string::npos);

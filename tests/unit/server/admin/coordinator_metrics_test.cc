@@ -8,6 +8,7 @@
 
 #include "core/platform/files.h"
 #include "server/admin/pages.h"
+#include "server/enrolment.h"
 #include "tests/support/exposition_parser.h"
 #include "tests/unit/learn/idx_fixture.h"
 
@@ -20,6 +21,7 @@ using test::Scrape;
 
 struct Watched {
   TemporaryDirectory directory;
+  Enrolment enrolment{directory.path()};
   CoordinatorMetrics metrics{{.data_directory = directory.path(),
                               .version = "1.2.3",
                               .clients = [] { return std::size_t{7}; },
@@ -30,6 +32,11 @@ struct Watched {
                                     runs[0].status = runs[1].status = RunStatus::kRunning;
                                     return runs;
                                   },
+                              .enrolled = [this] { return enrolment.count(); },
+                              .check = [this]() -> Result<void> {
+                                const auto book = enrolment.count();
+                                return book ? Result<void>() : book.error();
+                              },
                               .directory = [this] { return part; }}};
   std::optional<DirectoryFigures> part = DirectoryFigures{};
   Scrape scrape() {
@@ -154,8 +161,22 @@ TEST_CASE("coordinator metrics: clients that join are enrolled, those revoked ar
   CHECK(watched.scrape().value("fedge_clients_enrolled") == 3);
   REQUIRE(book.revoke(ClientId(1)));
   CHECK(watched.scrape().value("fedge_clients_enrolled") == 2);
-  REQUIRE(write_file_atomic(watched.directory.path() / "enrolment.json", "no book"));
+  const auto file = watched.directory.path() / "enrolment.db";
+  std::filesystem::rename(file, file.string() + ".away");
   CHECK_FALSE(watched.scrape().value("fedge_clients_enrolled"));
+}
+
+TEST_CASE("a coordinator whose enrolment book cannot be read is not ready, and says why") {
+  Watched watched;
+  REQUIRE(watched.enrolment.create_token(0, std::chrono::hours(1)));
+  CHECK(watched.get("/readyz").status == 200);
+  const auto file = watched.directory.path() / "enrolment.db";
+  std::filesystem::rename(file, file.string() + ".away");
+  const HttpResponse away = watched.get("/readyz");
+  CHECK(away.status == 503);
+  CHECK_MESSAGE(away.body.find(file.string()) != std::string::npos, away.body);
+  std::filesystem::rename(file.string() + ".away", file);
+  CHECK(watched.get("/readyz").status == 200);
 }
 
 TEST_CASE("coordinator metrics: the process is as the system shows it") {

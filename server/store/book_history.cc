@@ -1,0 +1,89 @@
+#include "server/store/detail/book_history.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "server/audit_log.h"
+
+namespace fedge::server {
+namespace {
+
+// The numbers in "client 3" or "tokens 4 to 7".
+std::vector<std::int64_t> numbers_in(const std::string& subject) {
+  std::vector<std::int64_t> numbers;
+  const char* at = subject.data();
+  const char* const end = at + subject.size();
+  while (at != end) {
+    std::int64_t number = 0;
+    const auto parsed = std::from_chars(at, end, number);
+    if (parsed.ec == std::errc() && number >= 0) numbers.push_back(number);
+    at = parsed.ec == std::errc() ? parsed.ptr : at + 1;
+  }
+  return numbers;
+}
+
+std::string detail(const AuditEvent& event, const std::string& key) {
+  for (const auto& [name, value] : event.details)
+    if (name == key) return value;
+  return "";
+}
+
+Result<void> revoke_token_again(BookRows& rows, std::int64_t id) {
+  FEDGE_TRY(token, rows.find_token(static_cast<std::uint32_t>(id)));
+  if (!token || token->revoked) return {};
+  token->revoked = true;
+  return rows.put(*token);
+}
+
+Result<void> revoke_client_again(BookRows& rows, const AuditEvent& event, ClientId number) {
+  FEDGE_TRY(client, rows.find_client(number));
+  if (client && client->state != ClientState::kRevoked) {
+    client->state = ClientState::kRevoked;
+    FEDGE_TRY_VOID(rows.put(*client));
+  }
+  for (const std::int64_t token : numbers_in(detail(event, "token_revoked")))
+    FEDGE_TRY_VOID(revoke_token_again(rows, token));
+  FEDGE_TRY(promise, rows.find_promise(number));
+  return promise ? revoke_token_again(rows, promise->id) : Result<void>();
+}
+
+Result<void> make_entry_good(BookRows& rows, const AuditEvent& event) {
+  const auto numbers = numbers_in(event.subject);
+  if (numbers.empty()) return {};
+  BookMarks& marks = rows.marks;
+  if (event.action == "token.created") {
+    marks.next_token = std::max(marks.next_token, numbers.back() + 1);
+    if (detail(event, "uses") == "1") marks.next_client += numbers.back() - numbers.front() + 1;
+  }
+  if (event.action.starts_with("client.")) marks.next_client = std::max(marks.next_client, numbers[0] + 1);
+  if (event.action == "token.revoked") return revoke_token_again(rows, numbers[0]);
+  if (event.action == "client.revoked")
+    return revoke_client_again(rows, event, ClientId(static_cast<std::uint32_t>(numbers[0])));
+  return {};
+}
+
+}  // namespace
+
+bool changes_book(const std::string& action) {
+  return action.starts_with("token.") || action.starts_with("client.");
+}
+
+Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<AuditEntry>& entries) {
+  std::set<std::int64_t> failed;
+  for (const AuditEntry& entry : entries)
+    if (entry.event.action == kChangeFailed)
+      for (const std::int64_t number : numbers_in(entry.event.subject)) failed.insert(number);
+  std::vector<AuditEntry> good;
+  for (const AuditEntry& entry : entries) {
+    if (!changes_book(entry.event.action) || failed.contains(static_cast<std::int64_t>(entry.sequence)))
+      continue;
+    FEDGE_TRY_VOID(make_entry_good(rows, entry.event));
+    good.push_back(entry);
+  }
+  return good;
+}
+
+}  // namespace fedge::server
