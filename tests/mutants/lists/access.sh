@@ -126,16 +126,10 @@ new '  end_work(reason, LinkState::kStopped, effects);
 '
 caught_by unit_client 'waits for its owner'
 
-mutant connection-error-is-final 'A1: an error of the connection is taken for a revocation'
-file client/client_engine.cc
-old '  if (lost.told && is_final(lost.error.code)) return revoked('
-new '  if (is_final(lost.error.code)) return revoked('
-caught_by unit_client 'an error of the connection is never final'
-
 mutant unknown-asks-fast 'A6: a client that is not known asks again as fast as one that was cut off'
-file client/client_engine.cc
-old 'lost.told ? backoff_.least_window(lost.error.code) : Duration::zero());'
-new 'lost.told ? Duration::zero() : Duration::zero());'
+file client/discovery/backoff.h
+old '    asked_ = takes_long ? std::max(window, rules_.unknown) : window;'
+new '    asked_ = takes_long ? std::max(window, rules_.first) : window;'
 caught_by unit_client 'asks again, slowly, for ever'
 
 mutant revoked-keeps-token 'A1: a token for several uses stays open when a client that knows it is revoked'
