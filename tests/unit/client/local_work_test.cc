@@ -241,4 +241,49 @@ TEST_CASE("local work: of a run that masks its updates none can be had to be sen
   CHECK(masked.error().code == ErrorCode::kRefused);
 }
 
+namespace {
+
+// How far the difference of two sums is from client 0's update, over the norm of that: the first sum is of
+// all five clients' updates in round 1, the second of the others' in this round, from a model of which one
+// parameter is the next larger number. No noise.
+double differencing_error(const Federation& federation, std::uint32_t round) {
+  const Coverage all = Coverage::all(federation.size());
+  Federation moved("[model]\nkind = \"mlp\"\nhidden = [16]\n[training]\nbatch_size = 4\n");
+  moved.model = federation.model;
+  moved.model[0] = std::nextafter(moved.model[0], 1.0F);
+  std::vector<double> difference(federation.size());
+  std::vector<float> victim;
+  for (std::uint32_t client = 0; client < 5; ++client) {
+    ClientMemory memory;
+    const auto update = values_of(federation.work(order_of(client, 1, all), memory));
+    if (client == 0) victim = update;
+    for (std::size_t i = 0; i < update.size(); ++i) difference[i] += static_cast<double>(update[i]);
+  }
+  for (std::uint32_t client = 1; client < 5; ++client) {
+    ClientMemory memory;
+    const auto update = values_of(moved.work(order_of(client, round, all), memory));
+    for (std::size_t i = 0; i < update.size(); ++i) difference[i] -= static_cast<double>(update[i]);
+  }
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < victim.size(); ++i) {
+    const auto truth = static_cast<double>(victim[i]);
+    error += (difference[i] - truth) * (difference[i] - truth);
+    norm += truth * truth;
+  }
+  return std::sqrt(error / norm);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "differencing: sums from nearly the same model give a missing client's update away, as THREATS says") {
+  const Federation federation("[model]\nkind = \"mlp\"\nhidden = [16]\n[training]\nbatch_size = 4\n");
+  const double same_round = differencing_error(federation, 1);
+  const double next_round = differencing_error(federation, 2);
+  MESSAGE("relative error with one parameter moved: " << same_round << ", in the next round: " << next_round);
+  CHECK(same_round < 1e-3);
+  CHECK(next_round < 1);
+}
+
 }  // namespace fedge::client
