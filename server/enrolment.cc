@@ -227,7 +227,8 @@ Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now) {
 
 Result<Enrolment::Changes> Enrolment::refresh() {
   FEDGE_TRY(book, store());
-  const auto rows = book->rows();
+  // The thread that serves everybody waits for nobody.
+  const auto rows = book->rows(std::chrono::milliseconds(0));
   Changes changes{.current = rows || !book->is_busy(), .all = opened_anew_, .clients = {}};
   if (!changes.current) return Changes{.current = false};
   if (!rows) return rows.error();
@@ -255,6 +256,13 @@ Result<Enrolment::Changes> Enrolment::refresh() {
   opened_anew_ = false;
   changes.clients = std::move(fresh->clients);
   return changes;
+}
+
+void Enrolment::learn(const PublicKey& key, const Standing& standing) {
+  const ClientRecord client{.client = standing.client,
+                            .key = key,
+                            .state = standing.pending ? ClientState::kPending : ClientState::kEnrolled};
+  if (index_.emplace(key, client).second && !standing.pending) ++enrolled_;
 }
 
 Result<bool> Enrolment::knows(const std::string& secret) {

@@ -92,6 +92,8 @@ class Enrolment {
   // The client with this key; kNotFound if it is unknown, kRefused if it is revoked, kUnavailable if it is
   // unknown and the book cannot be read.
   Result<Standing> authenticate(const PublicKey& key);
+  // This key has been enrolled through another Enrolment of this process: it need not be looked up.
+  void learn(const PublicKey& key, const Standing& standing);
   // Whether there is such a token, whatever has become of it; a wrong one costs a look for changes alone.
   // kUnavailable: it is not known, and the book cannot be read.
   Result<bool> knows(const std::string& secret);

@@ -151,6 +151,7 @@ void Gatekeeper::begin_next_join() {
 
 void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing) {
   const JoinAttempt& attempt = joining.attempt;
+  if (standing) enrolment_.learn(joining.key, *standing);
   if (standing && standing->fresh) limits_.enrolled(attempt, options_.now());
   const auto link = joining.link.lock();
   if (!standing) {

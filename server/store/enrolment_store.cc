@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,8 +17,6 @@ namespace {
 
 constexpr std::size_t kMaxFormerBook = 64 << 20;
 constexpr std::size_t kIdentityBytes = 16;
-constexpr std::chrono::milliseconds kWritersWait{10'000};
-constexpr std::chrono::milliseconds kReadersWait{20};  // on the thread that serves everybody
 // "FDGB"
 constexpr std::int64_t kBookApplication = 1178879810;
 constexpr std::int64_t kBookVersion = 1;
@@ -167,8 +164,8 @@ Result<void> EnrolmentStore::prepare() const {
   return {};
 }
 
-Result<BookRows> EnrolmentStore::rows() const {
-  database_->wait_for_others(kReadersWait);
+Result<BookRows> EnrolmentStore::rows(std::chrono::milliseconds wait) const {
+  database_->wait_for_others(wait);
   auto rows = BookRows::open(*database_);
   if (!rows) return rows.error().with_prefix(path_.string() + ": ");
   return rows;
@@ -176,7 +173,7 @@ Result<BookRows> EnrolmentStore::rows() const {
 
 Result<void> EnrolmentStore::update(const std::function<Result<bool>(BookRows&)>& change) const {
   FEDGE_TRY_VOID(check_in_place());
-  database_->wait_for_others(kWritersWait);
+  database_->wait_for_others(kWait);
   FEDGE_TRY(transaction, Transaction::begin(*database_));
   FEDGE_TRY(book, BookRows::open(*database_));
   ++book.marks.change;

@@ -6,6 +6,7 @@
 // thread at a time; a change costs the syncs of one commit, whatever the book's size. Private to Enrolment.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -18,14 +19,16 @@ namespace fedge::server {
 
 class EnrolmentStore {
  public:
+  static constexpr std::chrono::milliseconds kWait{10'000};
+
   // kUnavailable: the book existed and is away. kCorrupt: it is no such book, or damaged. kRefused: the data
   // directory's files belong to another user. kUnsupported: a newer version has made it.
   static Result<std::unique_ptr<EnrolmentStore>> open(const std::filesystem::path& data_directory);
 
   // kUnavailable: the file that is open is no longer at its path.
   Result<void> check_in_place() const { return database_->check_in_place(); }
-  // As it is now, to be read from. Waits a moment for a change that is being written; then is_busy().
-  Result<BookRows> rows() const;
+  // As it is now, to be read from. Waits so long for a change that is being written; then is_busy().
+  Result<BookRows> rows(std::chrono::milliseconds wait = kWait) const;
   bool is_busy() const { return database_->is_busy(); }
   // One change, durable or undone as a whole. `change` says whether there is something to keep.
   Result<void> update(const std::function<Result<bool>(BookRows&)>& change) const;

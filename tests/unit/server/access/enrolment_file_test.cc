@@ -268,3 +268,25 @@ TEST_CASE("a tool that runs as another user than the coordinator's changes nothi
     CHECK(book.open().authenticate(filled_key(1)));
   }
 }
+
+TEST_CASE(
+    "a look at the enrolment book waits for no change that is being written, and goes by what it knows") {
+  const BookFile book;
+  book.fill();
+  Enrolment coordinator = book.open();
+  REQUIRE(coordinator.authenticate(filled_key(1)));
+  sqlite3* writer = nullptr;
+  REQUIRE(sqlite3_open(book.file.c_str(), &writer) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(writer, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr) == SQLITE_OK);
+  CHECK(coordinator.authenticate(filled_key(1))->client == ClientId(0));
+  CHECK(coordinator.authenticate(filled_key(2)).error().code == ErrorCode::kUnavailable);
+  CHECK(*coordinator.count() == 1);
+  CHECK_FALSE(coordinator.refresh()->current);
+  // Who has joined through this process is known at once.
+  coordinator.learn(filled_key(3), {.client = ClientId(5)});
+  CHECK(coordinator.authenticate(filled_key(3))->client == ClientId(5));
+  CHECK(*coordinator.count() == 2);
+  REQUIRE(sqlite3_exec(writer, "ROLLBACK", nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(writer);
+  CHECK(coordinator.authenticate(filled_key(2)).error().code == ErrorCode::kNotFound);
+}
