@@ -130,15 +130,19 @@ Result<std::optional<ClientRecord>> BookRows::find_key(const PublicKey& key) con
 
 Result<EnrolmentBook> BookRows::changed_after(std::int64_t change) const {
   EnrolmentBook book;
-  FEDGE_TRY(tokens, database_->prepare((std::string(kTokens) + "WHERE change > ? ORDER BY id").c_str()));
+  FEDGE_TRY(tokens,
+            database_->prepare(
+                (std::string(kTokens) + "INDEXED BY tokens_by_change WHERE change > ? ORDER BY id").c_str()));
   tokens.bind(1, change);
   for (;;) {
     FEDGE_TRY(more, tokens.step());
     if (!more) break;
     book.tokens.push_back(token_row(tokens));
   }
-  FEDGE_TRY(clients,
-            database_->prepare((std::string(kClients) + "WHERE change > ? ORDER BY client").c_str()));
+  FEDGE_TRY(
+      clients,
+      database_->prepare(
+          (std::string(kClients) + "INDEXED BY clients_by_change WHERE change > ? ORDER BY client").c_str()));
   clients.bind(1, change);
   for (;;) {
     FEDGE_TRY(more, clients.step());
