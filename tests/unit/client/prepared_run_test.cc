@@ -100,17 +100,21 @@ TEST_CASE(
     return prepare_run(described(task, 1, 3), side);
   };
   const auto masked = [&](double noise) {
-    privacy::MaskingSpec spec{.max_weight = 1000,
-                              .clipping_norm = 1,
-                              .noise_multiplier = noise,
-                              .max_participations = noise > 0 ? 100U : 0U};
+    privacy::MaskingSpec spec{.max_weight = 1000};
+    if (noise > 0) {
+      spec.uniform_weight = 1;
+      spec.clipping_norm = 1;
+      spec.noise_multiplier = noise;
+      spec.max_participations = 100;
+    }
     spec.rules.assumptions.corrupt = 0;
     spec.rules.min_survivors = 5;
     return text + config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
   };
   // A hundred sums with noise 10 are one with noise 1: epsilon 4.377178 at delta 1e-5. Of five members four
   // are honest, of whom each has half of it.
-  CHECK(take_part(masked(5), 4.38, 0.2));
+  const auto enough = take_part(masked(5), 4.38, 0.2);
+  REQUIRE_MESSAGE(enough, enough.error().message);
   CHECK_FALSE(take_part(masked(5), 4.37, 0.2));
   CHECK_FALSE(take_part(masked(5), 4.38, 0.33));  // three are too few
   CHECK_FALSE(take_part(masked(1e-9), 100, 0.2));

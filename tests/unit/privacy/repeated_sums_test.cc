@@ -7,9 +7,10 @@
 // correlation of the two noises. With equal noises that is a ninth: the noise of client 0 alone. It must be
 // all.
 //
-// Power: rho is measured over kNumbers coordinates, its error has a standard deviation of 1 / sqrt(kNumbers)
-// = 0.005. A correlation of 0.05 is found but once in 3.5 million times, one of 0 is called one as rarely. So
-// the estimate's standard deviation is at least sqrt(1 - 0.05^2) = 99.87 % of what epsilon was computed for.
+// Power: rho is measured over kCoordinates coordinates, its error has a standard deviation of 1 /
+// sqrt(kCoordinates) = 0.005. A correlation of 0.05 is found but once in 3.5 million times, one of 0 is
+// called one as rarely. So the estimate's standard deviation is at least sqrt(1 - 0.05^2) = 99.87 % of what
+// epsilon was computed for.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -20,8 +21,8 @@
 namespace fedge::privacy {
 namespace {
 
-constexpr std::size_t kNumbers = 40'000;
-constexpr std::uint8_t kClients = 9;
+constexpr std::size_t kCoordinates = 40'000;
+constexpr std::uint8_t kNoisyClients = 9;
 constexpr std::uint64_t kShare = 1 << 20;  // variance of a client's noise
 
 // Which of a client's runs, and which task in it.
@@ -31,8 +32,8 @@ struct Release {
 };
 
 std::vector<std::int64_t> update_of(std::uint8_t client) {
-  std::vector<std::int64_t> numbers(kNumbers);
-  for (std::size_t i = 0; i < kNumbers; ++i)
+  std::vector<std::int64_t> numbers(kCoordinates);
+  for (std::size_t i = 0; i < kCoordinates; ++i)
     numbers[i] = static_cast<std::int64_t>((i * 37 + client * 11) % 500);
   return numbers;
 }
@@ -45,12 +46,12 @@ void add_share(std::uint8_t client, const Release& release, std::vector<double>&
   const Secret key = noise_key(root, release.task, numbers);
   Sequential here;
   add_noise(noised, {.key = key, .variance = kShare}, here);
-  for (std::size_t i = 0; i < kNumbers; ++i) noise[i] += static_cast<double>(noised[i] - numbers[i]);
+  for (std::size_t i = 0; i < kCoordinates; ++i) noise[i] += static_cast<double>(noised[i] - numbers[i]);
 }
 
 std::vector<double> noise_of_sum(std::uint8_t first, const Release& release) {
-  std::vector<double> noise(kNumbers);
-  for (std::uint8_t client = first; client < kClients; ++client) add_share(client, release, noise);
+  std::vector<double> noise(kCoordinates);
+  for (std::uint8_t client = first; client < kNoisyClients; ++client) add_share(client, release, noise);
   return noise;
 }
 
@@ -78,8 +79,8 @@ TEST_CASE("repeated sums: what a second one tells of the noise in the first is n
   CHECK(std::abs(correlation(first, second)) < 0.025);
   // And the first has the noise of all nine.
   const auto noise = noise_of_sum(0, first);
-  const double variance = dot(noise, noise) / kNumbers / kShare;
-  CHECK(variance == doctest::Approx(kClients).epsilon(5 * std::sqrt(2.0 / kNumbers)));
+  const double variance = dot(noise, noise) / kCoordinates / kShare;
+  CHECK(variance == doctest::Approx(kNoisyClients).epsilon(5 * std::sqrt(2.0 / kCoordinates)));
 }
 
 TEST_CASE("repeated sums: the test would see noise that is the same") {

@@ -1,0 +1,61 @@
+// The command line of fedge-client: what can be asked of it, and what is asked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "privacy/secure_aggregation/graph_parameters.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fedge::apps {
+
+struct ClientOptions {
+  std::string state_directory;
+  std::string log_level = "info";
+  std::string token;
+  std::string token_file;
+  double capability = 1;
+  std::vector<std::string> data_directories;  // DIR, or NAME=DIR
+  bool once = false;
+  std::string trainer;  // empty: the built-in one
+  std::uint64_t trainer_memory_mb = 0;
+  double trainer_timeout_seconds = 300;
+  int trainer_nice = 10;
+  std::size_t cache_mb = 1024;
+  std::string format = "table";
+  std::vector<std::string> bootstrap;  // HOST:PORT; with any, the client is a node of the directory
+  std::string directory_listen = "0.0.0.0:0";
+  std::string run_name;
+  std::string coordinator;  // its key
+  std::vector<std::string> withheld;
+  std::string peer_listen;  // empty: other clients cannot connect to this one
+  std::string peer_announce;
+  double upload_mbit = 0;
+  bool only_secure = false;
+  std::uint32_t min_clients = 0;
+  double corrupt = privacy::GraphAssumptions().corrupt;
+  double max_epsilon = 0;  // 0: not given
+  double max_delta = 1e-5;
+  double require_noise = 0;  // 0: not given
+
+  bool has_token() const { return !token.empty() || !token_file.empty(); }
+};
+
+// STATE unless it is said otherwise: under XDG_STATE_HOME or HOME.
+std::string default_client_state();
+
+struct ClientCommands {
+  CLI::App* join;
+  CLI::App* run;
+  CLI::App* key;
+  CLI::App* status;
+  CLI::App* doctor;
+};
+// Gives the program its commands and options, whose values go to `options`.
+ClientCommands add_client_commands(CLI::App& app, ClientOptions& options);
+
+}  // namespace fedge::apps
