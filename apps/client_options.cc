@@ -83,6 +83,9 @@ void add_privacy_options(CLI::App& run, ClientOptions& options) {
          "keeps its updates in the run within this epsilon")
       ->type_name("EPSILON")
       ->check(CLI::Range(1e-3, 1e6));
+  run.add_option("--max-updates-per-day", options.max_updates_per_day,
+                 "Of all runs together; what they ask for beyond that is refused until the next day (UTC)")
+      ->check(CLI::Range(1, 1'000'000));
   run.add_option(
          "--max-delta", options.max_delta,
          "The chance that they tell more than --max-epsilon or --require-noise say, whatever delta a run has")

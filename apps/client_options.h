@@ -40,7 +40,8 @@ struct ClientOptions {
   double corrupt = privacy::GraphAssumptions().corrupt;
   double max_epsilon = 0;  // 0: not given
   double max_delta = 1e-5;
-  double require_noise = 0;  // 0: not given
+  double require_noise = 0;               // 0: not given
+  std::uint32_t max_updates_per_day = 0;  // 0: any number
 
   bool has_token() const { return !token.empty() || !token_file.empty(); }
 };

@@ -161,6 +161,10 @@ fedge::client::DaemonOptions::SecureTerms secure_terms_of(const Options& options
   return terms;
 }
 
+std::optional<std::uint32_t> per_day_of(const Options& options) {
+  return options.max_updates_per_day > 0 ? std::optional(options.max_updates_per_day) : std::nullopt;
+}
+
 std::optional<double> positive(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
 
 int run(const Options& options) {
@@ -193,6 +197,7 @@ int run(const Options& options) {
                                                    .max_epsilon = positive(options.max_epsilon),
                                                    .max_delta = options.max_delta,
                                                    .require_noise = positive(options.require_noise),
+                                                   .max_updates_per_day = per_day_of(options),
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});

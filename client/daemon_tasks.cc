@@ -5,6 +5,7 @@
 #include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
 #include "client/node_status.h"
+#include "client/secure/daily_updates.h"
 #include "client/secure/private_releases.h"
 #include "core/platform/calendar.h"
 #include "dht/node_record.h"
@@ -12,6 +13,15 @@
 #include "protocol/session/loop.h"
 
 namespace fedge::client {
+namespace {
+
+// In days since 1970, UTC.
+std::uint64_t today() {
+  return static_cast<std::uint64_t>(
+      std::chrono::floor<std::chrono::days>(calendar_time()).time_since_epoch().count());
+}
+
+}  // namespace
 
 void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   Part& part = parts_[description.run];
@@ -214,6 +224,10 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
   const protocol::TrainRequest& request = order.request;
   TaskInHand task{membership_.client, request,     model, control ? &*control : nullptr,
                   order.stop,         order.enough};
+  if (const auto most = options_.max_updates_per_day) {
+    FEDGE_TRY(daily, DailyUpdates::read(options_.state_directory, today()));
+    FEDGE_TRY_VOID(daily.admit(request.run, request.task(), *most));
+  }
   if (const auto most = run.most_updates()) {
     FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
     FEDGE_TRY_VOID(releases.admit(request.run, request.task(), *most));
@@ -250,6 +264,10 @@ Result<OutgoingUpdate> Daemon::Impl::in_the_clear(const PreparedRun& run,
 // nothing is sent that is not counted.
 Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol::TrainRequest& request,
                                          const OutgoingUpdate& update) const {
+  if (const auto most = options_.max_updates_per_day) {
+    FEDGE_TRY(daily, DailyUpdates::read(options_.state_directory, today()));
+    FEDGE_TRY_VOID(daily.count(request.run, request.task(), *most));
+  }
   if (!update.release()) return {};
   FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
   const auto& local = run.local_privacy;

@@ -124,6 +124,12 @@ old '  return privacy::run_noise_root(root, releases.place(run));'
 new '  return privacy::run_noise_root(root, run.value() > 0 ? 1 : releases.place(run));'
 caught_by unit_client 'daemon: a run that is begun anew'
 
+mutant privacy-any-number-a-day 'a device makes more updates a day than its owner allows'
+file client/secure/daily_updates.cc
+old '  if (made_ < most || is_last(run, task)) return {};'
+new '  if (made_ <= most || is_last(run, task)) return {};'
+caught_by unit_client 'daily updates|daemon: a device that makes so many'
+
 mutant privacy-limit-of-one-run 'what earlier runs were told does not count against the limit of a device'
 file client/secure/private_releases.cc
 old '    if (id != planned.run && run.noise_multiplier > 0)'

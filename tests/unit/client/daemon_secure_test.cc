@@ -168,6 +168,23 @@ TEST_CASE(
   CHECK(offered(kSecond) != first);
 }
 
+TEST_CASE("daemon: a device that makes so many updates a day makes no more, whatever run asks") {
+  Site site;
+  site.max_updates_per_day = 2;
+  site.begin();
+  for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
+  for (const RunId run : {kFirst, kSecond}) {
+    site.link->send(site.work.request(run, 1));
+    REQUIRE(site.hears<protocol::UpdateOffer>(run));
+    site.link->send(protocol::UpdateVerdict{run, RoundNumber(1), true, {}, {}});
+  }
+  site.heard.clear();
+  site.link->send(site.work.request(kFirst, 2));
+  REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
+  CHECK(why_not(site).find("as many as --max-updates-per-day allows") != std::string::npos);
+  CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
+}
+
 TEST_CASE("daemon: another key for a client than it has seen ends its part, and it says whose") {
   Site site;
   begin_secure(site);

@@ -119,6 +119,7 @@ struct Site {
                             .software = "test",
                             .backoff = {.first = std::chrono::milliseconds(1)},
                             .secure = secure,
+                            .max_updates_per_day = max_updates_per_day,
                             .stop_after_run = once,
                             .trainer = trainer,
                             .on_event = [this](const Event& event) { said.push_back(to_string(event)); }});
@@ -171,6 +172,7 @@ struct Site {
   std::vector<RunId> going = {kFirst, kSecond};
   std::optional<TrainerOptions> trainer;
   DaemonOptions::SecureTerms secure;
+  std::optional<std::uint32_t> max_updates_per_day;
   std::unique_ptr<protocol::Listener> listener;
   std::shared_ptr<protocol::Link> link;  // the last one
   std::vector<protocol::Message> heard;

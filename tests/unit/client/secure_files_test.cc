@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/secure/daily_updates.h"
 #include "client/secure/known_clients.h"
 #include "client/secure/summed_updates.h"
 #include "core/platform/files.h"
@@ -134,6 +135,34 @@ TEST_CASE("summed updates: an unfinished last record is written over, a damaged 
   // Somebody has cut it while it was in use: what would leave a hole is an error.
   REQUIRE(write_file_atomic(file, whole->substr(0, 64), 0600));
   CHECK(summed->add({RunId(7), task(4), {1}, {4}})->write().error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE(
+    "daily updates: so many a day are made and not one more, whatever process or run, and a clock that is "
+    "set "
+    "back brings none back") {
+  const test::TemporaryDirectory state;
+  const auto count = [&](std::uint64_t day, RunId run, std::uint32_t round) {
+    auto daily = DailyUpdates::read(state.path(), day);
+    REQUIRE(daily);
+    const bool admitted = daily->admit(run, task(round), 2).has_value();
+    CHECK(daily->count(run, task(round), 2).has_value() == admitted);
+    return admitted;
+  };
+  CHECK(count(100, RunId(7), 1));
+  CHECK(count(100, RunId(7), 1));  // made once more
+  CHECK(count(100, RunId(8), 1));
+  CHECK(count(100, RunId(8), 1));
+  CHECK_FALSE(count(100, RunId(7), 2));
+  CHECK_FALSE(count(99, RunId(7), 2));
+  CHECK(count(101, RunId(7), 2));
+  CHECK(count(100, RunId(7), 3));
+  CHECK_FALSE(count(101, RunId(7), 4));
+  const auto daily = DailyUpdates::read(state.path(), 101);
+  CHECK(daily->admit(RunId(7), task(4), 2).error().message.find("--max-updates-per-day") !=
+        std::string::npos);
+  REQUIRE(write_file_atomic(state.path() / "updates-today", "101 x\n", 0600));
+  CHECK(DailyUpdates::read(state.path(), 101).error().code == ErrorCode::kCorrupt);
 }
 
 }  // namespace fedge::client
