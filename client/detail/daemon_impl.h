@@ -163,8 +163,10 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
       WorkResult result;
     };
     privacy::SecureClient session;
-    SummedUpdates::Sum sum;                      // the session's; its update once that has been trained
+    SummedUpdates::Sum sum = {};                 // once it is admitted; its update once that has been trained
     std::unique_ptr<Trained> trained = nullptr;  // and not masked yet
+    bool noted = false;                          // that the masks are taken away
+    bool written = false;                        // and that on the disk
   };
   // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.
   struct Part {

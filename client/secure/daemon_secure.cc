@@ -1,5 +1,6 @@
 // What the client daemon does for updates that are summed in secret.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "client/detail/daemon_impl.h"
@@ -45,13 +46,14 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
                    .vouch = [this](ClientId client,
                                    const PublicKey& key) { return known_clients_.vouch(client, key); }},
                   key_,
-                  system_entropy()},
-      .sum = {.run = run,
-              .task = task.task(),
-              .origin = SummedUpdates::origin_of(
-                  {membership_.coordinator_key, task.model.id(), prepared.terms, prepared.seed})}});
-  if (const auto admitted = admit_sum(prepared, part.secure->sum); !admitted)
-    return stop_session(run, admitted.error());
+                  system_entropy()}});
+  const SummedUpdates::Sum sum{
+      .run = run,
+      .task = task.task(),
+      .origin = SummedUpdates::origin_of(
+          {membership_.coordinator_key, task.model.id(), prepared.terms, prepared.seed})};
+  if (const auto admitted = admit_sum(prepared, sum); !admitted) return stop_session(run, admitted.error());
+  part.secure->sum = sum;
   std::vector<privacy::SecureClient::Effect> effects;
   part.secure->session.start(effects);
   carry_out(run, effects);
@@ -63,7 +65,19 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
   FEDGE_TRY_VOID(summed_->admit_task(sum.run, sum.task));
   if (prepared.masking->noise_multiplier > 0) return {};
   FEDGE_TRY_VOID(summed_->admit_origin(sum));
-  return summed_->admit_update(sum.update);
+  FEDGE_TRY_VOID(summed_->admit_update(sum.update));
+  // Of two sums at once the clients in league with the coordinator, and half of the others each, could reveal
+  // both.
+  for (const auto& [run, part] : parts_) {
+    if (run == sum.run || !part.secure) continue;
+    const SummedUpdates::Sum& other = part.secure->sum;
+    if (other.origin == sum.origin || (sum.update != Digest() && other.update == sum.update))
+      return Error{ErrorCode::kRefused, "this update is on its way to a sum in run " +
+                                            std::to_string(run.value()) +
+                                            ", and with a second sum a single update could be found out: "
+                                            "give the run another seed"};
+  }
+  return {};
 }
 
 // All that have become known with one message at once: the worker masks, too, and each write waits for the
@@ -85,15 +99,21 @@ void Daemon::Impl::keep_known_clients() {
 }
 
 void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
-  const auto record = summed_->add(parts_[run].secure->sum);
+  SecureTask& secure = *parts_[run].secure;
+  if (secure.written) return say(run, answer);
+  if (std::exchange(secure.noted, true)) return;  // it leaves once it is written
+  const auto record = summed_->add(secure.sum);
   if (!record) return stop_session(run, record.error());
   worker_.post([weak = weak_from_this(), run, answer, record = *record] {
     const auto self = weak.lock();
     if (!self) return;
     const auto noted = record.write();
     protocol::post(self->io_, [self, run, answer, noted] {
-      if (noted) return self->say(run, answer);
-      self->stop_session(run, noted.error());
+      if (!noted) return self->stop_session(run, noted.error());
+      if (SecureTask* of_run = self->parts_[run].secure.get();
+          of_run != nullptr && of_run->session.session() == answer.session)
+        of_run->written = true;
+      self->say(run, answer);
     });
   });
 }
@@ -173,9 +193,11 @@ void Daemon::Impl::trained_plain(const TaskToTrain& order, Result<WorkResult> re
   Part& part = parts_[order.request.run];
   if (!result) return trained(order, result.error());
   if (!part.secure) return;
-  part.secure->sum.update = update;
-  if (const auto admitted = admit_sum(*part.prepared, part.secure->sum); !admitted)
+  SummedUpdates::Sum sum = part.secure->sum;
+  sum.update = update;
+  if (const auto admitted = admit_sum(*part.prepared, sum); !admitted)
     return trained(order, admitted.error());
+  part.secure->sum = sum;
   part.secure->trained =
       std::make_unique<SecureTask::Trained>(SecureTask::Trained{order, std::move(*result)});
   mask(order.request.run);

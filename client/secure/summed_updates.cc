@@ -88,6 +88,7 @@ Result<SummedUpdates> SummedUpdates::read(const std::filesystem::path& state_dir
                  TrackId(number_at<std::uint32_t>(record.subspan(kTrackAt)))},
                 origin, update);
   }
+  *summed.end_ = summed.sums_ * kSumRecord;
   return summed;
 }
 
@@ -126,7 +127,7 @@ Result<void> SummedUpdates::admit_update(const Digest& update) const {
 Result<SummedUpdates::Record> SummedUpdates::add(const Sum& sum) {
   if (sums_ >= kMaxSumsFile / kSumRecord)
     return Error{ErrorCode::kResource, file_.string() + " has no room for another sum"};
-  Record record{.file = file_, .offset = sums_ * kSumRecord};
+  Record record{.file = file_, .end = end_};
   const Tag origin = tag_of(sum.origin);
   const Tag update = tag_of(sum.update);
   const std::span<std::byte> bytes(record.bytes);
@@ -141,6 +142,10 @@ Result<SummedUpdates::Record> SummedUpdates::add(const Sum& sum) {
   return record;
 }
 
-Result<void> SummedUpdates::Record::write() const { return write_file_at(file, offset, bytes, 0600); }
+Result<void> SummedUpdates::Record::write() const {
+  FEDGE_TRY_VOID(write_file_at(file, *end, bytes, 0600));
+  *end += bytes.size();
+  return {};
+}
 
 }  // namespace fedge::client

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 
@@ -50,10 +51,11 @@ class SummedUpdates {
   Result<void> admit_update(const Digest& update) const;
 
   // A sum that is about to be revealed is known from now on, and on the disk, also after a power cut, once
-  // write() of what this gives returns. kResource when the file is full.
+  // write() of what this gives returns. Of what cannot be written the next one takes the place. kResource
+  // when the file is full.
   struct Record {
     std::filesystem::path file;
-    std::uint64_t offset = 0;
+    std::shared_ptr<std::uint64_t> end;  // of what is written; used by the thread that writes
     std::array<std::byte, 64> bytes{};
     Result<void> write() const;
   };
@@ -66,6 +68,7 @@ class SummedUpdates {
 
   std::filesystem::path file_;
   std::uint64_t sums_ = 0;
+  std::shared_ptr<std::uint64_t> end_ = std::make_shared<std::uint64_t>(0);
   std::map<std::pair<RunId, TrackId>, RoundNumber> last_;
   std::map<Tag, std::pair<RunId, TaskId>> origins_;  // of the last one
   std::set<Tag> updates_;

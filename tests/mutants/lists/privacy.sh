@@ -112,6 +112,26 @@ old '  if (!updates_.contains(tag_of(update))) return {};'
 new '  if (!updates_.contains(tag_of(update)) || !origins_.empty()) return {};'
 caught_by unit_client 'daemon: a coordinator that ends a run|summed updates: a task'
 
+mutant secure-two-runs-at-once 'a client lets the same update go to the sums of two runs at once'
+file client/secure/daemon_secure.cc
+old '    if (run == sum.run || !part.secure) continue;'
+new '    if (run == sum.run || !part.secure || part.prepared) continue;'
+caught_by unit_client 'daemon: of two runs at once'
+
+mutant secure-answer-written-again 'a coordinator that asks for an answer again and again fills the file of sums'
+file client/secure/daemon_secure.cc
+old '  if (std::exchange(secure.noted, true)) return;  // it leaves once it is written'
+new '  secure.noted = true;'
+caught_by unit_client 'daemon: an answer that is asked for again'
+
+mutant secure-full-disk-for-good 'of a sum that could not be written a hole is left'
+file client/secure/summed_updates.cc
+old '  FEDGE_TRY_VOID(write_file_at(file, *end, bytes, 0600));
+  *end += bytes.size();'
+new '  *end += bytes.size();
+  FEDGE_TRY_VOID(write_file_at(file, *end - bytes.size(), bytes, 0600));'
+caught_by unit_client 'summed updates: a disk that fails'
+
 mutant secure-sums-forgotten-with-the-run 'which sums were revealed is forgotten by the next process'
 file client/daemon.cc
 old '  FEDGE_TRY(summed, SummedUpdates::read(options_.state_directory));'

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "tests/unit/client/daemon_site.h"
@@ -139,6 +140,46 @@ TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no seco
   REQUIRE(second.masks());
   CHECK(why_not(site) == reason);
   CHECK(site.count<protocol::UpdateOffer>(run) == 0);
+}
+
+TEST_CASE("daemon: of two runs at once one alone gets a sum of the same update") {
+  Site site;
+  begin_secure(site);
+  SecureTurn first(site, 1, 1);
+  first.begin();
+  REQUIRE(first.masks());
+  SUBCASE("two runs of one file") {}
+  SUBCASE("two runs that differ in what changes no update") { site.work.text += "# another\n"; }
+  site.link->send(site.work.description(kSecond));
+  REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
+  SecureTurn second(site, 1, 1, kSecond);
+  second.begin();
+  REQUIRE(second.masks());
+  CHECK(why_not(site) ==
+        "this update is on its way to a sum in run 7, and with a second sum a single update could be "
+        "found out: give the run another seed");
+  CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
+  first.next = 0;  // of what has been heard since
+  CHECK(first.reveals());
+}
+
+TEST_CASE("daemon: an answer that is asked for again is written down once") {
+  Site site;
+  begin_secure(site);
+  SecureTurn turn(site, 1, 1);
+  turn.begin();
+  REQUIRE(turn.masks());
+  REQUIRE(turn.reveals());
+  site.heard.clear();
+  protocol::TrainRequest request = site.work.request(kFirst, 1);
+  request.secure_attempt = 1;
+  for (int i = 0; i < 3; ++i) site.link->send(request);
+  REQUIRE(site.run_until([&] {
+    return std::ranges::count_if(site.heard, [](const protocol::Message& message) {
+             return std::holds_alternative<protocol::SecureUnmask>(message);
+           }) == 3;
+  }));
+  CHECK(std::filesystem::file_size(site.state.path() / "summed-updates") == 64);
 }
 
 TEST_CASE(

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
@@ -102,6 +103,30 @@ TEST_CASE("summed updates: what they are known by is the model, the terms, the s
   near[1] = std::nextafter(near[1], 0.0F);
   CHECK(SummedUpdates::update_of(values) == SummedUpdates::update_of(std::vector<float>{1, -2, 3}));
   CHECK(SummedUpdates::update_of(values) != SummedUpdates::update_of(near));
+}
+
+TEST_CASE("summed updates: a disk that fails for a while costs the sums of that while alone") {
+  const test::TemporaryDirectory state;
+  const auto file = state.path() / "summed-updates";
+  auto summed = SummedUpdates::read(state.path());
+  REQUIRE(summed);
+  const auto reveals = [&](std::uint32_t round) {
+    return static_cast<bool>(
+        summed->add({RunId(7), task(round), {1}, {static_cast<std::uint8_t>(round)}})->write());
+  };
+  CHECK(reveals(1));
+  std::filesystem::rename(file, state.path() / "away");
+  std::filesystem::create_directory(file);
+  CHECK_FALSE(reveals(2));
+  CHECK_FALSE(summed->admit_update({2}));
+  std::filesystem::remove(file);
+  std::filesystem::rename(state.path() / "away", file);
+  CHECK(reveals(3));
+  const auto again = SummedUpdates::read(state.path());
+  REQUIRE(again);
+  CHECK_FALSE(again->admit_update({1}));
+  CHECK(again->admit_update({2}));
+  CHECK_FALSE(again->admit_update({3}));
 }
 
 TEST_CASE("summed updates: an unfinished last record is written over, a damaged one is named") {
