@@ -1,6 +1,7 @@
 #include "server/enrolment.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/crypto/random.h"
@@ -82,6 +83,7 @@ Result<EnrolmentStore*> Enrolment::store() {
         ErrorCode::kUnavailable,
         enrolment_path(directory_).string() +
             " is another book than the one in force; bring that one back, or start the coordinator anew"};
+  identity_ = rows.marks.identity;
   store_ = std::move(opened);
   opened_anew_ = true;
   return store_.get();
@@ -226,17 +228,22 @@ Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now) {
 }
 
 Result<Enrolment::Changes> Enrolment::refresh() {
+  FEDGE_TRY(current, look());
+  if (!current) return Changes{.current = false};
+  return std::exchange(news_, {});
+}
+
+Result<bool> Enrolment::look() {
   FEDGE_TRY(book, store());
   // The thread that serves everybody waits for nobody.
   const auto rows = book->rows(std::chrono::milliseconds(0));
-  Changes changes{.current = rows || !book->is_busy(), .all = opened_anew_, .clients = {}};
-  if (!changes.current) return Changes{.current = false};
+  if (!rows && book->is_busy()) return false;
   if (!rows) return rows.error();
-  if (!changes.all && rows->marks.change == seen_) return changes;
-  auto fresh = rows->changed_after(changes.all ? 0 : seen_);
-  if (!fresh && book->is_busy()) return Changes{.current = false};
+  if (!opened_anew_ && rows->marks.change == seen_) return true;
+  auto fresh = rows->changed_after(opened_anew_ ? 0 : seen_);
+  if (!fresh && book->is_busy()) return false;
   if (!fresh) return fresh.error();
-  if (changes.all) {
+  if (opened_anew_) {
     index_.clear();
     secret_hashes_.clear();
     enrolled_ = 0;
@@ -252,10 +259,9 @@ Result<Enrolment::Changes> Enrolment::refresh() {
   }
   for (const TokenRecord& token : fresh->tokens) secret_hashes_.insert(token.secret_hash);
   seen_ = rows->marks.change;
-  identity_ = rows->marks.identity;
-  opened_anew_ = false;
-  changes.clients = std::move(fresh->clients);
-  return changes;
+  news_.all = news_.all || std::exchange(opened_anew_, false);
+  std::ranges::move(fresh->clients, std::back_inserter(news_.clients));
+  return true;
 }
 
 void Enrolment::learn(const PublicKey& key, const Standing& standing) {
@@ -266,18 +272,18 @@ void Enrolment::learn(const PublicKey& key, const Standing& standing) {
 }
 
 Result<bool> Enrolment::knows(const std::string& secret) {
-  const auto fresh = refresh();
+  const auto current = look();
   if (secret_hashes_.contains(secret_hash(secret))) return true;
-  if (!fresh) return unavailable(fresh.error());
-  return fresh->current ? Result<bool>(false) : being_written();
+  if (!current) return unavailable(current.error());
+  return *current ? Result<bool>(false) : being_written();
 }
 
 Result<Standing> Enrolment::authenticate(const PublicKey& key) {
-  const auto fresh = refresh();
+  const auto current = look();
   const auto known = index_.find(key);
   if (known == index_.end()) {
-    if (!fresh) return unavailable(fresh.error());
-    if (!fresh->current) return being_written();
+    if (!current) return unavailable(current.error());
+    if (!*current) return being_written();
     return Error{ErrorCode::kNotFound, "this client is not enrolled here; join with a token first"};
   }
   if (known->second.state == ClientState::kRevoked) return refused("this client's key has been revoked");
@@ -285,7 +291,7 @@ Result<Standing> Enrolment::authenticate(const PublicKey& key) {
 }
 
 Result<std::size_t> Enrolment::count() {
-  if (const auto fresh = refresh(); !fresh) return unavailable(fresh.error());
+  if (const auto current = look(); !current) return unavailable(current.error());
   return enrolled_;
 }
 

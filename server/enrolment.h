@@ -108,8 +108,8 @@ class Enrolment {
     bool all = false;                   // the file was put back or replaced: anything may be different
     std::vector<ClientRecord> clients;  // new ones, and those that have changed
   };
-  // Looks for changes since the last look. kUnavailable, kCorrupt: the book cannot be read; what was last
-  // read stays in force.
+  // Looks, and tells what is new since this was last asked, whoever has looked meanwhile. kUnavailable,
+  // kCorrupt: the book cannot be read; what was last read stays in force.
   Result<Changes> refresh();
 
   // Refuses this client, or the user of the token that its number is promised to, from now on. Nobody more
@@ -126,6 +126,8 @@ class Enrolment {
  private:
   // Opens it when first needed, and anew when its file is no longer in its place.
   Result<EnrolmentStore*> store();
+  // Reads what is new. False: a change is being written just now, and nothing was read.
+  Result<bool> look();
   // One change. What `change` returns is recorded before it holds; its error, or nothing to record, leaves
   // the book as it is. If the change fails after that, the log says so.
   Result<void> update(const std::function<Result<std::optional<AuditEvent>>(BookRows&)>& change);
@@ -136,11 +138,12 @@ class Enrolment {
   AuditLog audit_;
   std::unique_ptr<EnrolmentStore> store_;
   bool opened_anew_ = false;  // since the last look
-  std::string identity_;      // of the book that was read last
+  std::string identity_;      // of the book that was opened first
   std::int64_t seen_ = 0;     // the last change that was read
   std::map<PublicKey, ClientRecord> index_;
   std::size_t enrolled_ = 0;  // of them, who may connect
   std::unordered_set<std::string> secret_hashes_;
+  Changes news_;  // that refresh() has not told yet
 };
 
 }  // namespace fedge::server

@@ -36,9 +36,9 @@ caught_by integration_federation 'A1 row 36: a pending'
 
 mutant let-in-stranger 'A1: a key that is not enrolled is let in'
 file server/enrolment.cc
-old '    if (!fresh->current) return being_written();
+old '    if (!*current) return being_written();
 '
-new '    if (!fresh->current || fresh) return Standing{ClientId(0), false};
+new '    if (!*current || current) return Standing{ClientId(0), false};
 '
 caught_by unit_server 'enrolment'
 caught_by integration_federation 'A1'
@@ -58,6 +58,20 @@ old '    for (const ClientRecord& changed : changes->clients) expel(changed.clie
 new '    return report_fault("");
 '
 caught_by integration_federation 'revoked'
+
+mutant revoked-while-others-look 'A1: who is revoked stays when somebody else connects before the next look'
+file server/enrolment.cc
+old '  std::ranges::move(fresh->clients, std::back_inserter(news_.clients));'
+new '  news_.clients = std::move(fresh->clients);
+  if (index_.size() > 0 && !news_.all) news_ = {};'
+caught_by unit_server 'what has changed in an enrolment book'
+
+mutant foreign-book-joins 'A1: clients join by a book that took the place of the one in force'
+file server/enrolment.cc
+old '  identity_ = rows.marks.identity;
+'
+new ''
+caught_by unit_server 'nobody joins by another enrolment book'
 
 mutant work-for-revoked 'A1: a client that was revoked since it connected is given work'
 file server/coordinator/run_host_effects.cc

@@ -181,6 +181,7 @@ TEST_CASE("enrolment: with an approval token a key is known but pending until an
   CHECK(enrolment.authenticate(key(1))->pending);
   Enrolment operator_tool = book.open();
   CHECK(operator_tool.approve(ClientId(9)).error().code == ErrorCode::kNotFound);
+  CHECK(enrolment.refresh()->clients.at(0).state == server::ClientState::kPending);
   CHECK(enrolment.refresh()->clients.empty());
   REQUIRE(operator_tool.approve(ClientId(0)));
   CHECK(enrolment.refresh()->clients.at(0).client == ClientId(0));

@@ -102,6 +102,39 @@ TEST_CASE("what was last read of an enrolment book stays in force while the book
   CHECK(*coordinator.count() == 1);
 }
 
+TEST_CASE("what has changed in an enrolment book is told once, also when others have looked before") {
+  const BookFile book;
+  book.fill();
+  Enrolment coordinator = book.open();
+  CHECK(coordinator.refresh()->all);
+  CHECK(coordinator.refresh()->clients.empty());
+  REQUIRE(book.open().revoke(ClientId(0)));
+  SUBCASE("somebody who connects") { CHECK_FALSE(coordinator.authenticate(filled_key(2))); }
+  SUBCASE("somebody who joins") { CHECK_FALSE(*coordinator.knows("a secret")); }
+  SUBCASE("somebody who counts") { CHECK(*coordinator.count() == 0); }
+  const auto changes = coordinator.refresh();
+  REQUIRE(changes->clients.size() == 1);
+  CHECK(changes->clients[0].client == ClientId(0));
+  CHECK(changes->clients[0].state == server::ClientState::kRevoked);
+  CHECK(coordinator.refresh()->clients.empty());
+}
+
+TEST_CASE("nobody joins by another enrolment book than the one in force") {
+  const BookFile book;
+  book.fill();
+  Enrolment writer = book.open();
+  REQUIRE(writer.create_token(1000, kBookDay));
+  const BookFile other;
+  other.fill();
+  const auto token = other.open().create_token(1000, kBookDay);
+  REQUIRE(token);
+  std::filesystem::remove(book.file);
+  std::filesystem::copy_file(other.file, book.file);
+  const auto joined = writer.redeem({token->secret, filled_key(2), 1001});
+  REQUIRE_FALSE(joined);
+  CHECK(joined.error().code == ErrorCode::kUnavailable);
+}
+
 TEST_CASE("an unknown key is not found, and only a revoked one is refused") {
   const BookFile book;
   book.fill();
