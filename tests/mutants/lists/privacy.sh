@@ -111,6 +111,7 @@ file client/secure/summed_updates.cc
 old '  if (!updates_.contains(tag_of(update))) return {};'
 new '  if (!updates_.contains(tag_of(update)) || !origins_.empty()) return {};'
 caught_by unit_client 'daemon: a coordinator that ends a run|summed updates: a task'
+caught_by integration_liars 'nothing leaves a client that insists on masks'
 
 mutant secure-two-runs-at-once 'a client lets the same update go to the sums of two runs at once'
 file client/secure/daemon_secure.cc

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -99,26 +100,34 @@ struct Site {
 
   void take(std::shared_ptr<protocol::Link> accepted) {
     link = std::move(accepted);
+    greeted = false;
     link->set_callbacks(
         {.on_message =
              [this](const protocol::Message& message) {
+               if (hears_too) hears_too(message);
                if (!std::holds_alternative<protocol::Hello>(message)) return heard.push_back(message);
+               greeted = true;
                link->authorise();
                link->send(protocol::Welcome{.software = "test", .client = ClientId(0), .runs = going});
                link->serve(work.model, work.object);
-               for (const RunId run : going) link->send(work.description(run));
+               for (const RunId run : going) tell(work.description(run));
              },
          .on_closed =
              [this, closed = link.get()](const Error&) {
                if (link.get() == closed) link.reset();  // else the client is back already
              }});
   }
+  // Whatever says_instead leaves of the message.
+  void tell(protocol::Message message) {
+    if (link && (!says_instead || says_instead(message))) link->send(message);
+  }
   void begin(bool once = false) {
     auto created =
         Daemon::create(io, {.state_directory = state.path(),
                             .software = "test",
-                            .backoff = {.first = std::chrono::milliseconds(1)},
+                            .backoff = backoff,
                             .secure = secure,
+                            .max_epsilon = max_epsilon,
                             .max_updates_per_day = max_updates_per_day,
                             .stop_after_run = once,
                             .trainer = trainer,
@@ -173,6 +182,11 @@ struct Site {
   std::optional<TrainerOptions> trainer;
   DaemonOptions::SecureTerms secure;
   std::optional<std::uint32_t> max_updates_per_day;
+  BackoffRules backoff = {.first = std::chrono::milliseconds(1)};
+  std::optional<double> max_epsilon;
+  std::function<bool(protocol::Message&)> says_instead;     // changes or swallows what tell() says
+  std::function<void(const protocol::Message&)> hears_too;  // each message; both may be empty
+  bool greeted = false;                                     // the link's peer has said hello
   std::unique_ptr<protocol::Listener> listener;
   std::shared_ptr<protocol::Link> link;  // the last one
   std::vector<protocol::Message> heard;
@@ -208,7 +222,7 @@ struct SecureTurn {
     site.heard.clear();
     protocol::TrainRequest request = site.work.request(session.run, session.round.value());
     request.secure_attempt = session.attempt;
-    site.link->send(request);
+    site.tell(request);
     for (std::uint32_t i = 1; i < 3; ++i) {
       std::vector<privacy::SecureClient::Effect> said;
       others[i - 1]->start(said);
@@ -223,18 +237,25 @@ struct SecureTurn {
              0;
     });
   }
+  // Of these members' updates, once, if they have agreed on masks.
+  void sum(std::span<const ClientId> wanted) {
+    if (!std::exchange(agreed, false)) return;
+    std::vector<ClientId> survivors;
+    for (const ClientId client : wanted)
+      if (server->coverage_of(client) != nullptr) survivors.push_back(client);
+    for (const auto& other : others) other->masked();
+    step([&](auto& effects) { server->summed(survivors, Time(), effects); });
+  }
   // Then: until it has revealed its shares.
   bool reveals() {
-    for (const auto& other : others) other->masked();
-    const std::array<ClientId, 3> all = {ClientId(0), ClientId(1), ClientId(2)};
-    step([&](auto& effects) { server->summed(all, Time(), effects); });
+    sum(std::array{ClientId(0), ClientId(1), ClientId(2)});
     return site.run_until([&] {
       hear();
       return revealed;
     });
   }
 
- private:
+  // Goes on with what the daemon has said since.
   void hear() {
     for (; next < site.heard.size(); ++next)
       step([&](auto& effects) {
@@ -248,11 +269,14 @@ struct SecureTurn {
         revealed = revealed || std::holds_alternative<protocol::SecureUnmask>(message);
       });
   }
+
+ private:
   template <class Step>
   void step(const Step& act) {
     std::vector<privacy::SecureServer::Effect> effects;
     act(effects);
     for (const auto& effect : effects) {
+      agreed = agreed || std::holds_alternative<privacy::SecureServer::Agreed>(effect);
       const auto* send = std::get_if<privacy::SecureServer::Send>(&effect);
       if (send == nullptr) continue;
       std::visit([&](const auto& message) { deliver(send->client.value(), message); }, send->message);
@@ -260,7 +284,7 @@ struct SecureTurn {
   }
   template <class M>
   void deliver(std::uint32_t member, const M& message) {
-    if (member == 0) return site.link->send(message);
+    if (member == 0) return site.tell(message);
     std::vector<privacy::SecureClient::Effect> said;
     others[member - 1]->receive(message, said);
     take(member, said);
@@ -282,6 +306,7 @@ struct SecureTurn {
   std::optional<privacy::SecureServer> server;
   std::vector<std::unique_ptr<privacy::SecureClient>> others;
   std::size_t next = 0;  // of what the site has heard
+  bool agreed = false;   // on masks, and nothing is summed yet
   bool revealed = false;
 };
 
