@@ -148,7 +148,9 @@ Result<void> write_anchor(const std::filesystem::path& path, const Anchor& ancho
   text = std::string(kAnchorDigits - text.size(), '0') + text + " " + anchor.hash + "\n";
   const LockedFile file(path, O_WRONLY | O_CREAT, LOCK_EX);
   if (!file.held()) return file.error("cannot open");
-  const ssize_t written = ::pwrite(file.get(), text.data(), text.size(), 0);
+  ssize_t written = -1;
+  do written = ::pwrite(file.get(), text.data(), text.size(), 0);
+  while (written < 0 && errno == EINTR);
   if (written < 0 || static_cast<std::size_t>(written) != text.size())
     return system_error("cannot write", path, written < 0 ? errno : ENOSPC);
   return {};
