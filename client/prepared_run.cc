@@ -173,6 +173,15 @@ Result<void> check_noise(const ClientSide& side, const std::optional<privacy::Lo
                    number_text(epsilon) + " at delta = " + number_text(side.max_delta)};
 }
 
+// What a client publishes of itself is hidden by no noise of its updates.
+Result<void> check_labels(const WorkSpec& work) {
+  const bool noised = work.local_privacy || (work.masking && work.masking->noise_multiplier > 0);
+  if (!noised || work.status.labels == protocol::LabelReport::kNone) return {};
+  return Error{ErrorCode::kRefused,
+               "the run's clients hide their updates by noise, and it asks for the labels of their samples "
+               "besides (status.labels)"};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
@@ -182,6 +191,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   const auto local = described.work.local_privacy;
   FEDGE_TRY_VOID(check_privacy(description, side, local));
   FEDGE_TRY_VOID(check_noise(side, local, masking));
+  FEDGE_TRY_VOID(check_labels(described.work));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
                  "the coordinator would see this client's updates one by one, and it was started with "

@@ -64,14 +64,16 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
 Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUpdates::Sum& sum) const {
   FEDGE_TRY_VOID(summed_->admit_task(sum.run, sum.task));
   if (prepared.masking->noise_multiplier > 0) return {};
-  FEDGE_TRY_VOID(summed_->admit_origin(sum));
+  // What hides an update by itself is another for each track and run: tracks may begin from one model.
+  const bool hidden = prepared.local_privacy.has_value();
+  if (!hidden) FEDGE_TRY_VOID(summed_->admit_origin(sum));
   FEDGE_TRY_VOID(summed_->admit_update(sum.update));
   // Of two sums at once the clients in league with the coordinator, and half of the others each, could reveal
   // both.
   for (const auto& [run, part] : parts_) {
     if (run == sum.run || !part.secure) continue;
     const SummedUpdates::Sum& other = part.secure->sum;
-    if (other.origin == sum.origin || (sum.update != Digest() && other.update == sum.update))
+    if ((!hidden && other.origin == sum.origin) || (sum.update != Digest() && other.update == sum.update))
       return Error{ErrorCode::kRefused, "this update is on its way to a sum in run " +
                                             std::to_string(run.value()) +
                                             ", and with a second sum a single update could be found out: "

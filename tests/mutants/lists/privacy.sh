@@ -119,6 +119,26 @@ old '    if (run == sum.run || !part.secure) continue;'
 new '    if (run == sum.run || !part.secure || part.prepared) continue;'
 caught_by unit_client 'daemon: of two runs at once'
 
+mutant secure-noised-tracks-stuck 'a track that begins from another one'\''s model gets no sum of updates that clients noise'
+file client/secure/daemon_secure.cc
+old '  if (!hidden) FEDGE_TRY_VOID'
+new '  if (hidden || !hidden) FEDGE_TRY_VOID'
+caught_by unit_client 'daemon: two tracks that begin from one model'
+
+mutant secure-share-before-record 'a share leaves though it could not be written down that it does'
+file client/secure/daemon_secure.cc
+old '      if (!noted) return self->stop_session(run, noted.error());'
+new '      if (!noted) self->stop_session(run, noted.error());'
+caught_by unit_client 'daemon: no share leaves before'
+
+mutant privacy-labels-besides-noise 'a client whose updates are noised publishes the labels of its samples'
+file client/prepared_run.cc
+old '  FEDGE_TRY_VOID(check_labels(described.work));
+'
+new '  if (described.work.masking) FEDGE_TRY_VOID(check_labels(described.work));
+'
+caught_by unit_client 'prepared run: where noise hides'
+
 mutant secure-answer-written-again 'a coordinator that asks for an answer again and again fills the file of sums'
 file client/secure/daemon_secure.cc
 old '  if (std::exchange(secure.noted, true)) return;  // it leaves once it is written'

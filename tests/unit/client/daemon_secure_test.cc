@@ -163,6 +163,33 @@ TEST_CASE("daemon: of two runs at once one alone gets a sum of the same update")
   CHECK(first.reveals());
 }
 
+TEST_CASE("daemon: two tracks that begin from one model are both summed where a client noises its updates") {
+  Site site;
+  site.work.text +=
+      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+      "max_participations = 100\ndelta = 1e-5\n";
+  begin_secure(site);
+  for (const std::uint32_t track : {0U, 1U}) {
+    CAPTURE(track);
+    SecureTurn turn(site, 1, 1, kFirst, TrackId(track));
+    turn.begin();
+    REQUIRE(turn.masks());
+    REQUIRE(why_not(site) == "");
+    CHECK(turn.reveals());
+  }
+}
+
+TEST_CASE("daemon: no share leaves before it is written down that it does") {
+  Site site;
+  begin_secure(site);
+  SecureTurn turn(site, 1, 1);
+  turn.begin();
+  REQUIRE(turn.masks());
+  std::filesystem::create_directory(site.state.path() / "summed-updates");
+  CHECK_FALSE(turn.reveals());
+  CHECK(site.has_said_part("summed-updates"));
+}
+
 TEST_CASE("daemon: an answer that is asked for again is written down once") {
   Site site;
   begin_secure(site);

@@ -197,8 +197,9 @@ struct Site {
 
 // A coordinator's session of the daemon and two members of the test's own.
 struct SecureTurn {
-  SecureTurn(Site& at, std::uint32_t round, std::uint32_t attempt, RunId run = kFirst)
-      : site(at), session{run, RoundNumber(round), TrackId(), attempt} {
+  SecureTurn(Site& at, std::uint32_t round, std::uint32_t attempt, RunId run = kFirst,
+             TrackId track = TrackId())
+      : site(at), session{run, RoundNumber(round), track, attempt} {
     const Coverage all = Coverage::all(site.work.values.size());
     std::vector<privacy::SecureServer::Member> known = {{ClientId(0), site.link->peer(), all}};
     for (std::uint32_t i = 1; i < 3; ++i) known.push_back({ClientId(i), keys[i - 1].public_key(), all});
@@ -222,6 +223,7 @@ struct SecureTurn {
     site.heard.clear();
     protocol::TrainRequest request = site.work.request(session.run, session.round.value());
     request.secure_attempt = session.attempt;
+    request.track = session.track;
     site.tell(request);
     for (std::uint32_t i = 1; i < 3; ++i) {
       std::vector<privacy::SecureClient::Effect> said;
@@ -246,13 +248,17 @@ struct SecureTurn {
     for (const auto& other : others) other->masked();
     step([&](auto& effects) { server->summed(survivors, Time(), effects); });
   }
-  // Then: until it has revealed its shares.
+  // Then: until it has revealed its shares, or until it says that it will not.
   bool reveals() {
+    const std::size_t before = site.said.size();
     sum(std::array{ClientId(0), ClientId(1), ClientId(2)});
-    return site.run_until([&] {
+    site.run_until([&] {
       hear();
-      return revealed;
+      const auto refused = [](const std::string& line) { return line.starts_with("secure.stopped"); };
+      return revealed ||
+             std::any_of(site.said.begin() + static_cast<std::ptrdiff_t>(before), site.said.end(), refused);
     });
+    return revealed;
   }
 
   // Goes on with what the daemon has said since.

@@ -89,6 +89,35 @@ TEST_CASE(
   CHECK(none.error().message.find("differential_privacy.kind = \"local\"") != std::string::npos);
 }
 
+TEST_CASE("prepared run: where noise hides a client's updates it does not tell its labels besides") {
+  const test::TemporaryDirectory data, state;
+  test::write_tiny_dataset(data);
+  std::string noise;
+  SUBCASE("noise of its own alone") {
+    noise =
+        "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+        "max_participations = 100\ndelta = 1e-5\n";
+  }
+  SUBCASE("noise that all of a sum add") {
+    privacy::MaskingSpec spec{.max_weight = 1000};
+    spec.uniform_weight = 1;
+    spec.clipping_norm = 1;
+    spec.noise_multiplier = 5;
+    spec.max_participations = 100;
+    noise = config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
+  }
+  for (const char* labels : {"sets", "dp_histogram"}) {
+    const std::string text = "[data]\ndirectory = \"" + data.path().string() +
+                             "\"\n[status]\nevery_seconds = 1\nlabels = \"" + labels + "\"\n" + noise;
+    const auto refused =
+        prepare_run(described(text, 1, 3), {.client = ClientId(3), .state_directory = state.path()});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kRefused);
+    CHECK_MESSAGE(refused.error().message.find("status.labels") != std::string::npos,
+                  refused.error().message);
+  }
+}
+
 TEST_CASE(
     "prepared run: a client that wants noise takes part where enough of it is added, and nowhere else") {
   const test::TemporaryDirectory data, state;
