@@ -238,9 +238,18 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
     root = std::move(of_run);
     task.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
   }
-  FEDGE_TRY(result, work_on(run, task));
+  auto result = work_on(run, task);
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
-  return result;
+  if (result || (!run.masking && !run.local_privacy)) return result;
+  // Why may tell of the data, which nobody else is told of in such a run.
+  protocol::post(io_, [self = shared_from_this(), name = run.name, round = request.round,
+                       reason = result.error().message] {
+    self->report(Event{Severity::kError, "training.failed", {}}
+                     .with("run", name)
+                     .with("round", std::int64_t{round.value()})
+                     .with("reason", reason));
+  });
+  return Error{result.error().code, "training has failed; this client's log says why"};
 }
 
 // On the worker. Each run has noise of its own: what is noised once more in a run that is begun anew is not

@@ -7,6 +7,7 @@
 
 #include "aggregation/value_check.h"
 #include "core/check.h"
+#include "core/text.h"
 #include "privacy/differential/noise.h"
 #include "protocol/limits.h"
 
@@ -57,12 +58,10 @@ bool round_at_random(const privacy::MaskingSpec& spec, double weight, std::span<
   return true;
 }
 
-std::string at_fault(std::span<const float> values, double max_abs) {
-  for (const float value : values)
-    if (!(std::abs(static_cast<double>(value)) <= max_abs))
-      return "a value of the update is " + std::to_string(value) + "; at most " + std::to_string(max_abs) +
-             " can be summed (strategy.max_abs)";
-  return "a value of the update cannot be summed";
+// Which value that is the coordinator must not hear, who gets this as an answer.
+Error at_fault(double max_abs) {
+  return invalid("a value of the update is not finite, or above what can be summed (strategy.max_abs = " +
+                 number_text(max_abs) + ")");
 }
 
 // An update on its way to be masked.
@@ -97,8 +96,7 @@ Result<std::optional<std::uint64_t>> make_numbers(const Making& making, std::spa
   const privacy::MaskingSpec& spec = making.spec;
   const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.max_abs};
   const SampleCount weight(spec.weight_of(making.update.samples));
-  if (!aggregation::contribution(format, weight, values, numbers))
-    return invalid(at_fault(values, spec.max_abs));
+  if (!aggregation::contribution(format, weight, values, numbers)) return at_fault(spec.max_abs);
   if (spec.noise_multiplier == 0) return std::optional<std::uint64_t>();
   return add_noise(making, numbers);
 }
@@ -109,8 +107,7 @@ Result<std::optional<std::uint64_t>> make_words(const Making& making, std::span<
   const privacy::MaskingSpec& spec = making.spec;
   if (spec.clipping_norm == 0) {
     const auto weight = static_cast<double>(spec.weight_of(making.update.samples));
-    if (!round_at_random(spec, weight, values, making.update.rounding, words))
-      return invalid(at_fault(values, spec.max_abs));
+    if (!round_at_random(spec, weight, values, making.update.rounding, words)) return at_fault(spec.max_abs);
     return std::optional<std::uint64_t>();
   }
   AlignedBuffer<std::int64_t> numbers(words.size());
@@ -139,8 +136,7 @@ Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::Maski
   FEDGE_CHECK(update.values.size() == update.coverage->count(), "a value for each covered parameter");
   AlignedBuffer<float> values = repacked(update, masking);
   const bool is_private = spec.clipping_norm > 0;
-  if (is_private && !clip_values(spec.clipping_norm, values.span()))
-    return invalid(at_fault(values.span(), spec.max_abs));
+  if (is_private && !clip_values(spec.clipping_norm, values.span())) return at_fault(spec.max_abs);
   const std::size_t count = values.size();
   const bool wide = spec.codec == protocol::Codec::kMasked64;
   MaskedUpdate masked{.coverage = masking.coverage(),

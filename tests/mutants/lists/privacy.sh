@@ -125,6 +125,12 @@ old '  if (!hidden) FEDGE_TRY_VOID'
 new '  if (hidden || !hidden) FEDGE_TRY_VOID'
 caught_by unit_client 'daemon: two tracks that begin from one model'
 
+mutant secure-failure-tells 'a client of a masked run tells why its training has failed'
+file client/daemon_tasks.cc
+old '  if (result || (!run.masking && !run.local_privacy)) return result;'
+new '  if (result || !run.masking || run.local_privacy) return result;'
+caught_by unit_client 'daemon: why an update of a masked run'
+
 mutant secure-share-before-record 'a share leaves though it could not be written down that it does'
 file client/secure/daemon_secure.cc
 old '      if (!noted) return self->stop_session(run, noted.error());'

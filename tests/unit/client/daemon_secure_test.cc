@@ -179,6 +179,30 @@ TEST_CASE("daemon: two tracks that begin from one model are both summed where a 
   }
 }
 
+TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of its values") {
+  Site site;
+  std::string reason;
+  privacy::MaskingSpec spec{.max_weight = 1000};
+  SUBCASE("a bound that its values exceed") {
+    spec.max_abs = 1e-6;
+    reason = "a value of the update is not finite, or above what can be summed (strategy.max_abs = 1e-06)";
+  }
+  SUBCASE("training that fails") {
+    site.work.text +=
+        "[local_privacy]\nclipping_norm = 1000.0\nnoise_multiplier = 1000.0\nfraction_bits = 30\n"
+        "max_participations = 100\ndelta = 1e-5\n";
+    reason = "training has failed; this client's log says why";
+  }
+  site.going = {kFirst};
+  site.work.text += config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  SecureTurn turn(site, 1, 1);
+  turn.begin();
+  REQUIRE(turn.masks());
+  CHECK(why_not(site) == reason);
+}
+
 TEST_CASE("daemon: no share leaves before it is written down that it does") {
   Site site;
   begin_secure(site);
