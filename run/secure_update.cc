@@ -85,7 +85,7 @@ Result<std::optional<std::uint64_t>> add_noise(const Making& making, std::span<s
       privacy::noise_variance(noise_deviation(spec.noise_multiplier, norm, summed), spec.noise);
   if (!variance) return Error{ErrorCode::kUnsupported, "the run asks for more noise than a client can make"};
   const PrivateSum::Noise& noise = *making.update.noise;
-  const Secret key = privacy::noise_key(*noise.root, noise.task, numbers);
+  const Secret key = privacy::noise_key(*noise.root, {noise.task, *variance, spec.noise}, numbers);
   privacy::add_noise(numbers, {.key = key, .variance = *variance, .kind = spec.noise}, making.parallel);
   return std::optional(privacy::release_id(key));
 }

@@ -125,14 +125,16 @@ Secret run_noise_root(const Secret& machine, std::uint64_t run) {
   return derive_key(machine, {}, info);
 }
 
-Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> numbers) {
+Secret noise_key(const Secret& root, const NoiseOrder& order, std::span<const std::int64_t> numbers) {
   Sha256 hash;
   hash.add(std::as_bytes(numbers));
   const Digest digest = hash.finish();
-  std::array<std::uint8_t, 32> info{'f', 'e', 'd', 'g', 'e', ' ', 'n', 'o', 'i', 's', 'e'};
+  std::array<std::uint8_t, 40> info{'f', 'e', 'd', 'g', 'e', ' ', 'n', 'o', 'i', 's', 'e'};
+  info.at(15) = static_cast<std::uint8_t>(order.kind);
   for (unsigned i = 0; i < 8; ++i) {
-    info.at(16 + i) = static_cast<std::uint8_t>(std::uint64_t{task.round.value()} >> (8 * i));
-    info.at(24 + i) = static_cast<std::uint8_t>(std::uint64_t{task.track.value()} >> (8 * i));
+    info.at(16 + i) = static_cast<std::uint8_t>(std::uint64_t{order.task.round.value()} >> (8 * i));
+    info.at(24 + i) = static_cast<std::uint8_t>(std::uint64_t{order.task.track.value()} >> (8 * i));
+    info.at(32 + i) = static_cast<std::uint8_t>(order.variance >> (8 * i));
   }
   return derive_key(root, digest, info);
 }

@@ -55,13 +55,21 @@ std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream);
 
 // Where the noise of a machine's n-th run comes from.
 Secret run_noise_root(const Secret& machine, std::uint64_t run);
+
+enum class NoiseKind : std::uint8_t { kGaussian = 0, kSkellam = 1 };
+struct NoiseOrder {
+  TaskId task;
+  std::uint64_t variance = 1;
+  NoiseKind kind = NoiseKind::kGaussian;
+};
 // The key of the noise that is added to these numbers in this task. The same numbers have the same noise when
 // they are made once more, so that nobody can take the mean of several; other numbers, as after a backup was
-// restored, have another, so that nobody can take their difference.
-Secret noise_key(const Secret& root, TaskId task, std::span<const std::int64_t> numbers);
+// restored, have another, so that nobody can take their difference; and so does more or
+// less noise of the same numbers: that is another release, and counts as one.
+Secret noise_key(const Secret& root, const NoiseOrder& order, std::span<const std::int64_t> numbers);
 // What numbers that were noised with this key are known by; says nothing of the key.
 std::uint64_t release_id(const Secret& key);
-enum class NoiseKind : std::uint8_t { kGaussian = 0, kSkellam = 1 };
+
 struct AddedNoise {
   const Secret& key;
   std::uint64_t variance = 1;

@@ -150,8 +150,6 @@ Result<void> PrivateSum::release(aggregation::Aggregator& rule, const Noise& noi
   const std::span<std::int64_t> sums = rule.sums();
   FEDGE_CHECK(sums.size() == layout_->size(), "a rule that takes sums");
   const bool tree = spec_.kind == DifferentialPrivacySpec::Kind::kTree;
-  const Secret key = tree ? privacy::tree_key(*noise.root, noise.task.track)
-                          : privacy::noise_key(*noise.root, noise.task, sums);
   const double weight = spec_.expected_clients * static_cast<double>(spec_.weight);
   rule.divide_by(weight * (spec_.clipping_norm / norm_));
   if (spec_.kind == DifferentialPrivacySpec::Kind::kDistributed) return {};  // it came with the updates
@@ -161,6 +159,8 @@ Result<void> PrivateSum::release(aggregation::Aggregator& rule, const Noise& noi
   if (!variance)
     return Error{ErrorCode::kUnsupported,
                  "differential_privacy.noise_multiplier is too large for a model of so many parameters"};
+  const Secret key = tree ? privacy::tree_key(*noise.root, noise.task.track)
+                          : privacy::noise_key(*noise.root, {noise.task, *variance}, sums);
   std::uint64_t part = 0;
   for (const Range& range : trainable_.ranges()) {
     const auto numbers = sums.subspan(range.begin, range.size());

@@ -36,7 +36,7 @@ Result<std::uint64_t> make_private(std::span<float> values, const privacy::Local
   const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.clipping_norm};
   if (!aggregation::contribution(format, SampleCount(1), values, numbers.span()))
     return invalid("a value of the update cannot be put on the grid of its noise");
-  const Secret key = privacy::noise_key(*noise.root, noise.task, numbers.span());
+  const Secret key = privacy::noise_key(*noise.root, {noise.task, *variance}, numbers.span());
   Sequential here;
   privacy::add_noise(numbers.span(), {.key = key, .variance = *variance}, here);
   for (std::size_t i = 0; i < values.size(); ++i)

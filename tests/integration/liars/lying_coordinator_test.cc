@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tests/integration/liars/lying_coordinator.h"
@@ -156,6 +157,68 @@ class LiesAboutMasks : public LyingCoordinator {
   std::set<Data> summed_;
 };
 
+// To a client that was started with --max-epsilon, in runs whose clients noise their updates, or are said to:
+// with enough noise and few updates each, or with too little, and again under other terms when they have
+// ended.
+class LiesAboutNoise : public LyingCoordinator {
+ public:
+  explicit LiesAboutNoise(std::uint64_t seed) : LyingCoordinator(seed), plain_(site.work.text) {
+    site.max_epsilon = kMaxEpsilon;
+  }
+  // What all updates that have left tell together: one Gaussian mechanism with this noise.
+  double told() const { return told_; }
+  std::size_t updates = 0;
+  static constexpr double kMaxEpsilon = 1;
+
+ private:
+  std::string terms_of(RunId) override {
+    constexpr const char* kNoises[] = {"40.0", "20.0", "10.0", "10.0", "5.0", "1.0", "0.01"};
+    if (below(8) == 0) return plain_;
+    return plain_ +
+           "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = " + kNoises[below(std::size(kNoises))] +
+           "\nfraction_bits = 14\nmax_participations = " + std::to_string(1 + below(6)) +
+           "\ndelta = " + (below(2) == 0 ? "1e-5" : "0.01") + "\n";
+  }
+  void ask() override {
+    const RunId run = any_run();
+    if (below(2) == 0) describe(run);
+    cancel_all();
+    site.heard.clear();
+    site.tell(task(run, 1 + below(6)));
+    wait_for_answer(run);
+  }
+  void heard_too(const protocol::Message& message) override {
+    const auto* offer = std::get_if<protocol::UpdateOffer>(&message);
+    if (offer == nullptr) return;
+    CHECK(offer->samples == SampleCount(1));
+    CHECK(offer->train_loss == 0);
+    CHECK(offer->loss_rms == 0);
+  }
+  // The noise is measured: its norm is far above that of the update, which is at most 1.
+  void left(const protocol::UpdateOffer& offer, const std::vector<std::byte>& bytes) override {
+    std::vector<float> values(offer.update.coverage.count());
+    REQUIRE(bytes.size() == std::as_bytes(std::span(values)).size());
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    double squares = 0;
+    for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
+    // Each value's noise over what an update can change, twice the norm that it is cut down to.
+    const double noise = std::sqrt(squares / static_cast<double>(values.size())) / 2;
+    ++updates;
+    told_ += 1 / (noise * noise);
+    CHECK_MESSAGE(delta_at(kMaxEpsilon, 1 / std::sqrt(told_)) < 1.2e-5,
+                  log() << "after " << updates << " updates");
+  }
+  // Of a Gaussian mechanism (Balle and Wang, ICML 2018, theorem 5).
+  static double delta_at(double epsilon, double noise) {
+    const auto below_normal = [](double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; };
+    return below_normal(1 / (2 * noise) - epsilon * noise) -
+           std::exp(epsilon) * below_normal(-1 / (2 * noise) - epsilon * noise);
+  }
+
+  std::string plain_;
+  double told_ = 0;
+};
+
 }  // namespace
 
 TEST_CASE(
@@ -173,6 +236,22 @@ TEST_CASE(
   });
   MESSAGE(scripts << " scripts, " << offers << " masked updates, " << reveals << " sums");
   if (scripts > 10) CHECK(reveals > 0);  // else nothing was tried
+}
+
+TEST_CASE(
+    "liars: whatever a coordinator says, all that leaves a client tells at most what its owner allows") {
+  std::size_t updates = 0;
+  std::size_t scripts = 0;
+  double most = 0;
+  play_scripts([&](std::uint64_t seed) {
+    LiesAboutNoise liar(seed);
+    liar.play(2 * kLies);
+    ++scripts;
+    updates += liar.updates;
+    most = std::max(most, liar.told());
+  });
+  MESSAGE(scripts << " scripts, " << updates << " noised updates; most told: noise " << 1 / std::sqrt(most));
+  if (scripts > 10) CHECK(updates > scripts);
 }
 
 }  // namespace fedge::test

@@ -11,7 +11,7 @@
 
 namespace fedge::test {
 
-inline constexpr std::uint64_t kLiarCases = 1;  // test cases that call play_scripts()
+inline constexpr std::uint64_t kLiarCases = 3;  // test cases that call play_scripts()
 
 template <class Play>
 void play_scripts(const Play& play) {

@@ -256,6 +256,15 @@ old '  hash.add(std::as_bytes(numbers));'
 new '  hash.add(std::as_bytes(numbers.first(0)));'
 caught_by unit_run 'private sum'
 
+mutant privacy-noise-of-any-amount 'more or less noise of the same numbers is taken for the same update'
+file privacy/differential/noise.cc
+old '    info.at(32 + i) = static_cast<std::uint8_t>(order.variance >> (8 * i));
+'
+new ''
+caught_by unit_privacy 'noise: its key is bound'
+caught_by unit_client 'another amount of noise'
+caught_by integration_liars 'at most what its owner allows'
+
 mutant privacy-true-denominator 'the mean is over those who have come'
 file run/privacy/private_sum.cc
 old '  rule.divide_by(weight * (spec_.clipping_norm / norm_));'

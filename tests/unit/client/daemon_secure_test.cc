@@ -277,6 +277,30 @@ TEST_CASE("daemon: a device that makes so many updates a day makes no more, what
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
 }
 
+TEST_CASE("daemon: a task that is asked for again with another amount of noise counts as another update") {
+  Site site;
+  const std::string plain = site.work.text;
+  const auto offers = [&](const std::string& noise) {
+    site.heard.clear();
+    site.link->send(protocol::RunEnded{kFirst, "done"});
+    site.work.text = plain + "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = " + noise +
+                     "\nfraction_bits = 14\nmax_participations = 2\ndelta = 1e-5\n";
+    site.link->send(site.work.description(kFirst));
+    site.link->send(site.work.request(kFirst, 1));
+    REQUIRE(site.run_until([&] {
+      return site.count<protocol::UpdateOffer>(kFirst) + site.count<protocol::TaskFailed>(kFirst) > 0;
+    }));
+    return site.count<protocol::UpdateOffer>(kFirst) > 0;
+  };
+  site.going = {};
+  site.begin();
+  REQUIRE(site.run_until([&] { return site.greeted; }));
+  CHECK(offers("10.0"));
+  CHECK(offers("20.0"));
+  CHECK_FALSE(offers("30.0"));
+  CHECK(why_not(site).find("has sent the 2 updates that the run's privacy allows") != std::string::npos);
+}
+
 TEST_CASE("daemon: another key for a client than it has seen ends its part, and it says whose") {
   Site site;
   begin_secure(site);

@@ -43,7 +43,7 @@ void add_share(std::uint8_t client, const Release& release, std::vector<double>&
   const std::vector<std::int64_t> numbers = update_of(client);
   std::vector<std::int64_t> noised = numbers;
   const Secret root = run_noise_root(Secret(Digest{client, 7}), release.run);
-  const Secret key = noise_key(root, release.task, numbers);
+  const Secret key = noise_key(root, {release.task, kShare}, numbers);
   Sequential here;
   add_noise(noised, {.key = key, .variance = kShare}, here);
   for (std::size_t i = 0; i < kCoordinates; ++i) noise[i] += static_cast<double>(noised[i] - numbers[i]);

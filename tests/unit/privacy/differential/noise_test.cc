@@ -212,16 +212,19 @@ TEST_CASE("noise: a vector's noise is the same however many threads draw it, and
   }
 }
 
-TEST_CASE("noise: its key is bound to the numbers that it hides, to the task, and to the root") {
+TEST_CASE(
+    "noise: its key is bound to the numbers that it hides, to how much it is, to the task, and to the root") {
   const std::vector<std::int64_t> numbers = {1, -2, 3};
   const std::vector<std::int64_t> others = {1, -2, 4};
   const TaskId task{RoundNumber(3), TrackId(1)};
-  const Secret key = noise_key(noise_key(1), task, numbers);
-  CHECK(key == noise_key(noise_key(1), task, numbers));
-  CHECK_FALSE(key == noise_key(noise_key(1), task, others));
-  CHECK_FALSE(key == noise_key(noise_key(2), task, numbers));
-  CHECK_FALSE(key == noise_key(noise_key(1), {RoundNumber(4), TrackId(1)}, numbers));
-  CHECK_FALSE(key == noise_key(noise_key(1), {RoundNumber(3), TrackId(2)}, numbers));
+  const Secret key = noise_key(noise_key(1), {task, 100}, numbers);
+  CHECK(key == noise_key(noise_key(1), {task, 100}, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), {task, 100}, others));
+  CHECK_FALSE(key == noise_key(noise_key(2), {task, 100}, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), {{RoundNumber(4), TrackId(1)}, 100}, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), {{RoundNumber(3), TrackId(2)}, 100}, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), {task, 101}, numbers));
+  CHECK_FALSE(key == noise_key(noise_key(1), {task, 100, NoiseKind::kSkellam}, numbers));
   CHECK(*noise_variance(0.1) == 1);
   CHECK(*noise_variance(3.5) == 13);
   CHECK(*noise_variance(0x1p20) == kMaxVariance);
