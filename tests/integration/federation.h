@@ -89,6 +89,25 @@ class Federation {
             .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
             .on_stopped = [] {}};
   }
+  // Another process in the same directory, as far as there can be one here.
+  void restart_coordinator() {
+    coordinator->stop("for a test");
+    run_until([&] { return coordinator->activity().clients == 0; });
+    coordinator.reset();
+    const int before = led;
+    run_until([&] {
+      if (coordinator) return true;
+      auto made = server::Coordinator::create(io,
+                                              {.data_directory = directory.path() / "coordinator",
+                                               .listen = {"127.0.0.1", 0},
+                                               .software = "test"},
+                                              callbacks());
+      if (made) coordinator = std::move(*made);
+      return made.has_value();
+    });
+    coordinator->start();
+    run_until([&] { return led > before; });
+  }
   // What an operator's command does.
   void ask(server::RunStatus wanted, const std::string& reason) const {
     const auto store = server::open_sqlite_store(directory.path() / "coordinator" / "runs.db");

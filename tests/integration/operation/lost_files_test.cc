@@ -200,26 +200,11 @@ TEST_CASE("a lost noise.key of a private run that had begun raises an alarm in l
     });
     return entries;
   };
-  const auto restart = [&] {
-    f.coordinator->stop("for a test");
-    f.run_until([&] { return f.coordinator->activity().clients == 0; });
-    f.coordinator.reset();
-    const int led = f.led;
-    f.run_until([&] {
-      if (f.coordinator) return true;
-      auto made = server::Coordinator::create(
-          f.io, {.data_directory = data, .listen = {"127.0.0.1", 0}, .software = "test"}, f.callbacks());
-      if (made) f.coordinator = std::move(*made);
-      return made.has_value();
-    });
-    f.coordinator->start();
-    f.run_until([&] { return f.led > led; });
-  };
-  restart();
+  f.restart_coordinator();
   CHECK(count() == 0);
   CHECK_FALSE(f.reported("noise.key_lost"));
   std::filesystem::remove(data / "noise.key");
-  restart();
+  f.restart_coordinator();
   CHECK(count() == 1);
   CHECK(f.reported("noise.key_lost"));
   f.stop_client(0);
