@@ -16,6 +16,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/crypto/sha256.h"
 #include "privacy/differential/noise.h"
 
 namespace fedge::privacy {
