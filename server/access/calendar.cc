@@ -20,4 +20,11 @@ std::string calendar_text(UnixSeconds time) {
   return text.data();
 }
 
+std::optional<UnixSeconds> parse_calendar_text(const std::string& text) {
+  std::tm calendar{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &calendar);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return ::timegm(&calendar);
+}
+
 }  // namespace fedge::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace fedge::server {
@@ -12,5 +13,7 @@ using UnixSeconds = std::int64_t;  // since 1970
 UnixSeconds calendar_now();
 // "2026-11-21T22:40:00Z".
 std::string calendar_text(UnixSeconds time);
+// The time that such a text says; nothing for any other text.
+std::optional<UnixSeconds> parse_calendar_text(const std::string& text);
 
 }  // namespace fedge::server

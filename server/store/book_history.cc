@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "core/crypto/ed25519.h"
+#include "server/access/calendar.h"
 #include "server/audit_log.h"
 
 namespace fedge::server {
@@ -50,7 +52,38 @@ Result<void> revoke_client_again(BookRows& rows, const AuditEvent& event, Client
   return promise ? revoke_token_again(rows, promise->id) : Result<void>();
 }
 
-Result<void> make_entry_good(BookRows& rows, const AuditEvent& event) {
+// Whoever has joined since then is a client as before, and has used its token: nobody else gets its number by
+// using that once more.
+Result<void> enrol_again(BookRows& rows, const AuditEntry& entry, ClientId number) {
+  const AuditEvent& event = entry.event;
+  FEDGE_TRY(known, rows.find_client(number));
+  if (known) {
+    if (event.action != "client.approved" || known->state != ClientState::kPending) return {};
+    known->state = ClientState::kEnrolled;
+    return rows.put(*known);
+  }
+  // A key that has joined says so itself; one that an operator lets in is in the details.
+  const auto key =
+      parse_public_key(event.actor.starts_with("key ") ? event.actor.substr(4) : detail(event, "key"));
+  if (!key) return {};
+  FEDGE_TRY(other, rows.find_key(*key));
+  if (other) return {};
+  const auto tokens = numbers_in(detail(event, "token"));
+  const std::uint32_t token_id = tokens.empty() ? 0 : static_cast<std::uint32_t>(tokens.front());
+  FEDGE_TRY_VOID(rows.put(ClientRecord{
+      .client = number,
+      .key = *key,
+      .enrolled = parse_calendar_text(entry.time).value_or(calendar_now()),
+      .token = token_id,
+      .state = event.action == "client.pending" ? ClientState::kPending : ClientState::kEnrolled}));
+  FEDGE_TRY(token, rows.find_token(token_id));
+  if (!token || token->used >= token->uses) return {};
+  ++token->used;
+  return rows.put(*token);
+}
+
+Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
+  const AuditEvent& event = entry.event;
   const auto numbers = numbers_in(event.subject);
   if (numbers.empty()) return {};
   BookMarks& marks = rows.marks;
@@ -59,10 +92,10 @@ Result<void> make_entry_good(BookRows& rows, const AuditEvent& event) {
     if (detail(event, "uses") == "1") marks.next_client += numbers.back() - numbers.front() + 1;
   }
   if (event.action.starts_with("client.")) marks.next_client = std::max(marks.next_client, numbers[0] + 1);
+  const auto client = [&] { return ClientId(static_cast<std::uint32_t>(numbers[0])); };
   if (event.action == "token.revoked") return revoke_token_again(rows, numbers[0]);
-  if (event.action == "client.revoked")
-    return revoke_client_again(rows, event, ClientId(static_cast<std::uint32_t>(numbers[0])));
-  return {};
+  if (event.action == "client.revoked") return revoke_client_again(rows, event, client());
+  return event.action.starts_with("client.") ? enrol_again(rows, entry, client()) : Result<void>();
 }
 
 }  // namespace
@@ -80,7 +113,7 @@ Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<Audi
   for (const AuditEntry& entry : entries) {
     if (!changes_book(entry.event.action) || failed.contains(static_cast<std::int64_t>(entry.sequence)))
       continue;
-    FEDGE_TRY_VOID(make_entry_good(rows, entry.event));
+    FEDGE_TRY_VOID(make_entry_good(rows, entry));
     good.push_back(entry);
   }
   return good;

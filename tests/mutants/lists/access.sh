@@ -140,6 +140,12 @@ new '  end_work(reason, LinkState::kStopped, effects);
 '
 caught_by unit_client 'waits for its owner'
 
+mutant token-used-again 'A1: after a backup of the book a token that was used since then is good once more'
+file server/store/book_history.cc
+old '  ++token->used;'
+new '  if (token->used > token->uses) ++token->used;'
+caught_by unit_server 'who has joined since a backup'
+
 mutant unknown-asks-fast 'A6: a client that is not known asks again as fast as one that was cut off'
 file client/discovery/backoff.h
 old '    asked_ = takes_long ? std::max(window, rules_.unknown) : window;'

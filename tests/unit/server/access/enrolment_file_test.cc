@@ -12,6 +12,7 @@
 
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
+#include "server/access/calendar.h"
 #include "server/audit_log.h"
 #include "server/data_directory.h"
 #include "server/enrolment.h"
@@ -198,6 +199,53 @@ TEST_CASE("client numbers are never given twice, also after a backup of the enro
   std::filesystem::rename(book.away, book.file);
   give();
   CHECK(given.size() == 9);
+}
+
+TEST_CASE("calendar: a time reads back from its text, and other texts say none") {
+  for (const server::UnixSeconds time : {0L, 951'782'400L, 1'795'622'040L})
+    CHECK(server::parse_calendar_text(server::calendar_text(time)) == time);
+  CHECK(server::calendar_text(951'782'400) == "2000-02-29T00:00:00Z");
+  for (const char* text : {"", "2000-02-29", "2000-02-29T00:00:00Zx", "yesterday"})
+    CHECK_FALSE(server::parse_calendar_text(text));
+}
+
+TEST_CASE("who has joined since a backup of the enrolment book stays a client, and its token is used") {
+  const BookFile book;
+  book.fill();
+  std::vector<std::string> secrets;
+  {
+    Enrolment enrolment = book.open();
+    const auto tokens = enrolment.create_tokens({.count = 2, .now = 1000, .lifetime = kBookDay});
+    for (const server::NewToken& token : *tokens) secrets.push_back(token.secret);
+    secrets.push_back(
+        enrolment.create_tokens({.uses = 1, .approve = true, .now = 1000, .lifetime = kBookDay})
+            ->front()
+            .secret);
+  }
+  std::filesystem::copy_file(book.file, book.away);
+  ClientId joined, pending, revoked, added;
+  {
+    Enrolment enrolment = book.open();
+    joined = enrolment.redeem({secrets[0], filled_key(21), 1001})->client;
+    revoked = enrolment.redeem({secrets[1], filled_key(22), 1001})->client;
+    pending = enrolment.redeem({secrets[2], filled_key(23), 1001})->client;
+    added = *enrolment.add(filled_key(24), 1001);
+    REQUIRE(enrolment.revoke(revoked));
+  }
+  std::filesystem::rename(book.away, book.file);
+  Enrolment after = book.open();
+  REQUIRE(after.take_up(filled_key(200)));
+  CHECK(after.authenticate(filled_key(21))->client == joined);
+  CHECK(after.authenticate(filled_key(22)).error().code == ErrorCode::kRefused);
+  CHECK(after.authenticate(filled_key(23))->client == pending);
+  CHECK(after.authenticate(filled_key(23))->pending);
+  CHECK(after.authenticate(filled_key(24))->client == added);
+  // Somebody who has got hold of a token from that time gets nothing for it.
+  for (const std::string& secret : secrets) {
+    const auto again = after.redeem({secret, filled_key(66), 1002});
+    REQUIRE_FALSE(again);
+    CHECK(again.error().code == ErrorCode::kRefused);
+  }
 }
 
 TEST_CASE("who was revoked stays so after a backup of the enrolment book was put back, and the log says it") {
