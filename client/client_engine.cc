@@ -18,7 +18,8 @@ Event about_run(const std::string& run, Event event, const std::string& reason) 
   return event;
 }
 
-// Of a Goodbye. A key that is not known may be known again tomorrow, when a book has been brought back.
+// Says whether a Goodbye with this code is final. A key that is not known may be known again tomorrow, when a
+// book has been brought back.
 bool is_final(ErrorCode code) { return code == ErrorCode::kRefused; }
 
 }  // namespace

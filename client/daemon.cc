@@ -43,7 +43,7 @@ Result<void> Daemon::Impl::prepare() {
 void Daemon::Impl::start() {
   status_.write();
   for (auto& kept : files_->take_up([this](const Event& event) { report(event); })) {
-    // Of a process that did not insist on masks.
+    // An earlier process, which did not insist on masks, may have left a plain one.
     if (options_.secure.required && !protocol::is_masked(kept.pending.offer.update.codec)) {
       files_->forget(kept.pending.request.run);
       report(
@@ -126,7 +126,7 @@ void Daemon::Impl::run_ended() {
   });
 }
 
-// Whoever started it for a run alone does not wait for its owner.
+// Ends a daemon that was started for one run alone; others wait for their owner.
 void Daemon::Impl::revoked(const std::string& reason) {
   if (!options_.stop_after_run) return;
   failure_ = Error{ErrorCode::kRefused, reason};

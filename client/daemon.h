@@ -41,8 +41,8 @@ struct DaemonOptions {
   // What it asks of a run's secure aggregation, whatever the run says.
   struct SecureTerms {
     bool required = false;  // no part in runs without
-    // Of every session, where the run asks for less. The graph of masks may be sparse among any number of
-    // members that it is secure for.
+    // Hold for every session in which the run asks for less. The graph of masks may be sparse among any
+    // number of members that it is secure for.
     privacy::SecureRules rules = {.complete_below = 0, .min_survivors = 0};
   };
   SecureTerms secure;

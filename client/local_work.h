@@ -65,7 +65,7 @@ using TrainElsewhere = std::function<Result<learn::TrainingResult>(
 // trains to the end.
 std::optional<Time> training_ends(const learn::TrainingSpec& spec, Time asked, Duration time_left);
 
-// What a task's training has come to. It stays with the client: what leaves is an OutgoingUpdate.
+// The result of a task's training. It stays with the client: what leaves is an OutgoingUpdate.
 struct WorkResult {
   learn::TrainingResult training;
   double norm = 0;                            // Euclidean, of the update before it was encoded
@@ -76,7 +76,7 @@ struct WorkResult {
   std::span<const std::byte> payload() const {
     return encoded.bytes.empty() ? std::as_bytes(values.span()) : std::span<const std::byte>(encoded.bytes);
   }
-  // Of the payload, without the hashes of its chunks.
+  // The payload's manifest, without the hashes of its chunks.
   protocol::Manifest shape(const Digest& layout, const Coverage& coverage, std::uint32_t chunk_size) const;
 };
 
@@ -100,7 +100,7 @@ class OutgoingUpdate {
   explicit OutgoingUpdate(WorkResult result) : result_(std::move(result)) {}
 
   WorkResult result_;
-  // Of a masked one: there are no values any more, and no figures of the training.
+  // Set once the update is masked: then result_ has no values any more, and no figures of the training.
   std::optional<Coverage> coverage_;
   std::vector<std::uint64_t> scalars_;
 };

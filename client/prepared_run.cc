@@ -173,7 +173,7 @@ Result<void> check_noise(const ClientSide& side, const std::optional<privacy::Lo
                    number_text(epsilon) + " at delta = " + number_text(side.max_delta)};
 }
 
-// What a client publishes of itself is hidden by no noise of its updates.
+// Refuses runs that hide updates by noise and ask for labels besides: no noise hides those.
 Result<void> check_labels(const WorkSpec& work) {
   const bool noised = work.local_privacy || (work.masking && work.masking->noise_multiplier > 0);
   if (!noised || work.status.labels == protocol::LabelReport::kNone) return {};

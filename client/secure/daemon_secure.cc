@@ -68,8 +68,8 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
   const bool hidden = prepared.local_privacy.has_value();
   if (!hidden) FEDGE_TRY_VOID(summed_->admit_origin(sum));
   FEDGE_TRY_VOID(summed_->admit_update(sum.update));
-  // Of two sums at once the clients in league with the coordinator, and half of the others each, could reveal
-  // both.
+  // Two sums at once could both be revealed: by the clients in league with the coordinator, and half of the
+  // others each.
   for (const auto& [run, part] : parts_) {
     if (run == sum.run || !part.secure) continue;
     const SummedUpdates::Sum& other = part.secure->sum;

@@ -28,7 +28,8 @@ class SummedUpdates {
     Digest origin{};  // origin_of()
     Digest update{};  // update_of()
   };
-  // What an update is trained from: hash of the coordinator's key, the model and the run's description.
+  // An update's origin is all that it is trained from: the coordinator's key, the hashes of model and run
+  // description, and the run's seed.
   struct Origin {
     const PublicKey& coordinator;
     const Digest& model;
@@ -36,7 +37,7 @@ class SummedUpdates {
     std::uint64_t seed = 0;
   };
   static Digest origin_of(const Origin& origin);
-  // What an update is, before it is noised or masked.
+  // Hashes an update as it is before it is noised or masked.
   static Digest update_of(std::span<const float> values);
 
   // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.

@@ -103,9 +103,8 @@ class Reader {
   std::optional<Error> error_;
 };
 
-// Of an error that was found once the document had been read, and whose message begins with its key
-// ("model.adapter.rank: ..."): the same with the key's place in front of it, as Reader::fail() has it. Others
-// stay as they are.
+// Puts the key's place in front of an error that was found once the document had been read, if its message
+// begins with the key ("model.adapter.rank: ..."), as Reader::fail() has it. Other errors stay as they are.
 Error at_key(const Document& document, Error error);
 
 // The closest of `known` to a misspelt word (edit distance at most a third of its length, or 2), if any.

@@ -7,6 +7,7 @@
 
 #include "tests/integration/liars/lying_coordinator.h"
 #include "tests/integration/liars/wanted_scripts.h"
+#include "tests/unit/client/secure_turn.h"
 
 namespace fedge::test {
 namespace {

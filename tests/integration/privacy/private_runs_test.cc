@@ -47,6 +47,44 @@ class PrivatePrograms {
   test::TemporaryDirectory data_;
 };
 
+// A coordinator of two rounds of one client each, and devices started as their owners start them.
+class OwnersScene {
+ public:
+  explicit OwnersScene(std::vector<std::string> privacy) {
+    test::write_tiny_dataset(data_);
+    std::vector<std::string> settings = {"data.directory=" + data_.path().string(),
+                                         "data.partition={kind=\"iid\",clients=3}",
+                                         "model={kind=\"softmax\"}",
+                                         "run.rounds=2",
+                                         "run.wait_for_clients=1",
+                                         "sampling.clients_per_round=1"};
+    settings.insert(settings.end(), privacy.begin(), privacy.end());
+    coordinator_ = std::make_unique<test::CoordinatorProcess>(test::CoordinatorProcess::Options{
+        .directory = path("coordinator"), .results = path("results"), .settings = settings});
+  }
+  std::unique_ptr<test::LoggedProcess> start(const std::string& name,
+                                             const std::vector<std::string>& insists) {
+    auto token = run("fedge token create --data-dir " + path("coordinator").string()).output;
+    token.pop_back();
+    std::vector<std::string> command = {FEDGE_BINARY_DIR "/fedge-client",
+                                        "--state-dir",
+                                        path(name).string(),
+                                        "run",
+                                        "--once",
+                                        "--token",
+                                        token};
+    command.insert(command.end(), insists.begin(), insists.end());
+    return std::make_unique<test::LoggedProcess>(command, path(name + ".log"));
+  }
+
+ private:
+  std::filesystem::path path(const std::string& name) const { return place_.path() / name; }
+
+  test::TemporaryDirectory data_;
+  test::TemporaryDirectory place_;
+  std::unique_ptr<test::CoordinatorProcess> coordinator_;
+};
+
 }  // namespace
 
 TEST_CASE("private runs: the example says what it has spent, within what its file allows") {
@@ -93,32 +131,29 @@ TEST_CASE("private runs: real daemons come to the models of the simulation, whoe
 
 TEST_CASE(
     "private runs: a device started with --max-epsilon keeps out of what would tell more, and trains else") {
-  const test::TemporaryDirectory data;
-  const test::TemporaryDirectory place;
-  test::write_tiny_dataset(data);
-  const auto path = [&](const std::string& name) { return place.path() / name; };
-  test::CoordinatorProcess coordinator(
-      {.directory = path("coordinator"),
-       .results = path("results"),
-       .settings = {"data.directory=" + data.path().string(), "data.partition={kind=\"iid\",clients=2}",
-                    "model={kind=\"softmax\"}", "run.rounds=2", "run.wait_for_clients=1",
-                    "sampling.clients_per_round=1", "differential_privacy.kind=local",
-                    "differential_privacy.epsilon=4", "differential_privacy.max_participations=2"}});
-  const auto start = [&](const std::string& name, const std::string& most) {
-    auto token = run("fedge token create --data-dir " + path("coordinator").string()).output;
-    token.pop_back();
-    return std::make_unique<test::LoggedProcess>(
-        std::vector<std::string>{FEDGE_BINARY_DIR "/fedge-client", "--state-dir", path(name).string(), "run",
-                                 "--once", "--max-epsilon", most, "--token", token},
-        path(name + ".log"));
-  };
-  const auto strict = start("strict", "3.9");
+  OwnersScene scene({"differential_privacy.kind=local", "differential_privacy.epsilon=4",
+                     "differential_privacy.max_participations=2"});
+  const auto strict = scene.start("strict", {"--max-epsilon", "3.9"});
   CHECK_MESSAGE(strict->wait_for("started with --max-epsilon 3.9, and its updates in this run, with those of "
                                  "runs before, may come to "
                                  "epsilon = "),
                 strict->log());
-  const auto willing = start("willing", "4");
+  const auto willing = scene.start("willing", {"--max-epsilon", "4"});
   CHECK_MESSAGE(willing->wait() == 0, willing->log());
   CHECK(test::contains(willing->log(), "update.accepted round=2"));
   CHECK_FALSE(test::contains(strict->log(), "update.accepted"));
+}
+
+TEST_CASE("private runs: what a device's owner insists on its daemon keeps to, and says") {
+  OwnersScene scene({});
+  const auto noise = scene.start("noise", {"--require-noise", "8"});
+  CHECK_MESSAGE(noise->wait_for("started with --require-noise 8, and no client of the run adds any"),
+                noise->log());
+  const auto masks = scene.start("masks", {"--only-secure", "--min-clients", "5", "--corrupt", "0.2"});
+  CHECK_MESSAGE(masks->wait_for("started with --only-secure"), masks->log());
+  const auto day = scene.start("day", {"--max-updates-per-day", "1"});
+  CHECK_MESSAGE(day->wait_for("as many as --max-updates-per-day allows"), day->log());
+  CHECK(test::contains(day->log(), "update.accepted round=1"));
+  CHECK_FALSE(test::contains(day->log(), "update.accepted round=2"));
+  for (const auto* other : {&noise, &masks}) CHECK_FALSE(test::contains((*other)->log(), "update.accepted"));
 }

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/unit/client/daemon_site.h"
+#include "tests/unit/client/secure_turn.h"
 
 namespace fedge::client {
 namespace {
