@@ -12,7 +12,6 @@
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
 #include "core/text.h"
-#include "privacy/differential/accounting/accountant.h"
 
 namespace fedge::client {
 namespace {
@@ -149,24 +148,19 @@ Result<void> check_noise(const ClientSide& side, const std::optional<privacy::Lo
   if (!side.require_noise) return {};
   const std::string wanted =
       "this client was started with --require-noise " + number_text(*side.require_noise);
-  double noise = 0;
-  std::uint32_t updates = 0;
+  privacy::NoisedUpdates updates{.noise_multiplier = 0};
   if (local) {
-    noise = local->noise_multiplier;
-    updates = local->max_participations;
+    updates = {local->noise_multiplier, local->max_participations};
   } else if (masking) {
     const privacy::SecureRules rules = privacy::stricter(masking->rules, side.rules);
-    noise = masking->noise_multiplier *
-            std::sqrt(std::floor(rules.min_survivors * (1 - rules.assumptions.corrupt)));
-    updates = masking->max_participations;
+    const double honest = std::floor(rules.min_survivors * (1 - rules.assumptions.corrupt));
+    updates = {masking->noise_multiplier * std::sqrt(honest), masking->max_participations};
   }
-  if (!(noise > 0))
+  if (!(updates.noise_multiplier > 0))
     return Error{ErrorCode::kRefused, wanted +
                                           ", and no client of the run adds any: the run file needs "
                                           "differential_privacy.kind = \"distributed\" or \"local\""};
-  privacy::Accountant accountant(privacy::AccountantKind::kPld);
-  FEDGE_TRY_VOID(accountant.add({privacy::GaussianMechanism{.noise_multiplier = noise}, updates}));
-  FEDGE_TRY(epsilon, accountant.epsilon(side.max_delta));
+  FEDGE_TRY(epsilon, privacy::gaussian_epsilon({&updates, 1}, side.max_delta));
   if (epsilon <= *side.require_noise) return {};
   return Error{ErrorCode::kRefused,
                wanted + ", and with the noise of this run its updates may come to epsilon = " +

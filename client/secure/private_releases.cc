@@ -1,13 +1,13 @@
 #include "client/secure/private_releases.h"
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "core/platform/files.h"
 #include "core/text.h"
-#include "privacy/differential/accounting/accountant.h"
+#include "privacy/differential/local_privacy.h"
 
 namespace fedge::client {
 namespace {
@@ -102,14 +102,10 @@ Result<void> PrivateReleases::count(const Update& update, const Limits& limits) 
 }
 
 Result<double> PrivateReleases::epsilon(const Planned& planned, double delta) const {
-  // Together they are one Gaussian mechanism, with the sum of 1 / noise_multiplier^2.
-  const auto share = [](std::uint32_t updates, double noise) { return updates / (noise * noise); };
-  double all = share(planned.updates, planned.noise_multiplier);
+  std::vector<privacy::NoisedUpdates> all = {{planned.noise_multiplier, planned.updates}};
   for (const auto& [id, run] : runs_)
-    if (id != planned.run && run.noise_multiplier > 0) all += share(run.sent, run.noise_multiplier);
-  privacy::Accountant accountant(privacy::AccountantKind::kPld);
-  FEDGE_TRY_VOID(accountant.add({privacy::GaussianMechanism{.noise_multiplier = 1 / std::sqrt(all)}, 1}));
-  return accountant.epsilon(delta);
+    if (id != planned.run && run.noise_multiplier > 0) all.push_back({run.noise_multiplier, run.sent});
+  return privacy::gaussian_epsilon(all, delta);
 }
 
 }  // namespace fedge::client

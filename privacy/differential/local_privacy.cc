@@ -1,5 +1,7 @@
 #include "privacy/differential/local_privacy.h"
 
+#include <cmath>
+
 #include "privacy/differential/accounting/accountant.h"
 
 namespace fedge::privacy {
@@ -36,13 +38,14 @@ std::optional<LocalPrivacySpec> read_local_privacy(config::Reader& root) {
   return spec;
 }
 
-// The continuous Gaussian's, which the discrete one's cannot be told from at a standard deviation of hundreds
-// of thousands of units (run/privacy/private_update.h).
-Result<double> guaranteed_epsilon(const LocalPrivacySpec& spec) {
+Result<double> gaussian_epsilon(std::span<const NoisedUpdates> updates, double delta) {
+  double all = 0;
+  for (const NoisedUpdates& alike : updates)
+    all += static_cast<double>(alike.count) / (alike.noise_multiplier * alike.noise_multiplier);
+  if (all == 0) return 0.0;
   Accountant accountant(AccountantKind::kPld);
-  FEDGE_TRY_VOID(accountant.add(
-      {GaussianMechanism{.noise_multiplier = spec.noise_multiplier}, spec.max_participations}));
-  return accountant.epsilon(spec.delta);
+  FEDGE_TRY_VOID(accountant.add({GaussianMechanism{.noise_multiplier = 1 / std::sqrt(all)}, 1}));
+  return accountant.epsilon(delta);
 }
 
 }  // namespace fedge::privacy

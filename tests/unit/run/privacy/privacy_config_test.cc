@@ -199,8 +199,10 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
   REQUIRE(told);
   CHECK(told->clipping_norm == 0.2);
   CHECK(told->max_participations == 2);
-  CHECK(*privacy::guaranteed_epsilon(*told) <= 8);
-  CHECK(*privacy::guaranteed_epsilon(*told) > 7.99);
+  const privacy::NoisedUpdates all{told->noise_multiplier, told->max_participations};
+  const double guaranteed = *privacy::gaussian_epsilon({&all, 1}, told->delta);
+  CHECK(guaranteed <= 8);
+  CHECK(guaranteed > 7.99);
   // As fine as it can be drawn.
   const double units = std::ldexp(2 * 0.2 * told->noise_multiplier, told->fraction_bits);
   CHECK(units <= 0x1p19);
@@ -213,7 +215,7 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
     if (round == 0) before = *ledger.epsilon();
     if (round == 1) CHECK(*ledger.epsilon() > before);
   }
-  CHECK(*ledger.epsilon() == doctest::Approx(*privacy::guaranteed_epsilon(*told)));
+  CHECK(*ledger.epsilon() == doctest::Approx(guaranteed));
   // Whoever likes may aggregate them.
   CHECK(must_read("[strategy]\nkind = \"median\"\n" + local + "epsilon = 8\nmax_participations = 2\n")
             .strategy.aggregator_kind == "median");
