@@ -12,14 +12,15 @@ void add_trainer_options(CLI::App& run, ClientOptions& options) {
                  "Program and arguments that train instead of the built-in trainer; split as a shell does, "
                  "without variables and patterns");
   run.add_option("--trainer-memory-mb", options.trainer_memory_mb,
-                 "Private memory that it may have, in MiB; 0: no limit")
+                 "Private memory that the trainer may use, in MiB; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));
   run.add_option("--trainer-timeout", options.trainer_timeout_seconds,
-                 "Seconds without a sign of life after which it counts as hanging and is ended")
+                 "Seconds without a sign of life after which the trainer counts as hung and is killed")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 1e6));
-  run.add_option("--trainer-nice", options.trainer_nice, "How far it stands back for other programs")
+  run.add_option("--trainer-nice", options.trainer_nice,
+                 "Nice value of the trainer: how far it yields to other programs")
       ->capture_default_str()
       ->check(CLI::Range(0, 19));
 }
@@ -27,16 +28,16 @@ void add_trainer_options(CLI::App& run, ClientOptions& options) {
 void add_swarm_options(CLI::App& run, ClientOptions& options) {
   run.add_option(
          "--peer-listen", options.peer_listen,
-         "Where other clients may connect, in runs whose clients exchange models; without it this one "
-         "connects to others alone")
+         "Address where other clients may connect, in runs whose clients exchange models; without it this "
+         "client connects to others, and they do not connect to it")
       ->type_name("IP:PORT");
   run.add_option(
          "--peer-announce", options.peer_announce,
-         "The port where they are told to connect, if that is not the one of --peer-listen; HOST, if it is "
-         "given, must be the address that the coordinator sees")
+         "Port where other clients are told to connect, if it is not that of --peer-listen; HOST, if given, "
+         "must be the address that the coordinator sees")
       ->type_name("[HOST]:PORT");
   run.add_option("--upload-mbit", options.upload_mbit,
-                 "Mbit/s, 10^6 bits, that are given to other clients; 0: no limit")
+                 "Upload rate to other clients, in Mbit/s of 10^6 bits; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
 }
@@ -61,34 +62,38 @@ void add_directory_options(CLI::App& command, ClientOptions& options) {
 
 // What this device insists on, whatever a run says.
 void add_privacy_options(CLI::App& run, ClientOptions& options) {
-  run.add_flag("--only-secure", options.only_secure,
-               "Take part only in runs whose coordinator sees sums of updates, not single ones");
+  run.add_flag(
+      "--only-secure", options.only_secure,
+      "Take part only in runs with secure aggregation: the coordinator sees sums of updates, no single one");
   run.add_option("--min-clients", options.min_clients,
-                 "Of such a sum: of fewer clients' updates help nobody to see it, whatever the run says")
+                 "Help to reveal no sum of fewer clients' updates than this, whatever the run says")
       ->check(CLI::Range(2, 65'536));
   run.add_option(
          "--corrupt", options.corrupt,
-         "Share of its clients that the coordinator may control: help with no sum whose masks are not "
-         "secure against so many, whatever the run says")
+         "Share of a sum's clients that may be in league with the coordinator: help to reveal no sum whose "
+         "masks are not secure against so many, whatever the run says")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 0.33));
   run.add_option("--max-epsilon", options.max_epsilon,
-                 "Take part only in runs where this client noises its updates itself, so that all of them "
-                 "tell at most this (local differential privacy)")
+                 "Take part only in runs where this client adds noise to its own updates (local differential "
+                 "privacy), and only while all that it has sent stays within this epsilon")
       ->type_name("EPSILON")
       ->check(CLI::Range(1e-3, 1e6));
   run.add_option(
          "--require-noise", options.require_noise,
-         "Take part only in runs where clients add noise, this one or the honest ones of each sum, that "
-         "keeps its updates in the run within this epsilon")
+         "Take part only in runs where noise of the clients keeps this client's updates of the run within "
+         "this epsilon; the noise is its own, or that of the honest clients of each sum")
       ->type_name("EPSILON")
       ->check(CLI::Range(1e-3, 1e6));
-  run.add_option("--max-updates-per-day", options.max_updates_per_day,
-                 "Of all runs together; what they ask for beyond that is refused until the next day (UTC)")
+  run.add_option(
+         "--max-updates-per-day", options.max_updates_per_day,
+         "Most updates that this client makes in a day, of all runs together; it refuses further tasks "
+         "until the next day (UTC)")
       ->check(CLI::Range(1, 1'000'000));
   run.add_option(
          "--max-delta", options.max_delta,
-         "The chance that they tell more than --max-epsilon or --require-noise say, whatever delta a run has")
+         "Delta for --max-epsilon and --require-noise: the probability that updates reveal more than that, "
+         "whatever delta a run has")
       ->capture_default_str()
       ->type_name("DELTA")
       ->check(CLI::Range(1e-15, 0.1));
@@ -146,8 +151,8 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
   run_command
       ->add_option(
           "--withhold", options.withheld,
-          "What is not said of this device in its records, whoever asks: latency, freshness, utility, "
-          "availability, labels")
+          "Values that this device leaves out of its published records, whoever asks: latency, freshness, "
+          "utility, availability, labels")
       ->delimiter(',')
       ->allow_extra_args(false);
   add_trainer_options(*run_command, options);

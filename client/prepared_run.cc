@@ -128,9 +128,8 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
   if (!spec)
     return Error{ErrorCode::kRefused,
                  wanted +
-                     ", and the run's clients send updates without noise that hides them "
-                     "one by one: the run file needs differential_privacy.kind = "
-                     "\"local\""};
+                     ", and the run's clients add no noise to their own updates: the run file needs "
+                     "differential_privacy.kind = \"local\""};
   FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
   // At this client's delta: a run that is content with less certainty costs more.
   FEDGE_TRY(epsilon, releases.epsilon({description.run, spec->noise_multiplier, spec->max_participations},
@@ -139,7 +138,8 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
   return Error{ErrorCode::kRefused, wanted +
                                         ", and its updates in this run, with those of runs before, may "
                                         "come to epsilon = " +
-                                        number_text(epsilon) + " at delta = " + number_text(side.max_delta)};
+                                        number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
+                                        "; use more noise or fewer updates a client in the run"};
 }
 
 // Whether noise that clients add hides this one's updates, as far as that is asked for.
@@ -164,7 +164,8 @@ Result<void> check_noise(const ClientSide& side, const std::optional<privacy::Lo
   if (epsilon <= *side.require_noise) return {};
   return Error{ErrorCode::kRefused,
                wanted + ", and with the noise of this run its updates may come to epsilon = " +
-                   number_text(epsilon) + " at delta = " + number_text(side.max_delta)};
+                   number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
+                   "; use more noise or fewer updates a client in the run"};
 }
 
 // Refuses runs that hide updates by noise and ask for labels besides: no noise hides those.
@@ -172,8 +173,8 @@ Result<void> check_labels(const WorkSpec& work) {
   const bool noised = work.local_privacy || (work.masking && work.masking->noise_multiplier > 0);
   if (!noised || work.status.labels == protocol::LabelReport::kNone) return {};
   return Error{ErrorCode::kRefused,
-               "the run's clients hide their updates by noise, and it asks for the labels of their samples "
-               "besides (status.labels)"};
+               "the run adds noise to its clients' updates and asks for the labels of their samples without "
+               "such noise: the run file must not ask for labels (status.labels, sampling.labels)"};
 }
 
 }  // namespace
@@ -188,7 +189,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   FEDGE_TRY_VOID(check_labels(described.work));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
-                 "the coordinator would see this client's updates one by one, and it was started with "
+                 "the coordinator would see this client's single updates, and the client was started with "
                  "--only-secure: the run file needs secure_aggregation.kind"};
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
   prepared->masking = masking;

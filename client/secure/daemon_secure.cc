@@ -76,8 +76,8 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
     if ((!hidden && other.origin == sum.origin) || (sum.update != Digest() && other.update == sum.update))
       return Error{ErrorCode::kRefused, "this update is on its way to a sum in run " +
                                             std::to_string(run.value()) +
-                                            ", and with a second sum a single update could be found out: "
-                                            "give the run another seed"};
+                                            ", and a second sum could reveal it: give the run another "
+                                            "run.seed"};
   }
   return {};
 }

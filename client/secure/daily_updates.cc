@@ -29,7 +29,7 @@ Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_direc
   if (!(words >> known >> made >> run >> round >> track >> std::ws) || !words.eof())
     return Error{ErrorCode::kCorrupt, daily.file_.string() +
                                           " is damaged; without it this client cannot know "
-                                          "how many updates it has made today"};
+                                          "how many updates it has made today; remove it to count from 0"};
   if (known < day) return daily;
   daily.day_ = known;
   daily.made_ = made;
@@ -40,8 +40,10 @@ Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_direc
 
 Result<void> DailyUpdates::admit(RunId run, TaskId task, std::uint32_t most) const {
   if (made_ < most || is_last(run, task)) return {};
-  return Error{ErrorCode::kRefused, "this client has made " + std::to_string(made_) +
-                                        " updates today, as many as --max-updates-per-day allows"};
+  return Error{ErrorCode::kRefused,
+               "this client has made " + std::to_string(made_) +
+                   " updates today, as many as --max-updates-per-day allows; it makes more "
+                   "from the next day on (UTC)"};
 }
 
 Result<void> DailyUpdates::count(RunId run, TaskId task, std::uint32_t most) {

@@ -39,9 +39,10 @@ Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state
     if (!(words >> run >> known.place >> known.sent >> round >> track >> known.id >>
           known.noise_multiplier) ||
         !words.eof() || !(known.noise_multiplier >= 0))
-      return Error{ErrorCode::kCorrupt, releases.file_.string() +
-                                            " is damaged; without it this client cannot "
-                                            "know what it has told of its data"};
+      return Error{ErrorCode::kCorrupt,
+                   releases.file_.string() +
+                       " is damaged; without it this client cannot "
+                       "know how much its updates have revealed; if it is removed, limits count from 0"};
     known.task = {RoundNumber(round), TrackId(track)};
     releases.runs_.insert_or_assign(RunId(run), known);
   }
@@ -91,7 +92,7 @@ Result<void> PrivateReleases::count(const Update& update, const Limits& limits) 
     if (told > *limits.max_epsilon)
       return Error{
           ErrorCode::kRefused,
-          "with this update all that this client has sent would tell epsilon = " + number_text(told) +
+          "with this update all that this client has sent would come to epsilon = " + number_text(told) +
               ", and it was started with --max-epsilon " + number_text(*limits.max_epsilon)};
   }
   const auto before = runs_;

@@ -78,7 +78,7 @@ Result<SummedUpdates> SummedUpdates::read(const std::filesystem::path& state_dir
     if (!is_whole(record))
       return Error{ErrorCode::kCorrupt, summed.file_.string() +
                                             " is damaged; without it this client cannot know which sums it "
-                                            "has helped to reveal"};
+                                            "has helped to reveal; remove it only if they may be repeated"};
     Tag origin{};
     Tag update{};
     std::memcpy(origin.data(), record.data(), origin.size());
@@ -113,15 +113,15 @@ Result<void> SummedUpdates::admit_origin(const Sum& sum) const {
   const auto& [run, task] = before->second;
   if (run == sum.run && task.track == sum.task.track && task.round < sum.task.round) return {};
   return Error{ErrorCode::kRefused,
-               "an update of this very model under these terms was summed in " + name_of(run, task) +
-                   ", and with a second sum a single update could be found out: give the run another seed"};
+               "an update of this model under these terms was summed in " + name_of(run, task) +
+                   ", and a second sum could reveal a single update: give the run another run.seed"};
 }
 
 Result<void> SummedUpdates::admit_update(const Digest& update) const {
   if (!updates_.contains(tag_of(update))) return {};
   return Error{ErrorCode::kRefused,
-               "this very update has been summed before, and with a second sum a single "
-               "update could be found out: give the run another seed"};
+               "this same update has been summed before, and a second sum could reveal it: give the run "
+               "another run.seed"};
 }
 
 Result<SummedUpdates::Record> SummedUpdates::add(const Sum& sum) {

@@ -113,15 +113,15 @@ TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no seco
   SUBCASE("a second run of the same file") {
     run = kSecond;
     reason =
-        "an update of this very model under these terms was summed in round 1 of run 7, and with a second "
-        "sum a single update could be found out: give the run another seed";
+        "an update of this model under these terms was summed in round 1 of run 7, and a second sum could "
+        "reveal a single update: give the run another run.seed";
     site.link->send(protocol::RunEnded{kFirst, "done"});
   }
   SUBCASE("a second run whose description differs in what changes no update") {
     run = kSecond;
     reason =
-        "this very update has been summed before, and with a second sum a single update could be found "
-        "out: give the run another seed";
+        "this same update has been summed before, and a second sum could reveal it: give the run another "
+        "run.seed";
     site.link->send(protocol::RunEnded{kFirst, "done"});
     site.work.text += "# another\n";
   }
@@ -156,8 +156,8 @@ TEST_CASE("daemon: of two runs at once one alone gets a sum of the same update")
   second.begin();
   REQUIRE(second.masks());
   CHECK(why_not(site) ==
-        "this update is on its way to a sum in run 7, and with a second sum a single update could be "
-        "found out: give the run another seed");
+        "this update is on its way to a sum in run 7, and a second sum could reveal it: give the run another "
+        "run.seed");
   CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
   first.next = 0;  // of what has been heard since
   CHECK(first.reveals());
