@@ -161,8 +161,8 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.fixed_point = read_fixed_point(section);
   spec.max_weight = SampleCount(
       static_cast<std::uint64_t>(section.integer("max_weight", 0, {0, 100'000'000},
-                                                 "More samples of a client than this count as so many; 0 = "
-                                                 "as many as data.partition gives the client.")));
+                                                 "Most samples that a client counts as; 0 = as many as "
+                                                 "data.partition gives the client.")));
 
   config::Reader planner = section.section("planner");
   const auto& plan = choose(planner, planner_kinds(), spec.kind, recipe.planner,

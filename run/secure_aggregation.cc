@@ -32,12 +32,13 @@ void check_secure_parts(const RunConfig& run, config::Reader& root) {
   if (run.dissemination.serverless) refuse("without a server everybody does, by dissemination.kind");
   if (!samples_blindly(run.sampling))
     refuse("sampling.kind = \"" + run.sampling.kind +
-           "\" as configured goes by their samples, losses or norms, or weighs them; take uniform, psp or "
+           "\" as configured needs their samples, losses or norms, or weighs them; use uniform, psp or "
            "poisson");
   if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
     refuse(
-        "two tracks' sums of a round differ by the updates of those whom one leaves out, which could be "
-        "subtracted; take differential_privacy.kind = \"distributed\" or \"local\", or leave [tracks] out");
+        "two tracks' sums of a round differ by the updates of the clients that one track leaves out, and "
+        "subtracting reveals these; use differential_privacy.kind = \"distributed\" or \"local\", or remove "
+        "[tracks]");
   if (run.tracks.lifting_rounds > 0) refuse("tracks.lifting_rounds weighs them");
 }
 

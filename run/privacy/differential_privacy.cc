@@ -87,9 +87,9 @@ void check_hidden_draws(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& what) {
     root.fail(kPrivacySection,
               what +
-                  " tells others who was drawn, which the guarantee of sampling.kind = "
-                  "\"poisson\" rests on nobody knowing: leave it out, or take uniform, which "
-                  "is accounted for as if everybody took part");
+                  " tells others who was drawn, and the guarantee of sampling.kind = \"poisson\" holds only "
+                  "if nobody knows: leave it out, or use uniform, which is accounted for as if all clients "
+                  "took part");
   };
   if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"");
   if (run.status.via != protocol::StatusSpec::Via::kDirectory) return;
@@ -116,8 +116,8 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   if (run.privacy.delta * clients >= 1)
     root.fail("differential_privacy.delta",
               "is " + number_text(run.privacy.delta) +
-                  ", and among data.partition.clients = " + number_text(clients) +
-                  " clients one could be given away altogether: take less than " + number_text(1 / clients));
+                  ", but with data.partition.clients = " + number_text(clients) + " it must be below " +
+                  number_text(1 / clients) + ", or revealing all data of one client counts as private");
   if (run.privacy.bounds_participation()) check_participation(run, root);
   if (!run.privacy.of_sums() && run.strategy.aggregator_kind == "fednova")
     refuse("fednova weighs updates by the steps behind them, which tell of a client's data");
@@ -125,9 +125,8 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
   if (!samples_blindly(run.sampling) || by_labels)
     refuse("sampling.kind = \"" + run.sampling.kind +
-           "\" as configured goes by what updates tell, or weighs them: take poisson, or uniform or psp, "
-           "which are "
-           "accounted for as if everybody took part");
+           "\" as configured depends on what updates reveal, or weighs them: use poisson, or uniform or psp, "
+           "which are accounted for as if all clients took part");
   if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
     refuse("sampling.over_selection has no effect: with poisson exactly those who are drawn are waited for");
   if (run.sampling.kind == "poisson" && run.privacy.kind == Spec::Kind::kCentral)

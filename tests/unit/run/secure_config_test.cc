@@ -88,8 +88,8 @@ TEST_CASE("secure run: what needs to see single updates is refused, and why is s
   check_secure_refused(kExact + "[strategy]\nkind = \"scaffold\"\n", "control variate");
   check_secure_refused(kExact + "[compression]\nkind = \"int8\"\n", "cannot be compressed");
   check_secure_refused(kExact + "[dissemination]\nkind = \"serverless\"\n", "without a server");
-  check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n", "goes by their samples, losses or norms");
-  check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "goes by their samples, losses or norms");
+  check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n", "needs their samples, losses or norms");
+  check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "needs their samples, losses or norms");
   check_secure_refused(kExact + "[tracks]\nlifting_rounds = 3\n", "lifting_rounds");
   check_secure_refused(kExact +
                            "[[tracks.disagreement]]\nkind = \"inbound\"\nclients = [\"0\"]\n"

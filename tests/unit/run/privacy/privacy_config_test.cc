@@ -104,8 +104,8 @@ TEST_CASE("private run: a delta at which one of its clients could be given away 
   const std::string thousand = kThousand + kCentral + "noise_multiplier = 4.0\n";
   check_private_refused(
       thousand + "delta = 0.001\n",
-      "run.toml:10: differential_privacy.delta: is 0.001, and among data.partition.clients = "
-      "1000 clients");
+      "run.toml:10: differential_privacy.delta: is 0.001, but with data.partition.clients = 1000 it must be "
+      "below 0.001");
   CHECK(must_read(thousand + "delta = 0.00099\n").privacy.delta == 0.00099);
 }
 
@@ -257,8 +257,8 @@ TEST_CASE("private run: what no guarantee is known for is refused, and why is sa
   check_private_refused("[strategy]\nkind = \"fedbuff\"\n" + noise, "an asynchronous schedule");
   check_private_refused("[strategy]\nkind = \"scaffold\"\n" + noise, "control variate");
   check_private_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "everybody sees every update");
-  check_private_refused("[sampling]\nkind = \"oort\"\n" + noise, "take poisson");
-  check_private_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "take poisson");
+  check_private_refused("[sampling]\nkind = \"oort\"\n" + noise, "use poisson");
+  check_private_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "use poisson");
   check_private_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly those who are drawn");
   check_private_refused(
       "[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\nmax_participations = 10\n",
