@@ -79,10 +79,9 @@ Result<EnrolmentStore*> Enrolment::store() {
   FEDGE_TRY(opened, EnrolmentStore::open(directory_));
   FEDGE_TRY(rows, opened->rows());
   if (!identity_.empty() && rows.marks.identity != identity_)
-    return Error{
-        ErrorCode::kUnavailable,
-        enrolment_path(directory_).string() +
-            " is another book than the one in force; bring that one back, or start the coordinator anew"};
+    return Error{ErrorCode::kUnavailable, enrolment_path(directory_).string() +
+                                              " is not the enrolment book in force; restore that one, or "
+                                              "restart the coordinator to use this one"};
   identity_ = rows.marks.identity;
   store_ = std::move(opened);
   opened_anew_ = true;
@@ -124,7 +123,7 @@ Result<std::vector<AuditEntry>> Enrolment::catch_up(EnrolmentStore& book) {
                                        "book.made_good",
                                        "entries " + std::to_string(made_good.front().sequence) + " to " +
                                            std::to_string(made_good.back().sequence),
-                                       {{"reason", "the enrolment book did not know them"}}}));
+                                       {{"reason", "the enrolment book lacked them"}}}));
     rows.marks.recorded = sequence;
     return true;
   }));

@@ -187,13 +187,12 @@ void Coordinator::Impl::replaced(ClientId client, const std::string& from, const
   const std::string name = std::to_string(client.value());
   const Time now(std::chrono::steady_clock::now() - started_);
   if (replacements_.full(name, now) || !replacements_.count(name, now)) return;
-  report(
-      Event{Severity::kError, "client.cloned", {}}
-          .with("client", std::int64_t{client.value()})
-          .with("addresses", from + " and " + to)
-          .with("reason",
-                "two devices take turns with one key; its state directory was copied or stolen: revoke it, "
-                "and let both join anew"));
+  report(Event{Severity::kError, "client.cloned", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("addresses", from + " and " + to)
+             .with("reason",
+                   "two devices take turns with this client's key: its state directory was copied or stolen; "
+                   "revoke the client, and let both devices join again with a new key"));
   if (!cloned_.insert(client).second) return;
   record({operator_name(), "key.cloned", "client " + name, {{"addresses", from + " and " + to}}});
 }
@@ -335,9 +334,8 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
             .with("first_entry", static_cast<std::int64_t>(made_good.front().sequence))
             .with("last_entry", static_cast<std::int64_t>(made_good.back().sequence))
             .with("reason",
-                  "the audit log tells of changes that the enrolment book does not know: an older "
-                  "copy was put back; revocations hold again, and clients that joined since must "
-                  "join again"));
+                  "the audit log has changes that the enrolment book lacks: an older copy of the book was "
+                  "restored; revocations hold again, and clients that joined since must join again"));
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(impl->enter_directory(std::move(key)));

@@ -159,7 +159,7 @@ void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing
       report_(Event{Severity::kWarning, "client.blocked", {}}
                   .with("address", joining.address)
                   .with("reason",
-                        "too many wrong join tokens from this address; it is not listened to for a while"));
+                        "too many wrong join tokens from this address; its tokens are refused for a minute"));
     if (link) refuse(link, standing.error());
     return;
   }

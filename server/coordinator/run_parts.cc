@@ -46,10 +46,10 @@ Result<TestBench> make_bench(const run::RunConfig& config) {
 // The noise of this run's rounds until now came from a key that is gone: a round that is made again has other
 // noise, and two models of it have less than either.
 Result<void> alarm(const std::filesystem::path& data_directory, RunParts& parts) {
-  const std::string reason =
-      (data_directory / "noise.key").string() +
-      " was missing and has been made anew, though this private run had begun; bring the old one back from a "
-      "backup, or end the run";
+  const std::string reason = (data_directory / "noise.key").string() +
+                             " was missing, though this private run had begun, and a new one was created; "
+                             "restore the old one from a "
+                             "backup, or stop the run";
   parts.recovered.events.push_back(Event{Severity::kError, "noise.key_lost", {}}.with("reason", reason));
   return AuditLog(data_directory)
       .append({operator_name(),

@@ -304,7 +304,7 @@ void SharedRounds::fetched(const protocol::ObjectId& model, const Result<void>& 
         Event{Severity::kWarning, "model.differs", {}}
             .with("client", std::int64_t{client.value()})
             .with("round", std::int64_t{round_.task().round.value()})
-            .with("reason", "more than half of the clients have made another model of the same updates"));
+            .with("reason", "more than half of the clients made another model from the same updates"));
   end_making(arriving_);
 }
 

@@ -33,10 +33,9 @@ Result<void> check_participation(const RoundRules& rules, const TrackBook& track
   const auto wanted = std::ceil(static_cast<double>(rules.clients_per_round) * rules.over_selection);
   const std::uint64_t each = rules.max_participations / sharing;
   if (wanted * rules.rounds <= static_cast<double>(clients) * static_cast<double>(each)) return {};
-  return invalid("differential_privacy.max_participations: of " + std::to_string(rules.max_participations) +
-                 " each of the " + std::to_string(sharing) + " tracks that [tracks] makes has " +
-                 std::to_string(each) +
-                 ": run.rounds of sampling.clients_per_round clients are more than that; raise it");
+  return invalid("differential_privacy.max_participations: " + std::to_string(rules.max_participations) +
+                 " is divided among " + std::to_string(sharing) + " tracks, " + std::to_string(each) +
+                 " for each: too few for run.rounds of sampling.clients_per_round clients; raise it");
 }
 
 }  // namespace

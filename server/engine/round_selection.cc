@@ -69,8 +69,9 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
       effects.push_back(
           event(Severity::kWarning, "track.without_clients", round_)
               .with("track", std::int64_t{start.track.value()})
-              .with("reason", std::string("the participations that differential privacy allows a client are "
-                                          "divided among the tracks of the run file")));
+              .with("reason",
+                    std::string("differential_privacy.max_participations is divided among the tracks "
+                                "of the run file, and this track is not one of them")));
   }
   for (const TrackId track : changes.retired) {
     effects.push_back(RetireTrack{track});

@@ -134,7 +134,7 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
                         .with("parameters", number(session_->left_out()))
                         .with("reason",
                               std::string("fewer than secure_aggregation.min_clients of the round's "
-                                          "clients train them, so that they stay as they are")));
+                                          "clients train them, so they keep their values")));
               effects.push_back(Open{session_->cells()});
             },
             [&](const Session::Unmaskable&) {
@@ -166,10 +166,10 @@ std::vector<std::uint64_t> SecureRound::take_scalars(ClientId client) {
 }
 
 SecureRound::Closed SecureRound::nothing_to_sum(const RunEngine::CloseRound& turn) {
-  return {
-      std::nullopt,
-      {ErrorCode::kUnavailable,
-       turn.selected == 0 ? "nobody was selected" : "the coordinator was gone while masks were taken away"}};
+  return {std::nullopt,
+          {ErrorCode::kUnavailable, turn.selected == 0
+                                        ? "nobody was selected"
+                                        : "the coordinator stopped while masks were being removed"}};
 }
 
 void SecureRound::close(Time now, std::vector<Effect>& effects) {

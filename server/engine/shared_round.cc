@@ -165,7 +165,8 @@ bool SharedRound::hopeless() const {
 
 Error SharedRound::no_model(bool fetching) const {
   if (fetching)
-    return {ErrorCode::kUnavailable, "the model that more than half of the clients have made does not come"};
+    return {ErrorCode::kUnavailable,
+            "no client sends the model that more than half of the clients have made"};
   return {ErrorCode::kUnavailable, "no model was made by more than half of the round's " +
                                        std::to_string(voters_.value_or(0)) + " clients; " +
                                        std::to_string(most_made().second) + " have made the same one"};
@@ -175,7 +176,7 @@ protocol::UpdateVerdict SharedRound::verdict(protocol::UpdateVerdict accepted, b
   if (made) return accepted;
   accepted.accepted = false;
   accepted.code = ErrorCode::kUnavailable;
-  accepted.reason = "more than half of the round's clients have not come to one model";
+  accepted.reason = "no model was made by more than half of the round's clients";
   return accepted;
 }
 

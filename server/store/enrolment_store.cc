@@ -125,9 +125,9 @@ Result<std::unique_ptr<EnrolmentStore>> EnrolmentStore::open(const std::filesyst
       FEDGE_TRY(former, read_former(former_book(data_directory)));
       FEDGE_TRY(seen, former ? Result<std::optional<std::string>>(std::nullopt) : evidence(data_directory));
       if (seen)
-        return Error{ErrorCode::kUnavailable, file.string() + " is missing, though there has been one (" +
+        return Error{ErrorCode::kUnavailable, file.string() + " is missing, though it existed before (" +
                                                   *seen +
-                                                  "); bring it back, or restore the data directory from a "
+                                                  "); restore it, or restore the data directory from a "
                                                   "backup"};
       FEDGE_TRY_VOID(create_enrolment_book(data_directory, former.value_or(EnrolmentBook{})));
     }

@@ -47,8 +47,8 @@ Result<void> check_runs_kept(const std::filesystem::path& data_directory, RunNum
       file.string() +
           (highest.value() == 0 ? " has no runs" : " ends with run " + std::to_string(highest.value())) +
           ", and the audit log tells of run " + std::to_string(told) +
-          "; the database was removed or replaced by an older copy. Bring it "
-          "back, or restore the data directory from a backup"};
+          "; the database was removed or replaced by an older copy. Restore the latest one, or restore the "
+          "data directory from a backup"};
 }
 
 }  // namespace fedge::server
