@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -58,26 +60,33 @@ TEST_CASE("process: how it ended is told") {
 }
 
 TEST_CASE("process: a program that ignores the request to end is killed") {
+  const test::TemporaryDirectory directory;
+  const auto ready = directory.path() / "ready";
+  REQUIRE(::mkfifo(ready.c_str(), 0600) == 0);
   const auto process = ChildProcess::start(
-      {.command = {"/bin/sh", "-c", "trap '' TERM; echo here; while :; do sleep 1000; done"}});
+      {.command = {"/bin/sh", "-c",
+                   "trap '' TERM; echo ready > '" + ready.string() + "'; exec tail -f /dev/null"}});
   REQUIRE(process);
-  REQUIRE_FALSE((*process)->ends_within(seconds(0.2)));
+  std::string word;
+  std::ifstream(ready) >> word;  // waits for it
+  REQUIRE(word == "ready");
   CHECK((*process)->end(seconds(0.2)) == "was ended by signal 9 (Killed)");
   CHECK((*process)->end(seconds(0.2)) == "");
 }
 
 TEST_CASE("process: what a program leaves behind in sessions of its own ends with the last program") {
-  test::TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const auto started = [&](const std::string& name) {
     const auto text = read_file(directory.path() / name, 100);
     REQUIRE(text);
     return static_cast<pid_t>(std::stoi(*text));
   };
   // A leader of a session, and what that has started: both are their own children's business no longer.
-  const std::string script = "cd '" + directory.path().string() +
-                             "'; setsid sh -c 'sleep 1000 & echo $! > first; mv first inner; wait' & "
-                             "echo $! > outer; until [ -e inner ]; do sleep 0.01; done; exit 3";
-  auto other = ChildProcess::start({.command = {"/bin/sleep", "1000"}});
+  const std::string script =
+      "cd '" + directory.path().string() +
+      "'; mkfifo ready; setsid sh -c 'tail -f /dev/null & echo $! > inner; echo > ready; wait' & "
+      "echo $! > outer; read line < ready; exit 3";
+  auto other = ChildProcess::start({.command = {"tail", "-f", "/dev/null"}});
   REQUIRE(other);
   CHECK(outcome({}, script) == "ended with exit status 3");
   for (const char* name : {"inner", "outer"}) CHECK(::kill(started(name), 0) == 0);
