@@ -227,11 +227,9 @@ TEST_CASE(
     "update is in two sums") {
   std::size_t offers = 0;
   std::size_t reveals = 0;
-  std::size_t scripts = 0;
-  play_scripts([&](std::uint64_t seed) {
+  const auto scripts = play_scripts([&](std::uint64_t seed) {
     LiesAboutMasks liar(seed);
     liar.play(kLies);
-    ++scripts;
     offers += liar.offers;
     reveals += liar.reveals;
   });
@@ -242,12 +240,10 @@ TEST_CASE(
 TEST_CASE(
     "liars: whatever a coordinator says, all that leaves a client tells at most what its owner allows") {
   std::size_t updates = 0;
-  std::size_t scripts = 0;
   double most = 0;
-  play_scripts([&](std::uint64_t seed) {
+  const auto scripts = play_scripts([&](std::uint64_t seed) {
     LiesAboutNoise liar(seed);
     liar.play(2 * kLies);
-    ++scripts;
     updates += liar.updates;
     most = std::max(most, liar.told());
   });

@@ -215,18 +215,16 @@ class LyingMembers {
 TEST_CASE(
     "liars: whatever members say, the model is the mean of the updates that were acknowledged, also after a "
     "restart") {
-  std::size_t scripts = 0;
   std::size_t lies = 0;
   std::size_t restarts = 0;
-  play_scripts([&](std::uint64_t seed) {
+  const auto scripts = play_scripts([&](std::uint64_t seed) {
     LyingMembers liars(seed);
     liars.play();
-    ++scripts;
     lies += liars.lies;
     restarts += liars.restarts;
   });
   MESSAGE(scripts << " scripts, " << lies << " lies, " << restarts << " restarts");
-  CHECK(scripts > 0);
+  if (scripts > 10) CHECK(std::min(lies, restarts) > 0);  // else nothing was tried
 }
 
 }  // namespace fedge::test

@@ -13,8 +13,9 @@ namespace fedge::test {
 
 inline constexpr std::uint64_t kLiarCases = 3;  // test cases that call play_scripts()
 
+// Returns how many were played.
 template <class Play>
-void play_scripts(const Play& play) {
+std::uint64_t play_scripts(const Play& play) {
   const auto number = [](const char* name, std::uint64_t otherwise) {
     const char* text = std::getenv(name);
     return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -25,6 +26,7 @@ void play_scripts(const Play& play) {
     INFO("FEDGE_SCRIPT_SEED=" << seed);
     play(seed);
   }
+  return scripts;
 }
 
 }  // namespace fedge::test
