@@ -18,15 +18,23 @@ using site::SecureTurn;
 using site::Site;
 using site::why_not;
 
+// Begun, and the daemon has answered: with its masked update, or why there is none.
+struct MaskedTurn : SecureTurn {
+  MaskedTurn(Site& at, std::uint32_t round, std::uint32_t attempt, RunId run = kFirst,
+             TrackId track = TrackId())
+      : SecureTurn(at, round, attempt, run, track) {
+    begin();
+    REQUIRE(masks());
+  }
+};
+
 }  // namespace
 
 TEST_CASE("daemon: for a round it helps to take masks away once, whatever process is asked again") {
   Site site;
   begin_secure(site);
   CHECK(std::get<protocol::RunAnswer>(site.heard[0]).samples == SampleCount(1));
-  SecureTurn first(site, 1, 1);
-  first.begin();
-  REQUIRE(first.masks());
+  MaskedTurn first(site, 1, 1);
   const auto offer = std::ranges::find_if(
       site.heard, [](const auto& m) { return std::holds_alternative<protocol::UpdateOffer>(m); });
   REQUIRE(offer != site.heard.end());
@@ -35,20 +43,14 @@ TEST_CASE("daemon: for a round it helps to take masks away once, whatever proces
   CHECK(std::get<protocol::UpdateOffer>(*offer).train_loss == 0);
   REQUIRE(first.reveals());
   const std::string reason = "the masks of round 1 of run 7 have been taken away before";
-  SecureTurn again(site, 1, 2);
-  again.begin();
-  REQUIRE(again.masks());
+  MaskedTurn again(site, 1, 2);
   CHECK(why_not(site) == reason);
   site.leave();
   site.begin();
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
-  SecureTurn anew(site, 1, 3);
-  anew.begin();
-  REQUIRE(anew.masks());
+  MaskedTurn anew(site, 1, 3);
   CHECK(why_not(site) == reason);
-  SecureTurn next(site, 2, 1);
-  next.begin();
-  REQUIRE(next.masks());
+  MaskedTurn next(site, 2, 1);
   CHECK(why_not(site).empty());
 }
 
@@ -65,9 +67,7 @@ TEST_CASE(
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
   CHECK_FALSE(site.pending(kFirst));
   // Nor while a masked one waits for its verdict, or as a repetition of its task.
-  SecureTurn turn(site, 1, 1);
-  turn.begin();
-  REQUIRE(turn.masks());
+  MaskedTurn turn(site, 1, 1);
   site.link->send(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 1);
@@ -96,9 +96,7 @@ TEST_CASE(
 TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no second sum of the same update") {
   Site site;
   begin_secure(site);
-  SecureTurn first(site, 1, 1);
-  first.begin();
-  REQUIRE(first.masks());
+  MaskedTurn first(site, 1, 1);
   REQUIRE(first.reveals());
   RunId run = kFirst;
   std::string reason = "the masks of round 1 of run 7 have been taken away before";
@@ -135,9 +133,7 @@ TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no seco
   site.heard.clear();
   site.link->send(site.work.description(run));
   REQUIRE(site.hears<protocol::RunAnswer>(run));
-  SecureTurn second(site, 1, 2, run);
-  second.begin();
-  REQUIRE(second.masks());
+  MaskedTurn second(site, 1, 2, run);
   CHECK(why_not(site) == reason);
   CHECK(site.count<protocol::UpdateOffer>(run) == 0);
 }
@@ -145,16 +141,12 @@ TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no seco
 TEST_CASE("daemon: of two runs at once one alone gets a sum of the same update") {
   Site site;
   begin_secure(site);
-  SecureTurn first(site, 1, 1);
-  first.begin();
-  REQUIRE(first.masks());
+  MaskedTurn first(site, 1, 1);
   SUBCASE("two runs of one file") {}
   SUBCASE("two runs that differ in what changes no update") { site.work.text += "# another\n"; }
   site.link->send(site.work.description(kSecond));
   REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
-  SecureTurn second(site, 1, 1, kSecond);
-  second.begin();
-  REQUIRE(second.masks());
+  MaskedTurn second(site, 1, 1, kSecond);
   CHECK(why_not(site) ==
         "this update is on its way to a sum in run 7, and a second sum could reveal it: give the run another "
         "run.seed");
@@ -171,9 +163,7 @@ TEST_CASE("daemon: two tracks that begin from one model are both summed where a 
   begin_secure(site);
   for (const std::uint32_t track : {0U, 1U}) {
     CAPTURE(track);
-    SecureTurn turn(site, 1, 1, kFirst, TrackId(track));
-    turn.begin();
-    REQUIRE(turn.masks());
+    MaskedTurn turn(site, 1, 1, kFirst, TrackId(track));
     REQUIRE(why_not(site) == "");
     CHECK(turn.reveals());
   }
@@ -197,18 +187,14 @@ TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of
   site.work.text += config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
   site.begin();
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
-  SecureTurn turn(site, 1, 1);
-  turn.begin();
-  REQUIRE(turn.masks());
+  MaskedTurn turn(site, 1, 1);
   CHECK(why_not(site) == reason);
 }
 
 TEST_CASE("daemon: no share leaves before it is written down that it does") {
   Site site;
   begin_secure(site);
-  SecureTurn turn(site, 1, 1);
-  turn.begin();
-  REQUIRE(turn.masks());
+  MaskedTurn turn(site, 1, 1);
   std::filesystem::create_directory(site.state.path() / "summed-updates");
   CHECK_FALSE(turn.reveals());
   CHECK(site.has_said_part("summed-updates"));
@@ -217,9 +203,7 @@ TEST_CASE("daemon: no share leaves before it is written down that it does") {
 TEST_CASE("daemon: an answer that is asked for again is written down once") {
   Site site;
   begin_secure(site);
-  SecureTurn turn(site, 1, 1);
-  turn.begin();
-  REQUIRE(turn.masks());
+  MaskedTurn turn(site, 1, 1);
   REQUIRE(turn.reveals());
   site.heard.clear();
   protocol::TrainRequest request = site.work.request(kFirst, 1);
@@ -304,17 +288,13 @@ TEST_CASE("daemon: a task that is asked for again with another amount of noise c
 TEST_CASE("daemon: another key for a client than it has seen ends its part, and it says whose") {
   Site site;
   begin_secure(site);
-  SecureTurn first(site, 1, 1);
-  first.begin();
-  REQUIRE(first.masks());
+  MaskedTurn first(site, 1, 1);
   REQUIRE(first.reveals());
   site.leave();
   SecureTurn::keys[1] = SecretKey::generate();
   site.begin();
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
-  SecureTurn second(site, 2, 1);
-  second.begin();
-  REQUIRE(second.masks());
+  MaskedTurn second(site, 2, 1);
   CHECK(why_not(site).find("client 2 had another key when it was seen first") == 0);
 }
 
@@ -323,9 +303,7 @@ TEST_CASE("daemon: a device that asks for more clients, or for secure sums alone
   SUBCASE("more clients than the session has") {
     site.secure.rules.min_survivors = 4;
     begin_secure(site);
-    SecureTurn turn(site, 1, 1);
-    turn.begin();
-    REQUIRE(turn.masks());
+    MaskedTurn turn(site, 1, 1);
     CHECK(why_not(site) == "a sum of 3 clients; this one asks for at least 4");
   }
   SUBCASE("secure sums alone") {
