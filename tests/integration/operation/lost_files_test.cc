@@ -46,6 +46,15 @@ struct StayingDaemon {
   }
 };
 
+// How often the coordinator's audit log tells of this.
+std::size_t recorded(const Federation& f, const std::string& action, const std::string& subject) {
+  std::size_t entries = 0;
+  (void)server::AuditLog(f.directory.path() / "coordinator").verify("", [&](const server::AuditEntry& entry) {
+    entries += entry.event.action == action && entry.event.subject == subject ? 1U : 0U;
+  });
+  return entries;
+}
+
 }  // namespace
 
 TEST_CASE("an enrolment book that is away, cut, foreign or on an unmounted disk for a while ends no daemon") {
@@ -162,14 +171,6 @@ TEST_CASE(
 
 TEST_CASE("two devices with one key raise an alarm in log and audit log, and one that reconnects does not") {
   Federation f(1, {"run.rounds=100000"});
-  const auto count = [&] {
-    std::size_t entries = 0;
-    (void)server::AuditLog(f.directory.path() / "coordinator")
-        .verify("", [&](const server::AuditEntry& entry) {
-          entries += entry.event.action == "key.cloned" && entry.event.subject == "client 0" ? 1U : 0U;
-        });
-    return entries;
-  };
   const auto state = f.enrol("one");
   {
     StayingDaemon one(f, state);
@@ -181,7 +182,8 @@ TEST_CASE("two devices with one key raise an alarm in log and audit log, and one
   CHECK_FALSE(f.reported("client.cloned"));
   std::filesystem::copy(state, f.directory.path() / "copy", std::filesystem::copy_options::recursive);
   StayingDaemon copy(f, f.directory.path() / "copy");
-  f.run_until([&] { return f.reported("client.cloned client=0") && count() == 1; });
+  f.run_until(
+      [&] { return f.reported("client.cloned client=0") && recorded(f, "key.cloned", "client 0") == 1; });
   again.stop();
   copy.stop();
 }
@@ -193,19 +195,12 @@ TEST_CASE("a lost noise.key of a private run that had begun raises an alarm in l
   f.add_client();
   f.run_until([&] { return f.rounds.size() >= 2; });
   const auto data = f.directory.path() / "coordinator";
-  const auto count = [&] {
-    std::size_t entries = 0;
-    (void)server::AuditLog(data).verify("", [&](const server::AuditEntry& entry) {
-      entries += entry.event.action == "noise.key_lost" && entry.event.subject == "run 1" ? 1U : 0U;
-    });
-    return entries;
-  };
   f.restart_coordinator();
-  CHECK(count() == 0);
+  CHECK(recorded(f, "noise.key_lost", "run 1") == 0);
   CHECK_FALSE(f.reported("noise.key_lost"));
   std::filesystem::remove(data / "noise.key");
   f.restart_coordinator();
-  CHECK(count() == 1);
+  CHECK(recorded(f, "noise.key_lost", "run 1") == 1);
   CHECK(f.reported("noise.key_lost"));
   f.stop_client(0);
 }

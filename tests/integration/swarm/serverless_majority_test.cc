@@ -4,6 +4,7 @@
 #include "tests/integration/swarm/serverless_scene.h"
 
 using namespace fedge;
+using test::answer_all;
 using test::Federation;
 using test::HostilePeer;
 using test::serverless;
@@ -30,24 +31,13 @@ protocol::ObjectId final_model(const Federation& f, const protocol::TrainRequest
       .id();
 }
 
-void answer_all(const HostilePeer& peer, bool sound) {
-  for (const protocol::SharedUpdate& update : peer.shared)
-    peer.link->send(protocol::UpdateHeld{.run = update.run,
-                                         .round = update.round,
-                                         .track = update.track,
-                                         .object = update.update.id(),
-                                         .sound = sound,
-                                         .code = ErrorCode::kInvalid,
-                                         .reason = "a lie"});
-}
-
 }  // namespace
 
 TEST_CASE("serverless, A2: one of two clients does not make the model, and the other one is not accused") {
   ServerlessScene scene({}, 1);
   scene.offer(scene.values_of(0.25F));
   scene.f.run_until([&] { return scene.hostile.shared.size() == 2; });
-  scene.answer_all();
+  answer_all(scene.hostile);
   scene.f.run_until([&] { return scene.hostile.order.has_value(); });
   claim_model(scene.hostile, scene.values_of(1.0F));
   scene.f.run_to_the_end();
@@ -90,7 +80,7 @@ TEST_CASE(
   }
   for (std::size_t i = 0; i < 2; ++i) {
     f.run_until([&] { return peers[i]->shared.size() == 2; });
-    answer_all(*peers[i], true);
+    answer_all(*peers[i]);
   }
   f.run_until([&] { return peers[0]->order && peers[1]->order; });
   f.ask(server::RunStatus::kPaused, "the test");
@@ -119,7 +109,7 @@ TEST_CASE("serverless: after a restart the first client that is back does not de
   }
   for (HostilePeer* peer : {&first, &second}) {
     f.run_until([&] { return peer->shared.size() == 2; });
-    answer_all(*peer, true);
+    answer_all(*peer);
   }
   f.run_until([&] { return first.order && second.order; });
   const auto task = *first.task;

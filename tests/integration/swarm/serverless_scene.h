@@ -26,6 +26,20 @@ class Nothing final : public protocol::ChunkSink {
   Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
 };
 
+// What the peer says of each update that it has been told of.
+inline void answer_all(const HostilePeer& peer, bool sound = true) {
+  for (const protocol::SharedUpdate& update : peer.shared) {
+    protocol::UpdateHeld held{
+        .run = update.run, .round = update.round, .track = update.track, .object = update.update.id()};
+    if (!sound) {
+      held.sound = false;
+      held.code = ErrorCode::kInvalid;
+      held.reason = "a lie";
+    }
+    peer.link->send(held);
+  }
+}
+
 // Honest clients, and a peer that has a part in round 1 like them and does what the test says.
 struct ServerlessScene {
   std::size_t honest;
@@ -98,11 +112,6 @@ struct ServerlessScene {
                                 },
                             .on_chunk = [](const protocol::Chunk&, const Result<void>&) {},
                             .on_refused = [](const protocol::ChunkRefused&) {}}));
-  }
-  void answer_all() {
-    for (const protocol::SharedUpdate& update : hostile.shared)
-      hostile.link->send(protocol::UpdateHeld{
-          .run = update.run, .round = update.round, .track = update.track, .object = update.update.id()});
   }
   std::shared_ptr<ParameterVector> values_of(float value) const {
     auto values = hostile.zero_update();

@@ -5,6 +5,7 @@
 
 using namespace fedge;
 using test::add_listening_clients;
+using test::answer_all;
 using test::Federation;
 using test::hashes_of;
 using test::HostilePeer;
@@ -94,7 +95,7 @@ TEST_CASE("serverless, A2: an update with values that may not be there is refuse
   ServerlessScene scene({});
   scene.offer(scene.values_of(std::numeric_limits<float>::infinity()));
   scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
-  scene.answer_all();
+  answer_all(scene.hostile);
   scene.f.run_until([&] { return scene.hostile.verdict.has_value(); });
   CHECK_FALSE(scene.hostile.verdict->accepted);
   CHECK(scene.hostile.verdict->reason.find("is inf; an update may hold finite values") != std::string::npos);
@@ -118,7 +119,7 @@ TEST_CASE("serverless, A2: who makes another model of the same updates is named,
   ServerlessScene scene({});
   scene.offer(scene.values_of(0.25F));
   scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
-  scene.answer_all();
+  answer_all(scene.hostile);
   scene.f.run_until([&] { return scene.hostile.order.has_value(); });
   CHECK(scene.hostile.order->parts.size() == kServerlessClients);
   protocol::AggregateMade made{.run = scene.hostile.task->run,
