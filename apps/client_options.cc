@@ -46,8 +46,7 @@ void add_directory_options(CLI::App& command, ClientOptions& options) {
   command
       .add_option("--bootstrap", options.bootstrap,
                   "A node of the directory: the coordinator is looked up there; may be repeated")
-      ->type_name("HOST:PORT")
-      ->allow_extra_args(false);  // what follows it may be the token
+      ->type_name("HOST:PORT");
   command
       .add_option("--directory-listen", options.directory_listen,
                   "Where this client's own node of the directory listens (UDP)")
@@ -144,8 +143,7 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       ->add_option("--data-directory", options.data_directories,
                    "Where data sets lie on this device, NAME=DIR for one of them [where their packages put "
                    "them]; the data set \"text\" needs it")
-      ->type_name("[NAME=]DIR")
-      ->allow_extra_args(false);
+      ->type_name("[NAME=]DIR");
   run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
   add_privacy_options(*run_command, options);
   run_command
@@ -153,8 +151,7 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
           "--withhold", options.withheld,
           "Values that this device leaves out of its published records, whoever asks: latency, freshness, "
           "utility, availability, labels")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+      ->delimiter(',');
   add_trainer_options(*run_command, options);
   add_swarm_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);
