@@ -89,25 +89,6 @@ Result<std::uint64_t> number_in(const std::map<std::string, std::string>& metada
   return value;
 }
 
-// "2 x 3".
-std::string shape_text(const std::vector<std::size_t>& shape) {
-  std::string text;
-  for (const std::size_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text.empty() ? "a single value" : text;
-}
-
-// What differs first between two models' tensors, for a message.
-std::string difference(const ParameterLayout& have, const ParameterLayout& want) {
-  for (std::size_t i = 0; i < std::min(have.tensors().size(), want.tensors().size()); ++i)
-    if (have.tensors()[i].name != want.tensors()[i].name ||
-        have.tensors()[i].shape != want.tensors()[i].shape)
-      return "tensor " + std::to_string(i + 1) + " is " + have.tensors()[i].name + " of shape " +
-             shape_text(have.tensors()[i].shape) + ", not " + want.tensors()[i].name + " of shape " +
-             shape_text(want.tensors()[i].shape);
-  return "it has " + std::to_string(have.tensors().size()) + " tensors, not " +
-         std::to_string(want.tensors().size());
-}
-
 struct Model {
   std::shared_ptr<const ParameterLayout> layout;
   std::string origin;      // the file whose tensors are the measure
@@ -136,8 +117,11 @@ Result<Update> open_update(const std::string& path, std::uint32_t number, const 
                            const FixedPoint& format) {
   FEDGE_TRY(file, ReadOnlyFile::open(path));
   FEDGE_TRY(header, read_safetensors_header(file));
+  const std::string misfit = path + ": does not fit " + model.origin + ": ";
+  if (const auto same = check_same_tensors(header.layout, *model.layout); !same)
+    return same.error().with_prefix(misfit);
   if (header.layout.hash() != model.layout->hash())
-    return invalid(path + ": does not fit " + model.origin + ": " + difference(header.layout, *model.layout));
+    return invalid(misfit + "its tensors are in another order");
   Update update{.client = ClientId(number)};
   FEDGE_TRY(samples, number_in(header.metadata, "num_examples", path));
   FEDGE_TRY(steps, number_in(header.metadata, "num_steps", path));
