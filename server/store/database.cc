@@ -81,6 +81,35 @@ Result<Statement> Database::prepare(const char* sql) const {
   return Statement(*this, statement);
 }
 
+Result<std::int64_t> Database::number(const char* sql) const {
+  FEDGE_TRY(statement, prepare(sql));
+  FEDGE_TRY(found, statement.step());
+  return found ? statement.integer(0) : 0;
+}
+
+Result<void> Database::check_kind(const DatabaseKind& kind) const {
+  FEDGE_TRY(application, number("PRAGMA application_id"));
+  if (application != kind.application)
+    return Error{ErrorCode::kCorrupt, path_.string() + " is not " + kind.name + " of this program"};
+  FEDGE_TRY(version, number("PRAGMA user_version"));
+  if (version > kind.version)
+    return Error{ErrorCode::kUnsupported, path_.string() + " was made by a newer version (" +
+                                              std::to_string(version) + "; this one knows up to " +
+                                              std::to_string(kind.version) + "); update this program"};
+  return {};
+}
+
+Result<void> Database::set_kind(const DatabaseKind& kind) const {
+  FEDGE_TRY_VOID(execute(("PRAGMA application_id = " + std::to_string(kind.application)).c_str()));
+  return execute(("PRAGMA user_version = " + std::to_string(kind.version)).c_str());
+}
+
+Result<std::string> Database::damage() const {
+  FEDGE_TRY(check, prepare("PRAGMA quick_check(1)"));
+  FEDGE_TRY(answered, check.step());
+  return answered && check.text(0) != "ok" ? check.text(0) : std::string();
+}
+
 Statement& Statement::bind(int index, std::int64_t value) {
   const int code = sqlite3_bind_int64(statement_.get(), index, value);
   if (bound_ == SQLITE_OK) bound_ = code;

@@ -18,8 +18,7 @@ namespace {
 constexpr std::size_t kMaxFormerBook = 64 << 20;
 constexpr std::size_t kIdentityBytes = 16;
 // "FDGB"
-constexpr std::int64_t kBookApplication = 1178879810;
-constexpr std::int64_t kBookVersion = 1;
+constexpr DatabaseKind kBookFile{"an enrolment book", 1178879810, 1};
 
 std::filesystem::path former_book(const std::filesystem::path& data_directory) {
   return data_directory / "enrolment.json";
@@ -77,8 +76,7 @@ Result<void> fill(const Database& database, const EnrolmentBook& book, std::uint
     FEDGE_TRY_VOID(rows.put(client));
   }
   FEDGE_TRY_VOID(rows.put_marks());
-  FEDGE_TRY_VOID(database.execute(("PRAGMA application_id = " + std::to_string(kBookApplication)).c_str()));
-  FEDGE_TRY_VOID(database.execute(("PRAGMA user_version = " + std::to_string(kBookVersion)).c_str()));
+  FEDGE_TRY_VOID(database.set_kind(kBookFile));
   return transaction.commit();
 }
 
@@ -140,27 +138,13 @@ Result<std::unique_ptr<EnrolmentStore>> EnrolmentStore::open(const std::filesyst
 }
 
 Result<void> EnrolmentStore::prepare() const {
-  const auto number = [&](const char* sql) -> Result<std::int64_t> {
-    FEDGE_TRY(statement, database_->prepare(sql));
-    FEDGE_TRY(found, statement.step());
-    return found ? statement.integer(0) : 0;
-  };
-  // A stranger's file is left as it is.
-  FEDGE_TRY(application, number("PRAGMA application_id"));
-  FEDGE_TRY(version, number("PRAGMA user_version"));
-  if (application != kBookApplication)
-    return Error{ErrorCode::kCorrupt, path_.string() + " is not an enrolment book of this program"};
-  if (version > kBookVersion)
-    return Error{ErrorCode::kUnsupported, path_.string() + " was made by a newer version (" +
-                                              std::to_string(version) + "; this one knows up to " +
-                                              std::to_string(kBookVersion) + "); update this program"};
+  FEDGE_TRY_VOID(database_->check_kind(kBookFile));  // a stranger's file is left as it is
   FEDGE_TRY_VOID(database_->execute("PRAGMA journal_mode = TRUNCATE"));
   FEDGE_TRY_VOID(database_->execute("PRAGMA synchronous = FULL"));
-  FEDGE_TRY(check, database_->prepare("PRAGMA quick_check(1)"));
-  FEDGE_TRY(answered, check.step());
-  if (answered && check.text(0) != "ok")
-    return Error{ErrorCode::kCorrupt, path_.string() + " is damaged (" + check.text(0) +
-                                          "); restore the data directory from a backup"};
+  FEDGE_TRY(damage, database_->damage());
+  if (!damage.empty())
+    return Error{ErrorCode::kCorrupt,
+                 path_.string() + " is damaged (" + damage + "); restore the data directory from a backup"};
   return {};
 }
 

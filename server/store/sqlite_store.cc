@@ -26,10 +26,8 @@ constexpr std::array kMigrations = {
          run INTEGER NOT NULL, round INTEGER NOT NULL, metrics TEXT NOT NULL, checksum BLOB NOT NULL,
          PRIMARY KEY (run, round)) WITHOUT ROWID;)",
 };
-constexpr int kVersion = static_cast<int>(kMigrations.size());
-// "FDGE": tells our database from another program's.
-constexpr const char* kSetApplication = "PRAGMA application_id = 1178879813";
-constexpr std::int64_t kApplication = 1178879813;
+// "FDGE"
+constexpr DatabaseKind kRunsFile{"a database", 1178879813, kMigrations.size()};
 
 std::string of_run(RunNumber run) { return " of run " + std::to_string(run.value()); }
 
@@ -44,7 +42,7 @@ class SqliteStore final : public RunStore {
   Result<std::vector<RunRecord>> runs() override { return list(""); }
   Result<std::vector<RunRecord>> open_runs() override { return list("WHERE ended = 0 "); }
   Result<RunNumber> highest() override {
-    FEDGE_TRY(last, number("SELECT coalesce(max(number), 0) FROM runs"));
+    FEDGE_TRY(last, database_->number("SELECT coalesce(max(number), 0) FROM runs"));
     return RunNumber(last);
   }
   Result<RunRecord> run(RunNumber number) override;
@@ -69,7 +67,6 @@ class SqliteStore final : public RunStore {
                                      " is not as it was written; the disk or another program has changed it. "
                                      "Restore the data directory from a backup"};
   }
-  Result<std::int64_t> number(const char* sql) const;
   Result<void> migrate(std::int64_t from) const;
   Result<RunRecord> read(const Statement& row) const;
   Result<RunRecord> find(RunNumber number) const;
@@ -87,40 +84,26 @@ class SqliteStore final : public RunStore {
   std::map<RunNumber, Head> heads_;  // of the journals that have been added to
 };
 
-Result<std::int64_t> SqliteStore::number(const char* sql) const {
-  FEDGE_TRY(statement, database_->prepare(sql));
-  FEDGE_TRY(found, statement.step());
-  return found ? statement.integer(0) : 0;
-}
-
 Result<void> SqliteStore::prepare() {
   // A stranger's file is left as it is.
-  FEDGE_TRY(version, number("PRAGMA user_version"));
-  FEDGE_TRY(application, number("PRAGMA application_id"));
-  FEDGE_TRY(tables, number("SELECT count(*) FROM sqlite_schema"));
-  if (tables > 0 && application != kApplication)
-    return Error{ErrorCode::kCorrupt, path_.string() + " is not a database of this program"};
-  if (version > kVersion)
-    return Error{ErrorCode::kUnsupported, path_.string() + " was made by a newer version (" +
-                                              std::to_string(version) + "; this one knows up to " +
-                                              std::to_string(kVersion) + "); update this program"};
+  FEDGE_TRY(version, database_->number("PRAGMA user_version"));
+  FEDGE_TRY(tables, database_->number("SELECT count(*) FROM sqlite_schema"));
+  if (tables > 0 || version > 0) FEDGE_TRY_VOID(database_->check_kind(kRunsFile));
   FEDGE_TRY_VOID(database_->execute("PRAGMA journal_mode = WAL"));
   FEDGE_TRY_VOID(database_->execute("PRAGMA synchronous = FULL"));
-  FEDGE_TRY(check, database_->prepare("PRAGMA quick_check(1)"));
-  FEDGE_TRY(answered, check.step());
-  if (answered && check.text(0) != "ok") return damaged("the database (" + check.text(0) + ")");
+  FEDGE_TRY(damage, database_->damage());
+  if (!damage.empty()) return damaged("the database (" + damage + ")");
   return migrate(version);
 }
 
 // One transaction for all steps: whoever opens the database at the same time waits, and finds them done.
 Result<void> SqliteStore::migrate(std::int64_t from) const {
-  if (from == kVersion) return {};
+  if (from == kRunsFile.version) return {};
   FEDGE_TRY(transaction, Transaction::begin(*database_));
-  FEDGE_TRY(version, number("PRAGMA user_version"));
+  FEDGE_TRY(version, database_->number("PRAGMA user_version"));
   for (auto step = static_cast<std::size_t>(version); step < kMigrations.size(); ++step)
     FEDGE_TRY_VOID(database_->execute(kMigrations[step]));
-  FEDGE_TRY_VOID(database_->execute(kSetApplication));
-  FEDGE_TRY_VOID(database_->execute(("PRAGMA user_version = " + std::to_string(kVersion)).c_str()));
+  FEDGE_TRY_VOID(database_->set_kind(kRunsFile));
   return transaction.commit();
 }
 
@@ -158,7 +141,7 @@ Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
   run.status = RunStatus::kPending;
   FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
-  FEDGE_TRY(open, number("SELECT count(*) FROM runs WHERE ended = 0"));
+  FEDGE_TRY(open, database_->number("SELECT count(*) FROM runs WHERE ended = 0"));
   if (open >= static_cast<std::int64_t>(kMaxOpenRuns))
     return Error{ErrorCode::kResource,
                  "there are " + std::to_string(open) +
@@ -369,7 +352,7 @@ Result<std::vector<std::string>> SqliteStore::metrics(RunNumber run) {
 
 Result<std::uint64_t> SqliteStore::foreign_changes() {
   FEDGE_TRY_VOID(database_->check_in_place());
-  FEDGE_TRY(version, number("PRAGMA data_version"));
+  FEDGE_TRY(version, database_->number("PRAGMA data_version"));
   return static_cast<std::uint64_t>(version);
 }
 

@@ -49,6 +49,13 @@ class Statement {
   int bound_ = SQLITE_OK;
 };
 
+// What tells a file from another program's, and from a newer version's.
+struct DatabaseKind {
+  const char* name;  // "a database"
+  std::int64_t application;
+  std::int64_t version;  // the newest that is known
+};
+
 class Database {
  public:
   // Made if absent, readable for its owner alone. kRefused: the file belongs to another user, whom this
@@ -62,6 +69,13 @@ class Database {
 
   Result<void> execute(const char* sql) const;
   Result<Statement> prepare(const char* sql) const;
+  // The first value of the answer; 0 if there is none.
+  Result<std::int64_t> number(const char* sql) const;
+  // kCorrupt if it is of another kind, kUnsupported if a newer version has made it.
+  Result<void> check_kind(const DatabaseKind& kind) const;
+  Result<void> set_kind(const DatabaseKind& kind) const;
+  // What is damaged in the file; empty: nothing.
+  Result<std::string> damage() const;
   // How long it waits for another connection's change to end; 10 s unless told otherwise.
   void wait_for_others(std::chrono::milliseconds most) const;
   // Whether the last call failed because another connection was changing the database.
