@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "protocol/session/endpoint.h"
@@ -8,11 +10,22 @@
 namespace fedge::protocol {
 namespace {
 
+namespace ip = boost::asio::ip;
+
 bool is_host(std::string_view host, bool bracketed) {
   return !host.empty() && host.size() <= 253 && std::all_of(host.begin(), host.end(), [&](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
            c == '-' || c == '_' || (bracketed && (c == ':' || c == '%'));
   });
+}
+
+// An IPv4 address also where it is written as an IPv6 one; nothing for a name.
+std::optional<ip::address> number_of(const std::string& host) {
+  boost::system::error_code error;
+  const ip::address address = ip::make_address(host, error);
+  if (error) return std::nullopt;
+  const bool mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+  return mapped ? ip::make_address_v4(ip::v4_mapped, address.to_v6()) : address;
 }
 
 }  // namespace
@@ -49,26 +62,15 @@ std::string to_string(const Address& address) {
 }
 
 bool same_host(const std::string& a, const std::string& b) {
-  namespace ip = boost::asio::ip;
-  const auto number = [](const std::string& host, boost::system::error_code& error) {
-    const ip::address address = ip::make_address(host, error);
-    const bool mapped = !error && address.is_v6() && address.to_v6().is_v4_mapped();
-    return mapped ? ip::address(ip::make_address_v4(ip::v4_mapped, address.to_v6())) : address;
-  };
-  boost::system::error_code bad_a;
-  boost::system::error_code bad_b;
-  const bool same = number(a, bad_a) == number(b, bad_b);
-  return !bad_a && !bad_b && same;
+  const auto number = number_of(a);
+  return number && number == number_of(b);
 }
 
 std::string household(const std::string& host) {
-  namespace ip = boost::asio::ip;
-  boost::system::error_code error;
-  const ip::address address = ip::make_address(host, error);
-  if (error || address.is_v4()) return host;
-  ip::address_v6 six = address.to_v6();
-  if (six.is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, six).to_string();
-  auto bytes = six.to_bytes();
+  const auto address = number_of(host);
+  if (!address) return host;
+  if (address->is_v4()) return address->to_string();
+  auto bytes = address->to_v6().to_bytes();
   std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
   return ip::address_v6(bytes).to_string() + "/64";
 }

@@ -20,8 +20,6 @@ class io_context;
 
 namespace fedge::protocol {
 
-// Whether both are the number of the same host; a name is no number.
-bool same_host(const std::string& a, const std::string& b);
 struct Address {
   std::string host;  // IP address or DNS name
   std::uint16_t port = 0;
@@ -31,6 +29,8 @@ Result<Address> parse_address(const std::string& text);  // "host:port", "[::1]:
 std::string to_string(const Address& address);
 // Hello's `listens`: likewise, or ":port" of a host that is not said. No port 0.
 Result<Address> parse_listens(const std::string& text);
+// Whether both are the number of the same host; a name is no number.
+bool same_host(const std::string& a, const std::string& b);
 // Whose connections count together: an IPv4 address, or the /64 that an IPv6 host can choose from freely.
 // For numeric addresses; anything else is its own.
 std::string household(const std::string& host);
