@@ -87,8 +87,6 @@ class RunState {
   void remove(const Summed& sum) { store_->remove(sum.object->manifest().id()); }
   // The same from what was kept of it.
   Result<void> take_up_sum(const SummedTurn& turn);
-  // Of these cells' sum, for the round's figures.
-  void note_left_out(std::span<const Range> cells);
 
   // Where it is known how many samples of each label a client trains on (a simulation): for the figures of
   // coverage. Asked at the end of a round about those whose updates have come.
@@ -140,6 +138,8 @@ class RunState {
         participation_(config.task.data.partition.clients),
         ledger_(config.privacy) {}
   Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
+  // Of these cells' sum, for the round's figures.
+  void note_left_out(std::span<const Range> cells);
   // `evaluation` is filled if the round is one to be evaluated.
   Result<TrackMetrics> measure(const RunEngine::CloseRound& turn, const run::TrackModel& model,
                                std::optional<learn::Evaluation>& evaluation) const;
