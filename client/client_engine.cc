@@ -373,13 +373,9 @@ void ClientEngine::unexpected(const protocol::Message& message, std::vector<Effe
   effects.push_back(event(Severity::kWarning, "message.unexpected").with("type", protocol::name_of(message)));
 }
 
-// The daemon goes on: a program that ends is started again by whoever watches over it, and asks again.
 void ClientEngine::revoked(const std::string& reason, std::vector<Effect>& effects) {
   end_work(reason, LinkState::kRevoked, effects);
-  effects.push_back(
-      event(Severity::kError, "client.revoked")
-          .with("reason", reason)
-          .with("remedy", "stop this daemon; join with a new token and an empty state directory"));
+  effects.push_back(Revoked{reason});
 }
 
 void ClientEngine::on(const Stop&, const StepContext&, std::vector<Effect>& effects) {

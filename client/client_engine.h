@@ -127,9 +127,13 @@ class ClientEngine {
     std::optional<Duration> freshness;  // since it last trained for the run; nothing: it never has
     double availability = 1;            // Presence::share()
   };
+  // The coordinator has revoked this client's key: there is nothing more to do.
+  struct Revoked {
+    std::string reason;
+  };
   struct Finished {};  // the engine has stopped for good; a finished update is kept (Resumed)
   using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, ForgetRun,
-                              Publish, Finished, Event>;
+                              Publish, Revoked, Finished, Event>;
 
   explicit ClientEngine(BackoffRules backoff = {}) : backoff_(backoff) {}
 

@@ -109,11 +109,11 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
                         [&](const ClientEngine::Publish& record) { publish(record); },
                         [&](const ClientEngine::Abandon& abandoned) { abandon(abandoned.run); },
                         [&](const ClientEngine::ForgetRun& over) { forget(over.run); },
+                        [&](const ClientEngine::Revoked& word) { revoked(word.reason); },
                         [&](const ClientEngine::Finished&) { finish(); },
                         [&](const Event& event) {
                           report(event);
                           if (event.name == "run.ended") run_ended();
-                          if (event.name == "client.revoked") revoked(to_string(event));
                         }},
              effect);
 }
@@ -126,10 +126,14 @@ void Daemon::Impl::run_ended() {
   });
 }
 
-// Ends a daemon that was started for one run alone; others wait for their owner.
+// Ends a daemon that was started for one run alone. Others wait for their owner: a program that ends is
+// started again by whoever watches over it, and asks again.
 void Daemon::Impl::revoked(const std::string& reason) {
+  const std::string remedy = "stop this daemon; join with a new token and an empty state directory";
+  report(Event{Severity::kError, "client.revoked", {}}.with("reason", reason).with("remedy", remedy));
   if (!options_.stop_after_run) return;
-  failure_ = Error{ErrorCode::kRefused, reason};
+  failure_ = Error{ErrorCode::kRefused, "the coordinator has revoked this client (" + reason +
+                                            "): join with a new token and an empty state directory"};
   // Through the queue: this effect is being carried out inside a step.
   protocol::post(io_, [self = shared_from_this()] { self->step(ClientEngine::Stop{}); });
 }

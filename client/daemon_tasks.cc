@@ -26,24 +26,25 @@ std::uint64_t today() {
 void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   Part& part = parts_[description.run];
   part.name = description.name;
+  part.described = std::make_shared<const protocol::RunDescription>(description);
   // Known here before it is started, so that it can be told to leave.
   if (options_.trainer) part.trainer = std::make_shared<ExternalTrainer>(trainer_of(description.name));
-  worker_.post([weak = weak_from_this(), description, client = membership_.client, trainer = part.trainer,
-                in_directory = directory_ != nullptr] {
+  worker_.post([weak = weak_from_this(), described = part.described, client = membership_.client,
+                trainer = part.trainer, in_directory = directory_ != nullptr] {
     const auto self = weak.lock();
     if (!self) return;
-    auto built = prepare_run(description, {.client = client,
-                                           .state_directory = self->options_.state_directory,
-                                           .trainer = trainer,
-                                           .data_directories = self->options_.data_directories,
-                                           .in_directory = in_directory,
-                                           .only_secure = self->options_.secure.required,
-                                           .max_epsilon = self->options_.max_epsilon,
-                                           .max_delta = self->options_.max_delta,
-                                           .require_noise = self->options_.require_noise,
-                                           .rules = self->options_.secure.rules});
+    auto built = prepare_run(*described, {.client = client,
+                                          .state_directory = self->options_.state_directory,
+                                          .trainer = trainer,
+                                          .data_directories = self->options_.data_directories,
+                                          .in_directory = in_directory,
+                                          .only_secure = self->options_.secure.required,
+                                          .max_epsilon = self->options_.max_epsilon,
+                                          .max_delta = self->options_.max_delta,
+                                          .require_noise = self->options_.require_noise,
+                                          .rules = self->options_.secure.rules});
     protocol::post(self->io_,
-                   [self, run = description.run, built = std::move(built)] { self->prepared(run, built); });
+                   [self, described, built = std::move(built)] { self->prepared(described, built); });
   });
 }
 
@@ -59,10 +60,13 @@ TrainerOptions Daemon::Impl::trainer_of(const std::string& run) {
   return options;
 }
 
-void Daemon::Impl::prepared(RunId run, const Result<std::shared_ptr<PreparedRun>>& built) {
-  if (!built) return step(ClientEngine::RunRejected{run, built.error()});
+void Daemon::Impl::prepared(const std::shared_ptr<const protocol::RunDescription>& described,
+                            const Result<std::shared_ptr<PreparedRun>>& built) {
+  const RunId run = described->run;
   const auto part = parts_.find(run);
-  if (part == parts_.end()) return;  // it is over
+  // It is over, or over and described anew.
+  if (part == parts_.end() || part->second.described != described) return;
+  if (!built) return step(ClientEngine::RunRejected{run, built.error()});
   part->second.prepared = *built;
   const PreparedRun& ready = **built;
   const double capability = ready.capability.value_or(options_.capability);
@@ -279,10 +283,11 @@ Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol:
   }
   if (!update.release()) return {};
   FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
-  const auto& local = run.local_privacy;
-  return releases.count({request.run, request.task(), *update.release(), local ? local->noise_multiplier : 0},
-                        {run.most_updates().value_or(0), local ? options_.max_epsilon : std::nullopt,
-                         local ? options_.max_delta : 1});
+  return releases.count({request.run, request.task(), *update.release(), run.noise},
+                        {.most = run.most_updates().value_or(0),
+                         .max_epsilon = run.local_privacy ? options_.max_epsilon : std::nullopt,
+                         .require_noise = options_.require_noise,
+                         .delta = options_.max_delta});
 }
 
 void Daemon::Impl::train(const ClientEngine::Train& train) {

@@ -8,7 +8,6 @@
 
 #include "client/client_memory.h"
 #include "client/node_status.h"
-#include "client/secure/private_releases.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
 #include "core/text.h"
@@ -120,7 +119,15 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .samples = SampleCount(task->samples_of(side.client).size())});
 }
 
-// Whether the run keeps to what this client has been told to tell at most, with all that it has told before.
+// What hides this client's updates in a run, whoever of its other clients the coordinator is in league with.
+PrivateReleases::Noise noise_in(const WorkSpec& work, const privacy::SecureRules& own) {
+  if (work.local_privacy) return {work.local_privacy->noise_multiplier, work.local_privacy->noise_multiplier};
+  if (!work.masking) return {};
+  const std::uint32_t honest = privacy::stricter(work.masking->rules, own).honest_survivors();
+  return {.own = 0, .in_sums = work.masking->noise_multiplier * std::sqrt(honest)};
+}
+
+// Checks the run against what this client has been told to tell at most, with all that it has told before.
 Result<void> check_privacy(const protocol::RunDescription& description, const ClientSide& side,
                            const std::optional<privacy::LocalPrivacySpec>& spec) {
   if (!side.max_epsilon) return {};
@@ -132,8 +139,8 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
                      "differential_privacy.kind = \"local\""};
   FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
   // At this client's delta: a run that is content with less certainty costs more.
-  FEDGE_TRY(epsilon, releases.epsilon({description.run, spec->noise_multiplier, spec->max_participations},
-                                      side.max_delta));
+  const PrivateReleases::Noise noise = {spec->noise_multiplier, spec->noise_multiplier};
+  FEDGE_TRY(epsilon, releases.epsilon({description.run, noise, spec->max_participations}, side.max_delta));
   if (epsilon <= *side.max_epsilon) return {};
   return Error{ErrorCode::kRefused, wanted +
                                         ", and its updates in this run, with those of runs before, may "
@@ -142,28 +149,23 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
                                         "; use more noise or fewer updates a client in the run"};
 }
 
-// Whether noise that clients add hides this one's updates, as far as that is asked for.
-Result<void> check_noise(const ClientSide& side, const std::optional<privacy::LocalPrivacySpec>& local,
-                         const std::optional<privacy::MaskingSpec>& masking) {
+// Checks that noise that clients add hides this one's updates, those of runs before among them, as far as
+// that is asked for.
+Result<void> check_noise(const PrivateReleases::Planned& planned, const ClientSide& side) {
   if (!side.require_noise) return {};
   const std::string wanted =
       "this client was started with --require-noise " + number_text(*side.require_noise);
-  privacy::NoisedUpdates updates{.noise_multiplier = 0};
-  if (local) {
-    updates = {local->noise_multiplier, local->max_participations};
-  } else if (masking) {
-    const privacy::SecureRules rules = privacy::stricter(masking->rules, side.rules);
-    const double honest = std::floor(rules.min_survivors * (1 - rules.assumptions.corrupt));
-    updates = {masking->noise_multiplier * std::sqrt(honest), masking->max_participations};
-  }
-  if (!(updates.noise_multiplier > 0))
+  if (!(planned.noise.in_sums > 0))
     return Error{ErrorCode::kRefused, wanted +
                                           ", and no client of the run adds any: the run file needs "
                                           "differential_privacy.kind = \"distributed\" or \"local\""};
-  FEDGE_TRY(epsilon, privacy::gaussian_epsilon({&updates, 1}, side.max_delta));
+  FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
+  FEDGE_TRY(epsilon, releases.epsilon_in_sums(planned, side.max_delta));
   if (epsilon <= *side.require_noise) return {};
   return Error{ErrorCode::kRefused,
-               wanted + ", and with the noise of this run its updates may come to epsilon = " +
+               wanted +
+                   ", and with the noise of this run its updates, with those in runs before, may come to "
+                   "epsilon = " +
                    number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
                    "; use more noise or fewer updates a client in the run"};
 }
@@ -185,7 +187,9 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   const auto masking = described.work.masking;
   const auto local = described.work.local_privacy;
   FEDGE_TRY_VOID(check_privacy(description, side, local));
-  FEDGE_TRY_VOID(check_noise(side, local, masking));
+  const PrivateReleases::Noise noise = noise_in(described.work, side.rules);
+  const std::uint32_t most = local ? local->max_participations : masking ? masking->max_participations : 0;
+  FEDGE_TRY_VOID(check_noise({description.run, noise, most}, side));
   FEDGE_TRY_VOID(check_labels(described.work));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
@@ -194,6 +198,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
   prepared->masking = masking;
   prepared->local_privacy = local;
+  prepared->noise = noise;
   if (local) prepared->work.make_private(*local);
   prepared->terms = sha256(description.task);
   prepared->seed = description.seed;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/local_work.h"
+#include "client/secure/private_releases.h"
 #include "client/serverless/own_aggregate.h"
 #include "client/trainers/external_trainer.h"
 #include "core/parameters.h"
@@ -37,6 +38,7 @@ struct PreparedRun {
   Digest terms{};                                           // hash of the run's description
   std::uint64_t seed = 0;                                   // of the run
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // in a run whose updates are noised here
+  PrivateReleases::Noise noise = {};                            // of the clients, on each update
 
   // Where it noises its updates, masked or not, as many as it may send; otherwise nothing.
   std::optional<std::uint32_t> most_updates() const;
@@ -53,8 +55,9 @@ struct ClientSide {
   // chance of max_delta, whatever the run's own delta is.
   std::optional<double> max_epsilon = {};
   double max_delta = 1e-5;
-  // Nor where clients' noise, its own or that of the honest clients of each sum, keeps its updates within
-  // less than this; of the honest there are at least as many as these rules and the run's say.
+  // Nor where all of its updates together may tell more than this in spite of clients' noise, its own or that
+  // of the honest clients of each sum; of the honest there are at least as many as these rules and the run's
+  // say.
   std::optional<double> require_noise = {};
   privacy::SecureRules rules = {.complete_below = 0, .min_survivors = 0};
 };

@@ -64,7 +64,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   bool withhold(const protocol::UpdateOffer& offer);
   void prepare(const protocol::RunDescription& description);
   TrainerOptions trainer_of(const std::string& run);
-  void prepared(RunId run, const Result<std::shared_ptr<PreparedRun>>& built);
+  void prepared(const std::shared_ptr<const protocol::RunDescription>& described,
+                const Result<std::shared_ptr<PreparedRun>>& built);
   void forget(RunId run);
   void fetch(const ClientEngine::FetchModel& fetch);
   void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
@@ -170,7 +171,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   };
   // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.
   struct Part {
-    std::string name;                                // empty: not described yet
+    std::string name;                                           // empty: not described yet
+    std::shared_ptr<const protocol::RunDescription> described;  // what `prepared` is made of
     std::shared_ptr<ExternalTrainer> trainer;        // if the user's program trains; used by the worker
     std::shared_ptr<PreparedRun> prepared;           // used by the worker
     std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict

@@ -23,7 +23,8 @@ Error one_too_many(std::uint32_t most) {
 
 }  // namespace
 
-// A line for each run: run, place, updates sent; round, track and id of the last one; its noise multiplier.
+// A line for each run: run, place, updates sent; round, track and id of the last one; noise, its own and in
+// sums. Without the last, which earlier versions did not note, its own.
 Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state_directory) {
   PrivateReleases releases(state_directory / kFile);
   const auto text = read_file(releases.file_, kMaxReleasesFile);
@@ -36,9 +37,10 @@ Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state
     Run known;
     std::uint32_t round = 0;
     std::uint32_t track = 0;
-    if (!(words >> run >> known.place >> known.sent >> round >> track >> known.id >>
-          known.noise_multiplier) ||
-        !words.eof() || !(known.noise_multiplier >= 0))
+    if (!(words >> run >> known.place >> known.sent >> round >> track >> known.id >> known.noise.own) ||
+        !(words.eof() ? (known.noise.in_sums = known.noise.own, true)
+                      : words >> known.noise.in_sums && words.eof()) ||
+        !(known.noise.own >= 0 && known.noise.in_sums >= known.noise.own))
       return Error{ErrorCode::kCorrupt,
                    releases.file_.string() +
                        " is damaged; without it this client cannot "
@@ -56,7 +58,7 @@ Result<void> PrivateReleases::write() const {
          {id.value(), run.place, std::uint64_t{run.sent}, std::uint64_t{run.task.round.value()},
           std::uint64_t{run.task.track.value()}, run.id})
       text += std::to_string(number) + " ";
-    text += number_text(run.noise_multiplier) + "\n";
+    text += number_text(run.noise.own) + " " + number_text(run.noise.in_sums) + "\n";
   }
   if (text.size() > kMaxReleasesFile)
     return Error{ErrorCode::kUnavailable, file_.string() + " has no room for another run"};
@@ -79,22 +81,16 @@ Result<void> PrivateReleases::admit(RunId run, TaskId task, std::uint32_t most) 
 
 Result<void> PrivateReleases::count(const Update& update, const Limits& limits) {
   const auto known = runs_.find(update.run);
-  Run run = known == runs_.end()
-                ? Run{.place = place(update.run), .noise_multiplier = update.noise_multiplier}
-                : known->second;
+  Run run = known == runs_.end() ? Run{.place = place(update.run), .noise = update.noise} : known->second;
   if (run.sent > 0 && run.task == update.task && run.id == update.id) return {};
   if (run.sent >= limits.most) return one_too_many(limits.most);
   // Should a run be described anew with less noise, all of its updates count as with that.
-  run = {run.place, run.sent + 1, update.task, update.id,
-         std::min(run.noise_multiplier, update.noise_multiplier)};
-  if (limits.max_epsilon) {
-    FEDGE_TRY(told, epsilon({update.run, run.noise_multiplier, run.sent}, limits.delta));
-    if (told > *limits.max_epsilon)
-      return Error{
-          ErrorCode::kRefused,
-          "with this update all that this client has sent would come to epsilon = " + number_text(told) +
-              ", and it was started with --max-epsilon " + number_text(*limits.max_epsilon)};
-  }
+  run = {run.place,
+         run.sent + 1,
+         update.task,
+         update.id,
+         {std::min(run.noise.own, update.noise.own), std::min(run.noise.in_sums, update.noise.in_sums)}};
+  FEDGE_TRY_VOID(check({update.run, run.noise, run.sent}, limits));
   const auto before = runs_;
   runs_.insert_or_assign(update.run, run);
   auto written = write();
@@ -102,11 +98,37 @@ Result<void> PrivateReleases::count(const Update& update, const Limits& limits) 
   return written;
 }
 
-Result<double> PrivateReleases::epsilon(const Planned& planned, double delta) const {
-  std::vector<privacy::NoisedUpdates> all = {{planned.noise_multiplier, planned.updates}};
+Result<void> PrivateReleases::check(const Planned& planned, const Limits& limits) const {
+  const auto within = [](double told, double most, const char* option) -> Result<void> {
+    if (told <= most) return {};
+    return Error{ErrorCode::kRefused,
+                 "with this update all that this client has sent would come to epsilon = " +
+                     number_text(told) + ", and it was started with " + option + " " + number_text(most)};
+  };
+  if (limits.max_epsilon) {
+    FEDGE_TRY(told, epsilon(planned, limits.delta));
+    FEDGE_TRY_VOID(within(told, *limits.max_epsilon, "--max-epsilon"));
+  }
+  if (limits.require_noise) {
+    FEDGE_TRY(told, epsilon_in_sums(planned, limits.delta));
+    FEDGE_TRY_VOID(within(told, *limits.require_noise, "--require-noise"));
+  }
+  return {};
+}
+
+Result<double> PrivateReleases::total(const Planned& planned, double delta, double Noise::*noise) const {
+  std::vector<privacy::NoisedUpdates> all = {{planned.noise.*noise, planned.updates}};
   for (const auto& [id, run] : runs_)
-    if (id != planned.run && run.noise_multiplier > 0) all.push_back({run.noise_multiplier, run.sent});
+    if (id != planned.run && run.noise.*noise > 0) all.push_back({run.noise.*noise, run.sent});
   return privacy::gaussian_epsilon(all, delta);
+}
+
+Result<double> PrivateReleases::epsilon(const Planned& planned, double delta) const {
+  return total(planned, delta, &Noise::own);
+}
+
+Result<double> PrivateReleases::epsilon_in_sums(const Planned& planned, double delta) const {
+  return total(planned, delta, &Noise::in_sums);
 }
 
 }  // namespace fedge::client

@@ -41,30 +41,41 @@ Reach reach_of(const std::string& host) {
   return address.is_v4() ? reach(address.to_v4()) : reach(address.to_v6());
 }
 
+std::string DialLimits::name_of(const std::string& host) {
+  boost::system::error_code error;
+  ip::address address = ip::make_address(host, error);
+  if (error) return host;
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  return address.to_string();
+}
+
 bool DialLimits::may_dial(const std::string& host, Time now) {
   const Reach there = reach_of(host);
   if (there == Reach::kNowhere || there < coordinator_ || dials_ >= kAtOnce) return false;
   refill(now);
   if (failures_left_ < static_cast<double>(dials_) + 1) return false;
-  const auto known = hosts_.find(host);
+  const auto known = hosts_.find(name_of(host));
   return known == hosts_.end() || (known->second.dials < kAtOnceToHost && now >= known->second.next);
 }
 
 void DialLimits::began(const std::string& host, Time now) {
   refill(now);
-  if (!hosts_.contains(host)) make_room();
-  ++hosts_[host].dials;
+  const std::string name = name_of(host);
+  if (!hosts_.contains(name)) make_room();
+  ++hosts_[name].dials;
   ++dials_;
 }
 
 void DialLimits::ended(const std::string& host, Time now, bool reached) {
-  Host& there = hosts_.at(host);
+  const auto known = hosts_.find(name_of(host));
+  Host& there = known->second;
   --there.dials;
   --dials_;
   if (reached) {
     there.failures = 0;
     there.next = now;
-    if (there.dials == 0) hosts_.erase(host);
+    if (there.dials == 0) hosts_.erase(known);
     return;
   }
   refill(now);

@@ -42,6 +42,8 @@ class DialLimits {
     unsigned failures = 0;  // since it was reached
     Time next{};
   };
+  // One name for each host, however its number is written: an IPv4 one may come as IPv6.
+  static std::string name_of(const std::string& host);
   void refill(Time now);
   void make_room();
 

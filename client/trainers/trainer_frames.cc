@@ -86,7 +86,7 @@ class Fields {
     if (const auto* whole = std::get_if<std::uint64_t>(&field->second)) value = static_cast<double>(*whole);
     if (const auto* whole = std::get_if<std::int64_t>(&field->second)) value = static_cast<double>(*whole);
     if (value >= least && value <= most) return value;
-    fail("has a " + key + " that is not a number from " + plain(least) + " to " + plain(most));
+    fail("must give " + key + " as a number from " + plain(least) + " to " + plain(most));
     return std::nullopt;
   }
   std::optional<std::uint64_t> count(const std::string& key, std::uint64_t least) {
@@ -95,13 +95,13 @@ class Fields {
       return std::nullopt;
     const auto* value = std::get_if<std::uint64_t>(&field->second);
     if (value != nullptr && *value >= least && static_cast<double>(*value) <= kLargestInteger) return *value;
-    fail("has a " + key + " that is not a whole number from " + std::to_string(least) + " to 2^53");
+    fail("must give " + key + " as a whole number from " + std::to_string(least) + " to 2^53");
     return std::nullopt;
   }
   // As many as a message may say: a coordinator ends the link over one that says more.
   SampleCount samples() {
     const std::uint64_t samples = required("samples", count("samples", 1));
-    if (samples > protocol::kMaxSamples) fail("has a samples that is above 2^40");
+    if (samples > protocol::kMaxSamples) fail("must give samples of at most 2^40");
     return SampleCount(samples);
   }
   std::string text(const std::string& key) {

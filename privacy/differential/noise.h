@@ -63,9 +63,9 @@ struct NoiseOrder {
   NoiseKind kind = NoiseKind::kGaussian;
 };
 // The key of the noise that is added to these numbers in this task. The same numbers have the same noise when
-// they are made once more, so that nobody can take the mean of several; other numbers, as after a backup was
-// restored, have another, so that nobody can take their difference; and so does more or
-// less noise of the same numbers: that is another release, and counts as one.
+// they are made once more, so that nobody can take the mean of several. Other numbers, as after a backup was
+// restored, have other noise, so that nobody can take their difference. More or less noise of the same
+// numbers is another release, and counts as one.
 Secret noise_key(const Secret& root, const NoiseOrder& order, std::span<const std::int64_t> numbers);
 // What numbers that were noised with this key are known by; says nothing of the key.
 std::uint64_t release_id(const Secret& key);

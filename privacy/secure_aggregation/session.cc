@@ -1,6 +1,7 @@
 #include "privacy/secure_aggregation/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -70,6 +71,10 @@ Result<Secret> agreed_key(std::string_view label, const Secret& mine, const std:
 }
 
 }  // namespace
+
+std::uint32_t SecureRules::honest_survivors() const {
+  return static_cast<std::uint32_t>(std::floor(min_survivors * (1 - assumptions.corrupt)));
+}
 
 SecureRules stricter(const SecureRules& described, const SecureRules& own) {
   return {.assumptions = {.corrupt = std::max(described.assumptions.corrupt, own.assumptions.corrupt),

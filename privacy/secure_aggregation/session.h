@@ -21,6 +21,9 @@ struct SecureRules {
   GraphAssumptions assumptions;
   std::uint32_t complete_below = 100;  // members; from here on the graph is sparse, where one is secure
   std::uint32_t min_survivors = 3;     // contributors to each parameter without which nothing is revealed
+
+  // Of those so many at least that are not in league with the coordinator.
+  std::uint32_t honest_survivors() const;
 };
 // What a member asks for whose run says one thing and whose owner another: of each the stricter.
 SecureRules stricter(const SecureRules& described, const SecureRules& own);

@@ -337,11 +337,8 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   check_private_parts(run, root);
   fix_sampling(run);
   spec.accounted_separation = run.tracks.policy.disagreements.empty() ? spec.min_separation : 0;
-  if (spec.kind == Spec::Kind::kDistributed) {
-    const privacy::SecureRules& rules = run.secure.masking.rules;
-    const double honest = std::floor(rules.min_survivors * (1 - rules.assumptions.corrupt));
-    spec.noisy_clients = static_cast<std::uint64_t>(std::max(1.0, honest));
-  }
+  if (spec.kind == Spec::Kind::kDistributed)
+    spec.noisy_clients = std::max(1U, run.secure.masking.rules.honest_survivors());
   if (const auto calibrated = calibrate(run); !calibrated)
     return root.fail(kPrivacySection, calibrated.error().message);
   if (spec.kind == Spec::Kind::kLocal) return check_room(run, root);

@@ -13,7 +13,7 @@
 namespace fedge::server {
 namespace {
 
-// The numbers in "client 3" or "tokens 4 to 7".
+// Returns 3 for "client 3", and 4 and 7 for "tokens 4 to 7".
 std::vector<std::int64_t> numbers_in(const std::string& subject) {
   std::vector<std::int64_t> numbers;
   const char* at = subject.data();

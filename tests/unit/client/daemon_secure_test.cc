@@ -285,6 +285,27 @@ TEST_CASE("daemon: a task that is asked for again with another amount of noise c
   CHECK(why_not(site).find("has sent the 2 updates that the run's privacy allows") != std::string::npos);
 }
 
+TEST_CASE("daemon: of a run that is described twice at once the second description is the one that counts") {
+  Site site;
+  site.going = {};
+  const std::string plain = site.work.text;
+  site.begin();
+  REQUIRE(site.run_until([&] { return site.greeted; }));
+  // Both are there before either is prepared.
+  site.work.text =
+      plain + config::canonical_toml({{"masking", {privacy::to_table({.max_weight = 1000}), ""}}});
+  site.tell(site.work.description(kFirst));
+  site.tell(protocol::RunEnded{kFirst, "begun anew"});
+  site.work.text = plain;
+  site.tell(site.work.description(kFirst));
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  // A masked run is not told how many samples there are.
+  CHECK(std::get<protocol::RunAnswer>(site.heard.front()).samples == SampleCount(40));
+  site.tell(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
+  CHECK(site.count<protocol::RunAnswer>(kFirst) == 1);
+}
+
 TEST_CASE("daemon: another key for a client than it has seen ends its part, and it says whose") {
   Site site;
   begin_secure(site);

@@ -159,6 +159,15 @@ TEST_CASE(
       "max_participations = 100\ndelta = 1e-5\n";
   CHECK(take_part(text + local, 4.38, 0.2));
   CHECK_FALSE(take_part(text + local, 4.37, 0.2));
+  // A coordinator that begins one run after another gets no more for it.
+  auto releases = client::PrivateReleases::read(state.path());
+  REQUIRE(releases);
+  REQUIRE(releases->count({RunId(900), {RoundNumber(1), TrackId()}, 1, enough->get()->noise}, {.most = 1}));
+  const auto again = take_part(masked(5), 4.38, 0.2);
+  REQUIRE_FALSE(again);
+  CHECK_MESSAGE(again.error().message.find("with those in runs before") != std::string::npos,
+                again.error().message);
+  CHECK(take_part(masked(5), 4.5, 0.2));
 }
 
 TEST_CASE(

@@ -53,7 +53,8 @@ TEST_CASE("private releases: the same update once more is no other, another for 
 TEST_CASE("private releases: a damaged file ends the part in such runs, and is named") {
   const test::TemporaryDirectory state;
   for (const char* text :
-       {"11 1 1 1 0 5\n", "11 1 1 1 0 5 6 7\n", "x 1 1 1 0 5 6\n", "11 -\n", "11 1 1 1 0 5 -6\n"}) {
+       {"11 1 1 1 0 5\n", "11 1 1 1 0 5 6 7 8\n", "x 1 1 1 0 5 6\n", "11 -\n", "11 1 1 1 0 5 -6\n",
+        "11 1 1 1 0 5 6 x\n", "11 1 1 1 0 5 6 5\n", "11 1 1 1 0 5 0 -1\n"}) {
     CAPTURE(text);
     REQUIRE(write_file_atomic(state.path() / "private-releases", text));
     const auto releases = PrivateReleases::read(state.path());
@@ -76,7 +77,7 @@ TEST_CASE("private releases: what all runs of a coordinator tell together counts
   const auto counted = [&](RunId run, std::uint32_t round, double noise, double most) {
     auto releases = PrivateReleases::read(state.path());
     REQUIRE(releases);
-    return releases->count({run, release_task(round), round, noise},
+    return releases->count({run, release_task(round), round, {noise, noise}},
                            {.most = 100, .max_epsilon = most, .delta = 1e-5});
   };
   // A hundred updates with noise 10 are one with noise 1, epsilon 4.377178 at delta 1e-5; fifty and, with
@@ -92,8 +93,44 @@ TEST_CASE("private releases: what all runs of a coordinator tell together counts
     CHECK(refused.error().message.find("--max-epsilon 4.3772") != std::string::npos);
   }
   const auto releases = PrivateReleases::read(state.path());
-  CHECK(*releases->epsilon({RunId(1), 10, 50}, 1e-5) == doctest::Approx(4.377178).epsilon(1e-6));
-  CHECK(*releases->epsilon({RunId(4), 10, 1}, 1e-5) > 4.3772);
+  CHECK(*releases->epsilon({RunId(1), {10, 10}, 50}, 1e-5) == doctest::Approx(4.377178).epsilon(1e-6));
+  CHECK(*releases->epsilon({RunId(4), {10, 10}, 1}, 1e-5) > 4.3772);
+}
+
+TEST_CASE(
+    "private releases: sums that clients' noise hides count together against a client's limit, in all runs") {
+  const test::TemporaryDirectory state;
+  const auto counted = [&](RunId run, std::uint32_t round, PrivateReleases::Noise noise, double most) {
+    auto releases = PrivateReleases::read(state.path());
+    REQUIRE(releases);
+    return releases->count({run, release_task(round), round, noise},
+                           {.most = 100, .require_noise = most, .delta = 1e-5});
+  };
+  // As above; its own noise hides one run's updates, and that of a sum's clients the other's.
+  for (std::uint32_t round = 1; round <= 50; ++round) REQUIRE(counted(RunId(1), round, {10, 10}, 4.38));
+  for (std::uint32_t round = 1; round <= 50; ++round) REQUIRE(counted(RunId(2), round, {0, 10}, 4.3772));
+  for (const RunId run : {RunId(1), RunId(2), RunId(3)}) {
+    const auto refused = counted(run, 101, {0, 10}, 4.3772);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kRefused);
+    CHECK(refused.error().message.find("--require-noise 4.3772") != std::string::npos);
+  }
+  // Of itself, if its own noise is all that counts, it has told what the first run's updates tell: 50 with
+  // noise 10 are one with noise 1.4142, epsilon 2.943225 at delta 1e-5.
+  const auto releases = PrivateReleases::read(state.path());
+  CHECK(*releases->epsilon({RunId(1), {10, 10}, 50}, 1e-5) == doctest::Approx(2.943225).epsilon(1e-6));
+  CHECK(*releases->epsilon_in_sums({RunId(1), {10, 10}, 50}, 1e-5) ==
+        doctest::Approx(4.377178).epsilon(1e-6));
+}
+
+TEST_CASE("private releases: a file that says nothing of the noise in sums counts a client's own") {
+  const test::TemporaryDirectory state;
+  REQUIRE(write_file_atomic(state.path() / "private-releases", "11 1 50 50 0 5 10\n12 2 9 9 0 5 0\n"));
+  const auto releases = PrivateReleases::read(state.path());
+  REQUIRE(releases);
+  CHECK(releases->place(RunId(12)) == 2);
+  CHECK(*releases->epsilon_in_sums({RunId(13), {0, 10}, 50}, 1e-5) ==
+        doctest::Approx(4.377178).epsilon(1e-6));
 }
 
 TEST_CASE("private releases: each run has a place of its own from the first update on, in any process") {

@@ -207,6 +207,22 @@ TEST_CASE("dial limits: eight at once, four of them to one host, and any number 
   }
 }
 
+TEST_CASE("dial limits: a host whose number is written otherwise is the same host") {
+  DialLimits limits;
+  for (const char* host : {"203.0.113.1", "::ffff:203.0.113.1", "::ffff:cb00:7101", "203.0.113.1"}) {
+    REQUIRE(limits.may_dial(host, Time{}));
+    limits.began(host, Time{});
+  }
+  CHECK_FALSE(limits.may_dial("0:0:0:0:0:ffff:203.0.113.1", Time{}));
+  for (const char* host : {"2001:db8::1", "2001:0db8:0::0001", "2001:DB8:0:0::1", "2001:db8::1"}) {
+    REQUIRE(limits.may_dial(host, Time{}));
+    limits.began(host, Time{});
+  }
+  limits.ended("203.0.113.1", Time{}, true);
+  CHECK_FALSE(limits.may_dial("2001:db8::0:1", Time{}));
+  CHECK(limits.may_dial("::ffff:203.0.113.1", Time{}));
+}
+
 TEST_CASE(
     "dial limits: a host that is not reached is left alone for longer and longer, a reached one is not") {
   DialLimits limits;

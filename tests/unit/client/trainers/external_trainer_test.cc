@@ -130,7 +130,7 @@ TEST_CASE(
       {"missing", "tensor \"b\" of this model is missing"},
       {"stranger", "tensor \"other\" does not belong to this model"},
       {"pickle", "the trained model: is cut short: its header is incomplete"},
-      {"no_samples", "message \"update\" has a samples that is not a whole number from 1 to 2^53"},
+      {"no_samples", "message \"update\" must give samples as a whole number from 1 to 2^53"},
       {"many_samples", "says that it trained on 6 samples; of its 5 this task may have 5"},
       {"many_steps", "says that it made 2 steps; 1 epochs of 5 samples in batches of 20 are at most 1"},
       {"no_loss", "message \"update\" has no train_loss"},

@@ -133,18 +133,18 @@ TEST_CASE("trainer frames: a header that breaks the rules is refused, and what i
   const std::string update = "the trainer program's message \"update\" ";
   CHECK(error_of_header(R"({"type":"update"})") == update + "has no task");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":-1})") ==
-        update + "has a samples that is not a whole number from 1 to 2^53");
+        update + "must give samples as a whole number from 1 to 2^53");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":1,"steps":1.5})") ==
-        update + "has a steps that is not a whole number from 1 to 2^53");
+        update + "must give steps as a whole number from 1 to 2^53");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":1,"steps":1,"train_loss":"low"})") ==
-        update + "has a train_loss that is not a number from -1e+30 to 1e+30");
+        update + "must give train_loss as a number from -1e+30 to 1e+30");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":1,"steps":18446744073709551615})") ==
-        update + "has a steps that is not a whole number from 1 to 2^53");
+        update + "must give steps as a whole number from 1 to 2^53");
   CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1,"capability":0})") ==
-        "the trainer program's message \"ready\" has a capability that is not a number from 0.001 to 1.0");
+        "the trainer program's message \"ready\" must give capability as a number from 0.001 to 1.0");
   CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1099511627776})") == "");
   CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1099511627777})") ==
-        "the trainer program's message \"ready\" has a samples that is above 2^40");
+        "the trainer program's message \"ready\" must give samples of at most 2^40");
   CHECK(error_of_header(R"({"type":"error"})") ==
         "the trainer program's message \"error\" has no text reason");
 }
