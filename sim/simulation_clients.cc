@@ -38,6 +38,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                           at(id).unmasked.reset();
                         },
                         [&](const Client::ForgetRun&) {}, [&](const Client::Finished&) {},
+                        [&](const Client::Revoked&) {},  // no key of a simulated client is
                         [&](const Event& event) { report(at(id).phase.up ? event : expected(event)); }},
              effect);
 }

@@ -1,5 +1,7 @@
 // What does a federated round of a 100 MB model cost beside a bare copy of the same bytes? In turn:
 //   bare   one server process sends the bytes to each client process and reads as many back from each
+//   hashed the same with SHA-256: the server hashes what it sends once a round and all that it receives, a
+//          client what it receives and what it sends: the least that it costs to trust no byte
 //   fedge  fedge-sim run --mode concrete: the real coordinator and real clients, each of which fetches
 //          the model, trains it on one sample, and sends its update; the round ends with the new model
 // Both over loopback TLS 1.3, all clients at once. Usage: bench_round [clients...]   (default: 4 16)
@@ -18,6 +20,7 @@
 
 #include "bench/transfer/bare_tls.h"
 #include "core/aligned_buffer.h"
+#include "core/crypto/sha256.h"
 
 namespace {
 
@@ -35,14 +38,22 @@ constexpr int kTurns = 2;
 
 // --- the bare copy ---
 
+struct BareCopy {
+  std::size_t clients;
+  bool hashed;
+  void look_at(std::span<const std::byte> bytes) const {
+    if (hashed && sha256(bytes) == Digest()) give_up("a hash of zeros");
+  }
+};
+
 class BareRounds {
  public:
-  BareRounds(asio::io_context& io, std::size_t clients, int results)
+  BareRounds(asio::io_context& io, const BareCopy& copy, int results)
       : model_(kModelBytes),
         sink_(kModelBytes),
         context_(bare_context(true)),
         acceptor_(io, {asio::ip::address_v4::loopback(), 0}),
-        expected_(clients),
+        copy_(copy),
         results_(results) {
     accept();
   }
@@ -57,20 +68,22 @@ class BareRounds {
       stream.lowest_layer().set_option(tcp::no_delay(true));
       stream.async_handshake(asio::ssl::stream_base::server, [this](const boost::system::error_code& failed) {
         if (failed) give_up("the bare handshake failed");
-        if (streams_.size() < expected_) return accept();
+        if (streams_.size() < copy_.clients) return accept();
         begin_round();
       });
     });
   }
   void begin_round() {
     if (round_++ == kRounds) return;  // nothing is left to do: the io_context ends
-    open_ = expected_;
+    open_ = copy_.clients;
     started_ = Clock::now();
     for (const auto& stream : streams_)
       write_all(*stream, model_.span(),
                 [this, &stream] { read_all(*stream, sink_.span(), [this] { end_one(); }); });
+    copy_.look_at(model_.span());
   }
   void end_one() {
+    copy_.look_at(sink_.span());
     if (--open_ > 0) return;
     const double taken = std::chrono::duration<double>(Clock::now() - started_).count();
     if (::write(results_, &taken, sizeof taken) != sizeof taken) give_up("cannot report a round");
@@ -81,7 +94,7 @@ class BareRounds {
   AlignedBuffer<std::byte> sink_;
   asio::ssl::context context_;
   tcp::acceptor acceptor_;
-  std::size_t expected_;
+  BareCopy copy_;
   int results_;
   std::vector<std::unique_ptr<TlsSocket>> streams_;
   int round_ = 0;
@@ -89,7 +102,7 @@ class BareRounds {
   Clock::time_point started_;
 };
 
-void bare_client(std::uint16_t port) {
+void bare_client(std::uint16_t port, const BareCopy& copy) {
   asio::io_context io;
   auto context = bare_context(false);
   TlsSocket stream(io, context);
@@ -100,7 +113,11 @@ void bare_client(std::uint16_t port) {
   int round = 0;
   std::function<void()> next = [&] {
     if (round++ == kRounds) return;
-    read_all(stream, buffer.span(), [&] { write_all(stream, buffer.span(), next); });
+    read_all(stream, buffer.span(), [&] {
+      copy.look_at(buffer.span());
+      copy.look_at(buffer.span());  // as the update that is sent
+      write_all(stream, buffer.span(), next);
+    });
   };
   next();
   io.run();
@@ -127,19 +144,20 @@ T read_from(int pipe) {
   return value;
 }
 
-std::vector<double> run_bare(std::size_t clients) {
+std::vector<double> run_bare(const BareCopy& copy) {
   int ends[2];
   if (::pipe(ends) != 0) give_up("cannot make a pipe");
   std::vector<pid_t> children{in_child([&] {
     asio::io_context io;
-    BareRounds rounds(io, clients, ends[1]);
+    BareRounds rounds(io, copy, ends[1]);
     const std::uint16_t port = rounds.port();
     if (::write(ends[1], &port, sizeof port) != sizeof port) give_up("cannot report the port");
     io.run();
   })};
   ::close(ends[1]);
   const auto port = read_from<std::uint16_t>(ends[0]);
-  for (std::size_t i = 0; i < clients; ++i) children.push_back(in_child([&] { bare_client(port); }));
+  for (std::size_t i = 0; i < copy.clients; ++i)
+    children.push_back(in_child([&] { bare_client(port, copy); }));
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) seconds.push_back(read_from<double>(ends[0]));
   ::close(ends[0]);
@@ -225,11 +243,13 @@ void add_counted(std::vector<double>& all, const std::vector<double>& rounds) {
 void compare(const std::filesystem::path& programs, const std::filesystem::path& scratch,
              std::size_t clients) {
   std::vector<double> bare;
+  std::vector<double> hashed;
   std::vector<double> exchanges;
   std::vector<double> rounds;
   FedgeRun last;
   for (int turn = 0; turn < kTurns; ++turn) {
-    add_counted(bare, run_bare(clients));
+    add_counted(bare, run_bare({clients, false}));
+    add_counted(hashed, run_bare({clients, true}));
     last = run_fedge(programs, scratch, clients);
     add_counted(exchanges, last.exchanges);
     add_counted(rounds, last.rounds);
@@ -242,6 +262,7 @@ void compare(const std::filesystem::path& programs, const std::filesystem::path&
   };
   std::printf("%zu clients, %.1f MB down and up for each, medians over rounds\n", clients, model);
   print("bare copy", median(bare));
+  print("bare copy, hashed", median(hashed));
   print("plan to last update, with training", median(exchanges));
   print("whole round", median(rounds));
   std::printf("  %s: %.2f times the model\n", last.server.c_str(), last.peak_megabytes / model);

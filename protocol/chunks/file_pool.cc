@@ -18,6 +18,9 @@ namespace fedge::protocol {
 namespace {
 
 constexpr const char* kExtension = ".chunks";
+// Objects let go of last that a cache keeps while it has room: a task that is asked for again finds its
+// model.
+constexpr std::ptrdiff_t kRecentSpares = 2;
 // A file begins with a page that says whose chunks it holds, so that a later process can take it up again.
 // What it says is a hint: chunks are believed for their hashes alone.
 constexpr std::uint64_t kHeaderSize = 4096;
@@ -204,19 +207,27 @@ Result<PoolFile> FilePool::make_file() {
   return file;
 }
 
-// The smallest that is large enough; of those the oldest. Before settle() a cache is written over only when
-// it is full, and nothing where all is wanted but what this process itself has let go of.
+// The smallest that is large enough; of those the oldest. Before settle() what may still be asked for is
+// written over only when a cache is full, and where all is wanted nothing is but what this process itself has
+// let go of.
 FilePool::Spare FilePool::best_spare(std::uint64_t size) {
   const std::uint64_t room = options_.max_bytes - used_;
   const bool full = idle_ > room || size > room - idle_;
   auto best = spares_.end();
   for (auto spare = spares_.begin(); spare != spares_.end(); ++spare) {
     if (spare->size_ < size || spare->size_ > room) continue;
-    if (!settled_ && (options_.all_wanted ? spare->inherited_ : !full)) continue;
+    const bool wanted = options_.all_wanted ? spare->inherited_ : !full && is_recent(spare);
+    if (!settled_ && wanted) continue;
     if (best == spares_.end() || spare->size_ < best->size_) best = spare;
     if (best->size_ == size) break;
   }
   return best;
+}
+
+// Says whether what the spare holds may still be asked for: an earlier process's objects, and the last that
+// this one has let go of.
+bool FilePool::is_recent(Spare spare) const {
+  return spare->inherited_ || spares_.cend() - spare <= kRecentSpares;
 }
 
 Result<std::optional<PoolFile>> FilePool::revive(const ObjectId& id, std::uint64_t size) {

@@ -86,6 +86,7 @@ class FilePool {
   Result<std::optional<PoolFile>> take_spare(std::uint64_t size);
   Result<PoolFile> make_file();
   Spare best_spare(std::uint64_t size);
+  bool is_recent(Spare spare) const;
   Result<std::optional<PoolFile>> open_spare(Spare spare);
   PoolFile withdraw(Spare spare);
   // Nobody will ask for it, or he can do without.

@@ -104,6 +104,12 @@ old 'return settled_ || !options_.all_wanted || !spare.inherited_;'
 new 'return spare.size_ > 0;'
 caught_by unit_protocol 'while all is wanted nothing gives way'
 
+mutant cache-never-written-over 'a client writes each model to a new file until its cache is full: half a round of a large model goes into that'
+file protocol/chunks/file_pool.cc
+old '  return spare->inherited_ || spares_.cend() - spare <= kRecentSpares;'
+new '  return spare->size_ > 0 || kRecentSpares > 0;'
+caught_by unit_protocol 'durable chunk store: until it is settled'
+
 mutant swallow-last-failure 'R3: a journal that fails while the run ends is not heeded, and the coordinator waits for ever'
 file server/coordinator/run_host.cc
 old '  if (!finished_) leave();

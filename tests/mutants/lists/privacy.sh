@@ -179,9 +179,27 @@ caught_by unit_client 'daily updates|daemon: a device that makes so many'
 
 mutant privacy-limit-of-one-run 'what earlier runs were told does not count against the limit of a device'
 file client/secure/private_releases.cc
-old '    if (id != planned.run && run.noise_multiplier > 0)'
-new '    if (id != planned.run && run.noise_multiplier < 0)'
+old '    if (id != planned.run && run.noise.*noise > 0)'
+new '    if (id != planned.run && run.noise.*noise < 0)'
 caught_by unit_client 'private releases: what all runs'
+
+mutant privacy-noise-of-one-run 'sums that noise hid in earlier runs do not count against --require-noise'
+file client/secure/private_releases.cc
+old '  return total(planned, delta, &Noise::in_sums);'
+new '  return privacy::gaussian_epsilon(std::vector<privacy::NoisedUpdates>{{planned.noise.in_sums, planned.updates}}, delta);'
+caught_by unit_client 'private releases: sums that clients'
+
+mutant client-first-description 'of a run that is described twice at once the first description is prepared for the second'
+file client/daemon_tasks.cc
+old '  if (part == parts_.end() || part->second.described != described) return;'
+new '  if (part == parts_.end()) return;'
+caught_by unit_client 'daemon: of a run that is described twice'
+
+mutant client-host-by-text 'a host is another one when its number is written otherwise'
+file client/swarm/dial_limits.cc
+old '  return address.to_string();'
+new '  return host;'
+caught_by unit_client 'dial limits: a host whose number'
 
 mutant privacy-draws-foretold 'who is drawn in a private run follows from the public seed'
 file server/engine/round_selection.cc
@@ -377,8 +395,8 @@ caught_by unit_privacy 'whoever asked before'
 
 mutant privacy-delta-of-the-run 'a run that is content with less certainty weakens the limit of a device'
 file client/prepared_run.cc
-old '                                      side.max_delta));'
-new '                                      std::max(side.max_delta, spec->delta)));'
+old 'spec->max_participations}, side.max_delta));'
+new 'spec->max_participations}, std::max(side.max_delta, spec->delta)));'
 caught_by unit_client 'at its own delta'
 
 mutant privacy-any-delta 'a delta at which a client could be given away is accepted'

@@ -135,7 +135,7 @@ TEST_CASE("cache: a download goes on from the chunks that an earlier process has
   CHECK(std::ranges::equal(vector->values(), model));
 }
 
-TEST_CASE("cache: a model that was there before is there again, whatever came between, while there is room") {
+TEST_CASE("cache: a model that was there before is there again, if little came between and there is room") {
   const TemporaryDirectory state;
   const auto first = numbers(1);
   const auto second = numbers(2);

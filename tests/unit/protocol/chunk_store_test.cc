@@ -426,23 +426,44 @@ TEST_CASE("durable chunk store: a file written over for another object is not be
   CHECK(content(**store->create(manifest_of(second))) == second);
 }
 
-TEST_CASE("durable chunk store: until it is settled it keeps what it has room for, the oldest giving way") {
+TEST_CASE(
+    "durable chunk store: until it is settled it keeps what it let go of last and what it found, while there "
+    "is "
+    "room") {
   const Scratch scratch;
   std::vector<std::vector<std::byte>> objects;
   for (unsigned i = 0; i < 12; ++i) objects.push_back(some_bytes(kStoredChunk, 30 + i));
-  const auto store = open_durable(scratch.path, 10 * kStoredChunk);
-  for (const auto& bytes : objects) {
-    REQUIRE(store->build(manifest_of(bytes), filler(bytes)));
-    store->remove(manifest_of(bytes).id());
+  const auto use = [&](ChunkStore& store, std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+      REQUIRE(store.build(manifest_of(objects[i]), filler(objects[i])));
+      store.remove(manifest_of(objects[i]).id());
+    }
+  };
+  const auto holds = [&](ChunkStore& store, std::size_t object) {
+    const bool whole = (*store.create(manifest_of(objects[object])))->complete();
+    store.remove(manifest_of(objects[object]).id());
+    return whole;
+  };
+  {
+    const auto before = open_durable(scratch.path, 10 * kStoredChunk);
+    for (std::size_t i = 0; i < 4; ++i) REQUIRE(before->build(manifest_of(objects[i]), filler(objects[i])));
   }
-  CHECK(scratch.files().size() == 10);
-  CHECK_FALSE((*store->create(manifest_of(objects[0])))->has(0));
-  CHECK((*store->create(manifest_of(objects[11])))->complete());
+  {
+    const auto store = open_durable(scratch.path, 10 * kStoredChunk);
+    use(*store, 4, 12);
+    CHECK(scratch.files().size() == 7);  // four that were there, the last two, and one to be written over
+    for (const unsigned kept : {0U, 3U, 10U, 11U}) CHECK(holds(*store, kept));
+    CHECK_FALSE(holds(*store, 8));
+  }
+  // What is full gives way to what is new, the oldest first.
+  const auto store = open_durable(scratch.path, 7 * kStoredChunk);
+  use(*store, 4, 6);
+  CHECK(scratch.files().size() == 7);
+  CHECK(holds(*store, 5));
   store->settle();
-  CHECK(scratch.files().size() == 10);  // spares from now on
   const auto last = some_bytes(kStoredChunk, 50);
   CHECK_FALSE((*store->create(manifest_of(last)))->has(0));
-  CHECK(scratch.files().size() == 10);
+  CHECK(scratch.files().size() == 7);
 }
 
 TEST_CASE("N1, durable chunk store: whatever it holds when it is closed is there for a later process") {
