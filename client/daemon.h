@@ -46,9 +46,9 @@ struct DaemonOptions {
     privacy::SecureRules rules = {.complete_below = 0, .min_survivors = 0};
   };
   SecureTerms secure;
-  std::optional<double> max_epsilon;    // of its updates in a run, all together; no part in others
+  std::optional<double> max_epsilon;    // of its updates in all runs together; no part in runs that tell more
   double max_delta = 1e-5;              // the delta that max_epsilon and require_noise are for
-  std::optional<double> require_noise;  // of clients, so that it keeps this epsilon; no part in other runs
+  std::optional<double> require_noise;  // likewise, with the noise of other clients
   std::optional<std::uint32_t> max_updates_per_day;  // in all runs together
   bool stop_after_run = false;                       // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's

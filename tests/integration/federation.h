@@ -89,8 +89,9 @@ class Federation {
             .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
             .on_stopped = [] {}};
   }
-  // Another process in the same directory, as far as there can be one here.
+  // Another process in the same directory and at the same address, as far as there can be one here.
   void restart_coordinator() {
+    const protocol::Address address = coordinator->address();
     coordinator->stop("for a test");
     run_until([&] { return coordinator->activity().clients == 0; });
     coordinator.reset();
@@ -99,7 +100,7 @@ class Federation {
       if (coordinator) return true;
       auto made = server::Coordinator::create(io,
                                               {.data_directory = directory.path() / "coordinator",
-                                               .listen = {"127.0.0.1", 0},
+                                               .listen = address,
                                                .software = "test"},
                                               callbacks());
       if (made) coordinator = std::move(*made);

@@ -158,13 +158,15 @@ class LiesAboutMasks : public LyingCoordinator {
   std::set<Data> summed_;
 };
 
-// To a client that was started with --max-epsilon, in runs whose clients noise their updates, or are said to:
-// with enough noise and few updates each, or with too little, and again under other terms when they have
-// ended.
+// To a client that was started with --max-epsilon, with --require-noise or with both, in runs whose clients
+// noise their updates, or are said to: with enough noise and few updates each, or with too little, and again
+// under other terms when they have ended.
 class LiesAboutNoise : public LyingCoordinator {
  public:
   explicit LiesAboutNoise(std::uint64_t seed) : LyingCoordinator(seed), plain_(site.work.text) {
-    site.max_epsilon = kMaxEpsilon;
+    const std::uint32_t options = below(3);
+    if (options != 0) site.max_epsilon = kMaxEpsilon;
+    if (options != 1) site.require_noise = kMaxEpsilon;
   }
   // What all updates that have left tell together: one Gaussian mechanism with this noise.
   double told() const { return told_; }
@@ -227,7 +229,7 @@ TEST_CASE(
     "update is in two sums") {
   std::size_t offers = 0;
   std::size_t reveals = 0;
-  const auto scripts = play_scripts([&](std::uint64_t seed) {
+  const auto scripts = play_scripts(40, [&](std::uint64_t seed) {
     LiesAboutMasks liar(seed);
     liar.play(kLies);
     offers += liar.offers;
@@ -241,7 +243,7 @@ TEST_CASE(
     "liars: whatever a coordinator says, all that leaves a client tells at most what its owner allows") {
   std::size_t updates = 0;
   double most = 0;
-  const auto scripts = play_scripts([&](std::uint64_t seed) {
+  const auto scripts = play_scripts(20, [&](std::uint64_t seed) {
     LiesAboutNoise liar(seed);
     liar.play(2 * kLies);
     updates += liar.updates;

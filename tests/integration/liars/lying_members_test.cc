@@ -217,7 +217,7 @@ TEST_CASE(
     "restart") {
   std::size_t lies = 0;
   std::size_t restarts = 0;
-  const auto scripts = play_scripts([&](std::uint64_t seed) {
+  const auto scripts = play_scripts(25, [&](std::uint64_t seed) {
     LyingMembers liars(seed);
     liars.play();
     lies += liars.lies;

@@ -12,15 +12,9 @@ using test::ServerlessScene;
 
 namespace {
 
-// A model of these values, which the coordinator gets from the peer when it asks, and the peer's word for it.
 void claim_model(HostilePeer& peer, const std::shared_ptr<ParameterVector>& values) {
-  const protocol::Manifest model = peer.offer(values).update;
-  peer.hear = [&peer, model](const protocol::Message& message) {
-    const auto* held = std::get_if<protocol::ChunksHeld>(&message);
-    if (held != nullptr && held->object == model.id()) ServerlessScene::offer_all(*peer.link, model);
-  };
-  ServerlessScene::exchange(peer.link, model, std::make_shared<test::VectorSource>(values, model.chunk_size));
-  peer.link->send(protocol::AggregateMade{peer.task->run, peer.task->round, peer.task->track, model});
+  const protocol::Manifest model = test::claim_model(peer, values);
+  peer.hear = [&peer, model](const protocol::Message& message) { test::show_model(peer, model, message); };
 }
 
 // As the coordinator's own manifest of the model at the end would be.

@@ -120,4 +120,19 @@ struct ServerlessScene {
   }
 };
 
+// The peer's word for a model of these values, and the model for whoever asks for it.
+inline protocol::Manifest claim_model(const HostilePeer& peer,
+                                      const std::shared_ptr<ParameterVector>& values) {
+  const protocol::Manifest model = peer.offer(values).update;
+  ServerlessScene::exchange(peer.link, model, std::make_shared<VectorSource>(values, model.chunk_size));
+  peer.link->send(protocol::AggregateMade{peer.task->run, peer.task->round, peer.task->track, model});
+  return model;
+}
+// Says that it has all of it when it is told what the coordinator has.
+inline void show_model(const HostilePeer& peer, const protocol::Manifest& model,
+                       const protocol::Message& message) {
+  const auto* held = std::get_if<protocol::ChunksHeld>(&message);
+  if (held != nullptr && held->object == model.id()) ServerlessScene::offer_all(*peer.link, model);
+}
+
 }  // namespace fedge::test

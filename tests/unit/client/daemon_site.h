@@ -126,6 +126,7 @@ struct Site {
                             .backoff = backoff,
                             .secure = secure,
                             .max_epsilon = max_epsilon,
+                            .require_noise = require_noise,
                             .max_updates_per_day = max_updates_per_day,
                             .stop_after_run = once,
                             .trainer = trainer,
@@ -182,6 +183,7 @@ struct Site {
   std::optional<std::uint32_t> max_updates_per_day;
   BackoffRules backoff = {.first = std::chrono::milliseconds(1)};
   std::optional<double> max_epsilon;
+  std::optional<double> require_noise;
   std::function<bool(protocol::Message&)> says_instead;     // changes or swallows what tell() says
   std::function<void(const protocol::Message&)> hears_too;  // each message; both may be empty
   bool greeted = false;                                     // the link's peer has said hello
