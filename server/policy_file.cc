@@ -76,9 +76,11 @@ Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
 Result<void> PolicyFile::must_exist() const {
   std::error_code ignored;
   if (std::filesystem::exists(file_, ignored)) return {};
-  return Error{ErrorCode::kNotFound,
-               "there is no " + file_.string() +
-                   "; a coordinator makes it when it begins a run of synchronous rounds"};
+  return Error{
+      ErrorCode::kNotFound,
+      "there is no " + file_.string() +
+          "; a coordinator makes it when it begins a run of synchronous rounds with a server, and not "
+          "if secure sums are all that hides the updates"};
 }
 
 Result<aggregation::Policy> PolicyFile::read() const {

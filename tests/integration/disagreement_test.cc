@@ -160,6 +160,24 @@ TEST_CASE("a run that is stopped before a track has had its turn ends with that 
   CHECK(models[1].track->exclude == std::vector<std::string>{"3"});
 }
 
+TEST_CASE("policy file: where secure sums alone hide updates, nobody is left out of one of two sums") {
+  Federation federation(3, {"run.rounds=2", "secure_aggregation.kind=exact"});
+  const auto where = "the test";
+  const auto added =
+      federation.policy().add({{"kind", {std::string("full"), where}},
+                               {"clients", {config::Array{{std::string("1"), where}}, where}}});
+  REQUIRE_FALSE(added);
+  CHECK(added.error().message.find("and not if secure sums are all that hides the updates") !=
+        std::string::npos);
+  // Nor does a file that somebody puts there.
+  REQUIRE(write_file_atomic(federation.run_directory() / "policy.toml",
+                            "clients = 3\n[[disagreement]]\nkind = \"full\"\nclients = [\"1\"]\n"));
+  for (int i = 0; i < 3; ++i) federation.add_client();
+  federation.run_to_the_end();
+  for (const auto& round : federation.rounds) CHECK(round.tracks.empty());
+  CHECK_FALSE(federation.reported("track.started"));
+}
+
 TEST_CASE("policy file: what an operator has written down for a run stays when it is gone on with") {
   Federation federation(2, {});
   const auto where = "the test";

@@ -45,14 +45,19 @@ class HostilePeer {
     federation_.run_until([&] { return closed; });
     greet("");
   }
-  // Connects and says hello with this secret, or with none as a client that has joined before.
+  // Connects and says hello with this secret, or with none as a client that has joined before. Nobody need be
+  // there: then the answer is why not.
   void greet(const std::string& secret) {
     answer.reset();
     closed = false;
     protocol::connect(federation_.io, identity, federation_.coordinator->address(),
                       federation_.coordinator_key,
                       [this, secret](Result<std::shared_ptr<protocol::Link>> connected) {
-                        REQUIRE(connected);
+                        closed = !connected;
+                        if (!connected) {
+                          answer.emplace(connected.error());
+                          return;
+                        }
                         link = *connected;
                         client::greet(link, "hostile", secret, [this](Result<protocol::Welcome> welcome) {
                           answer = std::move(welcome);

@@ -8,6 +8,7 @@ old '  if (task->second.state != TaskState::kAssigned)
 new '  if (false)
     return'
 caught_by unit_server 'round: a second update'
+caught_by integration_liars 'the model is the mean'
 
 mutant skip-duplicate-check-fetching 'N4: another update may take the place of one that is on its way'
 file server/engine/round_engine.cc
@@ -47,6 +48,7 @@ file server/engine/round_engine.cc
 old '    if (at_work(task.state) && task.state != TaskState::kDone) {'
 new '    if (at_work(task.state)) {'
 caught_by property_server 'N1 N2 N4 N5 N6, rounds'
+caught_by integration_liars 'the model is the mean'
 
 mutant skip-stale-check 'N4: an update of an earlier round counts in this one'
 file server/engine/round_engine.cc

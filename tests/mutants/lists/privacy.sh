@@ -75,6 +75,7 @@ file aggregation/accumulator.cc
 old '      if (values[i] > most || values[i] < -most)'
 new '      if (values[i] > most && values[i] < -most)'
 caught_by unit_aggregation 'exact sums'
+caught_by integration_liars 'whatever a member of a secure sum says'
 
 mutant secure-any-coverage 'a masked update may cover what it likes'
 file server/engine/secure_round.cc

@@ -26,6 +26,7 @@ old '  return 2 * number > voters_.value_or(0) ? model : nullptr;'
 new '  return 2 * number >= voters_.value_or(0) ? model : nullptr;'
 caught_by unit_server 'shared round: half of the clients do not make the model'
 caught_by integration_federation 'serverless, A2: one of two clients does not make'
+caught_by integration_liars 'whatever at most half of the clients say'
 
 mutant former-round-again 'a round without a server in which nobody is selected adopts the former one once more'
 file server/coordinator/shared_rounds.cc
@@ -156,3 +157,11 @@ file server/engine/secure_round.cc
 old '              if (session_->left_out() > 0)'
 new '              if (session_->left_out() > session_->cells().size() * 1000000)'
 caught_by unit_sim 'too few train'
+
+mutant policy-of-bare-sums 'an operator makes tracks in a run whose updates nothing but secure sums hides'
+file server/coordinator/run_host.cc
+old ' || run::sums_bare(config()))
+    return {};'
+new ')
+    return {};'
+caught_by integration_federation 'policy file: where secure sums alone'
