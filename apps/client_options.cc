@@ -80,8 +80,8 @@ void add_privacy_options(CLI::App& run, ClientOptions& options) {
       ->check(CLI::Range(1e-3, 1e6));
   run.add_option(
          "--require-noise", options.require_noise,
-         "Take part only in runs where noise of the clients keeps all that this client has sent within this "
-         "epsilon; the noise is its own, or that of the honest clients of each sum")
+         "Take part only in runs where noise of the clients keeps all that this client has sent under noise "
+         "within this epsilon; the noise is its own, or that of the honest clients of each sum")
       ->type_name("EPSILON")
       ->check(CLI::Range(1e-3, 1e6));
   run.add_option(

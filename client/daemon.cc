@@ -43,11 +43,15 @@ Result<void> Daemon::Impl::prepare() {
 void Daemon::Impl::start() {
   status_.write();
   for (auto& kept : files_->take_up([this](const Event& event) { report(event); })) {
-    // An earlier process, which did not insist on masks, may have left a plain one.
-    if (options_.secure.required && !protocol::is_masked(kept.pending.offer.update.codec)) {
+    // An earlier process, which did not insist on masks or noise, may have left a plain one. One that has
+    // noise is made again, and is the same.
+    const char* insists = options_.secure.required ? "it has no masks (--only-secure)"
+                          : options_.max_epsilon   ? "it may have no noise (--max-epsilon)"
+                          : options_.require_noise ? "it may have no noise (--require-noise)"
+                                                   : nullptr;
+    if (insists != nullptr && !protocol::is_masked(kept.pending.offer.update.codec)) {
       files_->forget(kept.pending.request.run);
-      report(
-          Event{Severity::kWarning, "update.dropped", {}}.with("reason", "it has no masks (--only-secure)"));
+      report(Event{Severity::kWarning, "update.dropped", {}}.with("reason", insists));
       continue;
     }
     parts_[kept.pending.request.run].update = std::move(kept.payload);

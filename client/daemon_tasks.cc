@@ -230,7 +230,7 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
                   order.stop,         order.enough};
   if (const auto most = options_.max_updates_per_day) {
     FEDGE_TRY(daily, DailyUpdates::read(options_.state_directory, today()));
-    FEDGE_TRY_VOID(daily.admit(request.run, request.task(), *most));
+    FEDGE_TRY_VOID(daily.admit(DailyUpdates::work_of(run.terms, request), *most));
   }
   if (const auto most = run.most_updates()) {
     FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
@@ -279,7 +279,7 @@ Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol:
                                          const OutgoingUpdate& update) const {
   if (const auto most = options_.max_updates_per_day) {
     FEDGE_TRY(daily, DailyUpdates::read(options_.state_directory, today()));
-    FEDGE_TRY_VOID(daily.count(request.run, request.task(), *most));
+    FEDGE_TRY_VOID(daily.count(DailyUpdates::work_of(run.terms, request), *most));
   }
   if (!update.release()) return {};
   FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));

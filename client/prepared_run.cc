@@ -7,30 +7,28 @@
 #include <utility>
 
 #include "client/client_memory.h"
+#include "client/membership.h"
 #include "client/node_status.h"
-#include "core/crypto/random.h"
-#include "core/platform/files.h"
+#include "core/crypto/hkdf.h"
 #include "core/text.h"
 
 namespace fedge::client {
 namespace {
 
-// Noise is drawn once for a run, also if this program begins again: of several draws the mean would tell.
+// The noise is drawn once for what is counted and how much noise there is, in whatever run and however often:
+// of several draws the mean would tell. Nobody else has the key that it comes from.
 Result<std::vector<double>> labels_of(const learn::Task& task, ClientId client,
                                       const protocol::StatusSpec& status,
-                                      const std::filesystem::path& directory) {
+                                      const std::filesystem::path& state_directory) {
   if (status.labels != protocol::LabelReport::kDpHistogram)
     return published_labels(task, client, status, Rng(0));
-  const auto file = directory / "published-labels";
-  std::uint64_t seed = random_u64();
-  const auto kept = read_file(file, sizeof seed);
-  if (kept && kept->size() == sizeof seed) {
-    std::memcpy(&seed, kept->data(), sizeof seed);
-  } else {
-    FEDGE_TRY_VOID(make_directory(directory, 0700));
-    FEDGE_TRY_VOID(
-        write_file_atomic(file, std::string(reinterpret_cast<const char*>(&seed), sizeof seed), 0600));
-  }
+  FEDGE_TRY(root, open_noise_key(state_directory));
+  std::string counted = "fedge labels 1 " + number_text(status.epsilon);
+  for (const std::uint64_t count : task.label_counts(client)) counted += " " + std::to_string(count);
+  const Digest what = sha256(counted);
+  const Secret key = derive_key(root, what, {});
+  std::uint64_t seed = 0;
+  std::memcpy(&seed, key.bytes().data(), sizeof seed);
   return published_labels(task, client, status, Rng(seed));
 }
 
@@ -108,7 +106,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
   const auto memory = memory_of(side.state_directory, description.run);
   if (side.trainer) return prepare_outside(description, side, {spec, task, memory});
   if (task->samples_of(side.client).empty()) return invalid("this client has no training samples");
-  FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, memory));
+  FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, side.state_directory));
   return std::make_shared<PreparedRun>(
       PreparedRun{.name = description.name,
                   .task = task,
@@ -170,13 +168,25 @@ Result<void> check_noise(const PrivateReleases::Planned& planned, const ClientSi
                    "; use more noise or fewer updates a client in the run"};
 }
 
-// Refuses runs that hide updates by noise and ask for labels besides: no noise hides those.
+// Refuses runs that hide updates and ask for labels besides: nothing hides how many samples these come to.
 Result<void> check_labels(const WorkSpec& work) {
-  const bool noised = work.local_privacy || (work.masking && work.masking->noise_multiplier > 0);
-  if (!noised || work.status.labels == protocol::LabelReport::kNone) return {};
-  return Error{ErrorCode::kRefused,
-               "the run adds noise to its clients' updates and asks for the labels of their samples without "
-               "such noise: the run file must not ask for labels (status.labels, sampling.labels)"};
+  if (!(work.local_privacy || work.masking) || work.status.labels == protocol::LabelReport::kNone) return {};
+  return Error{
+      ErrorCode::kRefused,
+      "the run hides its clients' updates by masks or noise and asks for the labels of their samples: "
+      "the run file must not ask for labels (status.labels, sampling.labels)"};
+}
+
+// Refuses noise of each client's own that is no more than a name for none: what it leaves of an update is not
+// known again (SummedUpdates), and a second sum would reveal it.
+Result<void> check_second_sums(const WorkSpec& work) {
+  if (!work.masking || !work.local_privacy || work.local_privacy->noise_multiplier >= privacy::kHidingNoise)
+    return {};
+  return Error{ErrorCode::kRefused, "with secure_aggregation each client's own noise must be at least " +
+                                        number_text(privacy::kHidingNoise) +
+                                        " (differential_privacy.noise_multiplier), and in this run it is " +
+                                        number_text(work.local_privacy->noise_multiplier) +
+                                        ": a second sum could reveal an update"};
 }
 
 }  // namespace
@@ -191,6 +201,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   const std::uint32_t most = local ? local->max_participations : masking ? masking->max_participations : 0;
   FEDGE_TRY_VOID(check_noise({description.run, noise, most}, side));
   FEDGE_TRY_VOID(check_labels(described.work));
+  FEDGE_TRY_VOID(check_second_sums(described.work));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
                  "the coordinator would see this client's single updates, and the client was started with "

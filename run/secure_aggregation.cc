@@ -34,7 +34,9 @@ void check_secure_parts(const RunConfig& run, config::Reader& root) {
     refuse("sampling.kind = \"" + run.sampling.kind +
            "\" as configured needs their samples, losses or norms, or weighs them; use uniform, psp or "
            "poisson");
-  if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
+  if (run.sampling.make()->traits().labels != protocol::LabelReport::kNone)
+    refuse("clients do not publish the labels of their samples either: set sampling.labels = \"none\"");
+  if (!run.privacy.by_clients() && !run.tracks.policy.disagreements.empty())
     refuse(
         "two tracks' sums of a round differ by the updates of the clients that one track leaves out, and "
         "subtracting reveals these; use differential_privacy.kind = \"distributed\" or \"local\", or remove "
@@ -45,7 +47,7 @@ void check_secure_parts(const RunConfig& run, config::Reader& root) {
 // Whether so many can agree on masks at all.
 void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root) {
   const privacy::SecureRules& rules = run.secure.masking.rules;
-  if (updates < rules.min_survivors)
+  if (updates < rules.enough(static_cast<std::uint32_t>(updates)))
     return root.fail(kSecureSection, "min_clients is " + std::to_string(rules.min_survivors) +
                                          ", and a round has " + std::to_string(updates) + " clients");
   if (updates > protocol::kMaxSecureMembers)
@@ -100,7 +102,10 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   return spec;
 }
 
-bool sums_bare(const RunConfig& run) { return run.secure.on && !run.privacy.by_clients(); }
+bool sums_bare(const RunConfig& run) {
+  return run.secure.on &&
+         !(run.privacy.by_clients() && run.privacy.noise_multiplier >= privacy::kHidingNoise);
+}
 
 void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   if (!run.secure.on) return;

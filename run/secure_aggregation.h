@@ -19,8 +19,9 @@ struct SecureAggregationSpec {
 };
 
 SecureAggregationSpec read_secure_aggregation(config::Reader& root);
-// Whether the run's coordinator sees sums of updates that no client has noised. Of two such sums of the same
-// updates but some, those some would be known: there is one sum a round, and so no tracks.
+// Whether the run's coordinator sees sums of updates that no client has noised, or with less noise than
+// privacy::kHidingNoise. Of two such sums of the same updates but some, those some would be known: there is
+// one sum a round, and so no tracks.
 bool sums_bare(const RunConfig& run);
 // Fills in what follows from the run's other sections, and with kind = "compact" sets the fixed point of its
 // sums. Errors, also about parts of the run that need to see single updates, are left in `root`.

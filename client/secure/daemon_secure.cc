@@ -60,12 +60,12 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
 }
 
 // Noise that a client adds is another for each sum, and counted (PrivateReleases): then its update may be in
-// several.
+// several. So little noise that it hides nothing changes nothing.
 Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUpdates::Sum& sum) const {
   FEDGE_TRY_VOID(summed_->admit_task(sum.run, sum.task));
-  if (prepared.masking->noise_multiplier > 0) return {};
   // What hides an update by itself is another for each track and run: tracks may begin from one model.
   const bool hidden = prepared.local_privacy.has_value();
+  if (!hidden && prepared.noise.in_sums >= privacy::kHidingNoise) return {};
   if (!hidden) FEDGE_TRY_VOID(summed_->admit_origin(sum));
   FEDGE_TRY_VOID(summed_->admit_update(sum.update));
   // Two sums at once could both be revealed: by the clients in league with the coordinator, and half of the

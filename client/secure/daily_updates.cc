@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/platform/files.h"
+#include "core/text.h"
 
 namespace fedge::client {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::size_t kMaxDailyFile = 1024;
 
 }  // namespace
 
-// One line: day, updates; run, round and track of the last one.
+// One line: day, updates, and what the last was made of; in its place earlier versions had three numbers.
 Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_directory, std::uint64_t day) {
   DailyUpdates daily(state_directory / "updates-today");
   daily.day_ = day;
@@ -23,41 +24,50 @@ Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_direc
   std::istringstream words(*text);
   std::uint64_t known = 0;
   std::uint32_t made = 0;
-  std::uint64_t run = 0;
+  std::string last;
+  words >> known >> made >> last;
+  const bool digest =
+      last.size() == 2 * sizeof(Digest) && last.find_first_not_of("0123456789abcdef") == std::string::npos;
   std::uint32_t round = 0;
   std::uint32_t track = 0;
-  if (!(words >> known >> made >> run >> round >> track >> std::ws) || !words.eof())
+  const bool sound = words && (digest || words >> round >> track);
+  if (!sound || !(words >> std::ws).eof())
     return Error{ErrorCode::kCorrupt, daily.file_.string() +
                                           " is damaged; without it this client cannot know "
                                           "how many updates it has made today; remove it to count from 0"};
   if (known < day) return daily;
   daily.day_ = known;
   daily.made_ = made;
-  daily.run_ = RunId(run);
-  daily.task_ = {RoundNumber(round), TrackId(track)};
+  daily.last_ = last;
   return daily;
 }
 
-Result<void> DailyUpdates::admit(RunId run, TaskId task, std::uint32_t most) const {
-  if (made_ < most || is_last(run, task)) return {};
+Digest DailyUpdates::work_of(const Digest& terms, const protocol::TrainRequest& request) {
+  std::string text = to_hex(terms) + " " + std::to_string(request.run.value()) + " " +
+                     std::to_string(request.round.value()) + " " + std::to_string(request.track.value()) +
+                     " " + to_hex(request.model.id()) + " " +
+                     (request.control ? to_hex(request.control->id()) : std::string("-")) + " " +
+                     number_text(request.data_share) + " ";
+  const auto part = request.coverage.encode();
+  text.append(part.begin(), part.end());
+  return sha256(text);
+}
+
+Result<void> DailyUpdates::admit(const Digest& work, std::uint32_t most) const {
+  if (made_ < most || is_last(work)) return {};
   return Error{ErrorCode::kRefused,
                "this client has made " + std::to_string(made_) +
                    " updates today, as many as --max-updates-per-day allows; it makes more "
                    "from the next day on (UTC)"};
 }
 
-Result<void> DailyUpdates::count(RunId run, TaskId task, std::uint32_t most) {
-  FEDGE_TRY_VOID(admit(run, task, most));
-  if (is_last(run, task)) return {};
+Result<void> DailyUpdates::count(const Digest& work, std::uint32_t most) {
+  FEDGE_TRY_VOID(admit(work, most));
+  if (is_last(work)) return {};
   ++made_;
-  run_ = run;
-  task_ = task;
-  std::string text;
-  for (const std::uint64_t number : {day_, std::uint64_t{made_}, run.value(),
-                                     std::uint64_t{task.round.value()}, std::uint64_t{task.track.value()}})
-    text += std::to_string(number) + " ";
-  text.back() = '\n';
-  return write_file_atomic(file_, text, 0600);
+  last_ = to_hex(work);
+  return write_file_atomic(file_, std::to_string(day_) + " " + std::to_string(made_) + " " + last_ + "\n",
+                           0600);
 }
 
 }  // namespace fedge::client

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
-#include "core/ids.h"
+#include "core/crypto/sha256.h"
 #include "core/result.h"
+#include "protocol/messages.h"
 
 namespace fedge::client {
 
@@ -16,20 +18,23 @@ class DailyUpdates {
   // the file's name, if it is damaged.
   static Result<DailyUpdates> read(const std::filesystem::path& state_directory, std::uint64_t day);
 
-  // kRefused if the task's update would be one too many; the last one once more counts once.
-  Result<void> admit(RunId run, TaskId task, std::uint32_t most) const;
+  // Names what an update is made of: the run's description (by its hash), task, model and part of it. An
+  // update of which any of that is different is another one.
+  static Digest work_of(const Digest& terms, const protocol::TrainRequest& request);
+
+  // kRefused if the update would be one too many; the last one once more counts once.
+  Result<void> admit(const Digest& work, std::uint32_t most) const;
   // Likewise, of one that is about to be sent: on the disk, also after a power cut, once this returns.
-  Result<void> count(RunId run, TaskId task, std::uint32_t most);
+  Result<void> count(const Digest& work, std::uint32_t most);
 
  private:
   explicit DailyUpdates(std::filesystem::path file) : file_(std::move(file)) {}
-  bool is_last(RunId run, TaskId task) const { return made_ > 0 && run == run_ && task == task_; }
+  bool is_last(const Digest& work) const { return made_ > 0 && to_hex(work) == last_; }
 
   std::filesystem::path file_;
   std::uint64_t day_ = 0;
   std::uint32_t made_ = 0;
-  RunId run_;  // of the last one
-  TaskId task_;
+  std::string last_;  // what the last was made of, in hexadecimal
 };
 
 }  // namespace fedge::client

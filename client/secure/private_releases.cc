@@ -21,6 +21,11 @@ Error one_too_many(std::uint32_t most) {
                                    "(differential_privacy.max_participations)"};
 }
 
+// Of what hides a run's updates. 0 hides nothing, and takes nothing from what was hidden before.
+double weaker(double one, double other) {
+  return one == 0 || other == 0 ? std::max(one, other) : std::min(one, other);
+}
+
 }  // namespace
 
 // A line for each run: run, place, updates sent; round, track and id of the last one; noise, its own and in
@@ -82,14 +87,13 @@ Result<void> PrivateReleases::admit(RunId run, TaskId task, std::uint32_t most) 
 Result<void> PrivateReleases::count(const Update& update, const Limits& limits) {
   const auto known = runs_.find(update.run);
   Run run = known == runs_.end() ? Run{.place = place(update.run), .noise = update.noise} : known->second;
-  if (run.sent > 0 && run.task == update.task && run.id == update.id) return {};
-  if (run.sent >= limits.most) return one_too_many(limits.most);
   // Should a run be described anew with less noise, all of its updates count as with that.
-  run = {run.place,
-         run.sent + 1,
-         update.task,
-         update.id,
-         {std::min(run.noise.own, update.noise.own), std::min(run.noise.in_sums, update.noise.in_sums)}};
+  const Noise noise = {weaker(run.noise.own, update.noise.own),
+                       weaker(run.noise.in_sums, update.noise.in_sums)};
+  const bool once_more = run.sent > 0 && run.task == update.task && run.id == update.id;
+  if (once_more && noise == run.noise) return {};
+  if (!once_more && run.sent >= limits.most) return one_too_many(limits.most);
+  run = {run.place, run.sent + (once_more ? 0 : 1), update.task, update.id, noise};
   FEDGE_TRY_VOID(check({update.run, run.noise, run.sent}, limits));
   const auto before = runs_;
   runs_.insert_or_assign(update.run, run);

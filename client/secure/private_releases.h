@@ -28,6 +28,7 @@ class PrivateReleases {
   struct Noise {
     double own = 0;      // this client's alone; 0: it hides the update only together with that of others
     double in_sums = 0;  // with that of the honest clients of each sum; own, if that is enough by itself
+    bool operator==(const Noise&) const = default;
   };
   // An update that is about to be sent; the last one once more counts once. kRefused if it would be one too
   // many. On the disk, also after a power cut, once this returns.

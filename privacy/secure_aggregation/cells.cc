@@ -80,11 +80,11 @@ std::vector<std::uint32_t> contributors(std::span<const Range> cells, std::span<
   return result;
 }
 
-std::uint32_t enough_trainers(const SecureRules& rules) {
+std::uint32_t enough_trainers(const SecureRules& rules, std::uint32_t members) {
   const double dropout = std::min(2 * rules.assumptions.dropout, 0.9);
-  std::uint32_t trainers = rules.min_survivors;
-  while (trainers - static_cast<std::uint32_t>(std::ceil(dropout * trainers)) < rules.min_survivors)
-    ++trainers;
+  const std::uint32_t enough = rules.enough(members);
+  std::uint32_t trainers = enough;
+  while (trainers - static_cast<std::uint32_t>(std::ceil(dropout * trainers)) < enough) ++trainers;
   return trainers;
 }
 

@@ -28,7 +28,7 @@ CoveragePlan plan_coverages(std::span<const Coverage> trained, std::uint32_t eno
 
 // So many trainers of a cell that not all members train that enough are left even when twice as many of them
 // drop out as are expected to.
-std::uint32_t enough_trainers(const SecureRules& rules);
+std::uint32_t enough_trainers(const SecureRules& rules, std::uint32_t members);
 // Whether members can be told of it.
 Result<void> check_fits(const CoveragePlan& plan);
 // Whether these are cells of a vector of this size. kInvalid says what is wrong.

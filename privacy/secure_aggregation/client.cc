@@ -147,7 +147,7 @@ Result<void> SecureClient::take_shares(const protocol::SecurePeerShares& shares)
   const std::size_t own = roster_.complete ? 1 : 0;
   if (shares.shares.size() + own < roster_.threshold)
     return Error{ErrorCode::kUnavailable, "too few have shared their secrets with this client"};
-  if (roster_.complete && shares.shares.size() + 1 < terms_.rules.min_survivors)
+  if (roster_.complete && shares.shares.size() + 1 < terms_.rules.enough(roster_.members))
     return Error{ErrorCode::kRefused, "fewer take part than this client asks for"};
   return {};
 }

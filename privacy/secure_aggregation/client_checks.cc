@@ -23,7 +23,7 @@ bool ascending_below(std::span<const std::uint32_t> numbers, std::uint32_t bound
 }  // namespace
 
 Result<void> SecureClient::check_roster(const protocol::SecureRoster& roster) const {
-  const std::uint32_t least = terms_.rules.min_survivors;
+  const std::uint32_t least = terms_.rules.enough(roster.members);
   if (roster.members < least)
     return refused("a sum of " + std::to_string(roster.members) + " clients; this one asks for at least " +
                    std::to_string(least));
@@ -86,7 +86,7 @@ Result<void> SecureClient::check_survivors(std::span<const std::uint32_t> surviv
   if (!std::ranges::binary_search(survivors, roster_.number))
     return Error{ErrorCode::kStale, "the sum was made without this client"};
   if (!masked_) return refused("the coordinator claims an update of this client's that it has not sent");
-  const std::uint32_t least = terms_.rules.min_survivors;
+  const std::uint32_t least = terms_.rules.enough(roster_.members);
   if (survivors.size() < least || (roster_.complete && survivors.size() < roster_.threshold))
     return refused("a sum of only " + std::to_string(survivors.size()) + " updates");
   std::size_t near = roster_.complete ? 1 : 0;

@@ -16,10 +16,6 @@ constexpr double kLogStuck = -20 * std::numbers::ln2;
 // Keeps 0.3 * 10 from being 2 and 0.7 * 10 from being 8.
 constexpr double kSlack = 1e-14;
 
-std::uint32_t at_most(double share, std::uint32_t members) {
-  return static_cast<std::uint32_t>(std::floor((share + kSlack) * members));
-}
-
 double log_choose(double n, double k) {
   if (k < 0 || k > n) return -std::numeric_limits<double>::infinity();
   return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
@@ -89,6 +85,10 @@ std::string percent(double share) {
 }
 
 }  // namespace
+
+std::uint32_t at_most(double share, std::uint32_t members) {
+  return static_cast<std::uint32_t>(std::floor((share + kSlack) * members));
+}
 
 Result<GraphParameters> sparse_graph(std::uint32_t members, const GraphAssumptions& assumptions) {
   for (std::uint32_t degree = 2; degree + 1 < members; degree += 2)

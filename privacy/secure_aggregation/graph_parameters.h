@@ -34,6 +34,9 @@ struct GraphParameters {
   bool complete = false;
 };
 
+// So many of the members at most, for a share of them.
+std::uint32_t at_most(double share, std::uint32_t members);
+
 // Of the random graph with the fewest neighbours that will do. kInvalid if none will.
 Result<GraphParameters> sparse_graph(std::uint32_t members, const GraphAssumptions& assumptions);
 // Of the complete graph: floor(2n/3) + 1 shares, which a coordinator and up to a third of the members cannot

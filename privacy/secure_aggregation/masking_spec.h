@@ -14,6 +14,10 @@
 
 namespace fedge::privacy {
 
+// The least noise of the clients, its standard deviation over what one update can change, that hides an
+// update where two sums differ by it: epsilon 10 at delta 1e-5. With less, sums count as sums without noise.
+inline constexpr double kHidingNoise = 0.5;
+
 struct MaskingSpec {
   // Words of 64 bits hold the very integers of the sums that are made without masks. Those of 32 are half as
   // long, and values are rounded at random to what so few bits can hold of a sum.

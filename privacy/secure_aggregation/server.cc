@@ -118,8 +118,8 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
     ready.push_back(&party);
     trained.push_back(party.member.trained);
   }
-  const std::uint32_t least = terms_.rules.min_survivors;
   const auto count = static_cast<std::uint32_t>(ready.size());
+  const std::uint32_t least = terms_.rules.enough(count);
   const auto too_few = [&](std::uint32_t number) {
     fail({ErrorCode::kUnavailable, "a sum of " + std::to_string(number) + " clients' updates, of " +
                                        std::to_string(least) + " at least"},
@@ -127,7 +127,7 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
     return false;
   };
   if (count < least) return too_few(count);
-  const CoveragePlan plan = plan_coverages(trained, std::min(enough_trainers(terms_.rules), count));
+  const CoveragePlan plan = plan_coverages(trained, std::min(enough_trainers(terms_.rules, count), count));
   left_out_ = plan.left_out;
   for (std::size_t i = 0; i < ready.size(); ++i) {
     if (plan.coverage_of[i] == CoveragePlan::kNothing) {
@@ -145,6 +145,7 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
     return false;
   }
   graph_ = choose_graph(terms_.rules, members);
+  enough_ = terms_.rules.enough(members);
   roster_.session = terms_.session;
   roster_.members = members;
   roster_.degree = graph_.degree;
@@ -221,7 +222,7 @@ void SecureServer::end_sharing(std::vector<Effect>& effects) {
     if (!party->shares) exclude(*party, "it has not shared its secrets in time", effects);
   exclude_lonely(effects);
   const auto left = std::ranges::count_if(by_number_, [&](const Party* party) { return takes_part(*party); });
-  if (static_cast<std::uint32_t>(left) < terms_.rules.min_survivors)
+  if (static_cast<std::uint32_t>(left) < enough_)
     return fail({ErrorCode::kUnavailable, "only " + std::to_string(left) + " of " +
                                               std::to_string(by_number_.size()) +
                                               " clients have shared their secrets"},
@@ -270,7 +271,7 @@ void SecureServer::summed(std::span<const ClientId> survivors, Time now, std::ve
   std::ranges::sort(survivors_);
   const auto contributing = contributors(roster_.cells, roster_.coverages, roster_.coverage_of, survivors_);
   const std::uint32_t least = *std::ranges::min_element(contributing);
-  if (least < terms_.rules.min_survivors || (graph_.complete && survivors_.size() < graph_.threshold))
+  if (least < enough_ || (graph_.complete && survivors_.size() < graph_.threshold))
     return fail({ErrorCode::kUnavailable,
                  "only " + std::to_string(survivors_.size()) + " masked updates came" +
                      (least < survivors_.size() ? ", of a part of the model " + std::to_string(least)

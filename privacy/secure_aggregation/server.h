@@ -134,6 +134,7 @@ class SecureServer {
   std::map<ClientId, Party> parties_;
   std::vector<Party*> by_number_;
   GraphParameters graph_;
+  std::uint32_t enough_ = 0;  // contributors to each parameter
   std::optional<MaskGraph> mask_graph_;
   protocol::SecureRoster roster_;  // what it tells all alike
   Digest told_{};                  // digest_of() that

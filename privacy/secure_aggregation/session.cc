@@ -76,6 +76,10 @@ std::uint32_t SecureRules::honest_survivors() const {
   return static_cast<std::uint32_t>(std::floor(min_survivors * (1 - assumptions.corrupt)));
 }
 
+std::uint32_t SecureRules::enough(std::uint32_t members) const {
+  return std::max(min_survivors, honest_survivors() + at_most(assumptions.corrupt, members));
+}
+
 SecureRules stricter(const SecureRules& described, const SecureRules& own) {
   return {.assumptions = {.corrupt = std::max(described.assumptions.corrupt, own.assumptions.corrupt),
                           .dropout = std::max(described.assumptions.dropout, own.assumptions.dropout),

@@ -341,6 +341,15 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
     spec.noisy_clients = std::max(1U, run.secure.masking.rules.honest_survivors());
   if (const auto calibrated = calibrate(run); !calibrated)
     return root.fail(kPrivacySection, calibrated.error().message);
+  if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
+    root.fail(kPrivacySection,
+              "noise_multiplier = " + number_text(spec.noise_multiplier) +
+                  " is too little to hide the updates that one track's sum leaves out: at least " +
+                  number_text(privacy::kHidingNoise) + " is needed, or no [tracks]");
+  if (run.secure.on && spec.kind == Spec::Kind::kLocal && spec.noise_multiplier < privacy::kHidingNoise)
+    root.fail(kPrivacySection, "noise_multiplier = " + number_text(spec.noise_multiplier) +
+                                   " is too little for kind = \"local\" with secure_aggregation: at least " +
+                                   number_text(privacy::kHidingNoise) + " is needed");
   if (spec.kind == Spec::Kind::kLocal) return check_room(run, root);
   choose_grid(run, root);
   if (run.secure.on) tell_clients(run);

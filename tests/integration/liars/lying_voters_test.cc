@@ -73,7 +73,10 @@ class LyingVoters {
       if (!peer.task || rng_.below(4) == 0) return peer.link->close("cut");
       lie(peer);
     }
-    if (std::holds_alternative<protocol::TrainRequest>(message)) deliver(member);
+    if (const auto* task = std::get_if<protocol::TrainRequest>(&message)) {
+      check_model(*task);
+      deliver(member);
+    }
     if (const auto* update = std::get_if<protocol::SharedUpdate>(&message)) hold(member, *update);
     if (const auto* order = std::get_if<protocol::AggregateUpdates>(&message)) make(member, *order);
   }
@@ -156,7 +159,17 @@ class LyingVoters {
     return all;
   }
 
-  // Each round's model is the honest clients', or the one before where there are not enough of them.
+  // A round begins from the honest clients' model, or from the one before where there are not enough of them.
+  void check_model(const protocol::TrainRequest& task) {
+    const auto known = models_of_.emplace(task.round, task.model.id());
+    CHECK(known.first->second == task.model.id());
+    if (task.round == RoundNumber(1)) return;
+    const RoundNumber last(task.round.value() - 1);
+    const bool made = honest_.contains(last) && task.model.id() == honest_.at(last);
+    CHECK_MESSAGE((made || (!majority() && task.model.id() == models_of_.at(last))), events());
+  }
+  bool majority() const { return 2 * (size_ - liars_) > size_; }
+
   void check() {
     for (std::size_t i = 0; i < size_ - liars_; ++i) {
       const std::string client = " client=" + std::to_string(i) + " ";
@@ -172,12 +185,11 @@ class LyingVoters {
     const auto id =
         protocol::make_manifest(task.model.layout, task.model.coverage, last.bytes(), task.model.chunk_size)
             .id();
-    const bool majority = 2 * (size_ - liars_) > size_;
     const bool made =
         honest_.contains(RoundNumber(kSharedRounds)) && id == honest_.at(RoundNumber(kSharedRounds));
     if (made) ++models_;
     const std::string not_made = "round.not_aggregated round=" + std::to_string(kSharedRounds);
-    CHECK_MESSAGE((made || (!majority && f.reported(not_made) && id == task.model.id())), events());
+    CHECK_MESSAGE((made || (!majority() && f.reported(not_made) && id == task.model.id())), events());
   }
   std::string events() const {
     std::string all;
@@ -198,9 +210,10 @@ class LyingVoters {
     std::shared_ptr<protocol::Link> link;  // they are there as long as this one is
     std::vector<protocol::Manifest> models;
   };
-  std::map<std::size_t, Claims> claims_;              // of members
-  std::map<RoundNumber, protocol::ObjectId> honest_;  // the models that honest clients have made
-  std::size_t said_ = 0;                              // messages of the coordinator
+  std::map<std::size_t, Claims> claims_;                 // of members
+  std::map<RoundNumber, protocol::ObjectId> models_of_;  // that rounds began from
+  std::map<RoundNumber, protocol::ObjectId> honest_;     // the models that honest clients have made
+  std::size_t said_ = 0;                                 // messages of the coordinator
   std::size_t lies_ = 0;
   std::size_t restarts_ = 0;
   std::size_t forged_ = 0;

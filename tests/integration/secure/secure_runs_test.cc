@@ -100,7 +100,7 @@ TEST_CASE("secure runs: updates of parts of the model come to the same models") 
 TEST_CASE("secure runs: several tracks sum apart, each over TLS, where clients noise their updates") {
   const Run secret(
       8, Settings{"run.rounds=2", "differential_privacy.kind=distributed",
-                  "differential_privacy.noise_multiplier=0.01", "differential_privacy.max_participations=4",
+                  "differential_privacy.noise_multiplier=0.5", "differential_privacy.max_participations=4",
                   "secure_aggregation.min_clients=2",
                   "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", "
                   "\"4\"], against = [\"3\"] }]"} +

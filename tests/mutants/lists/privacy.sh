@@ -174,8 +174,8 @@ caught_by unit_client 'daemon: a run that is begun anew'
 
 mutant privacy-any-number-a-day 'a device makes more updates a day than its owner allows'
 file client/secure/daily_updates.cc
-old '  if (made_ < most || is_last(run, task)) return {};'
-new '  if (made_ <= most || is_last(run, task)) return {};'
+old '  if (made_ < most || is_last(work)) return {};'
+new '  if (made_ <= most || is_last(work)) return {};'
 caught_by unit_client 'daily updates|daemon: a device that makes so many'
 
 mutant privacy-limit-of-one-run 'what earlier runs were told does not count against the limit of a device'
@@ -218,8 +218,8 @@ caught_by unit_server 'secret draws: those of one round'
 
 mutant secure-tracks-of-bare-sums 'two tracks sum the same updates without noise, but for those that one leaves out'
 file run/secure_aggregation.cc
-old '  if (sums_bare(run) && !run.tracks.policy.disagreements.empty())'
-new '  if (sums_bare(run) && run.tracks.policy.disagreements.size() > 99)'
+old '  if (!run.privacy.by_clients() && !run.tracks.policy.disagreements.empty())'
+new '  if (!run.privacy.by_clients() && run.tracks.policy.disagreements.size() > 99)'
 caught_by unit_run 'secure run: what needs'
 
 mutant privacy-swarm-shows-draws 'a swarm that shows who was drawn is accounted for as if nobody knew'
@@ -245,8 +245,8 @@ caught_by unit_client 'local work: of a run that masks'
 
 mutant secure-resumed-in-the-clear 'an update without masks of an earlier process leaves a client that insists on them'
 file client/daemon.cc
-old '    if (options_.secure.required && !protocol::is_masked(kept.pending.offer.update.codec)) {'
-new '    if (options_.secure.required && kept.pending.request.round.value() == 0) {'
+old '    const char* insists = options_.secure.required ?'
+new '    const char* insists = options_.secure.required && !options_.secure.required ?'
 caught_by unit_client 'daemon: an update without masks'
 
 mutant secure-believes-assumptions 'a member takes the coordinator'\''s word for how few are in league with it'
@@ -441,3 +441,57 @@ file run/secure_update.cc
 old '    if (weight > most)'
 new '    if (weight > most * 1000000)'
 caught_by unit_run 'secure sum: it weighs'
+
+mutant secure-crowded-cell 'clients in league with the coordinator may be nearly all that train one part of the model'
+file privacy/secure_aggregation/session.cc
+old '  return std::max(min_survivors, honest_survivors() + at_most(assumptions.corrupt, members));'
+new '  return std::max(min_survivors, members > 0 ? min_survivors : 0);'
+caught_by unit_privacy 'in one part of the model'
+
+mutant privacy-labels-beside-masks 'a run with masks has the number of samples told exactly'
+file client/prepared_run.cc
+old '  if (!(work.local_privacy || work.masking) || work.status'
+new '  if (!(work.local_privacy || (work.masking && work.masking->noise_multiplier > 0)) || work.status'
+caught_by unit_client 'prepared run: .*labels'
+
+mutant privacy-keeps-unnoised 'an update without noise that an earlier process kept leaves a client that asks for noise'
+file client/daemon.cc
+old '    if (insists != nullptr && !protocol'
+new '    if (insists != nullptr && options_.secure.required && !protocol'
+caught_by unit_client 'has kept without noise'
+
+mutant privacy-weaker-once-more 'an update that is made once more under less noise is not counted again'
+file client/secure/private_releases.cc
+old '  if (once_more && noise == run.noise) return {};'
+new '  if (once_more) return {};'
+caught_by unit_client 'the same update under less noise'
+
+mutant privacy-own-noise-lost 'noise of others makes forget what was hidden by noise of its own'
+file client/secure/private_releases.cc
+old '  return one == 0 || other == 0 ? std::max(one, other) : std::min(one, other);'
+new '  return std::min(one, other);'
+caught_by unit_client 'the same update under less noise'
+
+mutant daily-by-round 'a task counts once a day, whatever model it is for'
+file client/secure/daily_updates.cc
+old '                     to_hex(request.model.id()) + " " +'
+new '                     " " +'
+caught_by unit_client 'daily updates: whatever is different'
+
+mutant secure-faint-noise 'next to no noise lets the same update be summed twice'
+file client/secure/daemon_secure.cc
+old '  if (!hidden && prepared.noise.in_sums >= privacy::kHidingNoise) return {};'
+new '  if (!hidden && prepared.noise.in_sums > 0) return {};'
+caught_by unit_client 'next to no noise'
+
+mutant privacy-sums-uncounted 'sums that the noise of several clients hides do not count against --require-noise'
+file client/daemon_tasks.cc
+old '                         .require_noise = options_.require_noise,'
+new '                         .require_noise = run.local_privacy ? options_.require_noise : std::nullopt,'
+caught_by unit_client 'asked for by --require-noise'
+
+mutant secure-faint-tracks 'next to no noise lets two tracks sum the same updates'
+file run/privacy/differential_privacy.cc
+old '  if (sums_bare(run) && !run.tracks.policy.disagreements.empty())'
+new '  if (sums_bare(run) && run.tracks.policy.disagreements.size() > 99)'
+caught_by unit_run 'secure run: what needs'

@@ -93,6 +93,39 @@ TEST_CASE(
   CHECK_FALSE(site.pending(kFirst));
 }
 
+TEST_CASE(
+    "daemon: an update that an earlier process has kept without noise does not leave one that asks for "
+    "noise") {
+  Site site;
+  site.going = {kFirst};
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  site.link->send(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
+  site.leave();
+  REQUIRE(site.pending(kFirst));
+  std::string option;
+  SUBCASE("--max-epsilon") {
+    site.max_epsilon = 8;
+    option = "--max-epsilon";
+  }
+  SUBCASE("--require-noise") {
+    site.require_noise = 8;
+    option = "--require-noise";
+  }
+  // The task comes before the run is described.
+  site.says_instead = [](protocol::Message& message) {
+    return !std::holds_alternative<protocol::RunDescription>(message);
+  };
+  site.begin();
+  CHECK(site.has_said("update.dropped reason=\"it may have no noise (" + option + ")\""));
+  REQUIRE(site.run_until([&] { return site.link && site.greeted; }));
+  site.link->send(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
+  CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
+  CHECK_FALSE(site.pending(kFirst));
+}
+
 TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no second sum of the same update") {
   Site site;
   begin_secure(site);
@@ -167,6 +200,84 @@ TEST_CASE("daemon: two tracks that begin from one model are both summed where a 
     REQUIRE(why_not(site) == "");
     CHECK(turn.reveals());
   }
+}
+
+TEST_CASE("daemon: a run with next to no noise is a second sum of the same update like one with none") {
+  Site site;
+  const std::string plain = site.work.text;
+  begin_secure(site);
+  MaskedTurn first(site, 1, 1);
+  REQUIRE(first.reveals());
+  site.link->send(protocol::RunEnded{kFirst, "done"});
+  site.heard.clear();
+  // Of each client by itself.
+  site.work.text +=
+      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 0.4\nfraction_bits = 14\n"
+      "max_participations = 100\ndelta = 1e-5\n";
+  site.link->send(site.work.description(kSecond));
+  REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
+  const auto answer = std::get<protocol::RunAnswer>(site.heard.front());
+  CHECK_FALSE(answer.ready);
+  CHECK(answer.reason.find("each client's own noise must be at least 0.5") != std::string::npos);
+  site.heard.clear();
+  // Of the clients together.
+  privacy::MaskingSpec spec{.fraction_bits = 16, .max_weight = 1, .clipping_norm = 1000};
+  spec.noise_multiplier = 0.01;
+  spec.uniform_weight = 1;
+  spec.max_participations = 100;
+  site.work.text = plain + config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
+  site.link->send(site.work.description(kSecond));
+  REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
+  MaskedTurn second(site, 1, 1, kSecond);
+  CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
+  CHECK(why_not(site).find("give the run another run.seed") != std::string::npos);
+}
+
+TEST_CASE(
+    "daemon: what is asked for by --require-noise counts the sums of all runs, each with others' noise") {
+  Site site;
+  // Of three clients two are honest: a sum's noise is 1.4142 times a client's, 2.1213. One update is within
+  // 2.0, two are not.
+  site.require_noise = 2.0;
+  privacy::MaskingSpec spec{.fraction_bits = 4, .max_weight = 1, .clipping_norm = 1000};
+  spec.noise_multiplier = 1.5;
+  spec.uniform_weight = 1;
+  spec.max_participations = 1;
+  site.work.text += config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
+  site.begin();
+  for (const RunId run : {kFirst, kSecond}) {
+    REQUIRE(site.hears<protocol::RunAnswer>(run));
+    REQUIRE(std::get<protocol::RunAnswer>(site.heard.back()).ready);
+  }
+  MaskedTurn first(site, 1, 1);
+  REQUIRE(why_not(site) == "");
+  REQUIRE(first.reveals());
+  MaskedTurn second(site, 1, 1, kSecond);
+  CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
+  CHECK(why_not(site).find("training has failed") == std::string::npos);
+  CHECK(site.has_said_part("--require-noise 2"));
+}
+
+TEST_CASE("daemon: a task of a round that was worked on counts again where its model is another one") {
+  Site site;
+  site.max_updates_per_day = 2;
+  site.going = {kFirst};
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  std::size_t offers = 0;
+  for (const std::size_t end : {100U, 200U, 300U}) {
+    site.heard.clear();
+    protocol::TrainRequest request = site.work.request(kFirst, 1);
+    request.coverage = Coverage::of({{0, end}});
+    site.link->send(request);
+    REQUIRE(site.run_until([&] {
+      return site.count<protocol::UpdateOffer>(kFirst) + site.count<protocol::TaskFailed>(kFirst) > 0;
+    }));
+    offers += static_cast<std::size_t>(site.count<protocol::UpdateOffer>(kFirst));
+    site.link->send(protocol::UpdateVerdict{kFirst, RoundNumber(1), true, {}, {}});
+  }
+  CHECK(offers == 2);
+  CHECK(why_not(site).find("as many as --max-updates-per-day allows") != std::string::npos);
 }
 
 TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of its values") {

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "client/client_memory.h"
 #include "core/config/document.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -25,9 +27,10 @@ protocol::RunDescription described(const std::string& text, std::uint64_t run, s
 
 // What client 3 publishes of its labels when it begins in this state directory.
 std::vector<double> published(const test::TemporaryDirectory& data, const test::TemporaryDirectory& state,
-                              std::uint64_t run) {
-  const std::string text = "[data]\ndirectory = \"" + data.path().string() +
-                           "\"\n[status]\nevery_seconds = 1\nlabels = \"dp_histogram\"\n";
+                              std::uint64_t run, const std::string& epsilon = "1.0") {
+  const std::string text =
+      "[data]\ndirectory = \"" + data.path().string() +
+      "\"\n[status]\nevery_seconds = 1\nlabels = \"dp_histogram\"\nepsilon = " + epsilon + "\n";
   const protocol::RunDescription description = described(text, run, 3);
   const auto prepared = prepare_run(description, {.client = ClientId(3), .state_directory = state.path()});
   REQUIRE_MESSAGE(prepared, prepared.error().message);
@@ -36,15 +39,25 @@ std::vector<double> published(const test::TemporaryDirectory& data, const test::
 
 }  // namespace
 
-TEST_CASE("prepared run: a client that begins again publishes the same noisy counts, in another run others") {
+TEST_CASE("prepared run: a client publishes the same noisy counts in every run, and another client others") {
   const test::TemporaryDirectory data, state, elsewhere;
   test::write_tiny_dataset(data);
   const std::vector<double> first = published(data, state, 1);
   REQUIRE(first.size() == 10);
   CHECK(published(data, state, 1) == first);
-  // The noise is no function of what others know of the run: its description and the client's number.
-  CHECK(published(data, state, 2) != first);
-  CHECK(published(data, elsewhere, 1) != first);
+  CHECK(published(data, state, 2) == first);
+  // When a run ends, what is kept of it goes.
+  forget_run(state.path(), RunId(1));
+  CHECK(published(data, state, 1) == first);
+  // The noise is no function of what others know of the run: its description and the client's number. Nor is
+  // it the same where there is to be half of it: of two such counts the noise would be known.
+  const std::vector<double> others = published(data, elsewhere, 1);
+  const std::vector<double> half = published(data, state, 1, "2.0");
+  for (std::size_t label = 0; label < first.size(); ++label) {
+    CHECK(others[label] != first[label]);
+    const double count = 2 * half[label] - first[label];  // if it were
+    CHECK(std::abs(count - std::round(count)) > 1e-9);
+  }
 }
 
 TEST_CASE(
@@ -97,6 +110,9 @@ TEST_CASE("prepared run: where noise hides a client's updates it does not tell i
     noise =
         "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
         "max_participations = 100\ndelta = 1e-5\n";
+  }
+  SUBCASE("masks alone") {
+    noise = config::canonical_toml({{"masking", {privacy::to_table({.max_weight = 1000}), ""}}});
   }
   SUBCASE("noise that all of a sum add") {
     privacy::MaskingSpec spec{.max_weight = 1000};

@@ -123,6 +123,31 @@ TEST_CASE(
         doctest::Approx(4.377178).epsilon(1e-6));
 }
 
+TEST_CASE("private releases: the same update under less noise counts again, and what had noise keeps it") {
+  const test::TemporaryDirectory state;
+  auto releases = PrivateReleases::read(state.path());
+  REQUIRE(releases);
+  const PrivateReleases::Limits limits{.most = 2, .require_noise = 4.38, .delta = 1e-5};
+  // Two updates with noise 2 are one with noise 1.4142.
+  REQUIRE(releases->count({kPrivateRun, release_task(1), 5, {0, 2}}, limits));
+  REQUIRE(releases->count({kPrivateRun, release_task(2), 6, {0, 2}}, limits));
+  CHECK(*releases->epsilon_in_sums({kPrivateRun, {0, 2}, 2}, 1e-5) < 3);
+  // The last one once more, described with fewer clients; then with so few that it tells too much.
+  CHECK(releases->count({kPrivateRun, release_task(2), 6, {0, 1.5}}, limits));
+  const auto refused = releases->count({kPrivateRun, release_task(2), 6, {0, 1}}, limits);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("--require-noise 4.38") != std::string::npos);
+  // In another run's eyes they have noise 1.5: with one update of noise 1.5 more, three.
+  releases = PrivateReleases::read(state.path());
+  CHECK(*releases->epsilon_in_sums({RunId(12), {0, 1.5}, 1}, 1e-5) ==
+        doctest::Approx(*releases->epsilon_in_sums({kPrivateRun, {0, 1.5}, 3}, 1e-5)));
+  // A run that was local is described as one of sums: what its updates told stays told.
+  REQUIRE(releases->count({RunId(13), release_task(1), 7, {4, 4}}, {.most = 2}));
+  const double told = *releases->epsilon({RunId(14), {4, 4}, 1}, 1e-5);
+  REQUIRE(releases->count({RunId(13), release_task(2), 8, {0, 9}}, {.most = 2}));
+  CHECK(*releases->epsilon({RunId(14), {4, 4}, 1}, 1e-5) >= told);
+}
+
 TEST_CASE("private releases: a file that says nothing of the noise in sums counts a client's own") {
   const test::TemporaryDirectory state;
   REQUIRE(write_file_atomic(state.path() / "private-releases", "11 1 50 50 0 5 10\n12 2 9 9 0 5 0\n"));

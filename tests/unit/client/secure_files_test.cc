@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -167,11 +168,17 @@ TEST_CASE(
     "set "
     "back brings none back") {
   const test::TemporaryDirectory state;
+  const auto work = [](RunId run, std::uint32_t round) {
+    protocol::TrainRequest request;
+    request.run = run;
+    request.round = RoundNumber(round);
+    return DailyUpdates::work_of(Digest(), request);
+  };
   const auto count = [&](std::uint64_t day, RunId run, std::uint32_t round) {
     auto daily = DailyUpdates::read(state.path(), day);
     REQUIRE(daily);
-    const bool admitted = daily->admit(run, task(round), 2).has_value();
-    CHECK(daily->count(run, task(round), 2).has_value() == admitted);
+    const bool admitted = daily->admit(work(run, round), 2).has_value();
+    CHECK(daily->count(work(run, round), 2).has_value() == admitted);
     return admitted;
   };
   CHECK(count(100, RunId(7), 1));
@@ -184,10 +191,44 @@ TEST_CASE(
   CHECK(count(100, RunId(7), 3));
   CHECK_FALSE(count(101, RunId(7), 4));
   const auto daily = DailyUpdates::read(state.path(), 101);
-  CHECK(daily->admit(RunId(7), task(4), 2).error().message.find("--max-updates-per-day") !=
+  CHECK(daily->admit(work(RunId(7), 4), 2).error().message.find("--max-updates-per-day") !=
         std::string::npos);
-  REQUIRE(write_file_atomic(state.path() / "updates-today", "101 x\n", 0600));
-  CHECK(DailyUpdates::read(state.path(), 101).error().code == ErrorCode::kCorrupt);
+  for (const char* damaged : {"101 x\n", "101 2 7 4\n", "101 2 7 4 0 1\n", "101\n"}) {
+    REQUIRE(write_file_atomic(state.path() / "updates-today", damaged, 0600));
+    CHECK(DailyUpdates::read(state.path(), 101).error().code == ErrorCode::kCorrupt);
+  }
+  // As an earlier version wrote it.
+  REQUIRE(write_file_atomic(state.path() / "updates-today", "101 2 7 4 0\n", 0600));
+  CHECK_FALSE(count(101, RunId(7), 4));
+}
+
+TEST_CASE("daily updates: whatever is different in what an update is made of makes it another one") {
+  protocol::TrainRequest request;
+  request.run = RunId(7);
+  request.round = RoundNumber(1);
+  request.model.chunk_size = 4096;
+  request.coverage = Coverage::of({{0, 100}});
+  std::vector<Digest> all = {DailyUpdates::work_of(Digest(), request),
+                             DailyUpdates::work_of(Digest{1}, request)};
+  const auto with = [&](const std::function<void(protocol::TrainRequest&)>& change) {
+    protocol::TrainRequest other = request;
+    change(other);
+    all.push_back(DailyUpdates::work_of(Digest(), other));
+  };
+  with([](auto& other) { other.run = RunId(8); });
+  with([](auto& other) { other.round = RoundNumber(2); });
+  with([](auto& other) { other.track = TrackId(1); });
+  with([](auto& other) { other.model.payload_size = 400; });
+  with([](auto& other) { other.control = other.model; });
+  with([](auto& other) { other.coverage = Coverage::of({{0, 99}}); });
+  with([](auto& other) { other.data_share = 0.5; });
+  CHECK(std::set<Digest>(all.begin(), all.end()).size() == all.size());
+  // The same work once more: in another attempt at a sum, or asked for again after a restart.
+  protocol::TrainRequest again = request;
+  again.secure_attempt = 2;
+  again.again = true;
+  again.time_left = seconds(9);
+  CHECK(DailyUpdates::work_of(Digest(), again) == all.front());
 }
 
 }  // namespace fedge::client

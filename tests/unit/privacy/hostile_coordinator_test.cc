@@ -128,6 +128,33 @@ TEST_CASE("hostile coordinator: too small a group, threshold or graph is refused
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[0].number = 0; }, "other neighbours");
 }
 
+TEST_CASE(
+    "hostile coordinator: all that are in league with it in one part of the model do not get at the others' "
+    "sum") {
+  const SecureRules rules{.assumptions = {.corrupt = .3, .dropout = .1}, .min_survivors = 10};
+  // Seven of ten are honest, whoever they are; nine of thirty are not.
+  CHECK(rules.honest_survivors() == 7);
+  CHECK(rules.enough(30) == 16);
+  CHECK(rules.enough(10) == 10);
+  CHECK(SecureRules{.min_survivors = 3}.enough(6) == 3);
+  CHECK(SecureRules{.min_survivors = 3}.enough(100) == 12);
+  std::vector<Coverage> trained(30, Coverage::of({{0, 20}}));
+  for (std::size_t i = 0; i < 20; ++i) trained[i] = Coverage::of({{0, 40}});
+  for (std::size_t i = 0; i < 15; ++i) trained[i] = Coverage::of({{0, 50}});
+  TestSession session(30, {.rules = rules, .trained = trained});
+  session.to_client = [&](ClientId client, TestSession::ToClient message) {
+    auto* survivors = std::get_if<SecureSurvivors>(&message);
+    if (survivors != nullptr && client == TestSession::id(0))
+      std::erase_if(survivors->numbers, [](std::uint32_t number) { return number >= 14 && number < 20; });
+    return std::optional(std::move(message));
+  };
+  const auto outcome = session.run();
+  // Fifteen could come down to twelve, of whom nine may be in league.
+  CHECK(session.server().left_out() == 10);
+  REQUIRE(outcome.stopped.contains(TestSession::id(0)));
+  CHECK(outcome.stopped.at(TestSession::id(0)).message == "a sum of only 14 updates of a part of the model");
+}
+
 TEST_CASE("hostile coordinator: members who are told different thresholds notice") {
   const Told told = change_for_first<SecureRoster>([](SecureRoster& roster) { roster.threshold = 6; });
   CHECK((told.stopped || told.outcome.failure));

@@ -97,6 +97,17 @@ TEST_CASE("secure run: what needs to see single updates is refused, and why is s
                        "two tracks' sums of a round differ by");
   check_secure_refused(kExact + "[sampling]\nclients_per_round = 2\n",
                        "min_clients is 3, and a round has 2 clients");
+  check_secure_refused(kExact + "[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n", "labels");
+  // So little noise that it is no more than a name for none.
+  const std::string faint =
+      kExact + "[differential_privacy]\nnoise_multiplier = 0.4\nmax_participations = 1000\nkind = ";
+  check_secure_refused(
+      faint +
+          "\"distributed\"\n[[tracks.disagreement]]\nkind = \"inbound\"\n"
+          "clients = [\"0\"]\nagainst = [\"3\"]\n",
+      "noise_multiplier = 0.4 is too little to hide the updates that one track's sum leaves out");
+  check_secure_refused(faint + "\"local\"\n",
+                       "noise_multiplier = 0.4 is too little for kind = \"local\" with secure_aggregation");
   check_secure_refused(kExact + "max_weight = 5\n", "belongs to kind = \"compact\"");
   check_secure_refused("[secure_aggregation]\nmin_clients = 5\n", "has no effect with kind = \"none\"");
   check_secure_refused("[secure_aggregation]\nkind = \"exakt\"\n", "exact");
