@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <optional>
+#include <utility>
 
 namespace fedge::client {
 namespace {
@@ -10,6 +12,43 @@ namespace ip = boost::asio::ip;
 
 bool begins_with(const ip::address_v4& address, std::uint32_t prefix, int bits) {
   return (address.to_uint() ^ prefix) >> (32 - bits) == 0;
+}
+
+// The first 64 bits.
+std::uint64_t head_of(const ip::address_v6& address) {
+  std::uint64_t head = 0;
+  for (std::size_t i = 0; i < 8; ++i) head = head << 8 | address.to_bytes()[i];
+  return head;
+}
+
+bool begins_with(const ip::address_v6& address, std::uint64_t prefix, int bits) {
+  return (head_of(address) ^ prefix) >> (64 - bits) == 0;
+}
+
+// What leads to an IPv4 address in it: 6to4 (RFC 3056), NAT64 (RFC 6052), and those that are written as IPv6.
+std::optional<ip::address_v4> inside(const ip::address_v6& address) {
+  const auto bytes = address.to_bytes();
+  const auto at = [&](std::size_t i) {
+    return ip::address_v4({bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]});
+  };
+  if (begins_with(address, 0x2002'0000'0000'0000, 16)) return at(2);
+  const bool nat64 = head_of(address) == 0x0064'ff9b'0000'0000 && at(8).is_unspecified();
+  const bool compatible = head_of(address) == 0 && at(8).is_unspecified() && at(12).to_uint() > 1;
+  if (nat64 || compatible || address.is_v4_mapped()) return at(12);
+  return std::nullopt;
+}
+
+// Nothing for what is not the number of one host: a name, or a scope where none counts, which would give a
+// host any number of names.
+std::optional<ip::address> number_of_host(const std::string& host) {
+  boost::system::error_code error;
+  const ip::address address = ip::make_address(host, error);
+  if (error) return std::nullopt;
+  if (address.is_v4()) return address;
+  const ip::address_v6 six = address.to_v6();
+  if (six.scope_id() != 0 && !six.is_link_local()) return std::nullopt;
+  const auto four = inside(six);
+  return four ? ip::address(*four) : address;
 }
 
 Reach reach(const ip::address_v4& address) {
@@ -25,29 +64,33 @@ Reach reach(const ip::address_v4& address) {
 }
 
 Reach reach(const ip::address_v6& address) {
-  if (address.is_v4_mapped()) return reach(ip::make_address_v4(ip::v4_mapped, address));
   if (address.is_unspecified() || address.is_multicast()) return Reach::kNowhere;
+  // Teredo, 2001::/32 (RFC 4380), leads to any port of any IPv4 host.
+  if (begins_with(address, 0x2001'0000'0000'0000, 32)) return Reach::kNowhere;
   if (address.is_loopback()) return Reach::kHost;
   if (address.is_link_local()) return Reach::kLink;
-  return (address.to_bytes()[0] & 0xfe) == 0xfc ? Reach::kPrivate : Reach::kPublic;  // fc00::/7, RFC 4193
+  // fc00::/7 (RFC 4193), fec0::/10 (RFC 3879), 64:ff9b:1::/48 (RFC 8215)
+  const bool is_private = begins_with(address, 0xfc00'0000'0000'0000, 7) || address.is_site_local() ||
+                          begins_with(address, 0x0064'ff9b'0001'0000, 48);
+  return is_private ? Reach::kPrivate : Reach::kPublic;
 }
 
 }  // namespace
 
 Reach reach_of(const std::string& host) {
-  boost::system::error_code error;
-  const ip::address address = ip::make_address(host, error);
-  if (error) return Reach::kNowhere;
-  return address.is_v4() ? reach(address.to_v4()) : reach(address.to_v6());
+  const auto address = number_of_host(host);
+  if (!address) return Reach::kNowhere;
+  return address->is_v4() ? reach(address->to_v4()) : reach(address->to_v6());
+}
+
+void DialLimits::coordinator_at(const std::string& host) {
+  const Reach there = reach_of(host);
+  coordinator_ = there == Reach::kNowhere ? Reach::kPublic : there;
 }
 
 std::string DialLimits::name_of(const std::string& host) {
-  boost::system::error_code error;
-  ip::address address = ip::make_address(host, error);
-  if (error) return host;
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
-  return address.to_string();
+  const auto address = number_of_host(host);
+  return address ? address->to_string() : host;
 }
 
 bool DialLimits::may_dial(const std::string& host, Time now) {

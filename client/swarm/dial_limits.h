@@ -13,7 +13,8 @@ namespace fedge::client {
 
 // From how far an address can be reached, the narrowest first.
 enum class Reach { kNowhere, kHost, kLink, kPrivate, kPublic };
-// kNowhere for what is not the number of one host: a name could lead anywhere.
+// kNowhere for what is not the number of one host: a name could lead anywhere. An IPv6 number that leads to
+// an IPv4 one (mapped, 6to4, NAT64) reaches as far as that.
 Reach reach_of(const std::string& host);
 
 class DialLimits {
@@ -29,7 +30,8 @@ class DialLimits {
   static constexpr std::size_t kMaxHosts = 256;
 
   // Where the coordinator is: what it names may not be nearer to this client than itself.
-  void coordinator_at(const std::string& host) { coordinator_ = reach_of(host); }
+  // Of one that is kNowhere it is not known.
+  void coordinator_at(const std::string& host);
 
   bool may_dial(const std::string& host, Time now);
   void began(const std::string& host, Time now);
@@ -42,7 +44,8 @@ class DialLimits {
     unsigned failures = 0;  // since it was reached
     Time next{};
   };
-  // One name for each host, however its number is written: an IPv4 one may come as IPv6.
+  // One name for each host, however its number is written: an IPv4 one may come as IPv6. May be any for a
+  // host that is kNowhere.
   static std::string name_of(const std::string& host);
   void refill(Time now);
   void make_room();

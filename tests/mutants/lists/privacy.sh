@@ -198,9 +198,21 @@ caught_by unit_client 'daemon: of a run that is described twice'
 
 mutant client-host-by-text 'a host is another one when its number is written otherwise'
 file client/swarm/dial_limits.cc
-old '  return address.to_string();'
-new '  return host;'
+old '  return address ? address->to_string() : host;'
+new '  return address ? host : std::string();'
 caught_by unit_client 'dial limits: a host whose number'
+
+mutant dials-scopes 'A6: a host has as many names as IPv6 has scopes'
+file client/swarm/dial_limits.cc
+old '  if (six.scope_id() != 0 && !six.is_link_local()) return std::nullopt;'
+new ''
+caught_by unit_client 'no other names through IPv6 scopes'
+
+mutant dials-through-nat64 'A6: a coordinator sends a client to its own network through addresses of NAT64'
+file client/swarm/dial_limits.cc
+old '  if (nat64 || compatible || address.is_v4_mapped()) return at(12);'
+new '  if ((nat64 && compatible) || compatible || address.is_v4_mapped()) return at(12);'
+caught_by unit_client 'no other names through IPv6 scopes|nearer to it than its coordinator'
 
 mutant privacy-draws-foretold 'who is drawn in a private run follows from the public seed'
 file server/engine/round_selection.cc

@@ -164,14 +164,22 @@ TEST_CASE("swarm dials: a client is not sent to addresses nearer to it than its 
     std::vector<const char*> allowed;
     std::vector<const char*> refused;
   };
-  const std::vector<const char*> nowhere = {"example.org", "0.0.0.0",        "::", "224.0.0.1", "ff02::1",
-                                            "localhost",   "255.255.255.255"};
+  const std::vector<const char*> nowhere = {
+      "example.org",        "0.0.0.0", "::", "224.0.0.1", "ff02::1", "localhost", "::1%1", "255.255.255.255",
+      "2001:0:cb00:7101::1"};
   for (const Case& c : {
            Case{"198.51.100.7",
-                {"203.0.113.9", "2001:db8::1", "::ffff:203.0.113.9"},
-                {"127.0.0.1", "127.9.9.9", "::1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1",
-                 "100.64.0.1", "169.254.169.254", "fe80::1", "fd00::1", "::ffff:127.0.0.1",
-                 "::ffff:10.0.0.1"}},
+                {"203.0.113.9", "2001:db8::1", "::ffff:203.0.113.9", "2002:cb00:7109::1",
+                 "64:ff9b::203.0.113.9", "::203.0.113.9"},
+                {"127.0.0.1",       "127.9.9.9",         "::1",
+                 "10.1.2.3",        "172.16.0.1",        "172.31.255.255",
+                 "192.168.1.1",     "100.64.0.1",        "169.254.169.254",
+                 "fe80::1",         "fd00::1",           "::ffff:127.0.0.1",
+                 "::ffff:10.0.0.1", "fec0::1",           "2002:a00:1::1",
+                 "2002:7f00:1::1",  "64:ff9b::10.0.0.1", "64:ff9b::127.0.0.1",
+                 "64:ff9b:1::1",    "::10.0.0.1",        "::127.0.0.1"}},
+           // Where that is cannot be told.
+           Case{"2001:db8::1%1", {"203.0.113.9"}, {"127.0.0.1", "::1", "10.1.2.3"}},
            Case{"192.168.1.10",
                 {"192.168.1.11", "10.0.0.1", "203.0.113.9", "172.32.0.1"},
                 {"127.0.0.1", "169.254.169.254"}},
@@ -221,6 +229,23 @@ TEST_CASE("dial limits: a host whose number is written otherwise is the same hos
   limits.ended("203.0.113.1", Time{}, true);
   CHECK_FALSE(limits.may_dial("2001:db8::0:1", Time{}));
   CHECK(limits.may_dial("::ffff:203.0.113.1", Time{}));
+}
+
+TEST_CASE("dial limits: a host has no other names through IPv6 scopes, nor through networks of IPv4") {
+  DialLimits limits;
+  for (const char* host : {"2001:db8::1%1", "2001:db8::1%2", "fd00::1%1", "::ffff:203.0.113.1%1"})
+    CHECK_MESSAGE(!limits.may_dial(host, Time{}), host);
+  for (const char* host :
+       {"203.0.113.1", "2002:cb00:7101::1", "2002:cb00:7101:7::9", "64:ff9b::203.0.113.1"}) {
+    REQUIRE_MESSAGE(limits.may_dial(host, Time{}), host);
+    limits.began(host, Time{});
+  }
+  for (const char* host : {"203.0.113.1", "2002:cb00:7101::2", "64:ff9b::cb00:7101", "::203.0.113.1"})
+    CHECK_MESSAGE(!limits.may_dial(host, Time{}), host);
+  CHECK(limits.may_dial("64:ff9b::203.0.113.2", Time{}));
+  // Of one link of several.
+  limits.coordinator_at("fe80::1%1");
+  CHECK(limits.may_dial("fe80::2%1", Time{}));
 }
 
 TEST_CASE(
