@@ -21,6 +21,7 @@ constexpr Duration kSearchPatience = seconds(2);
 Result<void> Daemon::Impl::prepare() {
   FEDGE_TRY(known, KnownClients::read(options_.state_directory));
   known_clients_ = std::move(known);
+  known_asked_ = known_written_ = known_clients_.size();
   FEDGE_TRY(summed, SummedUpdates::read(options_.state_directory));
   summed_ = std::move(summed);
   FEDGE_TRY(identity, protocol::make_tls_identity(key_));
@@ -271,6 +272,7 @@ void Daemon::Impl::finish() {
   // Not within one of its callbacks.
   protocol::post(io_, [self = shared_from_this()] { self->directory_.reset(); });
   worker_.stop();
+  writer_.stop();
   if (finished_) protocol::post(io_, finished_);
   unfinished_.reset();
 }
@@ -284,11 +286,13 @@ void Daemon::Impl::shut_down() {
   swarm_->shut_down();
   task_stop_.request_stop();
   worker_.stop();
+  writer_.stop();
   for (auto& [run, part] : parts_) {
     if (part.trainer) part.trainer->leave();
     if (part.shared) part.shared->end();  // what the worker has done for it is not heeded
   }
   worker_.join();
+  writer_.join();
   {
     std::vector<std::jthread> endings;  // each may take seconds
     for (auto& [run, part] : parts_)

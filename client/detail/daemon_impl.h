@@ -108,6 +108,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects);
   void stop_session(RunId run, const Error& error);
   void keep_known_clients();
+  void kept_known_clients(std::size_t number, const Result<void>& written);
   // Shares leave once it is on the disk that they have.
   void reveal(RunId run, const protocol::SecureUnmask& answer);
   void say(RunId run, const protocol::Message& message);
@@ -143,12 +144,15 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   protocol::Timer status_timer_;
   StatusFile status_;
   KnownClients known_clients_;
+  std::size_t known_asked_ = 0;          // of them, to be written down
+  std::size_t known_written_ = 0;        // and on the disk
   std::optional<SummedUpdates> summed_;  // once there is prepare()
   bool status_due_ = false;
   // Keeps the io_context running while only the worker has something to do.
   protocol::Unfinished unfinished_;
   // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
   protocol::Worker worker_;
+  protocol::Worker writer_;  // likewise, of what cannot wait until a model is trained
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::vector<protocol::Address> addresses_;  // of the coordinator, to be tried in this order
   std::size_t next_address_ = 0;
@@ -164,6 +168,9 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
       WorkResult result;
     };
     privacy::SecureClient session;
+    // How many known clients have to be on the disk before anything leaves; nothing: none is named yet.
+    std::optional<std::size_t> rests_on = {};
+    std::vector<privacy::SecureClient::Effect> held = {};  // until they are
     SummedUpdates::Sum sum = {};                 // once it is admitted; its update once that has been trained
     std::unique_ptr<Trained> trained = nullptr;  // and not masked yet
     bool noted = false;                          // that the masks are taken away

@@ -82,22 +82,37 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
   return {};
 }
 
-// All that have become known with one message at once: the worker masks, too, and each write waits for the
-// disk.
+// All that have become known with one message at once: each write waits for the disk.
 void Daemon::Impl::keep_known_clients() {
-  if (!known_clients_.changed()) return;
-  worker_.post([weak = weak_from_this(), all = known_clients_] {
+  if (known_clients_.size() == known_asked_) return;
+  known_asked_ = known_clients_.size();
+  writer_.post([weak = weak_from_this(), all = known_clients_] {
     const auto self = weak.lock();
     if (!self) return;
     const auto written = all.write(self->options_.state_directory);
-    protocol::post(self->io_, [self, written, number = all.size()] {
-      Event event{written ? Severity::kDebug : Severity::kWarning,
-                  written ? "known_clients.written" : "known_clients.not_written",
-                  {}};
-      event.with("clients", static_cast<std::int64_t>(number));
-      self->report(written ? event : event.with("reason", written.error().message));
-    });
+    protocol::post(self->io_,
+                   [self, written, number = all.size()] { self->kept_known_clients(number, written); });
   });
+}
+
+void Daemon::Impl::kept_known_clients(std::size_t number, const Result<void>& written) {
+  Event event{written ? Severity::kDebug : Severity::kWarning,
+              written ? "known_clients.written" : "known_clients.not_written",
+              {}};
+  event.with("clients", static_cast<std::int64_t>(number));
+  report(written ? event : event.with("reason", written.error().message));
+  if (written) known_written_ = number;
+  // What has failed is tried again with the next message of any session.
+  known_asked_ = written ? std::max(known_asked_, number) : known_written_;
+  for (auto& [run, part] : parts_) {
+    if (!part.secure || part.secure->held.empty() || part.secure->rests_on > number) continue;
+    const auto held = std::exchange(part.secure->held, {});
+    if (part.secure->rests_on <= known_written_)
+      carry_out(run, held);
+    else
+      stop_session(run, {ErrorCode::kUnavailable,
+                         "the other clients' keys cannot be written down; this client's log says why"});
+  }
 }
 
 void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
@@ -133,8 +148,12 @@ template <class M>
 bool Daemon::Impl::hear(const M& message) {
   const auto part = parts_.find(message.session.run);
   if (part == parts_.end() || !part->second.secure) return true;
+  SecureTask& secure = *part->second.secure;
   std::vector<privacy::SecureClient::Effect> effects;
-  part->second.secure->session.receive(message, effects);
+  secure.session.receive(message, effects);
+  if constexpr (std::is_same_v<M, protocol::SecureRoster>)
+    if (!secure.rests_on && message.session == secure.session.session())
+      secure.rests_on = known_clients_.size();
   keep_known_clients();
   carry_out(message.session.run, effects);
   return true;
@@ -144,8 +163,9 @@ bool Daemon::Impl::hear(const M& message) {
 void Daemon::Impl::repeat_session(const protocol::TrainRequest& request) {
   const auto part = parts_.find(request.run);
   if (part == parts_.end() || !part->second.secure) return;
-  privacy::SecureClient& session = part->second.secure->session;
-  if (session.session() != session_of(request)) return;
+  const SecureTask& secure = *part->second.secure;
+  const privacy::SecureClient& session = secure.session;
+  if (session.session() != session_of(request) || !secure.held.empty()) return;
   std::vector<privacy::SecureClient::Effect> effects;
   session.repeat(effects);
   carry_out(request.run, effects);
@@ -166,8 +186,14 @@ void Daemon::Impl::report_stage(RunId run, Event event) {
              .with("track", std::int64_t{session.track.value()}));
 }
 
+// Nothing leaves, and nothing is masked, for clients whose keys could be forgotten.
 void Daemon::Impl::carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects) {
   using Session = privacy::SecureClient;
+  SecureTask& secure = *parts_[run].secure;
+  if (secure.rests_on > known_written_) {
+    secure.held.insert(secure.held.end(), effects.begin(), effects.end());
+    return;
+  }
   for (const auto& effect : effects)
     std::visit(Overloaded{[&](const Session::Send& send) {
                             if (const auto* answer = std::get_if<protocol::SecureUnmask>(&send.message))
@@ -227,7 +253,7 @@ Result<OutgoingUpdate> Daemon::Impl::mask(const PreparedRun& prepared, const pro
 void Daemon::Impl::mask(RunId run) {
   Part& part = parts_[run];
   SecureTask& secure = *part.secure;
-  if (!secure.trained || !secure.session.ready()) return;
+  if (!secure.trained || !secure.session.ready() || secure.rests_on > known_written_) return;
   auto work = std::make_shared<SecureTask::Trained>(std::move(*std::exchange(secure.trained, nullptr)));
   auto masking = std::make_shared<const privacy::Masking>(secure.session.masking());
   worker_.post([weak = weak_from_this(), work, masking, prepared = part.prepared] {

@@ -41,8 +41,7 @@ Result<KnownClients> KnownClients::read(const std::filesystem::path& state_direc
 }
 
 Result<void> KnownClients::vouch(ClientId client, const PublicKey& key) {
-  const auto [known, is_new] = keys_.try_emplace(client, key);
-  changed_ = changed_ || is_new;
+  const auto known = keys_.try_emplace(client, key).first;
   if (known->second == key) return {};
   return Error{ErrorCode::kRefused,
                "client " + std::to_string(client.value()) +

@@ -21,15 +21,13 @@ class KnownClients {
 
   // kRefused if the client was seen with another key before. A client that was not is known from now on.
   Result<void> vouch(ClientId client, const PublicKey& key);
+  // Never becomes less: nobody is forgotten.
   std::size_t size() const { return keys_.size(); }
-  // Whether somebody has become known since this was asked last.
-  bool changed() { return std::exchange(changed_, false); }
   // In the place of what was written before; survives a power cut once it returns.
   Result<void> write(const std::filesystem::path& state_directory) const;
 
  private:
   std::map<ClientId, PublicKey> keys_;
-  bool changed_ = false;
 };
 
 }  // namespace fedge::client

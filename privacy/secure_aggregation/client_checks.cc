@@ -42,7 +42,8 @@ Result<void> SecureClient::check_roster(const protocol::SecureRoster& roster) co
                                            &protocol::SecureRoster::Peer::number);
   if (!as_drawn) return refused("the coordinator names other neighbours than the graph has");
   FEDGE_TRY_VOID(check_parties(roster));
-  return check_coverages(roster);
+  FEDGE_TRY_VOID(check_coverages(roster));
+  return vouch_for(roster);
 }
 
 Result<void> SecureClient::check_parties(const protocol::SecureRoster& roster) const {
@@ -55,10 +56,16 @@ Result<void> SecureClient::check_parties(const protocol::SecureRoster& roster) c
       return refused(name + " is named twice");
     if (!keys.insert(peer.keys.channel).second || !keys.insert(peer.keys.mask).second)
       return refused("the keys of " + name + " are somebody else's, too");
-    if (terms_.vouch) FEDGE_TRY_VOID(terms_.vouch(peer.client, peer.identity));
     if (!verify_keys(peer.identity, context_, peer.client, peer.keys))
       return refused("the keys of " + name + " are not signed by it, or for another session or model");
   }
+  return {};
+}
+
+// Last: a roster that is unsound makes nobody known.
+Result<void> SecureClient::vouch_for(const protocol::SecureRoster& roster) const {
+  if (!terms_.vouch) return {};
+  for (const auto& peer : roster.peers) FEDGE_TRY_VOID(terms_.vouch(peer.client, peer.identity));
   return {};
 }
 

@@ -106,9 +106,27 @@ caught_by integration_programs 'look into the memory'
 
 mutant keys-one-by-one 'a client writes its list of known keys for every session, whether there is a new one or not'
 file client/secure/daemon_secure.cc
-old '  if (!known_clients_.changed()) return;'
-new '  if (!known_clients_.changed() && known_clients_.size() == 0) return;'
+old '  if (known_clients_.size() == known_asked_) return;'
+new '  if (known_clients_.size() == 0) return;'
 caught_by integration_federation 'secure runs: a client writes the keys'
+
+mutant keys-unwritten 'A1: a client sends its shares though it may forget whose keys it has seen'
+file client/secure/daemon_secure.cc
+old '  if (secure.rests_on > known_written_) {'
+new '  if (secure.rests_on > known_asked_) {'
+caught_by unit_client 'written down whose keys the others have'
+
+mutant keys-written-once 'a client whose disk was full once takes no part in secure sums any more'
+file client/secure/daemon_secure.cc
+old '  known_asked_ = written ? std::max(known_asked_, number) : known_written_;'
+new '  known_asked_ = std::max(known_asked_, number);'
+caught_by unit_client 'written down whose keys the others have'
+
+mutant keys-after-training 'clients agree on masks once they have trained, and are too late'
+file client/secure/daemon_secure.cc
+old '  writer_.post([weak = weak_from_this(), all = known_clients_] {'
+new '  worker_.post([weak = weak_from_this(), all = known_clients_] {'
+caught_by unit_client 'agree on masks while a device trains'
 
 mutant any-verdict 'a verdict on another task drops the update that is kept'
 file client/client_engine.cc

@@ -9,8 +9,8 @@ caught_by unit_privacy 'hostile coordinator'
 
 mutant secure-vouches-for-all 'a member takes any node key for that client'\''s'
 file privacy/secure_aggregation/client_checks.cc
-old '    if (terms_.vouch) FEDGE_TRY_VOID(terms_.vouch(peer.client, peer.identity));'
-new ''
+old '  return vouch_for(roster);'
+new '  return {};'
 caught_by unit_privacy 'hostile coordinator'
 
 mutant secure-any-threshold 'a member takes any graph and threshold'
@@ -86,8 +86,14 @@ caught_by unit_server 'secure round'
 mutant secure-forgets-keys 'a client takes another key for one that it knows'
 file client/secure/known_clients.cc
 old '  if (known->second == key) return {};'
-new '  if (known->second == key || !is_new) return {};'
+new '  if (known->second == key || known->first == client) return {};'
 caught_by unit_client 'known clients'
+
+mutant unsigned-key-known 'A1: a client remembers a key as another client'\''s that has signed nothing'
+file privacy/secure_aggregation/client_checks.cc
+old '  FEDGE_TRY_VOID(check_parties(roster));'
+new '  FEDGE_TRY_VOID(vouch_for(roster)); FEDGE_TRY_VOID(check_parties(roster));'
+caught_by unit_privacy 'a key that has not signed'
 
 mutant secure-restart-keeps-sum 'a coordinator that was gone goes on with the masks of before'
 file server/engine/round_engine.cc

@@ -311,6 +311,65 @@ TEST_CASE("daemon: no share leaves before it is written down that it does") {
   CHECK(site.has_said_part("summed-updates"));
 }
 
+TEST_CASE("daemon: no share leaves before it is written down whose keys the others have") {
+  Site site;
+  std::size_t written = 0;
+  site.hears_too = [&](const protocol::Message& message) {
+    if (!std::holds_alternative<protocol::SecureShares>(message)) return;
+    const auto text = read_file(site.state.path() / "known-clients", 1000);
+    REQUIRE(text);
+    for (const SecretKey& key : SecureTurn::keys)
+      CHECK(text->find(to_hex(key.public_key())) != std::string::npos);
+    ++written;
+  };
+  begin_secure(site);
+  std::filesystem::create_directory(site.state.path() / "known-clients");
+  MaskedTurn first(site, 1, 1);
+  CHECK(why_not(site) == "the other clients' keys cannot be written down; this client's log says why");
+  CHECK(site.has_said_part("known_clients.not_written clients=2 reason="));
+  CHECK(written == 0);
+  CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
+  // Once there is room again, the next one goes on.
+  std::filesystem::remove(site.state.path() / "known-clients");
+  MaskedTurn second(site, 1, 2);
+  CHECK(why_not(site) == "");
+  CHECK(written == 1);
+  CHECK(second.reveals());
+}
+
+TEST_CASE("daemon: an update is not masked for others whose keys are not written down, whoever hurries it") {
+  Site site;
+  begin_secure(site);
+  std::filesystem::create_directory(site.state.path() / "known-clients");
+  site.says_instead = [&](protocol::Message& message) {
+    const auto* roster = std::get_if<protocol::SecureRoster>(&message);
+    if (roster == nullptr) return true;
+    site.link->send(*roster);
+    protocol::SecurePeerShares shares{roster->session, {}};
+    for (const auto& peer : roster->peers) shares.shares.push_back({.from = peer.number, .box = {}});
+    site.link->send(shares);
+    return false;
+  };
+  MaskedTurn turn(site, 1, 1);
+  CHECK(why_not(site).find("keys cannot be written down") != std::string::npos);
+  CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
+}
+
+TEST_CASE("daemon: clients agree on masks while a device trains, also those that see each other first") {
+  Site site;
+  site.trainer = {.command = {"/usr/bin/python3", FEDGE_SOURCE_DIR "/tests/support/trainer_program.py",
+                              "hangs", site.data.path().string()},
+                  .on_event = {}};
+  begin_secure(site);
+  SecureTurn turn(site, 1, 1);
+  turn.begin();
+  REQUIRE(site.run_until([&] { return std::filesystem::exists(site.data.path() / "done-hangs"); }));
+  CHECK(site.run_until([&] {
+    turn.hear();
+    return turn.agreed;
+  }));
+}
+
 TEST_CASE("daemon: an answer that is asked for again is written down once") {
   Site site;
   begin_secure(site);

@@ -89,6 +89,26 @@ TEST_CASE(
   CHECK(outcome.stopped.at(TestSession::id(0)).message == "client 19 had another key before");
 }
 
+TEST_CASE("hostile coordinator: a key that has not signed is not taken for a member's in later sessions") {
+  TestSession session(6, {});
+  const PublicKey own = SecretKey::generate().public_key();
+  session.to_client = [&](ClientId client, TestSession::ToClient message) {
+    if (auto* roster = std::get_if<SecureRoster>(&message); roster != nullptr && client == TestSession::id(0))
+      roster->peers[2].identity = own;
+    return std::optional(std::move(message));
+  };
+  std::set<PublicKey> known;
+  session.vouch = [&](ClientId, const PublicKey& key) -> Result<void> {
+    known.insert(key);
+    return {};
+  };
+  const auto outcome = session.run();
+  REQUIRE(outcome.stopped.contains(TestSession::id(0)));
+  CHECK(outcome.stopped.at(TestSession::id(0)).message.find("are not signed by it") != std::string::npos);
+  CHECK_FALSE(known.contains(own));
+  CHECK(known.size() == 6);
+}
+
 TEST_CASE("hostile coordinator: a member that is in the session twice, or the member itself, is seen") {
   check_refused<SecureRoster>(
       [](SecureRoster& roster) {
