@@ -79,8 +79,7 @@ Result<std::optional<std::uint64_t>> add_noise(const Making& making, std::span<s
   const privacy::MaskingSpec& spec = making.spec;
   std::size_t summed = 0;
   for (const Range& cell : making.masking.cells()) summed += cell.size();
-  const double norm =
-      spec.clipping_norm * std::ldexp(static_cast<double>(spec.uniform_weight), spec.fraction_bits);
+  const double norm = spec.norm_units();
   const auto variance =
       privacy::noise_variance(noise_deviation(spec.noise_multiplier, norm, summed), spec.noise);
   if (!variance) return Error{ErrorCode::kUnsupported, "the run asks for more noise than a client can make"};

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "core/text.h"
+
 namespace fedge::privacy {
 namespace {
 
@@ -12,10 +14,28 @@ constexpr std::int64_t kMostWeight = std::int64_t{1} << 53;
 // A value's steps on either side of 0, at least.
 constexpr double kSteps = 256;
 
+// A coarse grid would make noise cost more than the client accounts for.
+void check_grid(const MaskingSpec& spec, config::Reader& section) {
+  const auto too_coarse = [&](const std::string& what, double units, double least) {
+    section.fail("fraction_bits", "is too coarse for noise: " + what + " is " + number_text(units) +
+                                      " units of the sums, and must be at least " + number_text(least));
+  };
+  const double norm = spec.norm_units();
+  const double deviation = norm * spec.noise_multiplier;
+  if (norm < kAccountedGrid)
+    too_coarse("clipping_norm", norm, kAccountedGrid);
+  else if (deviation < kCoarsestNoise)
+    too_coarse("the standard deviation of a client's noise", deviation, kCoarsestNoise);
+}
+
 }  // namespace
 
 std::uint64_t MaskingSpec::weight_of(SampleCount samples) const {
   return uniform_weight > 0 ? uniform_weight : std::clamp<std::uint64_t>(samples.value(), 1, max_weight);
+}
+
+double MaskingSpec::norm_units() const {
+  return clipping_norm * std::ldexp(static_cast<double>(uniform_weight), fraction_bits);
 }
 
 config::Table to_table(const MaskingSpec& spec) {
@@ -65,6 +85,8 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
   if (spec.noise_multiplier > 0 &&
       (spec.clipping_norm == 0 || spec.uniform_weight == 0 || spec.max_participations == 0))
     section.fail("noise_multiplier", "needs a clipping_norm, a uniform_weight and max_participations");
+  else if (spec.noise_multiplier > 0)
+    check_grid(spec, section);
   root.adopt(section);
   return spec;
 }

@@ -17,6 +17,12 @@ namespace fedge::privacy {
 // The least noise of the clients, its standard deviation over what one update can change, that hides an
 // update where two sums differ by it: epsilon 10 at delta 1e-5. With less, sums count as sums without noise.
 inline constexpr double kHidingNoise = 0.5;
+// What clients' noises are accounted for by holds from these on. Standard deviation of one's, in units of the
+// sums: then the sum of discrete Gaussians cannot be told from one.
+inline constexpr double kCoarsestNoise = 64;
+// Units of the norm; so many are accounted for, which is the worse case. What Skellam costs beyond a Gaussian
+// is next to nothing there.
+inline constexpr double kAccountedGrid = 0x1p11;
 
 struct MaskingSpec {
   // Words of 64 bits hold the very integers of the sums that are made without masks. Those of 32 are half as
@@ -36,6 +42,8 @@ struct MaskingSpec {
   SecureRules rules;
 
   std::uint64_t weight_of(SampleCount samples) const;
+  // The clipping norm in units of the sums, where every update weighs the same.
+  double norm_units() const;
 };
 
 // As section [masking], to be read by read_masking().

@@ -26,11 +26,6 @@ constexpr double kDeviations = 12;
 // what floating point would hide.
 constexpr double kFinestNoise = 0x1p19;
 constexpr double kFinestSkellam = 0x1p13;
-constexpr double kCoarsestNoise = 64;
-// Units of the norm that clients' noises are accounted for by: no more than there are, which is the worse
-// case. The sum of discrete Gaussians cannot be told from one there, and what Skellam costs beyond one is
-// next to nothing.
-constexpr double kAccountedGrid = 0x1p11;
 constexpr double kMostParameters = 0x1p32;
 
 Spec::Kind read_kind(config::Reader& section) {
@@ -168,7 +163,8 @@ Result<void> calibrate(RunConfig& run) {
     FEDGE_TRY(noise, privacy::calibrate_noise(all, budget, spec.accountant));
     const bool of_one = spec.kind == Spec::Kind::kDistributed && spec.noise == privacy::NoiseKind::kGaussian;
     const double share = of_one ? std::sqrt(static_cast<double>(spec.noisy_clients)) : 1;
-    spec.noise_multiplier = spec.kind == Spec::Kind::kDistributed ? noise * share / kAccountedGrid : noise;
+    spec.noise_multiplier =
+        spec.kind == Spec::Kind::kDistributed ? noise * share / privacy::kAccountedGrid : noise;
   }
   spec.most_releases = UINT64_MAX;
   if (limited) {
@@ -220,11 +216,12 @@ void choose_grid(RunConfig& run, config::Reader& root) {
     if (format.max_total_weight().value() < updates) continue;
     spec.weight = compact ? 1 : aggregation::uniform_weight(format, updates);
     const double unit = static_cast<double>(spec.weight) * format.unit();
-    const double sigma = spec.update_noise * spec.clipping_norm * unit / share;
+    // As a client computes it, to the last bit: it insists on the same.
+    const double sigma = spec.clipping_norm * unit * (spec.update_noise / share);
     const double finest = spec.noise == privacy::NoiseKind::kSkellam ? kFinestSkellam : kFinestNoise;
     if (sigma > finest || (compact && !fits_words(spec, unit, updates))) continue;
-    if (sigma < kCoarsestNoise ||
-        (spec.kind == Spec::Kind::kDistributed && spec.clipping_norm * unit < kAccountedGrid))
+    if (sigma < privacy::kCoarsestNoise ||
+        (spec.kind == Spec::Kind::kDistributed && spec.clipping_norm * unit < privacy::kAccountedGrid))
       break;
     return;
   }
@@ -278,9 +275,10 @@ privacy::Release DifferentialPrivacySpec::release(double rate, std::uint64_t cou
   const std::uint64_t times = std::min<std::uint64_t>(count, max_participations);
   if (kind == Kind::kLocal) return {privacy::GaussianMechanism{.noise_multiplier = noise_multiplier}, times};
   const auto clients = static_cast<double>(noisy_clients);
-  const privacy::GridSensitivity sensitivity{
-      .l2 = kAccountedGrid, .l1 = kAccountedGrid * std::sqrt(kMostParameters), .dimension = kMostParameters};
-  const double deviation = noise_multiplier * kAccountedGrid;
+  const privacy::GridSensitivity sensitivity{.l2 = privacy::kAccountedGrid,
+                                             .l1 = privacy::kAccountedGrid * std::sqrt(kMostParameters),
+                                             .dimension = kMostParameters};
+  const double deviation = noise_multiplier * privacy::kAccountedGrid;
   if (noise == privacy::NoiseKind::kSkellam)
     return {privacy::SkellamMechanism{.variance = deviation * deviation, .sensitivity = sensitivity}, times};
   return {privacy::DistributedGaussianMechanism{

@@ -436,6 +436,24 @@ old '  const double inside = 0.5 * order * (l2 * l2 + 2 * l1 * tau + tau * tau *
 new '  const double inside = 0.5 * order * (l2 * l2 + l1 * tau + tau * tau * d);'
 caught_by unit_privacy 'three bounds'
 
+mutant privacy-any-grid 'a client accounts for noise on any grid as on a fine one'
+file privacy/secure_aggregation/masking_spec.cc
+old '  if (norm < kAccountedGrid)'
+new '  if (norm < 1)'
+caught_by unit_client 'insists on the grid'
+
+mutant privacy-coarse-noise 'a client accounts for coarse noise as for a Gaussian'
+file privacy/secure_aggregation/masking_spec.cc
+old '  else if (deviation < kCoarsestNoise)'
+new '  else if (deviation < 1)'
+caught_by unit_client 'insists on the grid'
+
+mutant privacy-grid-unasked 'a coordinator takes a grid that no client accepts'
+file run/privacy/differential_privacy.cc
+old '    if (sigma < privacy::kCoarsestNoise ||'
+new '    if (sigma < privacy::kCoarsestNoise / 2 ||'
+caught_by unit_run 'fine enough is so for a client'
+
 mutant privacy-rounding-free 'noise does not hide what rounding may change'
 file run/privacy/private_sum.cc
 old '  return multiplier * (norm_units + std::sqrt(static_cast<double>(numbers)) / 2);'

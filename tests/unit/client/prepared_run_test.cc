@@ -162,7 +162,7 @@ TEST_CASE(
   REQUIRE_MESSAGE(enough, enough.error().message);
   CHECK_FALSE(take_part(masked(5), 4.37, 0.2));
   CHECK_FALSE(take_part(masked(5), 4.38, 0.33));  // three are too few
-  CHECK_FALSE(take_part(masked(1e-9), 100, 0.2));
+  CHECK_FALSE(take_part(masked(0.001), 100, 0.2));
   for (const std::string& bare : {text, masked(0)}) {
     const auto refused = take_part(bare, 1000, 0.2);
     REQUIRE_FALSE(refused);
@@ -184,6 +184,34 @@ TEST_CASE(
   CHECK_MESSAGE(again.error().message.find("with those in runs before") != std::string::npos,
                 again.error().message);
   CHECK(take_part(masked(5), 4.5, 0.2));
+}
+
+TEST_CASE("prepared run: a client insists on the grid that its noise is accounted for on") {
+  const test::TemporaryDirectory data, state;
+  test::write_tiny_dataset(data);
+  const auto refusal = [&](int bits, std::uint64_t weight, double noise) -> std::string {
+    privacy::MaskingSpec spec{.fraction_bits = bits, .uniform_weight = weight, .max_weight = weight};
+    spec.clipping_norm = 1;
+    spec.noise_multiplier = noise;
+    spec.max_participations = noise > 0 ? 100 : 0;
+    const std::string text = "[data]\ndirectory = \"" + data.path().string() + "\"\n" +
+                             config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
+    const auto made =
+        prepare_run(described(text, 1, 3), {.client = ClientId(3), .state_directory = state.path()});
+    return made ? "" : made.error().message;
+  };
+  CHECK(refusal(11, 1, 5) == "");
+  CHECK(refusal(8, 8, 5) == "");
+  CHECK(refusal(11, 1, 0.03125) == "");
+  CHECK(refusal(-64, 1, 0) == "");
+  CHECK_MESSAGE(refusal(10, 1, 5).find("fraction_bits: is too coarse for noise: clipping_norm is 1024 units "
+                                       "of the sums, and must be at least 2048") != std::string::npos,
+                refusal(10, 1, 5));
+  CHECK(refusal(-64, 1, 1000).find("is too coarse for noise") != std::string::npos);
+  CHECK_MESSAGE(refusal(11, 1, 0.03)
+                        .find("the standard deviation of a client's noise is 61.44 units of the "
+                              "sums, and must be at least 64") != std::string::npos,
+                refusal(11, 1, 0.03));
 }
 
 TEST_CASE(

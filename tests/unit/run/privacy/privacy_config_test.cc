@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/config/document.h"
+#include "core/text.h"
 #include "privacy/differential/accounting/calibration.h"
 #include "privacy/differential/accounting/tree.h"
 #include "run/privacy/privacy_ledger.h"
@@ -229,6 +230,32 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
   check_private_refused(local + "epsilon = 8\nmin_separation = 2\n", "has no effect without kind = \"tree\"");
   check_private_refused("[strategy]\nkind = \"fednova\"\n" + local + "epsilon = 8\nmax_participations = 2\n",
                         "tell of a client's data");
+}
+
+TEST_CASE("private run: a grid that the coordinator takes for fine enough is so for a client") {
+  std::size_t refused = 0;
+  for (int exponent = -80; exponent < 40; ++exponent) {
+    const double noise = std::exp2(exponent / 4.0);
+    CAPTURE(noise);
+    const auto run = read_private(kThousand + kSecure +
+                                  "[differential_privacy]\nkind = \"distributed\"\nmax_participations = "
+                                  "6\nclipping_norm = 0.7\nnoise_multiplier = " +
+                                  number_text(noise) + "\n");
+    if (!run) {
+      CHECK(run.error().message.find("too coarse for this noise") != std::string::npos);
+      ++refused;
+      continue;
+    }
+    const auto document = config::parse_toml(run->task_text, "run");
+    REQUIRE(document);
+    const config::Table section = {{"masking", document->root.at("masking")}};
+    config::Reader root(section, "", "run");
+    REQUIRE(privacy::read_masking(root));
+    const auto sound = root.finish();
+    CHECK_MESSAGE(sound, sound.error().message);
+  }
+  CHECK(refused > 10);
+  CHECK(refused < 60);
 }
 
 TEST_CASE(
