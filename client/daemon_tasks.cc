@@ -244,16 +244,23 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
   }
   auto result = work_on(run, task);
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
-  if (result || (!run.masking && !run.local_privacy)) return result;
-  // Why may tell of the data, which nobody else is told of in such a run.
-  protocol::post(io_, [self = shared_from_this(), name = run.name, round = request.round,
-                       reason = result.error().message] {
-    self->report(Event{Severity::kError, "training.failed", {}}
-                     .with("run", name)
-                     .with("round", std::int64_t{round.value()})
-                     .with("reason", reason));
-  });
+  if (!run.masking && !run.local_privacy) return result;
+  if (result && result->fault) report_fault(run, request, *result->fault);
+  if (result) return result;
+  report_fault(run, request, result.error());
   return Error{result.error().code, "training has failed; this client's log says why"};
+}
+
+// On the worker. Why may tell of the data, which nobody else is told of in such a run.
+void Daemon::Impl::report_fault(const PreparedRun& run, const protocol::TrainRequest& request,
+                                const Error& fault) {
+  protocol::post(io_,
+                 [self = shared_from_this(), name = run.name, round = request.round, reason = fault.message] {
+                   self->report(Event{Severity::kError, "training.failed", {}}
+                                    .with("run", name)
+                                    .with("round", std::int64_t{round.value()})
+                                    .with("reason", reason));
+                 });
 }
 
 // On the worker. Each run has noise of its own: what is noised once more in a run that is begun anew is not

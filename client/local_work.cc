@@ -31,6 +31,22 @@ learn::TrainingResult nothing_told() {
   return training;
 }
 
+// Why what was trained is no update, if it is none.
+std::optional<Error> fault_of(const Result<learn::TrainingResult>& training, std::span<const float> values) {
+  if (!training) return training.error();
+  if (std::isfinite(training->mean_loss) && std::isfinite(training->rms_loss) && protocol::all_finite(values))
+    return std::nullopt;
+  return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
+}
+
+// From now on the result is one that changes no sum.
+void count_for_nothing(WorkResult& result, const Error& fault) {
+  std::ranges::fill(result.values.span(), 0.0F);
+  result.training = nothing_told();
+  result.training.samples = SampleCount(0);
+  result.fault = fault;
+}
+
 }  // namespace
 
 WorkSpec read_work(config::Reader& root) {
@@ -68,23 +84,39 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   result.values = std::move(values);
   if (result.values.size() != order.coverage.count())
     result.values = AlignedBuffer<float>(order.coverage.count());
-  FEDGE_TRY(training, train(order, model, memory, result.values.span()));
-  result.training = training;
+  const auto training = train(order, model, memory, result.values.span());
   // A diverged model is this client's failure, not an update.
-  if (!std::isfinite(result.training.mean_loss) || !std::isfinite(result.training.rms_loss) ||
-      !protocol::all_finite(result.values.span()))
-    return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
-  if (privacy_) {
-    FEDGE_CHECK(order.noise.has_value(), "a client that adds noise has some");
-    FEDGE_TRY(release, fedge::run::make_private(result.values.span(), *privacy_, *order.noise));
-    result.release = release;
-    result.training = nothing_told();
+  if (const auto fault = fault_of(training, result.values.span())) {
+    if (!hides(training, *fault)) return *fault;
+    count_for_nothing(result, *fault);
+  } else {
+    result.training = *training;
   }
+  if (privacy_) FEDGE_TRY_VOID(add_noise(order, result));
   result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
   encode(order, memory, result);
   if (scaffold()) remember_control(order, memory, result);
   memory.round = order.round;
   return result;
+}
+
+// Errors of learn/ do not depend on what is trained. Of a trainer program those are told that are about
+// itself, not about what it has sent.
+bool LocalWork::hides(const Result<learn::TrainingResult>& training, const Error& fault) const {
+  return hides_failures_ && (training || (elsewhere_ && fault.code == ErrorCode::kInvalid));
+}
+
+Result<void> LocalWork::add_noise(const WorkOrder& order, WorkResult& result) const {
+  FEDGE_CHECK(order.noise.has_value(), "a client that adds noise has some");
+  auto release = fedge::run::make_private(result.values.span(), *privacy_, *order.noise);
+  if (!release && release.error().code == ErrorCode::kInvalid) {
+    count_for_nothing(result, release.error());
+    release = fedge::run::make_private(result.values.span(), *privacy_, *order.noise);
+  }
+  if (!release) return release.error();
+  result.release = *release;
+  result.training = nothing_told();
+  return {};
 }
 
 Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
@@ -163,7 +195,8 @@ Result<OutgoingUpdate> LocalWork::mask(const WorkOrder& order, const privacy::Ma
       .norm = 0,
       .values = {},
       .encoded = {.bytes = std::move(masked.words), .codec = spec.codec, .raw_size = 0, .levels = 0},
-      .release = masked.release ? masked.release : result.release});
+      .release = masked.release ? masked.release : result.release,
+      .fault = masked.fault ? masked.fault : result.fault});
   update.coverage_ = std::move(masked.coverage);
   update.scalars_ = std::move(masked.scalars);
   return update;

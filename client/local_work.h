@@ -72,6 +72,7 @@ struct WorkResult {
   AlignedBuffer<float> values;                // packed over the coverage, as the receiver will see them
   protocol::EncodedPayload encoded;           // no bytes if the values are sent as they are
   std::optional<std::uint64_t> release = {};  // once the client has noised it: what it is known by
+  std::optional<Error> fault = {};            // why its values are zeros that count for nothing
 
   std::span<const std::byte> payload() const {
     return encoded.bytes.empty() ? std::as_bytes(values.span()) : std::span<const std::byte>(encoded.bytes);
@@ -94,6 +95,8 @@ class OutgoingUpdate {
   // What the coordinator is told of it, with the hashes of its chunks.
   protocol::UpdateOffer offer(const protocol::TrainRequest& task) const;
   std::optional<std::uint64_t> release() const { return result_.release; }
+  // Why nothing of the client is in it; for the client's own log.
+  const std::optional<Error>& fault() const { return result_.fault; }
 
  private:
   friend class LocalWork;
@@ -115,17 +118,24 @@ class LocalWork {
             TrainElsewhere elsewhere)
       : task_(task), compression_(compression), rng_(seed), elsewhere_(std::move(elsewhere)) {}
 
-  // From now on updates are noised, and nothing else is told of the training.
-  void make_private(const privacy::LocalPrivacySpec& spec) { privacy_ = spec; }
+  // From now on updates are noised, and nothing else is told of the training, as by hide_failures().
+  void make_private(const privacy::LocalPrivacySpec& spec) {
+    privacy_ = spec;
+    hides_failures_ = true;
+  }
+  // From now on training that diverges gives zeros without samples, and the result's fault: that it failed
+  // would tell of the data.
+  void hide_failures() { hides_failures_ = true; }
   // Whether a task goes on from what an earlier one left.
   bool remembers() const { return compression_.error_feedback || scaffold(); }
 
   // `model` is the whole model; `memory` is what the client's last accepted task left, and becomes what
   // this one leaves. `values` is memory to be used for the result, of the coverage's size or empty.
-  // kInvalid if the training diverged.
+  // kInvalid if the training diverged and that may be told.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
-  // Of the order the client, round, track, coverage and noise count. kInvalid if a value cannot be summed.
+  // Of the order the client, round, track, coverage and noise count. What cannot be summed is masked as zeros
+  // (run::mask_update).
   Result<OutgoingUpdate> mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
                               const privacy::Masking& masking, WorkResult result) const;
 
@@ -133,12 +143,15 @@ class LocalWork {
   bool scaffold() const { return task_.spec().training.objective.kind == learn::ObjectiveKind::kScaffold; }
   Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
                                       const ClientMemory& memory, std::span<float> update);
+  bool hides(const Result<learn::TrainingResult>& training, const Error& fault) const;
+  Result<void> add_noise(const WorkOrder& order, WorkResult& result) const;
   void encode(const WorkOrder& order, ClientMemory& memory, WorkResult& result) const;
   void remember_control(const WorkOrder& order, ClientMemory& memory, const WorkResult& result) const;
 
   const learn::Task& task_;
   protocol::CompressionSpec compression_;
   std::optional<privacy::LocalPrivacySpec> privacy_;
+  bool hides_failures_ = false;
   Rng rng_;
   std::optional<learn::Trainer> trainer_;  // or
   TrainElsewhere elsewhere_;

@@ -211,6 +211,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   prepared->local_privacy = local;
   prepared->noise = noise;
   if (local) prepared->work.make_private(*local);
+  if (masking) prepared->work.hide_failures();
   prepared->terms = sha256(description.task);
   prepared->seed = description.seed;
   if (described.whole) prepared->aggregate = std::make_shared<OwnAggregate>(described.whole, prepared->task);

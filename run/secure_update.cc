@@ -5,7 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "aggregation/value_check.h"
+#include "aggregation/fixed_point.h"
+#include "aggregation/kernels/fold.h"
 #include "core/check.h"
 #include "core/text.h"
 #include "privacy/differential/noise.h"
@@ -45,20 +46,28 @@ AlignedBuffer<float> repacked(const PlainUpdate& update, const privacy::Masking&
   return values;
 }
 
-// Modulo 2^32, rounded up or down at random so that the mean is exact.
-bool round_at_random(const privacy::MaskingSpec& spec, double weight, std::span<const float> values, Rng rng,
-                     std::span<std::uint32_t> words) {
-  const double scale = std::ldexp(weight, spec.fraction_bits);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double value = static_cast<double>(values[i]);
-    if (!(std::abs(value) <= spec.max_abs)) return false;
-    words[i] =
-        static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(value * scale + rng.uniform())));
-  }
-  return true;
+// Cuts the values down to the run's norm, if it has one. False: they cannot be summed. Looks at all of them.
+bool make_summable(const privacy::MaskingSpec& spec, std::span<float> values) {
+  if (spec.clipping_norm > 0 && !clip_values(spec.clipping_norm, values)) return false;
+  return aggregation::fold_kernels().front().max_magnitude(values.data(), values.size()) <=
+         aggregation::limit_bits(spec.max_abs);
 }
 
-// Which value that is the coordinator must not hear, who gets this as an answer.
+// With a norm every update weighs the same, one of zeros too.
+std::uint64_t weight_of(const PlainUpdate& update, const privacy::MaskingSpec& spec) {
+  const bool counts = update.samples > SampleCount(0) || spec.clipping_norm > 0;
+  return counts ? spec.weight_of(update.samples) : 0;
+}
+
+// Modulo 2^32, rounded up or down at random so that the mean is exact.
+void round_at_random(const privacy::MaskingSpec& spec, double weight, std::span<const float> values, Rng rng,
+                     std::span<std::uint32_t> words) {
+  const double scale = std::ldexp(weight, spec.fraction_bits);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    words[i] = static_cast<std::uint32_t>(
+        static_cast<std::int64_t>(std::floor(static_cast<double>(values[i]) * scale + rng.uniform())));
+}
+
 Error at_fault(double max_abs) {
   return invalid("a value of the update is not finite, or above what can be summed (strategy.max_abs = " +
                  number_text(max_abs) + ")");
@@ -94,8 +103,8 @@ Result<std::optional<std::uint64_t>> make_numbers(const Making& making, std::spa
                                                   std::span<std::int64_t> numbers) {
   const privacy::MaskingSpec& spec = making.spec;
   const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.max_abs};
-  const SampleCount weight(spec.weight_of(making.update.samples));
-  if (!aggregation::contribution(format, weight, values, numbers)) return at_fault(spec.max_abs);
+  const SampleCount weight(weight_of(making.update, spec));
+  FEDGE_CHECK(aggregation::contribution(format, weight, values, numbers), "values that can be summed");
   if (spec.noise_multiplier == 0) return std::optional<std::uint64_t>();
   return add_noise(making, numbers);
 }
@@ -105,8 +114,8 @@ Result<std::optional<std::uint64_t>> make_words(const Making& making, std::span<
                                                 std::span<std::uint32_t> words) {
   const privacy::MaskingSpec& spec = making.spec;
   if (spec.clipping_norm == 0) {
-    const auto weight = static_cast<double>(spec.weight_of(making.update.samples));
-    if (!round_at_random(spec, weight, values, making.update.rounding, words)) return at_fault(spec.max_abs);
+    const auto weight = static_cast<double>(weight_of(making.update, spec));
+    round_at_random(spec, weight, values, making.update.rounding, words);
     return std::optional<std::uint64_t>();
   }
   AlignedBuffer<std::int64_t> numbers(words.size());
@@ -115,11 +124,13 @@ Result<std::optional<std::uint64_t>> make_words(const Making& making, std::span<
   return release;
 }
 
-std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, std::uint64_t weight,
-                                      const privacy::Masking& masking, bool tells) {
+std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, const privacy::MaskingSpec& spec,
+                                      const privacy::Masking& masking) {
   std::vector<std::uint64_t> scalars;
+  const std::uint64_t weight = weight_of(update, spec);
   for (const Range& cell : masking.cells())
     scalars.push_back(masking.contributes().contains(cell.begin) ? weight : 0);
+  const bool tells = spec.clipping_norm == 0 && update.samples > SampleCount(0);
   const double loss = tells ? std::clamp(update.loss, -kMostLoss, kMostLoss) : 0;
   const std::uint64_t samples = tells ? std::min(update.samples.value(), kMostSamples) : 0;
   scalars.push_back(
@@ -134,15 +145,21 @@ Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::Maski
                                  const privacy::Masking& masking, Parallel& parallel) {
   FEDGE_CHECK(update.values.size() == update.coverage->count(), "a value for each covered parameter");
   AlignedBuffer<float> values = repacked(update, masking);
-  const bool is_private = spec.clipping_norm > 0;
-  if (is_private && !clip_values(spec.clipping_norm, values.span())) return at_fault(spec.max_abs);
+  PlainUpdate summed = update;
+  std::optional<Error> fault;
+  if (!make_summable(spec, values.span())) {
+    fault = at_fault(spec.max_abs);
+    std::ranges::fill(values.span(), 0.0F);
+    summed.samples = SampleCount(0);
+  }
   const std::size_t count = values.size();
   const bool wide = spec.codec == protocol::Codec::kMasked64;
   MaskedUpdate masked{.coverage = masking.coverage(),
                       .words = std::vector<std::byte>(count * (wide ? 8 : 4)),
-                      .scalars = scalars_of(update, spec.weight_of(update.samples), masking, !is_private)};
+                      .scalars = scalars_of(summed, spec, masking),
+                      .fault = std::move(fault)};
   std::byte* bytes = masked.words.data();
-  const Making making{update, spec, masking, parallel};
+  const Making making{summed, spec, masking, parallel};
   if (wide) {
     FEDGE_TRY(release, make_numbers(making, values.span(), {reinterpret_cast<std::int64_t*>(bytes), count}));
     masked.release = release;
@@ -231,6 +248,9 @@ Result<SecureSum::Plain> SecureSum::unmask(const privacy::SumMasks& masks, Paral
   plain.updates = updates_;
   plain.weights.assign(scalars_.begin(), scalars_.end() - kSecureFigures);
   FEDGE_TRY_VOID(check_weights(spec_, plain.weights, updates_));
+  if (!plain.weights.empty() && std::ranges::max(plain.weights) == 0)
+    return Error{ErrorCode::kUnavailable,
+                 "none of the masked updates counts: no client came to one that can be summed"};
   plain.samples = scalars_.back();
   const auto loss =
       static_cast<double>(static_cast<std::int64_t>(scalars_[scalars_.size() - kSecureFigures]));

@@ -32,9 +32,9 @@ inline constexpr std::size_t kSecureFigures = 2;
 struct PlainUpdate {
   const Coverage* coverage = nullptr;
   std::span<const float> values;  // packed over it
-  SampleCount samples;
-  double loss = 0;  // mean of its training
-  Rng rounding{0};  // its own; used by words of 32 bits
+  SampleCount samples;            // 0: nothing came of it, and it counts for nothing
+  double loss = 0;                // mean of its training
+  Rng rounding{0};                // its own; used by words of 32 bits
   // Where the client's noise comes from; needed if the run's clients add some.
   std::optional<PrivateSum::Noise> noise = {};
 };
@@ -43,10 +43,13 @@ struct MaskedUpdate {
   std::vector<std::byte> words;
   std::vector<std::uint64_t> scalars;
   std::optional<std::uint64_t> release =
-      {};  // what its noise is known by (privacy::release_id), if it has some
+      {};                           // what its noise is known by (privacy::release_id), if it has some
+  std::optional<Error> fault = {};  // why it is of zeros; for the client alone
 };
-// With differential privacy the update is clipped, and of loss and samples nothing is told. kInvalid names a
-// value that is not finite or beyond the run's max_abs.
+// With differential privacy the update is clipped, and of loss and samples nothing is told. Whether an update
+// can be summed tells of its values: one that is not finite or beyond the run's max_abs is masked as zeros of
+// weight 0. Where a norm makes all weigh the same, zeros have that weight and the client's usual noise.
+// kUnsupported if the noise is more than the sampler makes.
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel);
 
@@ -85,8 +88,8 @@ class SecureSum {
 
     aggregation::ExactSum view() const { return {cells, weights, sums.span(), updates}; }
   };
-  // Ends the sum's use. kInvalid if what comes out is no sum of updates of these rules: somebody has sent
-  // another update than it should, or its masks were others.
+  // Ends the sum's use. kUnavailable if none of the updates has a weight; kInvalid if what comes out is no
+  // sum of updates of these rules: somebody has sent another update than it should, or its masks were others.
   Result<Plain> unmask(const privacy::SumMasks& masks, Parallel& parallel) &&;
 
  private:

@@ -149,6 +149,7 @@ class Simulation {
   void masks_known(ClientId id);
   void give_up(ClientId id, const Error& error);
   void fold_masked(const server::RunEngine::Fold& fold);
+  void report_fault(const server::RunEngine::Fold& accepted, const Error& fault);
   void summed(server::SecureRound::Closed closed);
   // Why the run cannot be hoped to go on, or nothing.
   std::optional<Error> standstill() const;

@@ -56,10 +56,17 @@ void Simulation::give_up(ClientId id, const Error& error) {
            ClientInput{client::ClientEngine::TrainingFailed{run, task->task(), error}, at(id).session});
 }
 
+// As a client says in its own log, where nobody else is told.
+void Simulation::report_fault(const server::RunEngine::Fold& accepted, const Error& fault) {
+  report(Event{Severity::kError, "training.failed", {}}
+             .with("client", std::int64_t{accepted.client.value()})
+             .with("round", std::int64_t{accepted.task.round.value()})
+             .with("reason", fault.message));
+}
+
 void Simulation::fold_masked(const server::RunEngine::Fold& accepted) {
   sessions_->folded(accepted.client);
   const TrainedUpdate update = pool_.take(accepted.client);
-  norms_.erase(accepted.client);
   std::vector<float> values(update.coverage.count());
   if (const auto read = update.values->read(0, values); !read) return fail(read.error());
   const run::RunConfig& config = state_.config();
@@ -73,6 +80,10 @@ void Simulation::fold_masked(const server::RunEngine::Fold& accepted) {
        .noise = run::PrivateSum::Noise{&noise, accepted.task}},
       config.secure.masking, sessions_->masking(accepted.client), parallel_);
   if (!masked) return fail(masked.error());
+  if (update.fault)
+    report_fault(accepted, *update.fault);
+  else if (masked->fault)
+    report_fault(accepted, *masked->fault);
   const auto folded = state_.fold_masked(
       accepted.client, {.coverage = &masked->coverage,
                         .read = [&](std::uint64_t first, std::span<std::byte> out) -> Result<void> {

@@ -162,12 +162,14 @@ void Simulation::end_upload(ClientId id, Time then) {
 void Simulation::update_arrived(ClientId id, TaskId task) {
   const TrainedUpdate* update = pool_.find(id, task);
   if (update == nullptr) return;  // the client gave it up meanwhile
-  const auto norm = run::inspect_values(state_.value_rules(), update->coverage, *update->values);
-  if (!norm) {
-    if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // the spool's
-    return step_server(server::RunEngine::Damaged{id, task, norm.error()});
+  if (!sessions_) {               // of a masked update nothing can be seen
+    const auto norm = run::inspect_values(state_.value_rules(), update->coverage, *update->values);
+    if (!norm) {
+      if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // the spool's
+      return step_server(server::RunEngine::Damaged{id, task, norm.error()});
+    }
+    norms_[id] = *norm;
   }
-  norms_[id] = *norm;
   at(id).utility = static_cast<double>(update->training.samples.value()) * update->training.rms_loss;
   step_server(server::RunEngine::Stored{id, task});
 }
@@ -176,6 +178,7 @@ void Simulation::fold(const server::RunEngine::Fold& accepted) {
   if (sharing_) sharing_->fold(accepted);
   if (sessions_) return fold_masked(accepted);
   TrainedUpdate update = pool_.take(accepted.client);
+  if (update.fault) report_fault(accepted, *update.fault);
   adversary_.taken(accepted.client, update.values);
   fold(accepted.task.track, {.client = accepted.client,
                              .weight = accepted.weight,

@@ -54,6 +54,8 @@ TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config
       layout_(task.model().layout()->hash()) {
   for (std::size_t i = 0; i < parallel.width(); ++i)
     workers_.emplace_back(task, config.compression, config.seed);
+  if (config.secure.on)
+    for (client::LocalWork& worker : workers_) worker.hide_failures();
   if (config.privacy.kind != run::DifferentialPrivacySpec::Kind::kLocal) return;
   noise_seed_ = config.seed;
   for (client::LocalWork& worker : workers_) worker.make_private(config.privacy.local());
@@ -106,6 +108,7 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   }
   work.outcome.training = done->training;
   work.outcome.norm = done->norm;
+  work.outcome.fault = done->fault;
   work.outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
   auto kept = keep(std::move(done->values), work.outcome.shape);
   if (!kept) {

@@ -48,6 +48,7 @@ struct TrainedUpdate {
   protocol::Manifest shape;  // of what travels, without the hashes of its chunks
   std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless they are spooled
   std::optional<Error> failure;                             // instead of everything above but the task
+  std::optional<Error> fault = {};                          // why the values are zeros that count for nothing
 };
 
 // What clients are given to train from.

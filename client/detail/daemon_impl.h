@@ -80,6 +80,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::stop_token enough;
   };
   Result<WorkResult> work(PreparedRun& run, TaskFiles::Download download, const TaskToTrain& order);
+  void report_fault(const PreparedRun& run, const protocol::TrainRequest& request, const Error& fault);
   Result<Secret> noise_root(RunId run) const;
   Result<void> count_release(const PreparedRun& run, const protocol::TrainRequest& request,
                              const OutgoingUpdate& update) const;

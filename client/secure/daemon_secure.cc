@@ -260,7 +260,9 @@ void Daemon::Impl::mask(RunId run) {
     const auto self = weak.lock();
     if (!self || work->order.stop.stop_requested()) return;
     const protocol::TrainRequest& request = work->order.request;
+    const bool failed = work->result.fault.has_value();  // and that has been reported
     const auto masked = self->mask(*prepared, request, *masking, std::move(work->result));
+    if (masked && masked->fault() && !failed) self->report_fault(*prepared, request, *masked->fault());
     Result<TaskFiles::Update> kept =
         masked ? self->files_->keep(request, *masked) : Result<TaskFiles::Update>(masked.error());
     protocol::post(self->io_, [self, order = work->order, kept = std::move(kept)] {

@@ -63,7 +63,10 @@ Digest SummedUpdates::origin_of(const Origin& origin) {
   return hash.finish();
 }
 
-Digest SummedUpdates::update_of(std::span<const float> values) { return sha256(std::as_bytes(values)); }
+Digest SummedUpdates::update_of(std::span<const float> values) {
+  const bool zeros = std::ranges::all_of(values, [](float value) { return value == 0; });
+  return zeros ? Digest() : sha256(std::as_bytes(values));
+}
 
 Result<SummedUpdates> SummedUpdates::read(const std::filesystem::path& state_directory) {
   SummedUpdates summed(state_directory / "summed-updates");
@@ -97,7 +100,7 @@ void SummedUpdates::note(RunId run, TaskId task, const Tag& origin, const Tag& u
   RoundNumber& last = last_[{run, task.track}];
   last = std::max(last, task.round);
   origins_.insert_or_assign(origin, std::pair(run, task));
-  updates_.insert(update);
+  if (update != Tag()) updates_.insert(update);
 }
 
 Result<void> SummedUpdates::admit_task(RunId run, TaskId task) const {

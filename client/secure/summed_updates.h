@@ -37,7 +37,8 @@ class SummedUpdates {
     std::uint64_t seed = 0;
   };
   static Digest origin_of(const Origin& origin);
-  // Hashes an update as it is before it is noised or masked.
+  // Hashes an update as it is before it is noised or masked. One of zeros has no hash and may be in several
+  // sums: it changes none, and to refuse it would tell that it is of zeros.
   static Digest update_of(std::span<const float> values);
 
   // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.

@@ -134,9 +134,47 @@ caught_by unit_client 'daemon: two tracks that begin from one model'
 
 mutant secure-failure-tells 'a client of a masked run tells why its training has failed'
 file client/daemon_tasks.cc
-old '  if (result || (!run.masking && !run.local_privacy)) return result;'
-new '  if (result || !run.masking || run.local_privacy) return result;'
+old '  if (!run.masking && !run.local_privacy) return result;'
+new '  if (!run.masking || run.local_privacy) return result;'
+caught_by unit_client 'daemon: why a client of a masked run'
+
+mutant secure-divergence-shows 'a client of a masked run fails its task when training diverges'
+file client/prepared_run.cc
+old '  if (masking) prepared->work.hide_failures();'
+new '  if (masking && local) prepared->work.hide_failures();'
 caught_by unit_client 'daemon: why an update of a masked run'
+
+mutant private-divergence-shows 'a client that noises its updates fails its task when training diverges'
+file client/local_work.h
+old '    hides_failures_ = true;
+  }'
+new '  }'
+caught_by unit_client 'daemon: whether training has diverged|local work: where a client noises'
+
+mutant secure-zeros-weigh 'zeros in the place of an update that cannot be summed have its weight'
+file run/secure_update.cc
+old '    summed.samples = SampleCount(0);'
+new ''
+caught_by unit_run 'secure update: one that cannot be summed'
+caught_by unit_sim 'a client whose update cannot be summed'
+
+mutant secure-sums-anything 'an update that cannot be summed is masked as it is'
+file run/secure_update.cc
+old '         aggregation::limit_bits(spec.max_abs);'
+new '         std::max(aggregation::limit_bits(spec.max_abs), aggregation::limit_bits(1e38));'
+caught_by unit_run 'secure update: one that cannot be summed'
+
+mutant secure-zeros-known-again 'a client refuses the second sum of an update of zeros'
+file client/secure/summed_updates.cc
+old '  return zeros ? Digest() : sha256(std::as_bytes(values));'
+new '  return zeros && values.empty() ? Digest() : sha256(std::as_bytes(values));'
+caught_by unit_client 'summed updates: one of zeros|daemon: why an update of a masked run'
+
+mutant secure-sum-of-nothing 'a sum to which no update counts makes a model'
+file run/secure_update.cc
+old '  if (!plain.weights.empty() && std::ranges::max(plain.weights) == 0)'
+new '  if (plain.weights.empty() && updates_ == 0)'
+caught_by unit_sim 'where no update can be summed'
 
 mutant secure-share-before-record 'a share leaves though it could not be written down that it does'
 file client/secure/daemon_secure.cc
@@ -376,9 +414,9 @@ caught_by unit_run 'private update'
 
 mutant privacy-local-figures 'samples and losses go out beside the noised update'
 file client/local_work.cc
-old '    result.training = nothing_told();
-  }'
-new '  }'
+old '  result.release = *release;
+  result.training = nothing_told();'
+new '  result.release = *release;'
 caught_by unit_client 'local work'
 
 mutant privacy-local-uncounted 'a client does not refuse what would be one update too many'

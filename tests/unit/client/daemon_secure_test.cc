@@ -280,26 +280,90 @@ TEST_CASE("daemon: a task of a round that was worked on counts again where its m
   CHECK(why_not(site).find("as many as --max-updates-per-day allows") != std::string::npos);
 }
 
-TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of its values") {
-  Site site;
-  std::string reason;
-  privacy::MaskingSpec spec{.max_weight = 1000};
-  SUBCASE("a bound that its values exceed") {
-    spec.max_abs = 1e-6;
-    reason = "a value of the update is not finite, or above what can be summed (strategy.max_abs = 1e-06)";
-  }
-  SUBCASE("training that fails") {
-    site.work.text +=
-        "[local_privacy]\nclipping_norm = 1000.0\nnoise_multiplier = 1000.0\nfraction_bits = 30\n"
-        "max_participations = 100\ndelta = 1e-5\n";
-    reason = "training has failed; this client's log says why";
-  }
+namespace {
+
+// Training that begins here ends in numbers that are not finite.
+constexpr float kDiverging = 3e38F;
+const std::string kLoud =
+    "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+    "max_participations = 2\ndelta = 1e-5\n";
+
+void begin_masked(Site& site, const privacy::MaskingSpec& spec) {
   site.going = {kFirst};
   site.work.text += config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
   site.begin();
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+}
+
+}  // namespace
+
+TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of its values") {
+  Site site;
+  privacy::MaskingSpec spec{.max_weight = 1000};
+  std::string reason = "the training loss is not finite";
+  SUBCASE("a bound that its values exceed") {
+    spec.max_abs = 1e-6;
+    reason = "a value of the update is not finite, or above what can be summed (strategy.max_abs = 1e-06)";
+  }
+  SUBCASE("training that diverges") { site.work.begin_from(kDiverging); }
+  SUBCASE("training that diverges, where all add noise") {
+    site.work.begin_from(kDiverging);
+    spec = {.fraction_bits = 10,
+            .uniform_weight = 1,
+            .max_weight = 1,
+            .clipping_norm = 1,
+            .noise_multiplier = 1,
+            .max_participations = 2};
+  }
+  SUBCASE("training that diverges, where each adds noise") {
+    site.work.begin_from(kDiverging);
+    site.work.text += kLoud;
+  }
+  begin_masked(site, spec);
+  // Zeros are not known again, as two updates that are alike are.
+  for (const std::uint32_t round : {1U, 2U}) {
+    CAPTURE(round);
+    MaskedTurn turn(site, round, 1);
+    CHECK(why_not(site).empty());
+    CHECK(site.count<protocol::UpdateOffer>(kFirst) == 1);
+    CHECK(site.count<protocol::TaskFailed>(kFirst) == 0);
+    CHECK(site.has_said_part("training.failed"));
+    CHECK(site.has_said_part(reason));
+    CHECK(turn.reveals());
+    site.tell(protocol::UpdateVerdict{kFirst, RoundNumber(round), true, {}, {}});
+  }
+}
+
+TEST_CASE("daemon: whether training has diverged is no answer where a client noises its updates") {
+  Site site;
+  site.going = {kFirst};
+  site.work.begin_from(kDiverging);
+  site.work.text += kLoud;
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  for (const std::uint32_t round : {1U, 2U}) {
+    site.heard.clear();
+    site.link->send(site.work.request(kFirst, round));
+    REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
+    CHECK(site.has_said_part("the training loss is not finite"));
+    site.link->send(protocol::UpdateVerdict{kFirst, RoundNumber(round), true, {}, {}});
+  }
+  // They count like any other.
+  site.heard.clear();
+  site.link->send(site.work.request(kFirst, 3));
+  REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
+  CHECK(site.has_said_part("has sent the 2 updates that the run's privacy allows"));
+}
+
+TEST_CASE("daemon: why a client of a masked run cannot train stays in its own log") {
+  Site site;
+  site.work.text +=
+      "[local_privacy]\nclipping_norm = 1000.0\nnoise_multiplier = 1000.0\nfraction_bits = 30\n"
+      "max_participations = 100\ndelta = 1e-5\n";
+  begin_masked(site, {.max_weight = 1000});
   MaskedTurn turn(site, 1, 1);
-  CHECK(why_not(site) == reason);
+  CHECK(why_not(site) == "training has failed; this client's log says why");
+  CHECK(site.has_said_part("more noise than a client can make"));
 }
 
 TEST_CASE("daemon: no share leaves before it is written down that it does") {

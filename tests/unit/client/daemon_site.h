@@ -44,7 +44,11 @@ struct Work {
     auto task = learn::Task::build_for(read_work(root).task, 5, ClientId(0));
     REQUIRE_MESSAGE(task, task.error().message);
     layout = (*task)->model().layout();
-    values.resize(layout->size());
+    begin_from(0);
+  }
+  // The model has this value everywhere.
+  void begin_from(float value) {
+    values.assign(layout->size(), value);
     model = protocol::make_manifest(layout->hash(), Coverage::all(values.size()),
                                     std::as_bytes(std::span(values)), protocol::kDefaultChunkSize);
     store = protocol::make_memory_chunk_store(1 << 20);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -199,6 +200,71 @@ TEST_CASE("local work: of a private update's training nothing is told, and its n
   order.noise->task.round = RoundNumber(2);
   const WorkResult later = federation.work(order, memory);
   CHECK(values_of(later) != values_of(result));
+}
+
+namespace {
+
+// What a trainer of the test's own comes to.
+Result<WorkResult> trained_elsewhere(const Federation& federation, const WorkOrder& order,
+                                     const Result<float>& value, bool masked) {
+  LocalWork worker(*federation.task, federation.spec.compression, kSeed,
+                   [&](const WorkOrder&, std::span<const float>,
+                       std::span<float> update) -> Result<learn::TrainingResult> {
+                     if (!value) return value.error();
+                     std::ranges::fill(update, *value);
+                     return learn::TrainingResult{.samples = SampleCount(8), .steps = 2, .mean_loss = 3};
+                   });
+  if (masked) worker.hide_failures();
+  if (federation.spec.local_privacy) worker.make_private(*federation.spec.local_privacy);
+  ClientMemory memory;
+  return worker.run(order, federation.model, memory);
+}
+
+constexpr float kNotFinite = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST_CASE("local work: where updates are masked, training that diverges is zeros that count for nothing") {
+  const Federation federation(kMlp + kTraining);
+  const WorkOrder order = order_of(1, 1, Coverage::of({{0, 50}}));
+  CHECK_FALSE(trained_elsewhere(federation, order, kNotFinite, false));
+  // Nor does it show whether a trainer program has sent something else than it should.
+  for (const Result<float>& value :
+       {Result<float>(kNotFinite), Result<float>(invalid("not a finite number"))}) {
+    const auto done = trained_elsewhere(federation, order, value, true);
+    REQUIRE(done);
+    CHECK(values_of(*done) == std::vector<float>(50));
+    CHECK(done->training.samples == SampleCount(0));
+    CHECK(done->training.mean_loss == 0);
+    CHECK(done->fault);
+  }
+  const auto well = trained_elsewhere(federation, order, 0.5F, true);
+  REQUIRE(well);
+  CHECK_FALSE(well->fault);
+  CHECK(well->training.samples == SampleCount(8));
+  // A program that is not there is no matter of what it trains on.
+  CHECK_FALSE(trained_elsewhere(federation, order, Error{ErrorCode::kUnavailable, "gone"}, true));
+}
+
+TEST_CASE("local work: where a client noises its updates, training that diverges is noise and nothing more") {
+  const Federation federation(
+      kMlp + kTraining +
+      "[local_privacy]\nclipping_norm = 0.01\nnoise_multiplier = 5.0\nfraction_bits = 22\n"
+      "max_participations = 1\ndelta = 1e-5\n");
+  const Secret root{Digest{1}};
+  const Coverage part = Coverage::of({{500, 4'100}});
+  WorkOrder order = order_of(2, 1, part);
+  order.noise.emplace(fedge::run::PrivateSum::Noise{&root, {RoundNumber(1), TrackId()}});
+  const auto diverged = trained_elsewhere(federation, order, kNotFinite, false);
+  const auto zeros = trained_elsewhere(federation, order, 0.0F, false);
+  REQUIRE(diverged);
+  REQUIRE(zeros);
+  CHECK(diverged->fault);
+  CHECK(diverged->release);
+  CHECK(values_of(*diverged) == values_of(*zeros));
+  CHECK(diverged->release == zeros->release);
+  CHECK(diverged->training.samples == zeros->training.samples);
+  CHECK(diverged->norm == doctest::Approx(0.1 * 60).epsilon(0.05));
 }
 
 TEST_CASE("error feedback: what a part left out stays with its parameters until they are sent again") {

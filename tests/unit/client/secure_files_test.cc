@@ -105,6 +105,21 @@ TEST_CASE("summed updates: what they are known by is the model, the terms, the s
   CHECK(SummedUpdates::update_of(values) != SummedUpdates::update_of(near));
 }
 
+TEST_CASE("summed updates: one of zeros may be in several sums, in another process too") {
+  const test::TemporaryDirectory state;
+  const Digest zeros = SummedUpdates::update_of(std::vector<float>{0, -0.0F, 0});
+  auto summed = SummedUpdates::read(state.path());
+  REQUIRE(summed);
+  const auto record = summed->add({RunId(7), task(1), {1}, zeros});
+  REQUIRE(record);
+  REQUIRE(record->write());
+  CHECK(summed->admit_update(zeros));
+  const auto again = SummedUpdates::read(state.path());
+  REQUIRE(again);
+  CHECK(again->admit_update(zeros));
+  CHECK_FALSE(again->admit_task(RunId(7), task(1)));
+}
+
 TEST_CASE("summed updates: a disk that fails for a while costs the sums of that while alone") {
   const test::TemporaryDirectory state;
   const auto file = state.path() / "summed-updates";
