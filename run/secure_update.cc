@@ -1,6 +1,7 @@
 #include "run/secure_update.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -46,11 +47,17 @@ AlignedBuffer<float> repacked(const PlainUpdate& update, const privacy::Masking&
   return values;
 }
 
-// Cuts the values down to the run's norm, if it has one. False: they cannot be summed. Looks at all of them.
+// Cuts the values down to the run's norm, if it has one, and each to what can be summed. False: they are not
+// finite. Looks at all of them.
 bool make_summable(const privacy::MaskingSpec& spec, std::span<float> values) {
   if (spec.clipping_norm > 0 && !clip_values(spec.clipping_norm, values)) return false;
-  return aggregation::fold_kernels().front().max_magnitude(values.data(), values.size()) <=
-         aggregation::limit_bits(spec.max_abs);
+  const auto limit = std::bit_cast<float>(aggregation::limit_bits(spec.max_abs));
+  bool finite = true;
+  for (float& value : values) {
+    finite = finite && std::isfinite(value);
+    value = std::clamp(value, -limit, limit);
+  }
+  return finite;
 }
 
 // With a norm every update weighs the same, one of zeros too.
@@ -68,10 +75,7 @@ void round_at_random(const privacy::MaskingSpec& spec, double weight, std::span<
         static_cast<std::int64_t>(std::floor(static_cast<double>(values[i]) * scale + rng.uniform())));
 }
 
-Error at_fault(double max_abs) {
-  return invalid("a value of the update is not finite, or above what can be summed (strategy.max_abs = " +
-                 number_text(max_abs) + ")");
-}
+Error not_finite() { return invalid("a value of the update is not finite"); }
 
 // An update on its way to be masked.
 struct Making {
@@ -148,7 +152,7 @@ Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::Maski
   PlainUpdate summed = update;
   std::optional<Error> fault;
   if (!make_summable(spec, values.span())) {
-    fault = at_fault(spec.max_abs);
+    fault = not_finite();
     std::ranges::fill(values.span(), 0.0F);
     summed.samples = SampleCount(0);
   }

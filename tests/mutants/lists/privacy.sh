@@ -155,14 +155,14 @@ mutant secure-zeros-weigh 'zeros in the place of an update that cannot be summed
 file run/secure_update.cc
 old '    summed.samples = SampleCount(0);'
 new ''
-caught_by unit_run 'secure update: one that cannot be summed'
-caught_by unit_sim 'a client whose update cannot be summed'
+caught_by unit_run 'secure update: one that is not finite'
 
-mutant secure-sums-anything 'an update that cannot be summed is masked as it is'
+mutant secure-bound-isolates 'a coordinator chooses a bound on values that only one client keeps, and gets its update as the sum'
 file run/secure_update.cc
-old '         aggregation::limit_bits(spec.max_abs);'
-new '         std::max(aggregation::limit_bits(spec.max_abs), aggregation::limit_bits(1e38));'
-caught_by unit_run 'secure update: one that cannot be summed'
+old '    finite = finite && std::isfinite(value);'
+new '    finite = finite && std::fabs(value) <= limit;'
+caught_by unit_run 'secure update: one that is not finite'
+caught_by unit_sim 'nobody is told whose update is beyond'
 
 mutant secure-zeros-known-again 'a client refuses the second sum of an update of zeros'
 file client/secure/summed_updates.cc

@@ -64,7 +64,8 @@ struct Agreed {
 
 }  // namespace
 
-TEST_CASE("secure update: one that cannot be summed is zeros of weight zero, whatever about it cannot be") {
+TEST_CASE(
+    "secure update: one that is not finite is zeros of weight zero, and beyond the bound is at the bound") {
   Agreed agreed;
   privacy::MaskingSpec spec{.fraction_bits = 10, .max_abs = 1, .max_weight = 100};
   SUBCASE("64 bits") {}
@@ -76,8 +77,13 @@ TEST_CASE("secure update: one that cannot be summed is zeros of weight zero, wha
   CHECK(whole.words.front() == 512 * weight);
   CHECK(whole.words.back() == 1024 * weight);
   CHECK(whole.scalars == std::vector<std::uint64_t>{weight, 14 << 16, 7});
-  for (const float last : {std::nextafter(1.0F, 2.0F), -2.0F, std::numeric_limits<float>::quiet_NaN(),
-                           -std::numeric_limits<float>::infinity()}) {
+  for (const float beyond : {std::nextafter(1.0F, 2.0F), 1e30F}) {
+    CHECK(agreed.part(spec, beyond).words == whole.words);
+    CHECK(agreed.part(spec, -beyond).words == agreed.part(spec, -1).words);
+    CHECK_FALSE(agreed.part(spec, beyond).fault);
+  }
+  for (const float last :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
     CAPTURE(last);
     const auto part = agreed.part(spec, last);
     CHECK(part.fault);
