@@ -308,7 +308,7 @@ TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of
   SUBCASE("training that diverges") { site.work.begin_from(kDiverging); }
   SUBCASE("training that diverges, where all add noise") {
     site.work.begin_from(kDiverging);
-    spec = {.fraction_bits = 10,
+    spec = {.fraction_bits = 12,
             .uniform_weight = 1,
             .max_weight = 1,
             .clipping_norm = 1,

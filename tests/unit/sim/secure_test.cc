@@ -51,9 +51,22 @@ TEST_CASE("secure, simulated: nobody is told whose update is beyond the bound on
   for (const auto& round : secret.rounds) CHECK(round.clients_completed == 10);
 }
 
+TEST_CASE("secure, simulated: nobody is told whose training diverges, and the model is that of the others") {
+  const Outcome outcome = simulate(kSecureBase + kExact +
+                                   Settings{"training.optimizer.learning_rate=1000", "model.kind=mlp",
+                                            "model.hidden=[20, 20]", "training.local_epochs=20"});
+  const std::size_t left_out = outcome.count("training.failed");
+  CHECK(left_out > 0);
+  CHECK(left_out < 30);
+  CHECK(outcome.models[1] != outcome.models[0]);
+  for (const auto& round : outcome.rounds) CHECK(round.clients_completed == 10);
+}
+
 TEST_CASE("secure, simulated: where no update can be summed the model stays what it was") {
   const Outcome outcome =
-      simulate(kSecureBase + kExact + Settings{"training.optimizer.learning_rate=1e38", "run.rounds=3"});
+      simulate(kSecureBase + kExact +
+               Settings{"training.optimizer.learning_rate=1000", "training.optimizer.weight_decay=10",
+                        "training.local_epochs=20"});
   CHECK(outcome.count("training.failed") == 30);
   CHECK(outcome.count("none of the masked updates counts") == 3);
   CHECK(outcome.models[3] == outcome.models[0]);
