@@ -66,8 +66,8 @@ class ChunkStore {
   // Forgets the object; its space is freed when the last user lets go.
   virtual void remove(const ObjectId& id) = 0;
   // A durable store: what was wanted of an earlier process's objects has been taken up, the rest may go, and
-  // so may what is removed from now on. Before, an earlier process's objects are kept as long as there is room,
-  // and so are the two that were removed last, to be taken up by create(); the oldest give way first.
+  // so may what is removed from now on. Before, an earlier process's objects are kept as long as there is
+  // room, and so are the two that were removed last, to be taken up by create(); the oldest give way first.
   virtual void settle() = 0;
   // What is kept to be written over gives way to whatever else has filled the disk since.
   virtual void trim() = 0;

@@ -98,11 +98,9 @@ class Federation {
     const int before = led;
     run_until([&] {
       if (coordinator) return true;
-      auto made = server::Coordinator::create(io,
-                                              {.data_directory = directory.path() / "coordinator",
-                                               .listen = address,
-                                               .software = "test"},
-                                              callbacks());
+      auto made = server::Coordinator::create(
+          io, {.data_directory = directory.path() / "coordinator", .listen = address, .software = "test"},
+          callbacks());
       if (made) coordinator = std::move(*made);
       return made.has_value();
     });
