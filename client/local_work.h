@@ -134,7 +134,7 @@ class LocalWork {
   // kInvalid if the training diverged and that may be told.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
-  // Of the order the client, round, track, coverage and noise count. What cannot be summed is masked as zeros
+  // Uses the order's client, round, track, coverage and noise. What is not finite is masked as zeros
   // (run::mask_update).
   Result<OutgoingUpdate> mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
                               const privacy::Masking& masking, WorkResult result) const;

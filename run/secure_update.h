@@ -47,8 +47,9 @@ struct MaskedUpdate {
   std::optional<Error> fault = {};  // why it is of zeros; for the client alone
 };
 // With differential privacy the update is clipped, and of loss and samples nothing is told. Whether an update
-// can be summed tells of its values: one that is not finite or beyond the run's max_abs is masked as zeros of
-// weight 0. Where a norm makes all weigh the same, zeros have that weight and the client's usual noise.
+// can be summed tells of its values, so it always is: a value beyond the run's max_abs counts as that, and an
+// update that is not finite is masked as zeros of weight 0. Where a norm makes all weigh the same, zeros have
+// that weight and the client's usual noise.
 // kUnsupported if the noise is more than the sampler makes.
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel);

@@ -21,7 +21,8 @@ Error one_too_many(std::uint32_t most) {
                                    "(differential_privacy.max_participations)"};
 }
 
-// Of what hides a run's updates. 0 hides nothing, and takes nothing from what was hidden before.
+// Returns the weaker of two noises that hide a run's updates. 0 hides nothing, and takes nothing from what
+// was hidden before.
 double weaker(double one, double other) {
   return one == 0 || other == 0 ? std::max(one, other) : std::min(one, other);
 }

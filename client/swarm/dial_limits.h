@@ -30,7 +30,7 @@ class DialLimits {
   static constexpr std::size_t kMaxHosts = 256;
 
   // Where the coordinator is: what it names may not be nearer to this client than itself.
-  // Of one that is kNowhere it is not known.
+  // A coordinator that is kNowhere counts as kPublic, which allows the least.
   void coordinator_at(const std::string& host);
 
   bool may_dial(const std::string& host, Time now);

@@ -22,10 +22,10 @@ struct SecureRules {
   std::uint32_t complete_below = 100;  // members; from here on the graph is sparse, where one is secure
   std::uint32_t min_survivors = 3;     // contributors to each parameter, at least; see enough()
 
-  // Of min_survivors so many at least are not in league with the coordinator.
+  // Counts those of min_survivors that are not in league with the coordinator, at least.
   std::uint32_t honest_survivors() const;
-  // Contributors to each parameter of a sum of so many members without which nothing is revealed: with all of
-  // the members that may be in league with the coordinator among them, as many are honest all the same.
+  // Counts the contributors to a parameter without which nothing is revealed in a sum of so many members.
+  // With all that may be in league with the coordinator among them, honest_survivors() are left.
   std::uint32_t enough(std::uint32_t members) const;
 };
 // What a member asks for whose run says one thing and whose owner another: of each the stricter.

@@ -21,23 +21,6 @@ using fedge::test::operator+;
 
 constexpr std::size_t kHonestMembers = 4;
 
-// The model after a round without secrets, in which the honest members deliver, and a fifth zeros or nothing.
-std::string model_without_secrets(bool zeros) {
-  Federation f(
-      kHonestMembers + 1,
-      {"run.rounds=1", zeros ? "run.seed=5" : "run.wait_for_clients=" + std::to_string(kHonestMembers)});
-  for (std::size_t i = 0; i < kHonestMembers; ++i) f.add_client();
-  if (zeros) {
-    HostilePeer peer(f);
-    peer.join(f.token());
-    peer.wait_for_task(1);
-    const auto update = peer.zero_update();
-    peer.send_update(peer.offer(update), update);
-  }
-  f.run_to_the_end();
-  return f.hashes()[0];
-}
-
 class LyingSecureMember {
  public:
   explicit LyingSecureMember(std::uint64_t seed)
@@ -154,8 +137,8 @@ TEST_CASE(
     "liars: whatever a member of a secure sum says, the sum is that of the honest and its own, that of the "
     "honest, "
     "or there is none") {
-  const std::string with = model_without_secrets(true);
-  const std::string without = model_without_secrets(false);
+  const std::string with = hash_without_secrets(kHonestMembers, true);
+  const std::string without = hash_without_secrets(kHonestMembers, false);
   REQUIRE(with != without);
   std::size_t lies = 0;
   std::size_t restarts = 0;

@@ -133,4 +133,22 @@ class SecureMember {
   std::optional<Session> session_;
 };
 
+// The model's hash after a round without secrets in which so many honest clients deliver, and one more zeros
+// or nothing.
+inline std::string hash_without_secrets(std::size_t honest, bool zeros) {
+  Federation f(honest + 1,
+               {"run.rounds=1", zeros ? "run.seed=5" : "run.wait_for_clients=" + std::to_string(honest)});
+  for (std::size_t i = 0; i < honest; ++i) f.add_client();
+  std::optional<HostilePeer> peer;
+  if (zeros) {
+    peer.emplace(f);
+    peer->join(f.token());
+    peer->wait_for_task(1);
+    const auto update = peer->zero_update();
+    peer->send_update(peer->offer(update), update);
+  }
+  f.run_to_the_end();
+  return f.hashes()[0];
+}
+
 }  // namespace fedge::test

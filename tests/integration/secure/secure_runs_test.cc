@@ -56,21 +56,7 @@ struct Scene {
 };
 
 // The hash of the same round without secrets, in which the sixth delivers zeros or nothing.
-std::string plain_hash(bool delivers) {
-  Federation f(6, {"run.rounds=1", delivers ? "run.seed=5" : "run.wait_for_clients=5"});
-  for (int i = 0; i < 5; ++i) f.add_client();
-  if (!delivers) {
-    f.run_to_the_end();
-    return f.hashes()[0];
-  }
-  HostilePeer peer(f);
-  peer.join(f.token());
-  peer.wait_for_task(1);
-  const auto zeros = peer.zero_update();
-  peer.send_update(peer.offer(zeros), zeros);
-  f.run_to_the_end();
-  return f.hashes()[0];
-}
+std::string plain_hash(bool delivers) { return hash_without_secrets(5, delivers); }
 
 }  // namespace
 

@@ -569,3 +569,15 @@ file run/privacy/differential_privacy.cc
 old '  if (sums_bare(run) && !run.tracks.policy.disagreements.empty())'
 new '  if (sums_bare(run) && run.tracks.policy.disagreements.size() > 99)'
 caught_by unit_run 'secure run: what needs'
+
+mutant labels-noise-scaled 'noisy counts of labels have the same noise for every epsilon, so that two of them give it away'
+file client/prepared_run.cc
+old '"fedge labels 1 " + number_text(status.epsilon);'
+new '"fedge labels 1 ";'
+caught_by unit_client 'prepared run: a client publishes the same noisy counts'
+
+mutant labels-noise-known 'noisy counts of labels have noise that anybody can compute'
+file client/prepared_run.cc
+old '  const Secret key = derive_key(root, what, {});'
+new '  const Secret key = derive_key(Secret(), what, {});'
+caught_by unit_client 'prepared run: a client publishes the same noisy counts'

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "tests/unit/client/secure_turn.h"
 
@@ -17,6 +18,17 @@ using site::kSecond;
 using site::SecureTurn;
 using site::Site;
 using site::why_not;
+
+// Leaves the site with an update of its first run that is offered and has no verdict yet.
+void keep_update(Site& site) {
+  site.going = {kFirst};
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  site.link->send(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
+  site.leave();
+  REQUIRE(site.pending(kFirst));
+}
 
 // Begun, and the daemon has answered: with its masked update, or why there is none.
 struct MaskedTurn : SecureTurn {
@@ -76,13 +88,7 @@ TEST_CASE(
 TEST_CASE(
     "daemon: an update without masks that an earlier process has kept does not leave one that insists") {
   Site site;
-  site.going = {kFirst};
-  site.begin();
-  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
-  site.link->send(site.work.request(kFirst, 1));
-  REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
-  site.leave();
-  REQUIRE(site.pending(kFirst));
+  keep_update(site);
   site.secure.required = true;
   site.begin();
   CHECK(site.has_said("update.dropped reason=\"it has no masks (--only-secure)\""));
@@ -97,13 +103,7 @@ TEST_CASE(
     "daemon: an update that an earlier process has kept without noise does not leave one that asks for "
     "noise") {
   Site site;
-  site.going = {kFirst};
-  site.begin();
-  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
-  site.link->send(site.work.request(kFirst, 1));
-  REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
-  site.leave();
-  REQUIRE(site.pending(kFirst));
+  keep_update(site);
   std::string option;
   SUBCASE("--max-epsilon") {
     site.max_epsilon = 8;
@@ -124,6 +124,25 @@ TEST_CASE(
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
   CHECK_FALSE(site.pending(kFirst));
+}
+
+TEST_CASE("daemon: an update with noise that an earlier process has kept is made again, and counts once") {
+  Site site;
+  site.max_epsilon = 8;
+  site.work.text +=
+      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+      "max_participations = 1\ndelta = 1e-5\n";
+  protocol::Manifest update;
+  site.hears_too = [&](const protocol::Message& message) {
+    if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) update = offer->update;
+  };
+  keep_update(site);
+  const protocol::Manifest first = std::exchange(update, {});
+  site.begin();
+  REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
+  site.link->send(site.work.request(kFirst, 1));
+  REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
+  CHECK(update == first);
 }
 
 TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no second sum of the same update") {
@@ -210,7 +229,7 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
   REQUIRE(first.reveals());
   site.link->send(protocol::RunEnded{kFirst, "done"});
   site.heard.clear();
-  // Of each client by itself.
+  // Each client adds it by itself.
   site.work.text +=
       "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 0.4\nfraction_bits = 14\n"
       "max_participations = 100\ndelta = 1e-5\n";
@@ -220,7 +239,7 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
   CHECK_FALSE(answer.ready);
   CHECK(answer.reason.find("each client's own noise must be at least 0.5") != std::string::npos);
   site.heard.clear();
-  // Of the clients together.
+  // The clients add it together.
   privacy::MaskingSpec spec{.fraction_bits = 16, .max_weight = 1, .clipping_norm = 1000};
   spec.noise_multiplier = 0.01;
   spec.uniform_weight = 1;
@@ -236,7 +255,7 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
 TEST_CASE(
     "daemon: what is asked for by --require-noise counts the sums of all runs, each with others' noise") {
   Site site;
-  // Of three clients two are honest: a sum's noise is 1.4142 times a client's, 2.1213. One update is within
+  // Two of three clients are honest: a sum's noise is 1.4142 times a client's, 2.1213. One update is within
   // 2.0, two are not.
   site.require_noise = 2.0;
   privacy::MaskingSpec spec{.fraction_bits = 4, .max_weight = 1, .clipping_norm = 1000};

@@ -204,7 +204,7 @@ TEST_CASE("local work: of a private update's training nothing is told, and its n
 
 namespace {
 
-// What a trainer of the test's own comes to.
+// Trains with a program of the test's own, whose update has this value.
 Result<WorkResult> trained_elsewhere(const Federation& federation, const WorkOrder& order,
                                      const Result<float>& value, bool masked) {
   LocalWork worker(*federation.task, federation.spec.compression, kSeed,

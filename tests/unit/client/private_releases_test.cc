@@ -115,8 +115,8 @@ TEST_CASE(
     CHECK(refused.error().code == ErrorCode::kRefused);
     CHECK(refused.error().message.find("--require-noise 4.3772") != std::string::npos);
   }
-  // Of itself, if its own noise is all that counts, it has told what the first run's updates tell: 50 with
-  // noise 10 are one with noise 1.4142, epsilon 2.943225 at delta 1e-5.
+  // If its own noise is all that counts, it has told what the first run's updates tell: 50 with noise 10 are
+  // one with noise 1.4142, epsilon 2.943225 at delta 1e-5.
   const auto releases = PrivateReleases::read(state.path());
   CHECK(*releases->epsilon({RunId(1), {10, 10}, 50}, 1e-5) == doctest::Approx(2.943225).epsilon(1e-6));
   CHECK(*releases->epsilon_in_sums({RunId(1), {10, 10}, 50}, 1e-5) ==

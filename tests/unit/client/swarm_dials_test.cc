@@ -243,7 +243,7 @@ TEST_CASE("dial limits: a host has no other names through IPv6 scopes, nor throu
   for (const char* host : {"203.0.113.1", "2002:cb00:7101::2", "64:ff9b::cb00:7101", "::203.0.113.1"})
     CHECK_MESSAGE(!limits.may_dial(host, Time{}), host);
   CHECK(limits.may_dial("64:ff9b::203.0.113.2", Time{}));
-  // Of one link of several.
+  // A scope counts on a link, of which there may be several.
   limits.coordinator_at("fe80::1%1");
   CHECK(limits.may_dial("fe80::2%1", Time{}));
 }

@@ -1,4 +1,4 @@
-// What a masked update adds to the sum, and what that may weigh once it has no masks.
+// Tests what a masked update adds to the sum, and what the sum may weigh once it has no masks.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ constexpr std::size_t kSummedParameters = 50;
 
 // Three clients that have agreed on masks.
 struct Agreed {
-  // Whoever goes on to send an update has no masks to give afterwards.
+  // The second member stops before it sends an update: afterwards it would have no masks to give.
   Agreed()
       : session(4, {.last = {privacy::Last::kAll, privacy::Last::kShares}, .parameters = kSummedParameters}) {
     session.run();
