@@ -73,7 +73,7 @@ void Daemon::Impl::step(const ClientEngine::Input& input) {
   if (const auto* received = std::get_if<ClientEngine::Received>(&input))
     if (const auto* request = std::get_if<protocol::TrainRequest>(&received->message))
       repeat_session(*request);
-  tend_sessions();
+  sync_sessions();
   arm_timer();
   show_status();
 }
@@ -216,7 +216,7 @@ void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Wel
   link->set_callbacks({.on_message =
                            [self = shared_from_this()](const protocol::Message& message) {
                              if (!self->swarm_->received(message) && !self->share(message) &&
-                                 !self->agree(message))
+                                 !self->handle_secure_message(message))
                                self->step(ClientEngine::Received{message});
                            },
                        .on_closed =

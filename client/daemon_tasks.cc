@@ -156,7 +156,7 @@ void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFil
                      .with("swarm_from_coordinator", centre)
                      .with("swarm_from_clients", since(after.received, before.received) - centre)
                      .with("swarm_to_clients", since(after.sent, before.sent)));
-    if (SharedUpdates* shared = self->shared_updates(run, task)) shared->begin(self->download_.model);
+    if (ServerlessUpdates* shared = self->serverless_updates(run, task)) shared->begin(self->download_.model);
     self->step(ClientEngine::ModelFetched{run, task});
   };
   const auto here = [self = shared_from_this(), done](const Result<void>& model) {

@@ -11,7 +11,7 @@
 #include "protocol/detail/field_counts.h"
 #include "protocol/detail/field_reader.h"
 #include "protocol/detail/secure_messages.h"
-#include "protocol/detail/shared_messages.h"
+#include "protocol/detail/serverless_messages.h"
 #include "protocol/detail/swarm_messages.h"
 #include "protocol/detail/task_messages.h"
 #include "protocol/detail/warmup_messages.h"
@@ -189,7 +189,7 @@ MessageType type_of(const Message& message) {
                                [](const RunAnswer&) { return MessageType::kRunAnswer; },
                                [](const PublishRecord&) { return MessageType::kPublishRecord; },
                                [](const SwarmMembers&) { return MessageType::kSwarmMembers; },
-                               [](const SharedUpdate&) { return MessageType::kSharedUpdate; },
+                               [](const ServerlessUpdate&) { return MessageType::kServerlessUpdate; },
                                [](const UpdateHeld&) { return MessageType::kUpdateHeld; },
                                [](const AggregateUpdates&) { return MessageType::kAggregateUpdates; },
                                [](const AggregateMade&) { return MessageType::kAggregateMade; },
@@ -255,8 +255,8 @@ Result<Message> decode(MessageType type, std::span<const std::byte> header) {
       return parse<v1::PublishRecord>(type, header);
     case MessageType::kSwarmMembers:
       return parse<v1::SwarmMembers>(type, header);
-    case MessageType::kSharedUpdate:
-      return parse<v1::SharedUpdate>(type, header);
+    case MessageType::kServerlessUpdate:
+      return parse<v1::ServerlessUpdate>(type, header);
     case MessageType::kUpdateHeld:
       return parse<v1::UpdateHeld>(type, header);
     case MessageType::kAggregateUpdates:

@@ -69,8 +69,8 @@ const char* name_of(MessageType type) {
       return "publish_record";
     case MessageType::kSwarmMembers:
       return "swarm_members";
-    case MessageType::kSharedUpdate:
-      return "shared_update";
+    case MessageType::kServerlessUpdate:
+      return "serverless_update";
     case MessageType::kUpdateHeld:
       return "update_held";
     case MessageType::kAggregateUpdates:

@@ -32,7 +32,7 @@ enum class MessageType : std::uint16_t {
   kRunAnswer = 39,
   kPublishRecord = 40,
   kSwarmMembers = 41,
-  kSharedUpdate = 42,
+  kServerlessUpdate = 42,
   kUpdateHeld = 43,
   kAggregateUpdates = 44,
   kAggregateMade = 45,

@@ -169,7 +169,7 @@ struct PublishRecord {
 // One of them. To copy, move and destroy one is compiled once, not in every source that holds one.
 struct Message : std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
                               UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers,
-                              SharedUpdate, UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan,
+                              ServerlessUpdate, UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan,
                               WarmupSlot, WarmupOver, SealedChunk, ChunksHeld, ChunksAdded, SwarmState,
                               ChunkCancelled, SecureKeys, SecureRoster, SecureShares, SecurePeerShares,
                               SecureSurvivors, SecureConsent, SecureConsents, SecureUnmask> {

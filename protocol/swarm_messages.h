@@ -29,7 +29,7 @@ struct SwarmMembers {
 };
 
 // Of a run without a server: an update of the round, to be exchanged with the members of the round's model.
-struct SharedUpdate {
+struct ServerlessUpdate {
   RunId run;
   RoundNumber round;
   TrackId track;

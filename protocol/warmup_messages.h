@@ -13,7 +13,7 @@
 
 namespace fedge::protocol {
 
-// To each member of the warm-up: what it keeps to. The updates follow as SharedUpdate.
+// To each member of the warm-up: what it keeps to. The updates follow as ServerlessUpdate.
 struct WarmupPlan {
   struct Neighbour {
     std::uint32_t number = 0;

@@ -180,8 +180,9 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
   at(id).engine.step(completed, {now_, rng}, effects);
   for (const auto& effect : effects) perform(id, effect);
   if (sessions_)
-    sessions_->tend(id, at(id).engine.task(state_.config().id),
-                    received != nullptr && std::holds_alternative<protocol::TrainRequest>(received->message));
+    sessions_->sync_session(
+        id, at(id).engine.task(state_.config().id),
+        received != nullptr && std::holds_alternative<protocol::TrainRequest>(received->message));
   arm_client_timer(id);
 }
 

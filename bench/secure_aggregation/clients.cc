@@ -68,7 +68,7 @@ class Clients {
                                .trained = Coverage::all(setting_.parameters),
                                .rules = rules,
                                .fast_aes = has_fast_aes(),
-                               .vouch = {}},
+                               .check_pinned_key = {}},
           clients_[i].identity, system_entropy());
       step(i, [&](auto& effects) { clients_[i].session->start(effects); });
     }

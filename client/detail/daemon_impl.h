@@ -13,7 +13,7 @@
 #include "client/prepared_run.h"
 #include "client/secure/known_clients.h"
 #include "client/secure/summed_updates.h"
-#include "client/serverless/shared_updates.h"
+#include "client/serverless/serverless_updates.h"
 #include "client/task_files.h"
 #include "core/crypto/random.h"
 #include "core/platform/files.h"
@@ -93,16 +93,16 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   // What the coordinator says of a round without a server; false: it is something else.
   bool share(const protocol::Message& message);
   // The round's updates at this client, if it is the run's task in hand.
-  SharedUpdates* shared_updates(RunId run, TaskId task);
+  ServerlessUpdates* serverless_updates(RunId run, TaskId task);
   template <class M>
   bool pass_on(const protocol::Message& message);
   void end_sharing(RunId run);
   // Of runs whose updates are summed in secret.
   struct Part;
-  void tend_sessions();
+  void sync_sessions();
   void begin_session(RunId run, Part& part, const protocol::TrainRequest& task);
   // What the coordinator says of a session; false: it is something else.
-  bool agree(const protocol::Message& message);
+  bool handle_secure_message(const protocol::Message& message);
   template <class M>
   bool hear(const M& message);
   void repeat_session(const protocol::TrainRequest& request);
@@ -186,7 +186,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
     std::optional<protocol::Manifest> serving;
     std::optional<protocol::ObjectId> exchanging;  // the model, with other clients
-    std::shared_ptr<SharedUpdates> shared;         // of its task, in a run without a server
+    std::shared_ptr<ServerlessUpdates> shared;     // of its task, in a run without a server
     std::unique_ptr<SecureTask> secure;            // likewise, in a run with secure sums
     std::shared_ptr<protocol::StoredObject> made;  // by the last one
     std::optional<double> utility;                 // of its last training

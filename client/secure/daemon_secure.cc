@@ -17,7 +17,7 @@ protocol::SecureSession session_of(const protocol::TrainRequest& request) {
 }  // namespace
 
 // A session begins as soon as its task is there, whatever the device does just then, and ends with the task.
-void Daemon::Impl::tend_sessions() {
+void Daemon::Impl::sync_sessions() {
   for (auto& [run, part] : parts_) {
     const protocol::TrainRequest* task = engine_.task(run);
     if (task == nullptr || task->secure_attempt == 0) {
@@ -34,19 +34,21 @@ void Daemon::Impl::tend_sessions() {
 
 void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainRequest& task) {
   const PreparedRun& prepared = *part.prepared;
-  part.secure = std::make_unique<SecureTask>(SecureTask{
-      .session = {{.session = session_of(task),
-                   .self = membership_.client,
-                   .model = task.model.id(),
-                   .terms = prepared.terms,
-                   .parameters = prepared.task->model().layout()->size(),
-                   .trained = task.coverage,
-                   .rules = privacy::stricter(prepared.masking->rules, options_.secure.rules),
-                   .fast_aes = has_fast_aes(),
-                   .vouch = [this](ClientId client,
-                                   const PublicKey& key) { return known_clients_.vouch(client, key); }},
-                  key_,
-                  system_entropy()}});
+  part.secure = std::make_unique<SecureTask>(
+      SecureTask{.session = {{.session = session_of(task),
+                              .self = membership_.client,
+                              .model = task.model.id(),
+                              .terms = prepared.terms,
+                              .parameters = prepared.task->model().layout()->size(),
+                              .trained = task.coverage,
+                              .rules = privacy::stricter(prepared.masking->rules, options_.secure.rules),
+                              .fast_aes = has_fast_aes(),
+                              .check_pinned_key =
+                                  [this](ClientId client, const PublicKey& key) {
+                                    return known_clients_.check_pinned_key(client, key);
+                                  }},
+                             key_,
+                             system_entropy()}});
   const SummedUpdates::Sum sum{
       .run = run,
       .task = task.task(),
@@ -135,7 +137,7 @@ void Daemon::Impl::reveal(RunId run, const protocol::SecureUnmask& answer) {
   });
 }
 
-bool Daemon::Impl::agree(const protocol::Message& message) {
+bool Daemon::Impl::handle_secure_message(const protocol::Message& message) {
   return std::visit(Overloaded{[&](const protocol::SecureRoster& m) { return hear(m); },
                                [&](const protocol::SecurePeerShares& m) { return hear(m); },
                                [&](const protocol::SecureSurvivors& m) { return hear(m); },

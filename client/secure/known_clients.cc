@@ -40,7 +40,7 @@ Result<KnownClients> KnownClients::read(const std::filesystem::path& state_direc
   return known;
 }
 
-Result<void> KnownClients::vouch(ClientId client, const PublicKey& key) {
+Result<void> KnownClients::check_pinned_key(ClientId client, const PublicKey& key) {
   const auto known = keys_.try_emplace(client, key).first;
   if (known->second == key) return {};
   return Error{ErrorCode::kRefused,

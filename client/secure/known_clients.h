@@ -20,7 +20,7 @@ class KnownClients {
   static Result<KnownClients> read(const std::filesystem::path& state_directory);
 
   // kRefused if the client was seen with another key before. A client that was not is known from now on.
-  Result<void> vouch(ClientId client, const PublicKey& key);
+  Result<void> check_pinned_key(ClientId client, const PublicKey& key);
   // Never becomes less: nobody is forgotten.
   std::size_t size() const { return keys_.size(); }
   // In the place of what was written before; survives a power cut once it returns.

@@ -10,13 +10,14 @@ template <class M>
 bool Daemon::Impl::pass_on(const protocol::Message& message) {
   const auto* specific = std::get_if<M>(&message);
   if (specific == nullptr) return false;
-  if (SharedUpdates* shared = shared_updates(specific->run, specific->task())) shared->take(*specific);
+  if (ServerlessUpdates* shared = serverless_updates(specific->run, specific->task()))
+    shared->take(*specific);
   return true;
 }
 
 bool Daemon::Impl::share(const protocol::Message& message) {
-  if (const auto* update = std::get_if<protocol::SharedUpdate>(&message)) {
-    SharedUpdates* shared = shared_updates(update->run, update->task());
+  if (const auto* update = std::get_if<protocol::ServerlessUpdate>(&message)) {
+    ServerlessUpdates* shared = serverless_updates(update->run, update->task());
     if (shared == nullptr) return true;
     const auto& own = parts_.at(update->run).update;
     const bool is_own = own && own->manifest().id() == update->update.id();
@@ -24,7 +25,7 @@ bool Daemon::Impl::share(const protocol::Message& message) {
     return true;
   }
   if (const auto* plan = std::get_if<protocol::WarmupPlan>(&message)) {
-    SharedUpdates* shared = shared_updates(plan->run, plan->task());
+    ServerlessUpdates* shared = serverless_updates(plan->run, plan->task());
     const auto& own = shared != nullptr ? parts_.at(plan->run).update : nullptr;
     if (own) shared->take(*plan, own->manifest().id());
     return true;
@@ -33,7 +34,7 @@ bool Daemon::Impl::share(const protocol::Message& message) {
          pass_on<protocol::AggregateUpdates>(message);
 }
 
-SharedUpdates* Daemon::Impl::shared_updates(RunId run, TaskId task) {
+ServerlessUpdates* Daemon::Impl::serverless_updates(RunId run, TaskId task) {
   const auto found = parts_.find(run);
   const protocol::TrainRequest* in_hand = engine_.task(run);
   if (found == parts_.end() || in_hand == nullptr || in_hand->task() != task) return nullptr;
@@ -51,12 +52,13 @@ SharedUpdates* Daemon::Impl::shared_updates(RunId run, TaskId task) {
       protocol::post(alive->io_, done);
     });
   };
-  part.shared = std::make_shared<SharedUpdates>(
-      SharedUpdates::Owner{.compute = compute,
-                           .send = [this](const protocol::Message& message) { send(message); },
-                           .on_event = [this, name = part.name](
-                                           const Event& event) { report(Event(event).with("run", name)); },
-                           .swarm = swarm_},
+  part.shared = std::make_shared<ServerlessUpdates>(
+      ServerlessUpdates::Owner{
+          .compute = compute,
+          .send = [this](const protocol::Message& message) { send(message); },
+          .on_event = [this,
+                       name = part.name](const Event& event) { report(Event(event).with("run", name)); },
+          .swarm = swarm_},
       run, task, part.prepared->aggregate);
   // Otherwise it begins once the model is there.
   if (engine_.holds_update(run)) {

@@ -15,7 +15,7 @@ ExchangeKey exchange_key_of(const Secret& secret) {
   return key;
 }
 
-Result<Secret> agree(const Secret& mine, const ExchangeKey& theirs) {
+Result<Secret> derive_shared_secret(const Secret& mine, const ExchangeKey& theirs) {
   need_sodium();
   Secret shared;
   // Refuses a result of zeros (RFC 7748, section 6.1).

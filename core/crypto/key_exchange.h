@@ -19,6 +19,6 @@ struct ExchangeKey {
 ExchangeKey exchange_key_of(const Secret& secret);
 // The raw shared secret, from which keys are to be derived (hkdf.h). kInvalid for a public key of small
 // order, which would make it the same for everybody.
-Result<Secret> agree(const Secret& mine, const ExchangeKey& theirs);
+Result<Secret> derive_shared_secret(const Secret& mine, const ExchangeKey& theirs);
 
 }  // namespace fedge

@@ -38,7 +38,7 @@ struct MemberTerms {
   bool fast_aes = true;  // its processor has instructions for AES
   // Whether this is that client's node key, as far as it is known. The error names what speaks against it.
   // Asked of a roster that is sound otherwise, once those keys have signed.
-  std::function<Result<void>(ClientId, const PublicKey&)> vouch;
+  std::function<Result<void>(ClientId, const PublicKey&)> check_pinned_key;
 };
 
 // All that it takes to mask one update; a copy of its own, for another thread. Secrets are wiped with it.
@@ -120,7 +120,7 @@ class SecureClient {
 
   Result<void> check_roster(const protocol::SecureRoster& roster) const;
   Result<void> check_parties(const protocol::SecureRoster& roster) const;
-  Result<void> vouch_for(const protocol::SecureRoster& roster) const;
+  Result<void> check_pinned_keys(const protocol::SecureRoster& roster) const;
   Result<void> check_coverages(const protocol::SecureRoster& roster) const;
   Result<protocol::SecureShares> share_with(const protocol::SecureRoster& roster);
   Result<void> take_shares(const protocol::SecurePeerShares& shares);

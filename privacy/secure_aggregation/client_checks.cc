@@ -43,7 +43,7 @@ Result<void> SecureClient::check_roster(const protocol::SecureRoster& roster) co
   if (!as_drawn) return refused("the coordinator names other neighbours than the graph has");
   FEDGE_TRY_VOID(check_parties(roster));
   FEDGE_TRY_VOID(check_coverages(roster));
-  return vouch_for(roster);
+  return check_pinned_keys(roster);
 }
 
 Result<void> SecureClient::check_parties(const protocol::SecureRoster& roster) const {
@@ -63,9 +63,9 @@ Result<void> SecureClient::check_parties(const protocol::SecureRoster& roster) c
 }
 
 // Last: a roster that is unsound makes nobody known.
-Result<void> SecureClient::vouch_for(const protocol::SecureRoster& roster) const {
-  if (!terms_.vouch) return {};
-  for (const auto& peer : roster.peers) FEDGE_TRY_VOID(terms_.vouch(peer.client, peer.identity));
+Result<void> SecureClient::check_pinned_keys(const protocol::SecureRoster& roster) const {
+  if (!terms_.check_pinned_key) return {};
+  for (const auto& peer : roster.peers) FEDGE_TRY_VOID(terms_.check_pinned_key(peer.client, peer.identity));
   return {};
 }
 

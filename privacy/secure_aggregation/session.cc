@@ -61,7 +61,7 @@ constexpr std::string_view kSurvivors = "fedge secure aggregation 1: survivors";
 Result<Secret> agreed_key(std::string_view label, const Secret& mine, const std::pair<Party, Party>& parties,
                           const Digest& roster) {
   const auto& [me, other] = parties;
-  FEDGE_TRY(shared, agree(mine, other.key));
+  FEDGE_TRY(shared, derive_shared_secret(mine, other.key));
   const bool first = std::pair(me.key, me.identity) < std::pair(other.key, other.identity);
   const Party& low = first ? me : other;
   const Party& high = first ? other : me;

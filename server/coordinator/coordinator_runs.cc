@@ -14,7 +14,7 @@ void Coordinator::Impl::arrange() {
   for (const RunRecord& run : runs_) {
     if (run.status == RunStatus::kPaused) given_up_.erase(run.number);
     if (const auto host = hosts_.find(run.id); host != hosts_.end())
-      heed(run, std::shared_ptr(host->second));
+      apply_run_status(run, std::shared_ptr(host->second));
     else if (run.status == RunStatus::kStopped)
       take_up(run);
   }
@@ -23,7 +23,7 @@ void Coordinator::Impl::arrange() {
       if (run.status == status && hosts_.size() + opening_.size() < options_.runs_at_once) take_up(run);
 }
 
-void Coordinator::Impl::heed(const RunRecord& run, const std::shared_ptr<RunHost>& host) {
+void Coordinator::Impl::apply_run_status(const RunRecord& run, const std::shared_ptr<RunHost>& host) {
   if (run.status == RunStatus::kStopped) return host->end(run.reason);
   // Paused and gone on with while nobody looked.
   if (run.status == RunStatus::kPending) return queue_->claim(run.number, [](const Result<RunRecord>&) {});

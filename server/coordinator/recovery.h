@@ -16,7 +16,7 @@
 #include "core/rng.h"
 #include "server/coordinator/uploads.h"
 #include "server/engine/run_engine.h"
-#include "server/engine/shared_round.h"
+#include "server/engine/serverless_round.h"
 #include "server/run_state.h"
 #include "server/store/input_codec.h"
 #include "server/store/journal_reader.h"
@@ -33,7 +33,7 @@ struct Recovered {
   std::vector<RunEngine::CloseRound> closed;
   // Of a run without a server, its last round; and of such a run, or one with secure sums, a turn that is
   // closed, but its model not made.
-  std::optional<SharedRound> shared;
+  std::optional<ServerlessRound> shared;
   std::optional<RunEngine::CloseRound> unmade;
   bool finished = false;                                          // there is nothing left to do
   std::vector<std::shared_ptr<protocol::StoredObject>> folded;    // updates in the round in progress

@@ -25,7 +25,7 @@ Result<void> RunHost::prepare() {
   FEDGE_TRY_VOID(open_records());
   FEDGE_TRY_VOID(take_policy());
   if (config().dissemination.serverless)
-    shared_ = std::make_shared<SharedRounds>(house_.io, *house_.seeder, *parts_.models, config());
+    serverless_ = std::make_shared<ServerlessRounds>(house_.io, *house_.seeder, *parts_.models, config());
   if (config().secure.on)
     secure_ = std::make_shared<SecureRounds>(
         house_.io, SecureRound::Setup{config().id, sha256(config().task_text), config().secure.masking,
@@ -97,20 +97,21 @@ void RunHost::hear() {
                                },
                            .on_event = tell});
   if (secure_) hear_secure();
-  if (!shared_) return;
-  shared_->set_callbacks({.on_outcome =
-                              [self = weak_from_this()](const RunEngine::Input& outcome) {
-                                if (const auto alive = self.lock()) alive->step(outcome);
-                              },
-                          .on_made =
-                              [self = weak_from_this()](auto model) {
-                                if (const auto alive = self.lock()) alive->made_by_clients(std::move(model));
-                              },
-                          .send =
-                              [self = weak_from_this()](ClientId client, const protocol::Message& message) {
-                                if (const auto alive = self.lock()) alive->deliver(client, message);
-                              },
-                          .on_event = tell});
+  if (!serverless_) return;
+  serverless_->set_callbacks(
+      {.on_outcome =
+           [self = weak_from_this()](const RunEngine::Input& outcome) {
+             if (const auto alive = self.lock()) alive->step(outcome);
+           },
+       .on_made =
+           [self = weak_from_this()](auto model) {
+             if (const auto alive = self.lock()) alive->made_by_clients(std::move(model));
+           },
+       .send =
+           [self = weak_from_this()](ClientId client, const protocol::Message& message) {
+             if (const auto alive = self.lock()) alive->deliver(client, message);
+           },
+       .on_event = tell});
 }
 
 void RunHost::start() {
@@ -119,8 +120,8 @@ void RunHost::start() {
   for (const Event& event : parts_.recovered.events) report(event);
   if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
   if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
-  if (auto& shared = parts_.recovered.shared; shared && shared_)
-    shared_->resume(std::move(*shared), state_.track(shared->task().track).object()->manifest());
+  if (auto& shared = parts_.recovered.shared; shared && serverless_)
+    serverless_->resume(std::move(*shared), state_.track(shared->task().track).object()->manifest());
   if (parts_.recovered.unmade) close_round(*parts_.recovered.unmade);
   for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
   look_around();
@@ -131,7 +132,7 @@ void RunHost::joined(ClientId client) {
   if (finished_) return;
   allowance_.connected(client);
   follow(client);
-  if (shared_) shared_->returned(client);
+  if (serverless_) serverless_->returned(client);
   send(client, protocol::RunDescription{config().id, config().name, config().seed, config().task_text,
                                         state_.rules().layout});
 }
@@ -139,7 +140,7 @@ void RunHost::joined(ClientId client) {
 void RunHost::left(ClientId client, bool for_good) {
   serving_.erase(client);
   if (secure_) secure_->left(client);
-  if (shared_ && shared_->departed(client) && !for_good) return;
+  if (serverless_ && serverless_->departed(client) && !for_good) return;
   step(RunEngine::ClientLeft{client, for_good});
 }
 
@@ -193,22 +194,22 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
     // Who has trained needs the model no more; but others may, and the swarm is theirs as well.
-    if (!shared_) stop_serving(client, offer->task());
+    if (!serverless_) stop_serving(client, offer->task());
     return step(RunEngine::Offered{client, *offer});
   }
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
     stop_serving(client, failed->task());
-    if (shared_) shared_->dismissed(client, message);
+    if (serverless_) serverless_->dismissed(client, message);
     return step(RunEngine::Failed{client, *failed});
   }
 }
 
 bool RunHost::shared(ClientId client, const protocol::Message& message) {
-  const bool about_shared = std::holds_alternative<protocol::UpdateHeld>(message) ||
-                            std::holds_alternative<protocol::AggregateMade>(message);
-  if (about_shared && !(shared_ && shared_->received(client, message)))
+  const bool about_serverless = std::holds_alternative<protocol::UpdateHeld>(message) ||
+                                std::holds_alternative<protocol::AggregateMade>(message);
+  if (about_serverless && !(serverless_ && serverless_->received(client, message)))
     house_.misbehaved(client, std::string(protocol::name_of(message)) + ", which it was not asked for");
-  return about_shared;
+  return about_serverless;
 }
 
 // One that cannot be kept costs nobody anything: the next one comes soon.
@@ -228,7 +229,7 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
   const bool has_part = client.value() < clients;
   if (answer.ready && has_part) {
     read_policy();  // a round may begin with it
-    if (shared_) shared_->arrived(client);
+    if (serverless_) serverless_->arrived(client);
     const SampleCount most = counted_at_most(
         config(), parts_.partition.empty() ? std::nullopt
                                            : std::optional<std::uint64_t>(parts_.partition[client.value()]));
@@ -260,8 +261,9 @@ void RunHost::stop_serving(ClientId client, TaskId task) {
 }
 
 protocol::Traffic RunHost::traffic_since_last_round() {
-  const protocol::Traffic total{messages_.sent + *served_, messages_.received + uploads_->received() +
-                                                               (shared_ ? shared_->received() : Bytes())};
+  const protocol::Traffic total{
+      messages_.sent + *served_,
+      messages_.received + uploads_->received() + (serverless_ ? serverless_->received() : Bytes())};
   const protocol::Traffic since{total.sent - counted_traffic_.sent,
                                 total.received - counted_traffic_.received};
   counted_traffic_ = total;
@@ -295,7 +297,7 @@ void RunHost::leave() {
   finished_ = true;
   for (auto* timer : {&timer_, &look_timer_, &retry_timer_}) timer->cancel();
   uploads_->stop();
-  if (shared_) shared_->stop();
+  if (serverless_) serverless_->stop();
   if (secure_) secure_->stop();
   while (!serving_.empty()) stop_serving(serving_.begin()->first, serving_.begin()->second.task);
 }

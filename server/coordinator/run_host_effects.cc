@@ -26,10 +26,11 @@ void RunHost::perform(const RunEngine::Effect& effect) {
                                {});
                         },
                         [&](const RunEngine::Discard& dropped) {
-                          shared_ ? shared_->discard(dropped.client) : uploads_->discard(dropped.client);
+                          serverless_ ? serverless_->discard(dropped.client)
+                                      : uploads_->discard(dropped.client);
                         },
                         [&](const RunEngine::GiveUp& missing) {
-                          if (shared_) shared_->given_up(missing.client);
+                          if (serverless_) serverless_->given_up(missing.client);
                         },
                         [&](const RunEngine::CloseRound& close) { close_round(close); },
                         [&](const RunEngine::Finished& finished) {
@@ -79,16 +80,16 @@ void RunHost::assign(const RunEngine::Assign& work) {
   if (!dissemination.swarm) return;
   serving_[work.client].exchanged = model->manifest().id();
   house_.seeder->give(work.client, model, std::make_shared<CountedSource>(model, served_), dissemination);
-  if (shared_) shared_->assigned(work.client, work.task, model->manifest());
+  if (serverless_) serverless_->assigned(work.client, work.task, model->manifest());
 }
 
 void RunHost::send(ClientId client, const protocol::Message& message) {
   const auto* cancel = std::get_if<protocol::CancelTask>(&message);
   if (cancel != nullptr) stop_serving(client, cancel->task());
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
-  if (shared_ && verdict != nullptr && verdict->accepted) return shared_->keep(client, *verdict);
+  if (serverless_ && verdict != nullptr && verdict->accepted) return serverless_->keep(client, *verdict);
   if (secure_ && verdict != nullptr && verdict->accepted) return secure_->keep(client, *verdict);
-  if (shared_) shared_->dismissed(client, message);
+  if (serverless_) serverless_->dismissed(client, message);
   deliver(client, message);
 }
 
@@ -100,7 +101,7 @@ void RunHost::deliver(ClientId client, const protocol::Message& message) {
 }
 
 void RunHost::fetch(const RunEngine::Fetch& offered) {
-  if (shared_) return shared_->offered(offered);
+  if (serverless_) return serverless_->offered(offered);
   const auto objection = secure_ ? secure_->offered(offered) : std::nullopt;
   if (objection)  // not at once: the effects of the step that asked for this are still being carried out
     return protocol::post(house_.io, [self = shared_from_this(), offered, error = *objection] {
@@ -116,7 +117,7 @@ void RunHost::uploaded(const RunEngine::Input& outcome) {
 }
 
 void RunHost::fold(const RunEngine::Fold& accepted) {
-  if (shared_) return shared_->fold(accepted);
+  if (serverless_) return serverless_->fold(accepted);
   if (secure_) return fold_masked(accepted);
   run::StoredUpdate upload = uploads_->take(accepted.client);
   folded_.push_back(upload.arrived);
@@ -150,15 +151,15 @@ void RunHost::close_round(const RunEngine::CloseRound& close) {
     closing->folded = std::exchange(folded_, {});
     arriving_.clear();
   }
-  if (!shared_ && !secure_) return post_closing(closing);
+  if (!serverless_ && !secure_) return post_closing(closing);
   unmade_ = closing;
-  shared_ ? shared_->aggregate({close.round, close.track}) : secure_->close(close);
+  serverless_ ? serverless_->aggregate({close.round, close.track}) : secure_->close(close);
 }
 
 void RunHost::made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model) {
   const auto closing = std::exchange(unmade_, nullptr);
   if (!closing || finished_) return;
-  if (model && *model) closing->made.emplace(RunState::MadeByClients{*model, shared_->contributors()});
+  if (model && *model) closing->made.emplace(RunState::MadeByClients{*model, serverless_->contributors()});
   if (!model) closing->not_aggregated = model.error();
   post_closing(closing);
 }
@@ -223,7 +224,7 @@ void RunHost::committed(const std::shared_ptr<Closing>& closing) {
   parts_.models->carry_out(closing->removals);
   if (closing->metrics) callbacks_.on_round(*closing->metrics);
   if (--closing_ == 0 && ending_) return finish();
-  if (shared_) shared_->finish(closing->made.has_value());
+  if (serverless_) serverless_->finish(closing->made.has_value());
   if (secure_) secure_->finish(!closing->not_aggregated);
   read_policy();
   step(RunEngine::Committed{closing->close.round, closing->close.track});

@@ -39,7 +39,7 @@ void VirtualSharing::at(Time time, ClientId client, std::function<void()> what) 
 void VirtualSharing::begin(TaskId task, const protocol::Manifest& model) {
   for (const auto& [object, count] : std::exchange(objects_, {})) surroundings_.swarm.drop(object);
   ++rounds_;
-  round_ = server::SharedRound(task, surroundings_.config.sampling.clients_per_round);
+  round_ = server::ServerlessRound(task, surroundings_.config.sampling.clients_per_round);
   model_ = model;
   owns_.clear();
   making_.clear();
@@ -47,13 +47,13 @@ void VirtualSharing::begin(TaskId task, const protocol::Manifest& model) {
   fetching_ = false;
   lost_ = 0;
   const Duration deadline = surroundings_.config.round_deadline;
-  arm(seconds(server::SharedRound::kLate * to_seconds(deadline)));
+  arm(seconds(server::ServerlessRound::kLate * to_seconds(deadline)));
   warmup_.reset();
   if (const auto swarm = std::exchange(swarm_, std::nullopt)) surroundings_.swarm.forget(*swarm);
   if (const auto& rules = surroundings_.config.dissemination.warmup) {
     warmup_.emplace(*rules, task, surroundings_.network.now(), deadline);
     for (const Duration time :
-         {server::SharedWarmup::gather_within(deadline), server::SharedWarmup::end_within(deadline)})
+         {server::ServerlessWarmup::gather_within(deadline), server::ServerlessWarmup::end_within(deadline)})
       at(surroundings_.network.now() + time, [this] { begin_warmup(); });
   }
 }
@@ -121,7 +121,7 @@ void VirtualSharing::assigned(ClientId client, TaskId task, const protocol::Mani
 void VirtualSharing::tell(ClientId client, const protocol::Manifest& update) {
   const TaskId task = round_.task();
   surroundings_.swarm.admit(client, update.id());
-  const protocol::SharedUpdate message{surroundings_.config.id, task.round, task.track, update};
+  const protocol::ServerlessUpdate message{surroundings_.config.id, task.round, task.track, update};
   at(surroundings_.down_arrival(client, message_size(message)), client, [this, client, update] {
     const auto own = owns_.find(client);
     const bool has = own != owns_.end() && own->second == update.id();
@@ -165,7 +165,7 @@ bool VirtualSharing::departed(ClientId client) {
   kept_.erase(client);
   if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   if (spreading) gone_.insert(client);
-  at(surroundings_.network.now() + server::SharedRound::kGrace, [this] { go_on(); });
+  at(surroundings_.network.now() + server::ServerlessRound::kGrace, [this] { go_on(); });
   return spreading;
 }
 
@@ -269,7 +269,7 @@ void VirtualSharing::end_making(std::optional<Error> not_made) {
 
 void VirtualSharing::finish(bool made) {
   for (const auto& [client, verdict] : std::exchange(kept_, {}))
-    surroundings_.send(client, server::SharedRound::verdict(verdict, made));
+    surroundings_.send(client, server::ServerlessRound::verdict(verdict, made));
   for (const ClientId client : std::exchange(gone_, {}))
     surroundings_.on_input(server::RunEngine::ClientLeft{client});
 }

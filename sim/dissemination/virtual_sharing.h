@@ -1,7 +1,7 @@
-// VirtualSharing: rounds whose updates stay with virtual clients: the coordinator's own SharedRound on the
-// simulation's network. Does in virtual time what the coordinator's SharedRounds and the clients'
-// SharedUpdates do over sockets; whose update is looked at, folded and made a model of is the simulation's
-// affair, once, when it counts. One thread.
+// VirtualSharing: rounds whose updates stay with virtual clients: the coordinator's own ServerlessRound on
+// the simulation's network. Does in virtual time what the coordinator's ServerlessRounds and the clients'
+// ServerlessUpdates do over sockets; whose update is looked at, folded and made a model of is the
+// simulation's affair, once, when it counts. One thread.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 #include "core/ids.h"
 #include "protocol/messages.h"
 #include "run/run_config.h"
-#include "server/engine/shared_round.h"
-#include "server/engine/shared_warmup.h"
+#include "server/engine/serverless_round.h"
+#include "server/engine/serverless_warmup.h"
 #include "sim/dissemination/virtual_swarm.h"
 
 namespace fedge::sim {
@@ -38,7 +38,7 @@ class VirtualSharing {
   };
   explicit VirtualSharing(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
 
-  // As SharedRounds.
+  // As ServerlessRounds.
   void assigned(ClientId client, TaskId task, const protocol::Manifest& model);
   void offered(ClientId client, const protocol::UpdateOffer& offer);
   void discard(ClientId client) { round_.withdraw(client); }
@@ -76,7 +76,7 @@ class VirtualSharing {
   void end_making(std::optional<Error> not_made);
 
   Surroundings surroundings_;
-  server::SharedRound round_;
+  server::ServerlessRound round_;
   std::uint64_t rounds_ = 0;
   protocol::Manifest model_;
   protocol::Manifest made_;                            // a name for what the round comes to
@@ -85,10 +85,10 @@ class VirtualSharing {
   std::map<ClientId, protocol::ObjectId> owns_;
   std::map<ClientId, protocol::UpdateVerdict> kept_;
   std::set<ClientId> gone_;
-  std::set<ClientId> making_;                   // in this round, and
-  std::set<ClientId> makers_;                   // in the last one that was closed
-  std::optional<server::SharedWarmup> warmup_;  // of this round, if the run has any
-  std::optional<protocol::ObjectId> swarm_;     // of the warm-up that there was
+  std::set<ClientId> making_;                       // in this round, and
+  std::set<ClientId> makers_;                       // in the last one that was closed
+  std::optional<server::ServerlessWarmup> warmup_;  // of this round, if the run has any
+  std::optional<protocol::ObjectId> swarm_;         // of the warm-up that there was
   Stage stage_ = Stage::kSharing;
   bool late_ = false;
   bool fetching_ = false;

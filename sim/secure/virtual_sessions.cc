@@ -99,7 +99,7 @@ void VirtualSessions::arm() {
   });
 }
 
-void VirtualSessions::tend(ClientId client, const protocol::TrainRequest* task, bool asked) {
+void VirtualSessions::sync_session(ClientId client, const protocol::TrainRequest* task, bool asked) {
   if (task == nullptr || task->secure_attempt == 0) {
     members_.erase(client);
     return;
@@ -119,7 +119,7 @@ void VirtualSessions::tend(ClientId client, const protocol::TrainRequest* task, 
                              .trained = task->coverage,
                              .rules = setup_.masking.rules,
                              .fast_aes = has_fast_aes(),
-                             .vouch = {}};
+                             .check_pinned_key = {}};
   const Rng rng = surroundings_.rng.fork("round", wanted.round.value(), wanted.track.value());
   Member member{std::make_unique<privacy::SecureClient>(
                     std::move(terms), identity(client),

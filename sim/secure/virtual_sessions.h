@@ -55,7 +55,7 @@ class VirtualSessions {
   // --- clients ---
   // After each of its engine's steps: a session for its task in hand, if that is to have one. `asked`: the
   // coordinator has just asked for it, perhaps again.
-  void tend(ClientId client, const protocol::TrainRequest* task, bool asked);
+  void sync_session(ClientId client, const protocol::TrainRequest* task, bool asked);
   // False: the message is no matter of a session.
   bool hear(ClientId client, const protocol::Message& message);
   bool ready(ClientId client) const;

@@ -68,7 +68,7 @@ std::vector<Row> table() {
       {MessageType::kRunAnswer, "", kOpen},
       {MessageType::kPublishRecord, "", kOpen},
       {MessageType::kSwarmMembers, "", unexpected("swarm_members")},
-      {MessageType::kSharedUpdate, "", unexpected("shared_update")},
+      {MessageType::kServerlessUpdate, "", unexpected("serverless_update")},
       {MessageType::kUpdateHeld, "", kOpen},  // of no round that there is: not heeded
       {MessageType::kAggregateUpdates, "", unexpected("aggregate_updates")},
       {MessageType::kAggregateMade, "", kOpen},

@@ -75,7 +75,7 @@ class HostilePeer {
                                  task = *request;
                                if (const auto* swarm = std::get_if<protocol::SwarmMembers>(&message))
                                  members.insert(members.end(), swarm->join.begin(), swarm->join.end());
-                               if (const auto* update = std::get_if<protocol::SharedUpdate>(&message))
+                               if (const auto* update = std::get_if<protocol::ServerlessUpdate>(&message))
                                  shared.push_back(*update);
                                if (const auto* word = std::get_if<protocol::WarmupPlan>(&message))
                                  plan = *word;
@@ -129,8 +129,8 @@ class HostilePeer {
   std::optional<protocol::TrainRequest> task;
   std::optional<protocol::UpdateVerdict> verdict;
   std::optional<protocol::Goodbye> goodbye;
-  std::vector<protocol::SwarmMember> members;  // of swarms, as the coordinator has named them
-  std::vector<protocol::SharedUpdate> shared;  // of a round without a server
+  std::vector<protocol::SwarmMember> members;      // of swarms, as the coordinator has named them
+  std::vector<protocol::ServerlessUpdate> shared;  // of a round without a server
   std::optional<protocol::AggregateUpdates> order;
   std::optional<protocol::WarmupPlan> plan;  // of a round's warm-up
   std::optional<protocol::WarmupOver> warm;

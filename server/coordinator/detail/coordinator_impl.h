@@ -84,7 +84,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // ---- runs ----
   // Takes up and lets go of runs, as the store wants it.
   void arrange();
-  void heed(const RunRecord& run, const std::shared_ptr<RunHost>& host);
+  void apply_run_status(const RunRecord& run, const std::shared_ptr<RunHost>& host);
   void take_up(const RunRecord& run);
   void open(const RunRecord& run);
   void opened(const RunRecord& run, Result<RunParts> parts);

@@ -20,7 +20,7 @@
 #include "server/coordinator/detail/journal_writer.h"
 #include "server/coordinator/detail/secure_rounds.h"
 #include "server/coordinator/detail/seeder.h"
-#include "server/coordinator/detail/shared_rounds.h"
+#include "server/coordinator/detail/serverless_rounds.h"
 #include "server/coordinator/peers.h"
 #include "server/coordinator/run_parts.h"
 #include "server/coordinator/uploads.h"
@@ -170,9 +170,9 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   MessageAllowance allowance_;
   std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
   std::shared_ptr<Uploads> uploads_;
-  std::shared_ptr<SharedRounds> shared_;  // in a run without a server
-  std::shared_ptr<SecureRounds> secure_;  // in a run with secure sums
-  std::shared_ptr<Closing> unmade_;       // its round that is closed, and its model not made
+  std::shared_ptr<ServerlessRounds> serverless_;  // in a run without a server
+  std::shared_ptr<SecureRounds> secure_;          // in a run with secure sums
+  std::shared_ptr<Closing> unmade_;               // its round that is closed, and its model not made
   std::shared_ptr<JournalWriter> journal_;
   struct Waiting {
     std::uint64_t sequence;  // 0: for those before it alone

@@ -52,7 +52,7 @@ class SecureParties {
                                                                        .parameters = kParameters,
                                                                        .trained = Coverage::all(kParameters),
                                                                        .rules = kRules,
-                                                                       .vouch = {}},
+                                                                       .check_pinned_key = {}},
                                                   identities_[i], [this](std::span<std::uint8_t> out) {
                                                     for (std::uint8_t& byte : out)
                                                       byte = static_cast<std::uint8_t>(entropy_.next_u32());

@@ -15,7 +15,7 @@
 namespace fedge::test {
 namespace {
 
-constexpr std::uint32_t kSharedRounds = 2;
+constexpr std::uint32_t kServerlessRounds = 2;
 
 // Honest clients hold what they are told of, find it sound, and make the model that the round's order leads
 // to. Those who lie are in league: the model that they claim is the same.
@@ -25,7 +25,7 @@ class LyingVoters {
       : rng_(Rng(seed).fork("lying voters")),
         size_(2 + rng_.below(4)),
         liars_(rng_.below(size_ / 2 + 1)),
-        f(size_, serverless({"run.rounds=" + std::to_string(kSharedRounds), "run.round_deadline=5"})) {
+        f(size_, serverless({"run.rounds=" + std::to_string(kServerlessRounds), "run.round_deadline=5"})) {
     for (std::size_t i = 0; i < size_; ++i) {
       peers_.push_back(std::make_unique<HostilePeer>(f));
       peers_[i]->hear = [this, i](const protocol::Message& message) { heard(i, message); };
@@ -77,7 +77,7 @@ class LyingVoters {
       check_model(*task);
       deliver(member);
     }
-    if (const auto* update = std::get_if<protocol::SharedUpdate>(&message)) hold(member, *update);
+    if (const auto* update = std::get_if<protocol::ServerlessUpdate>(&message)) hold(member, *update);
     if (const auto* order = std::get_if<protocol::AggregateUpdates>(&message)) make(member, *order);
   }
   void deliver(std::size_t member) {
@@ -92,7 +92,7 @@ class LyingVoters {
       }
     peer.link->send(peer.offer(values(peer, 0.25F + static_cast<float>(member))));
   }
-  void hold(std::size_t member, const protocol::SharedUpdate& update) {
+  void hold(std::size_t member, const protocol::ServerlessUpdate& update) {
     protocol::UpdateHeld held{
         .run = update.run, .round = update.round, .track = update.track, .object = update.update.id()};
     if (lies(member) && rng_.below(2) == 0) {
@@ -190,9 +190,9 @@ class LyingVoters {
         protocol::make_manifest(task.model.layout, task.model.coverage, last.bytes(), task.model.chunk_size)
             .id();
     const bool made =
-        honest_.contains(RoundNumber(kSharedRounds)) && id == honest_.at(RoundNumber(kSharedRounds));
+        honest_.contains(RoundNumber(kServerlessRounds)) && id == honest_.at(RoundNumber(kServerlessRounds));
     if (made) ++models_;
-    const bool kept = came_to_nothing(RoundNumber(kSharedRounds)) && id == task.model.id();
+    const bool kept = came_to_nothing(RoundNumber(kServerlessRounds)) && id == task.model.id();
     CHECK_MESSAGE((made || kept), events());
   }
   std::string events() const {

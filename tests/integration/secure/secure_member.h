@@ -78,7 +78,7 @@ class SecureMember {
                                           .trained = task.coverage,
                                           .rules = federation_.run.secure.masking.rules,
                                           .fast_aes = has_fast_aes(),
-                                          .vouch = {}},
+                                          .check_pinned_key = {}},
                      peer.key(), system_entropy());
     if (last_ == LastWord::kNothing) return leave();
     session_->start(effects);

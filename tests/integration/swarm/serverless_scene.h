@@ -28,7 +28,7 @@ class Nothing final : public protocol::ChunkSink {
 
 // What the peer says of each update that it has been told of.
 inline void answer_all(const HostilePeer& peer, bool sound = true) {
-  for (const protocol::SharedUpdate& update : peer.shared) {
+  for (const protocol::ServerlessUpdate& update : peer.shared) {
     protocol::UpdateHeld held{
         .run = update.run, .round = update.round, .track = update.track, .object = update.update.id()};
     if (!sound) {

@@ -68,7 +68,7 @@ struct WarmupScene {
   }
   // So that its neighbours wait for nothing.
   void say_that_it_has_everything() const {
-    for (const protocol::SharedUpdate& update : curious.shared) {
+    for (const protocol::ServerlessUpdate& update : curious.shared) {
       std::vector<std::byte> bits((update.update.chunk_count() + 7) / 8, std::byte{0xff});
       if (update.update.chunk_count() % 8 != 0)
         bits.back() = static_cast<std::byte>((1U << (update.update.chunk_count() % 8)) - 1);

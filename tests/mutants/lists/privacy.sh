@@ -7,9 +7,9 @@ old '    if (!verify_keys(peer.identity, context_, peer.client, peer.keys))'
 new '    if (peer.keys.fast_aes && !peer.keys.fast_aes)'
 caught_by unit_privacy 'hostile coordinator'
 
-mutant secure-vouches-for-all 'a member takes any node key for that client'\''s'
+mutant secure-pins-nothing 'a member takes any node key for that client'\''s'
 file privacy/secure_aggregation/client_checks.cc
-old '  return vouch_for(roster);'
+old '  return check_pinned_keys(roster);'
 new '  return {};'
 caught_by unit_privacy 'hostile coordinator'
 
@@ -92,7 +92,7 @@ caught_by unit_client 'known clients'
 mutant unsigned-key-known 'A1: a client remembers a key as another client'\''s that has signed nothing'
 file privacy/secure_aggregation/client_checks.cc
 old '  FEDGE_TRY_VOID(check_parties(roster));'
-new '  FEDGE_TRY_VOID(vouch_for(roster)); FEDGE_TRY_VOID(check_parties(roster));'
+new '  FEDGE_TRY_VOID(check_pinned_keys(roster)); FEDGE_TRY_VOID(check_parties(roster));'
 caught_by unit_privacy 'a key that has not signed'
 
 mutant secure-restart-keeps-sum 'a coordinator that was gone goes on with the masks of before'

@@ -8,20 +8,20 @@ new ''
 caught_by unit_server 'models of fast rounds'
 
 mutant waits-for-ever 'N6: a round without a server waits for whoever is silent'
-file server/engine/shared_round.cc
+file server/engine/serverless_round.cc
 old '    if (!lost && !all && !(late && (refused || said.is_most(said.sound)))) continue;'
 new '    if (!lost && !all && !(late && refused)) continue;'
 caught_by unit_server 'shared round: when it is late'
 caught_by integration_federation 'serverless, N6'
 
 mutant orphans 'invariant 8: an update goes with its client although the others hold all of it'
-file server/engine/shared_round.cc
+file server/engine/serverless_round.cc
 old '    const bool lost = !all && !present && !obtainable(offer.object);'
 new '    const bool lost = !all && !present && (true || !obtainable(offer.object));'
 caught_by unit_server 'shared round, invariant 8'
 
 mutant few-decide 'A2: half of the clients of a round without a server make the model'
-file server/engine/shared_round.cc
+file server/engine/serverless_round.cc
 old '  return 2 * number > voters_.value_or(0) ? model : nullptr;'
 new '  return 2 * number >= voters_.value_or(0) ? model : nullptr;'
 caught_by unit_server 'shared round: half of the clients do not make the model'
@@ -29,7 +29,7 @@ caught_by integration_federation 'serverless, A2: one of two clients does not ma
 caught_by integration_liars 'whatever at most half of the clients say'
 
 mutant former-round-again 'a round without a server in which nobody is selected adopts the former one once more'
-file server/coordinator/shared_rounds.cc
+file server/coordinator/serverless_rounds.cc
 old '  if (round_.task() != task) begin(task, model_);'
 new '  if (round_.task() != task && round_.folds().empty()) begin(task, model_);'
 caught_by integration_federation 'serverless: a round in which nobody is selected'
@@ -43,21 +43,21 @@ new '  if (run.sampling.make()->traits().weighs && run.tracks.lifting_rounds > 0
 caught_by unit_run 'a run without a server whose sampler weighs'
 
 mutant half-veto 'A2: half of the clients of a round without a server keep an update out of it'
-file server/engine/shared_round.h
+file server/engine/serverless_round.h
 old '    bool is_most(std::size_t number) const { return 2 * number > heard() + silent; }'
 new '    bool is_most(std::size_t number) const { return 2 * number >= heard() + silent; }'
 caught_by unit_server 'shared round: half of the clients that find an update unsound'
 caught_by integration_federation 'serverless, A2: half of the clients'
 
 mutant first-back-decides 'A2: after a restart the first client that is back decides the model'
-file server/engine/shared_round.cc
+file server/engine/serverless_round.cc
 old '  if (!voters_) voters_ = participants_.size() + expected_.size();'
 new '  if (!voters_) voters_ = participants_.size();'
 caught_by unit_server 'shared round: after a restart the first client'
 caught_by integration_federation 'serverless: after a restart the first client'
 
 mutant first-back-examines 'A2: after a restart the first client that is back decides which updates count'
-file server/engine/shared_round.cc
+file server/engine/serverless_round.cc
 old '  Tally tally{.silent = expected_.size()};'
 new '  Tally tally{};'
 caught_by unit_server 'shared round: after a restart the first client'
@@ -75,13 +75,13 @@ new '  for (const ClientId client : gone) effects.push_back(GiveUp{client});'
 caught_by unit_server 'restart: who has not come back in time'
 
 mutant in-the-order-of-clients 'what is aggregated tells whose update is whose'
-file server/engine/shared_round.cc
+file server/engine/serverless_round.cc
 old '  std::ranges::sort(order.parts, {},'
 new '  if (order.parts.empty()) std::ranges::sort(order.parts, {},'
 caught_by unit_server 'shared round: what is to be aggregated does not tell'
 
 mutant warmup-voided 'a warm-up: that it failed is not told'
-file server/engine/shared_warmup.cc
+file server/engine/serverless_warmup.cc
 old '  failure_ = tracker_->failure();'
 new '  if (!over_) failure_ = tracker_->failure();'
 caught_by unit_server 'is over in time'

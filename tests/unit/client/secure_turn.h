@@ -41,7 +41,7 @@ struct SecureTurn {
                                                                        .parameters = all.count(),
                                                                        .trained = all,
                                                                        .fast_aes = true,
-                                                                       .vouch = {}},
+                                                                       .check_pinned_key = {}},
                                                   keys[i - 1], system_entropy()));
   }
   void begin() {

@@ -61,19 +61,21 @@ std::vector<std::uint8_t> stream(StreamCipher cipher, const Secret& key, std::ui
 }  // namespace
 
 TEST_CASE("key exchange: the vectors of RFC 7748, section 5.2") {
-  const auto first = agree(secret("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4"),
+  const auto first =
+      derive_shared_secret(secret("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4"),
                            key("e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c"));
   REQUIRE(first);
   CHECK(to_hex(first->bytes()) == "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552");
-  const auto second = agree(secret("4b66e9d4d1b4673c5ad22691957d6af5c11b6421e0ea01d42ca4169e7918ba0d"),
-                            key("e5210f12786811d3f4b7959d0538ae2c31dbe7106fc03c3efc4cd549c715a493"));
+  const auto second =
+      derive_shared_secret(secret("4b66e9d4d1b4673c5ad22691957d6af5c11b6421e0ea01d42ca4169e7918ba0d"),
+                           key("e5210f12786811d3f4b7959d0538ae2c31dbe7106fc03c3efc4cd549c715a493"));
   REQUIRE(second);
   CHECK(to_hex(second->bytes()) == "95cbde9476e8907d7aade45cb4b873f88b595a68799fa152e6f8f7647aac7957");
   // The iterated vector.
   Secret k = secret("0900000000000000000000000000000000000000000000000000000000000000");
   ExchangeKey u = key("0900000000000000000000000000000000000000000000000000000000000000");
   for (int i = 1; i <= 1000; ++i) {
-    auto next = agree(k, u);
+    auto next = derive_shared_secret(k, u);
     REQUIRE(next);
     std::ranges::copy(k.bytes(), u.bytes.begin());
     k = std::move(*next);
@@ -86,8 +88,8 @@ TEST_CASE("key exchange: the vectors of RFC 7748, section 5.2") {
 TEST_CASE("key exchange: both sides share a secret, and a key of small order is refused") {
   const Secret a = draw_secret(system_entropy());
   const Secret b = draw_secret(system_entropy());
-  const auto ab = agree(a, exchange_key_of(b));
-  const auto ba = agree(b, exchange_key_of(a));
+  const auto ab = derive_shared_secret(a, exchange_key_of(b));
+  const auto ba = derive_shared_secret(b, exchange_key_of(a));
   REQUIRE(ab);
   REQUIRE(ba);
   CHECK(*ab == *ba);
@@ -95,7 +97,7 @@ TEST_CASE("key exchange: both sides share a secret, and a key of small order is 
   for (const char* weak : {"0000000000000000000000000000000000000000000000000000000000000000",
                            "0100000000000000000000000000000000000000000000000000000000000000",
                            "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"})
-    CHECK(agree(a, key(weak)).error().code == ErrorCode::kInvalid);
+    CHECK(derive_shared_secret(a, key(weak)).error().code == ErrorCode::kInvalid);
 }
 
 TEST_CASE("hkdf: the vectors of RFC 5869") {

@@ -80,7 +80,7 @@ TEST_CASE(
     }
     return std::optional(std::move(message));
   };
-  session.vouch = [&](ClientId client, const PublicKey& key) -> Result<void> {
+  session.check_pinned_key = [&](ClientId client, const PublicKey& key) -> Result<void> {
     if (key == session.identity(TestSession::member(client)).public_key()) return {};
     return Error{ErrorCode::kRefused, "client " + std::to_string(client.value()) + " had another key before"};
   };
@@ -98,7 +98,7 @@ TEST_CASE("hostile coordinator: a key that has not signed is not taken for a mem
     return std::optional(std::move(message));
   };
   std::set<PublicKey> known;
-  session.vouch = [&](ClientId, const PublicKey& key) -> Result<void> {
+  session.check_pinned_key = [&](ClientId, const PublicKey& key) -> Result<void> {
     known.insert(key);
     return {};
   };

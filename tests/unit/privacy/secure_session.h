@@ -115,7 +115,7 @@ class TestSession {
     return message;
   };
   // Says whether a member knows this key as that client's.
-  std::function<Result<void>(ClientId, const PublicKey&)> vouch;
+  std::function<Result<void>(ClientId, const PublicKey&)> check_pinned_key;
   // What of the masked updates is counted, and what the coordinator saw of them.
   std::map<ClientId, std::vector<Word>> seen;
 
@@ -142,8 +142,8 @@ class TestSession {
     terms.trained = plan_.trained[i];
     terms.rules = plan_.rules;
     terms.fast_aes = std::ranges::find(plan_.slow_aes, id(i)) == plan_.slow_aes.end();
-    terms.vouch = [this](ClientId client, const PublicKey& key) {
-      return vouch ? vouch(client, key) : Result<void>();
+    terms.check_pinned_key = [this](ClientId client, const PublicKey& key) {
+      return check_pinned_key ? check_pinned_key(client, key) : Result<void>();
     };
     return std::make_unique<SecureClient>(std::move(terms), identities_[i],
                                           [this](std::span<std::uint8_t> out) {

@@ -71,7 +71,7 @@ bool same(const SwarmState& a, const SwarmState& b) {
 bool same(const ChunkCancelled& a, const ChunkCancelled& b) {
   return a.object == b.object && a.chunk == b.chunk;
 }
-bool same(const SharedUpdate& a, const SharedUpdate& b) {
+bool same(const ServerlessUpdate& a, const ServerlessUpdate& b) {
   return a.run == b.run && a.task() == b.task() && a.update == b.update;
 }
 bool same(const UpdateHeld& a, const UpdateHeld& b) {

@@ -101,7 +101,7 @@ inline std::vector<Message> example_messages() {
       ChunksAdded{Digest{1, 2}, {7, 3}},
       SwarmState{false, true},
       ChunkCancelled{Digest{1, 2}, 9},
-      SharedUpdate{RunId(5), RoundNumber(3), TrackId(4), example_compressed_manifest()},
+      ServerlessUpdate{RunId(5), RoundNumber(3), TrackId(4), example_compressed_manifest()},
       UpdateHeld{RunId(5), RoundNumber(3), TrackId(4), Digest{1, 2}, true, ErrorCode::kInvalid, ""},
       UpdateHeld{RunId(5), RoundNumber(3), TrackId(4), Digest{1, 2}, false, ErrorCode::kCorrupt,
                  "value 7 is not finite"},

@@ -47,7 +47,7 @@ struct Turn {
                                .trained = trained(i),
                                .rules = rules,
                                .fast_aes = true,
-                               .vouch = {}},
+                               .check_pinned_key = {}},
           keys[i], system_entropy()));
       std::vector<privacy::SecureClient::Effect> said;
       sessions[i]->start(said);

@@ -1,4 +1,4 @@
-#include "client/serverless/shared_updates.h"
+#include "client/serverless/serverless_updates.h"
 
 #include <algorithm>
 #include <utility>
@@ -20,13 +20,13 @@ swarm::Exchange::Object whole(const std::shared_ptr<protocol::StoredObject>& obj
 
 }  // namespace
 
-void SharedUpdates::begin(std::shared_ptr<protocol::StoredObject> model) {
+void ServerlessUpdates::begin(std::shared_ptr<protocol::StoredObject> model) {
   model_ = std::move(model);
   open_all();
   aggregate_if_ready();
 }
 
-void SharedUpdates::fetch_model(const protocol::Manifest& model) {
+void ServerlessUpdates::fetch_model(const protocol::Manifest& model) {
   const auto place = std::make_shared<std::optional<Result<std::shared_ptr<protocol::StoredObject>>>>();
   owner_.compute([=, run = run_](TaskFiles& files) { *place = files.hold(run, model); },
                  [self = shared_from_this(), place] {
@@ -44,7 +44,8 @@ void SharedUpdates::fetch_model(const protocol::Manifest& model) {
                  });
 }
 
-void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own) {
+void ServerlessUpdates::take(const protocol::ServerlessUpdate& update,
+                             std::shared_ptr<protocol::StoredObject> own) {
   const protocol::ObjectId id = update.update.id();
   if (updates_.size() == protocol::kMaxAggregated && !updates_.contains(id)) return;  // more than can count
   const auto [known, fresh] = updates_.try_emplace(id);
@@ -67,12 +68,12 @@ void SharedUpdates::take(const protocol::SharedUpdate& update, std::shared_ptr<p
       });
 }
 
-void SharedUpdates::place(const protocol::ObjectId& id, std::shared_ptr<protocol::StoredObject> object) {
+void ServerlessUpdates::place(const protocol::ObjectId& id, std::shared_ptr<protocol::StoredObject> object) {
   updates_[id].object = std::move(object);
   warming() ? open_all() : open(id);
 }
 
-void SharedUpdates::open_all() {
+void ServerlessUpdates::open_all() {
   const auto has_place = [&](const protocol::ObjectId& id) { return updates_.at(id).object != nullptr; };
   if (warming() && (planned_.size() < plan_->members || !std::ranges::all_of(planned_, has_place))) return;
   // Of an earlier plan there may be others.
@@ -80,7 +81,7 @@ void SharedUpdates::open_all() {
     if (entry.object && (!warming() || planned_.contains(id))) open(id);
 }
 
-void SharedUpdates::take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
+void ServerlessUpdates::take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
   if (warm_) return;
   if (plan_) close_all();
   planned_.clear();
@@ -89,11 +90,11 @@ void SharedUpdates::take(const protocol::WarmupPlan& plan, const protocol::Objec
   open_all();  // anew, if they were for another warm-up
 }
 
-void SharedUpdates::take(const protocol::WarmupSlot& slot) {
+void ServerlessUpdates::take(const protocol::WarmupSlot& slot) {
   if (warming()) owner_.swarm->carry_out(plan_->swarm, slot);
 }
 
-void SharedUpdates::take(const protocol::WarmupOver& over) {
+void ServerlessUpdates::take(const protocol::WarmupOver& over) {
   if (std::exchange(warm_, true)) return;
   if (!plan_) return open_all();
   Event event{Severity::kDebug, "warmed.up", {}};
@@ -106,7 +107,7 @@ void SharedUpdates::take(const protocol::WarmupOver& over) {
   open_all();
 }
 
-void SharedUpdates::audit(std::uint64_t seed) {
+void ServerlessUpdates::audit(std::uint64_t seed) {
   const auto honest = std::make_shared<Result<void>>();
   owner_.compute([honest, plan = *plan_, seed](TaskFiles&) { *honest = swarm::audit_plan(plan, seed); },
                  [self = shared_from_this(), honest] {
@@ -117,7 +118,7 @@ void SharedUpdates::audit(std::uint64_t seed) {
                  });
 }
 
-void SharedUpdates::open(const protocol::ObjectId& id) {
+void ServerlessUpdates::open(const protocol::ObjectId& id) {
   Entry& entry = updates_.at(id);
   if (!model_ || over_) return;
   const protocol::ObjectId as = warming() ? plan_->swarm : model_->manifest().id();
@@ -135,7 +136,7 @@ void SharedUpdates::open(const protocol::ObjectId& id) {
   });
 }
 
-void SharedUpdates::examine(const protocol::ObjectId& id) {
+void ServerlessUpdates::examine(const protocol::ObjectId& id) {
   const auto result = std::make_shared<std::optional<Result<run::StoredUpdate>>>();
   owner_.compute([result, object = updates_.at(id).object, aggregate = aggregate_](
                      TaskFiles& files) { *result = aggregate->examine(object, files.chunks()); },
@@ -148,7 +149,7 @@ void SharedUpdates::examine(const protocol::ObjectId& id) {
                  });
 }
 
-void SharedUpdates::answer(const protocol::ObjectId& id, const Entry& entry) {
+void ServerlessUpdates::answer(const protocol::ObjectId& id, const Entry& entry) {
   owner_.on_event(Event{Severity::kDebug, "update.held", {}}
                       .with("round", std::int64_t{task_.round.value()})
                       .with("object", short_hex(id))
@@ -162,13 +163,13 @@ void SharedUpdates::answer(const protocol::ObjectId& id, const Entry& entry) {
   owner_.send(held);
 }
 
-void SharedUpdates::take(const protocol::AggregateUpdates& order) {
+void ServerlessUpdates::take(const protocol::AggregateUpdates& order) {
   if (made_) return owner_.send(protocol::AggregateMade{run_, task_.round, task_.track, made_->manifest()});
   order_ = order;
   aggregate_if_ready();
 }
 
-void SharedUpdates::aggregate_if_ready() {
+void ServerlessUpdates::aggregate_if_ready() {
   if (!order_ || !model_ || making_ || over_) return;
   OwnAggregate::Updates updates;
   for (const protocol::AggregateUpdates::Part& part : order_->parts) {
@@ -198,20 +199,20 @@ void SharedUpdates::aggregate_if_ready() {
 }
 
 // The others make it; the next round's model comes from them.
-void SharedUpdates::give_up(const Error& error) {
+void ServerlessUpdates::give_up(const Error& error) {
   owner_.on_event(Event{Severity::kWarning, "aggregate.not_made", {}}
                       .with("round", std::int64_t{task_.round.value()})
                       .with("reason", error.message));
 }
 
 // Updates first: what is still open when its warm-up ends is shown to everybody.
-void SharedUpdates::close_all() {
+void ServerlessUpdates::close_all() {
   for (const auto& [id, entry] : updates_)
     if (entry.object) owner_.swarm->close(id);
   if (plan_) owner_.swarm->close(plan_->swarm);
 }
 
-void SharedUpdates::end() {
+void ServerlessUpdates::end() {
   over_ = true;
   close_all();
   std::vector<protocol::ObjectId> decoded;

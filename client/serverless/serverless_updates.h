@@ -1,7 +1,8 @@
-// SharedUpdates: the updates of a round without a server at one of its clients: exchanged with the others,
-// looked at as they come, aggregated when the coordinator says which, and the model that they make exchanged
-// in turn. One object for each round of a run, on the io thread, owned by shared_ptr; what it has computed is
-// computed by the daemon's worker. The round's model and all updates stay on the disk until it is let go of.
+// ServerlessUpdates: the updates of a round without a server at one of its clients: exchanged with the
+// others, looked at as they come, aggregated when the coordinator says which, and the model that they make
+// exchanged in turn. One object for each round of a run, on the io thread, owned by shared_ptr; what it has
+// computed is computed by the daemon's worker. The round's model and all updates stay on the disk until it is
+// let go of.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@
 
 namespace fedge::client {
 
-class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
+class ServerlessUpdates : public std::enable_shared_from_this<ServerlessUpdates> {
  public:
   struct Owner {
     // Runs work(files) on the worker's thread, then done() on this one.
@@ -27,7 +28,7 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
     std::function<void(const Event&)> on_event;
     std::shared_ptr<Swarm> swarm;
   };
-  SharedUpdates(Owner owner, RunId run, TaskId task, std::shared_ptr<const OwnAggregate> aggregate)
+  ServerlessUpdates(Owner owner, RunId run, TaskId task, std::shared_ptr<const OwnAggregate> aggregate)
       : owner_(std::move(owner)), run_(run), task_(task), aggregate_(std::move(aggregate)) {}
 
   TaskId task() const { return task_; }
@@ -36,7 +37,7 @@ class SharedUpdates : public std::enable_shared_from_this<SharedUpdates> {
   // The same after an update was trained by a process before this one: the model is fetched anew.
   void fetch_model(const protocol::Manifest& model);
   // An update of the round; `own`, if it is this client's.
-  void take(const protocol::SharedUpdate& update, std::shared_ptr<protocol::StoredObject> own);
+  void take(const protocol::ServerlessUpdate& update, std::shared_ptr<protocol::StoredObject> own);
   void take(const protocol::AggregateUpdates& order);
   // The round's warm-up; `own` is this client's update. Updates are opened when all are known, so that nobody
   // can tell by the order which one was here before.

@@ -1,4 +1,4 @@
-#include "server/coordinator/detail/shared_rounds.h"
+#include "server/coordinator/detail/serverless_rounds.h"
 
 #include <utility>
 
@@ -9,8 +9,8 @@
 
 namespace fedge::server {
 
-SharedRounds::SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
-                           const run::RunConfig& config)
+ServerlessRounds::ServerlessRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
+                                   const run::RunConfig& config)
     : io_(io),
       seeder_(seeder),
       models_(models),
@@ -19,39 +19,39 @@ SharedRounds::SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol
       look_timer_(io),
       warmup_timer_(io) {}
 
-void SharedRounds::begin(TaskId task, const protocol::Manifest& model) {
+void ServerlessRounds::begin(TaskId task, const protocol::Manifest& model) {
   for (const protocol::ObjectId& object : std::exchange(watched_, {})) seeder_.let_go(object);
-  round_ = SharedRound(task, config_.sampling.clients_per_round);
+  round_ = ServerlessRound(task, config_.sampling.clients_per_round);
   model_ = model;
   known_from_ = {};
   refused_ = lost_ = 0;
   stage_ = Stage::kSharing;
-  arm(seconds(SharedRound::kLate * to_seconds(config_.round_deadline)));
+  arm(seconds(ServerlessRound::kLate * to_seconds(config_.round_deadline)));
   plan_warmup();
 }
 
-void SharedRounds::plan_warmup() {
+void ServerlessRounds::plan_warmup() {
   warmup_.reset();
   if (!config_.dissemination.warmup) return;
   warmup_.emplace(*config_.dissemination.warmup, round_.task(), now(), config_.round_deadline);
-  tick(&SharedRounds::stop_gathering, SharedWarmup::gather_within(config_.round_deadline));
+  tick(&ServerlessRounds::stop_gathering, ServerlessWarmup::gather_within(config_.round_deadline));
 }
 
-void SharedRounds::stop_gathering() {
+void ServerlessRounds::stop_gathering() {
   begin_warmup();
   const Duration deadline = config_.round_deadline;
   if (!exchanging() && warmup_->tracker() == nullptr)
-    tick(&SharedRounds::begin_warmup,
-         SharedWarmup::end_within(deadline) - SharedWarmup::gather_within(deadline));
+    tick(&ServerlessRounds::begin_warmup,
+         ServerlessWarmup::end_within(deadline) - ServerlessWarmup::gather_within(deadline));
 }
 
-void SharedRounds::tick(void (SharedRounds::*next)(), Duration time) {
+void ServerlessRounds::tick(void (ServerlessRounds::*next)(), Duration time) {
   warmup_timer_.after(time, [weak = weak_from_this(), next] {
     if (const auto self = weak.lock()) ((*self).*next)();
   });
 }
 
-void SharedRounds::begin_warmup() {
+void ServerlessRounds::begin_warmup() {
   if (!warmup_ || exchanging() || warmup_->tracker() != nullptr || stage_ != Stage::kSharing) return;
   const bool begun = warmup_->begin(
       round_, [this](ClientId client) { return seeder_.listens(client); }, {random_u64(), random_u64()},
@@ -68,7 +68,7 @@ void SharedRounds::begin_warmup() {
   go_on_warming();
 }
 
-void SharedRounds::go_on_warming() {
+void ServerlessRounds::go_on_warming() {
   if (!warmup_ || exchanging() || stage_ != Stage::kSharing) return;
   auto orders = warmup_->go_on(
       now(),
@@ -78,20 +78,20 @@ void SharedRounds::go_on_warming() {
     for (auto& spray : slot.sprays) spray.key = seeder_.key(spray.to);
     callbacks_.send(client, slot);
   }
-  warmup_->over() ? end_warmup() : tick(&SharedRounds::go_on_warming, swarm::RoundWarmup::kTick);
+  warmup_->over() ? end_warmup() : tick(&ServerlessRounds::go_on_warming, swarm::RoundWarmup::kTick);
 }
 
 // From now on everybody gets everything from everybody.
-void SharedRounds::end_warmup() {
+void ServerlessRounds::end_warmup() {
   callbacks_.on_event(warmup_->report(now()));
   for (const ClientId client : round_.participants()) {
     callbacks_.send(client, warmup_->message(config_.id));
     for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
   }
-  look_again_after(SharedRound::kGrace);
+  look_again_after(ServerlessRound::kGrace);
 }
 
-void SharedRounds::arm(Duration time) {
+void ServerlessRounds::arm(Duration time) {
   late_ = false;
   late_timer_.after(time, [weak = weak_from_this()] {
     const auto self = weak.lock();
@@ -101,7 +101,7 @@ void SharedRounds::arm(Duration time) {
   });
 }
 
-void SharedRounds::resume(SharedRound round, const protocol::Manifest& model) {
+void ServerlessRounds::resume(ServerlessRound round, const protocol::Manifest& model) {
   round_ = std::move(round);
   round_.restart();
   model_ = model;
@@ -113,7 +113,7 @@ void SharedRounds::resume(SharedRound round, const protocol::Manifest& model) {
     if (seeder_.watch(*update)) watched_.insert(update->id());
 }
 
-void SharedRounds::arrived(ClientId client) {
+void ServerlessRounds::arrived(ClientId client) {
   if (stage_ != Stage::kMaking || !round_.expects(client)) return;
   round_.join(client);
   if (warmup_) callbacks_.send(client, warmup_->message(config_.id));
@@ -122,7 +122,7 @@ void SharedRounds::arrived(ClientId client) {
   if (arriving_) seeder_.admit(client, arriving_->manifest().id());
 }
 
-void SharedRounds::assigned(ClientId client, TaskId task, const protocol::Manifest& model) {
+void ServerlessRounds::assigned(ClientId client, TaskId task, const protocol::Manifest& model) {
   if (round_.task() != task) begin(task, model);
   round_.join(client);
   if (!exchanging()) return;
@@ -131,13 +131,13 @@ void SharedRounds::assigned(ClientId client, TaskId task, const protocol::Manife
   for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
 }
 
-void SharedRounds::tell(ClientId client, const protocol::Manifest& update) {
+void ServerlessRounds::tell(ClientId client, const protocol::Manifest& update) {
   const TaskId task = round_.task();
   seeder_.admit(client, update.id());
-  callbacks_.send(client, protocol::SharedUpdate{config_.id, task.round, task.track, update});
+  callbacks_.send(client, protocol::ServerlessUpdate{config_.id, task.round, task.track, update});
 }
 
-void SharedRounds::offered(const RunEngine::Fetch& fetch) {
+void ServerlessRounds::offered(const RunEngine::Fetch& fetch) {
   const protocol::Manifest& update = fetch.offer.update;
   const bool known = watched_.contains(update.id());
   if (!known && !seeder_.watch(update)) {
@@ -156,9 +156,9 @@ void SharedRounds::offered(const RunEngine::Fetch& fetch) {
   if (known) look();
 }
 
-void SharedRounds::discard(ClientId client) { round_.withdraw(client); }
+void ServerlessRounds::discard(ClientId client) { round_.withdraw(client); }
 
-void SharedRounds::dismissed(ClientId client, const protocol::Message& message) {
+void ServerlessRounds::dismissed(ClientId client, const protocol::Message& message) {
   if (!round_.dismisses(message)) return;
   round_.give_up(client);
   if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
@@ -166,13 +166,13 @@ void SharedRounds::dismissed(ClientId client, const protocol::Message& message) 
   go_on();
 }
 
-void SharedRounds::given_up(ClientId client) {
+void ServerlessRounds::given_up(ClientId client) {
   if (stage_ != Stage::kSharing) return;  // it may still help to make the model
   round_.give_up(client);
   go_on();
 }
 
-bool SharedRounds::departed(ClientId client) {
+bool ServerlessRounds::departed(ClientId client) {
   const bool spreading = round_.undecided(client) || telling_.contains(client);
   // While the model is made, whoever comes back in time goes on with that.
   stage_ == Stage::kMaking ? round_.expect(client) : round_.leave(client);
@@ -180,11 +180,11 @@ bool SharedRounds::departed(ClientId client) {
   if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   if (spreading) gone_.insert(client);
   // Not at once: chunks of it may have come to somebody who has not said so yet.
-  look_again_after(SharedRound::kGrace);
+  look_again_after(ServerlessRound::kGrace);
   return spreading;
 }
 
-void SharedRounds::look_again_after(Duration time) {
+void ServerlessRounds::look_again_after(Duration time) {
   if (exchanging()) known_from_ = now() + time;
   look_timer_.after(time, [weak = weak_from_this()] {
     const auto self = weak.lock();
@@ -192,11 +192,11 @@ void SharedRounds::look_again_after(Duration time) {
   });
 }
 
-void SharedRounds::returned(ClientId client) {
+void ServerlessRounds::returned(ClientId client) {
   if (gone_.erase(client) > 0) callbacks_.on_outcome(RunEngine::ClientLeft{client});
 }
 
-bool SharedRounds::received(ClientId client, const protocol::Message& message) {
+bool ServerlessRounds::received(ClientId client, const protocol::Message& message) {
   if (const auto* held = std::get_if<protocol::UpdateHeld>(&message)) {
     if (held->task() != round_.task()) return true;  // of a round that is over
     if (round_.answer(client, *held)) go_on();
@@ -212,22 +212,22 @@ bool SharedRounds::received(ClientId client, const protocol::Message& message) {
   return true;
 }
 
-void SharedRounds::keep(ClientId client, const protocol::UpdateVerdict& verdict) {
+void ServerlessRounds::keep(ClientId client, const protocol::UpdateVerdict& verdict) {
   kept_.insert_or_assign(client, verdict);
 }
 
-void SharedRounds::go_on() {
+void ServerlessRounds::go_on() {
   if (stage_ != Stage::kSharing) return choose();
   look();
   begin_warmup();
 }
 
 // Decisions may come in the middle of carrying out the engine's effects: they are told afterwards.
-void SharedRounds::look() {
+void ServerlessRounds::look() {
   const auto decisions = round_.decide(late_, [this](const protocol::ObjectId& object) {
     return now() < known_from_ || seeder_.obtainable(object);
   });
-  for (const SharedRound::Decision& decision : decisions) {
+  for (const ServerlessRound::Decision& decision : decisions) {
     if (decision.fault) ++refused_;
     if (decision.lost) ++lost_;
     telling_.insert(decision.client);
@@ -244,7 +244,7 @@ void SharedRounds::look() {
   }
 }
 
-void SharedRounds::aggregate(TaskId task) {
+void ServerlessRounds::aggregate(TaskId task) {
   if (round_.task() != task) begin(task, model_);  // nobody was selected: it is the first that is heard of it
   round_.close();
   stage_ = Stage::kMaking;
@@ -258,7 +258,7 @@ void SharedRounds::aggregate(TaskId task) {
 }
 
 // How much of what was offered is in the aggregate.
-void SharedRounds::report() const {
+void ServerlessRounds::report() const {
   callbacks_.on_event(Event{Severity::kInfo, "round.exchanged", {}}
                           .with("round", std::int64_t{round_.task().round.value()})
                           .with("reconstructable", static_cast<std::int64_t>(round_.folds().size()))
@@ -267,14 +267,14 @@ void SharedRounds::report() const {
                           .with("lost", static_cast<std::int64_t>(lost_)));
 }
 
-void SharedRounds::choose() {
+void ServerlessRounds::choose() {
   if (stage_ != Stage::kMaking) return;
   const protocol::Manifest* model = round_.model();
   if (!arriving_ && model != nullptr) return fetch(*model);
   if (late_ || (!arriving_ && round_.hopeless())) end_making(round_.no_model(arriving_ != nullptr));
 }
 
-void SharedRounds::fetch(const protocol::Manifest& model) {
+void ServerlessRounds::fetch(const protocol::Manifest& model) {
   auto object = models_.create(model);
   if (!object && object.error().code == ErrorCode::kResource) return wait_for_room(object.error());
   if (!object) return end_making(object.error());
@@ -290,7 +290,7 @@ void SharedRounds::fetch(const protocol::Manifest& model) {
   for (const ClientId client : round_.participants()) seeder_.admit(client, id);
 }
 
-void SharedRounds::fetched(const protocol::ObjectId& model, const Result<void>& outcome) {
+void ServerlessRounds::fetched(const protocol::ObjectId& model, const Result<void>& outcome) {
   if (!arriving_ || arriving_->manifest().id() != model) return;
   if (!outcome && outcome.error().code == ErrorCode::kResource) {
     seeder_.let_go(model);
@@ -308,14 +308,14 @@ void SharedRounds::fetched(const protocol::ObjectId& model, const Result<void>& 
   end_making(arriving_);
 }
 
-void SharedRounds::wait_for_room(const Error& full) {
+void ServerlessRounds::wait_for_room(const Error& full) {
   if (!std::exchange(full_, true))
     callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));
   arm(config_.round_deadline);
   look_again_after(kRetryWhenFull);
 }
 
-void SharedRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>> model) {
+void ServerlessRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>> model) {
   if (arriving_) seeder_.let_go(arriving_->manifest().id());
   if (arriving_ && !model && !(arriving_->manifest() == model_)) models_.remove(arriving_->manifest().id());
   arriving_.reset();
@@ -326,19 +326,19 @@ void SharedRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>> mo
                  [self = shared_from_this(), model = std::move(model)] { self->callbacks_.on_made(model); });
 }
 
-std::vector<ClientId> SharedRounds::contributors() const {
+std::vector<ClientId> ServerlessRounds::contributors() const {
   std::vector<ClientId> clients;
   for (const RunEngine::Fold& fold : round_.folds()) clients.push_back(fold.client);
   return clients;
 }
 
-void SharedRounds::finish(bool made) {
+void ServerlessRounds::finish(bool made) {
   for (const auto& [client, verdict] : std::exchange(kept_, {}))
-    callbacks_.send(client, SharedRound::verdict(verdict, made));
+    callbacks_.send(client, ServerlessRound::verdict(verdict, made));
   for (const ClientId client : std::exchange(gone_, {})) callbacks_.on_outcome(RunEngine::ClientLeft{client});
 }
 
-void SharedRounds::stop() {
+void ServerlessRounds::stop() {
   warmup_timer_.cancel();
   late_timer_.cancel();
   look_timer_.cancel();

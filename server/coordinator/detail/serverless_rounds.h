@@ -1,4 +1,4 @@
-// SharedRounds: what a run without a server takes of its coordinator. Updates stay with the clients, who
+// ServerlessRounds: what a run without a server takes of its coordinator. Updates stay with the clients, who
 // exchange and aggregate them; here they are told of each other's, heard about them, and the model that more
 // than half of them have made is fetched from them like any other. Answers the engine as uploads would. On
 // the io_context's thread; owned by shared_ptr, since timers and the seeder call back. Private to
@@ -18,12 +18,12 @@
 #include "protocol/session/loop.h"
 #include "run/run_config.h"
 #include "server/coordinator/detail/seeder.h"
-#include "server/engine/shared_round.h"
-#include "server/engine/shared_warmup.h"
+#include "server/engine/serverless_round.h"
+#include "server/engine/serverless_warmup.h"
 
 namespace fedge::server {
 
-class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
+class ServerlessRounds : public std::enable_shared_from_this<ServerlessRounds> {
  public:
   struct Callbacks {
     std::function<void(const RunEngine::Input&)> on_outcome;  // Stored, Damaged or ClientLeft
@@ -33,12 +33,12 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
     std::function<void(const Event&)> on_event;
   };
   // What is lent must outlive it. `models` is where the run's models are.
-  SharedRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
-               const run::RunConfig& config);
+  ServerlessRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
+                   const run::RunConfig& config);
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
   // Before anything else: what a process before this one has left of its last round.
-  void resume(SharedRound round, const protocol::Manifest& model);
+  void resume(ServerlessRound round, const protocol::Manifest& model);
   // It is here, and has the run's data. Whoever had a part in a round that is being aggregated has it again.
   void arrived(ClientId client);
   // The client has this task, which begins as this model.
@@ -80,7 +80,7 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   void begin_warmup();
   void go_on_warming();
   void end_warmup();
-  void tick(void (SharedRounds::*next)(), Duration time);
+  void tick(void (ServerlessRounds::*next)(), Duration time);
   bool exchanging() const { return !warmup_ || warmup_->over(); }
   Time now() const { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
   void tell(ClientId client, const protocol::Manifest& update);
@@ -101,7 +101,7 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   protocol::ChunkStore& models_;
   const run::RunConfig& config_;
   Callbacks callbacks_;
-  SharedRound round_;
+  ServerlessRound round_;
   protocol::Manifest model_;  // that the round begins as
   std::set<protocol::ObjectId> watched_;
   std::set<ClientId> telling_;  // what has been decided of their updates is on its way to the engine
@@ -110,7 +110,7 @@ class SharedRounds : public std::enable_shared_from_this<SharedRounds> {
   protocol::Timer late_timer_;
   protocol::Timer look_timer_;
   protocol::Timer warmup_timer_;
-  std::optional<SharedWarmup> warmup_;  // of this round, if the run has any
+  std::optional<ServerlessWarmup> warmup_;  // of this round, if the run has any
   enum class Stage { kSharing, kMaking, kMade };
   Stage stage_ = Stage::kSharing;
   bool late_ = false;

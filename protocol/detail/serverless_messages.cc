@@ -1,4 +1,4 @@
-#include "protocol/detail/shared_messages.h"
+#include "protocol/detail/serverless_messages.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,8 +21,8 @@ Result<AggregateUpdates::Part> part_from_wire(const v1::AggregatePart& wire) {
 
 }  // namespace
 
-v1::SharedUpdate message_to_wire(const SharedUpdate& message) {
-  auto wire = begun<v1::SharedUpdate>(message.run, message.task());
+v1::ServerlessUpdate message_to_wire(const ServerlessUpdate& message) {
+  auto wire = begun<v1::ServerlessUpdate>(message.run, message.task());
   *wire.mutable_update() = to_wire(message.update);
   return wire;
 }
@@ -55,10 +55,10 @@ v1::AggregateMade message_to_wire(const AggregateMade& message) {
   return wire;
 }
 
-Result<Message> message_from_wire(const v1::SharedUpdate& wire) {
+Result<Message> message_from_wire(const v1::ServerlessUpdate& wire) {
   FieldReader reader;
-  return reader.finish(SharedUpdate{RunId(wire.run()), RoundNumber(wire.round()), TrackId(wire.track()),
-                                    reader.take(from_wire(wire.update()), "update")});
+  return reader.finish(ServerlessUpdate{RunId(wire.run()), RoundNumber(wire.round()), TrackId(wire.track()),
+                                        reader.take(from_wire(wire.update()), "update")});
 }
 
 Result<Message> message_from_wire(const v1::UpdateHeld& wire) {

@@ -7,12 +7,12 @@
 
 namespace fedge::protocol {
 
-v1::SharedUpdate message_to_wire(const SharedUpdate& message);
+v1::ServerlessUpdate message_to_wire(const ServerlessUpdate& message);
 v1::UpdateHeld message_to_wire(const UpdateHeld& message);
 v1::AggregateUpdates message_to_wire(const AggregateUpdates& message);
 v1::AggregateMade message_to_wire(const AggregateMade& message);
 
-Result<Message> message_from_wire(const v1::SharedUpdate& wire);
+Result<Message> message_from_wire(const v1::ServerlessUpdate& wire);
 Result<Message> message_from_wire(const v1::UpdateHeld& wire);
 Result<Message> message_from_wire(const v1::AggregateUpdates& wire);
 Result<Message> message_from_wire(const v1::AggregateMade& wire);

@@ -1,4 +1,4 @@
-#include "server/engine/shared_warmup.h"
+#include "server/engine/serverless_warmup.h"
 
 #include <doctest/doctest.h>
 
@@ -24,29 +24,29 @@ protocol::Manifest update_of(ClientId client, std::size_t chunks = 20) {
 }
 
 // A round of this many clients, in which so many updates are waited for.
-SharedRound round_of(std::uint32_t clients, std::size_t enough) {
-  SharedRound round(kTask, enough);
+ServerlessRound round_of(std::uint32_t clients, std::size_t enough) {
+  ServerlessRound round(kTask, enough);
   for (std::uint32_t i = 0; i < clients; ++i) round.join(ClientId(i));
   return round;
 }
 
-void offer(SharedRound& round, std::uint32_t client, std::size_t chunks = 20) {
+void offer(ServerlessRound& round, std::uint32_t client, std::size_t chunks = 20) {
   round.offer(ClientId(client), update_of(ClientId(client), chunks));
 }
 
-SharedWarmup warmup(double deadline = 100) {
+ServerlessWarmup warmup(double deadline = 100) {
   return {{.degree = 3, .relayed = true}, kTask, at(1000), seconds(deadline)};
 }
 
-bool begins(SharedWarmup& warmup, const SharedRound& round, double time) {
+bool begins(ServerlessWarmup& warmup, const ServerlessRound& round, double time) {
   return warmup.begin(round, everybody_listens, kSeeds, at(1000 + time));
 }
 
 }  // namespace
 
 TEST_CASE("warm-up: it begins once nobody is waited for any more") {
-  SharedRound round = round_of(8, 8);
-  SharedWarmup all = warmup();
+  ServerlessRound round = round_of(8, 8);
+  ServerlessWarmup all = warmup();
   for (std::uint32_t i = 0; i < 7; ++i) {
     offer(round, i);
     CHECK_FALSE(begins(all, round, 1));
@@ -61,18 +61,18 @@ TEST_CASE("warm-up: it begins once nobody is waited for any more") {
 }
 
 TEST_CASE("warm-up: it begins with as many as the run asks for, though more were chosen") {
-  SharedRound round = round_of(10, 6);
+  ServerlessRound round = round_of(10, 6);
   for (std::uint32_t i = 0; i < 6; ++i) offer(round, i);
-  SharedWarmup enough = warmup();
+  ServerlessWarmup enough = warmup();
   CHECK(begins(enough, round, 1));
 }
 
 TEST_CASE("warm-up: half of the round's time is waited for updates, and then only until there are four") {
-  SharedRound round = round_of(8, 8);
+  ServerlessRound round = round_of(8, 8);
   offer(round, 0);
   offer(round, 1);
   offer(round, 2);
-  SharedWarmup late = warmup();
+  ServerlessWarmup late = warmup();
   CHECK_FALSE(begins(late, round, 50));
   offer(round, 5);
   CHECK_FALSE(begins(late, round, 49.9));
@@ -82,9 +82,9 @@ TEST_CASE("warm-up: half of the round's time is waited for updates, and then onl
 }
 
 TEST_CASE("warm-up: after three quarters of the round's time it does not begin, which is said") {
-  SharedRound round = round_of(8, 8);
+  ServerlessRound round = round_of(8, 8);
   offer(round, 0);
-  SharedWarmup none = warmup();
+  ServerlessWarmup none = warmup();
   CHECK_FALSE(begins(none, round, 75));
   CHECK(none.over());
   CHECK(none.tracker() == nullptr);
@@ -94,9 +94,9 @@ TEST_CASE("warm-up: after three quarters of the round's time it does not begin, 
 }
 
 TEST_CASE("warm-up: it is over in time, and says that nothing is hidden if it could not be carried out") {
-  SharedRound round = round_of(8, 8);
+  ServerlessRound round = round_of(8, 8);
   for (std::uint32_t i = 0; i < 8; ++i) offer(round, i);
-  SharedWarmup stuck = warmup(8);
+  ServerlessWarmup stuck = warmup(8);
   REQUIRE(begins(stuck, round, 1));
   const auto silence = [](ClientId, const protocol::ObjectId&) -> const swarm::ChunkSet* { return nullptr; };
   CHECK(stuck.go_on(at(1001), silence, RunId(1)).empty());
@@ -108,16 +108,16 @@ TEST_CASE("warm-up: it is over in time, and says that nothing is hidden if it co
 }
 
 TEST_CASE("warm-up: updates of different sizes, and too few of them, are exchanged freely") {
-  SharedRound round = round_of(4, 4);
+  ServerlessRound round = round_of(4, 4);
   for (std::uint32_t i = 0; i < 4; ++i) offer(round, i, i == 2 ? 21 : 20);
-  SharedWarmup sizes = warmup();
+  ServerlessWarmup sizes = warmup();
   CHECK_FALSE(begins(sizes, round, 1));
   CHECK(sizes.over());
   CHECK(sizes.message(RunId(1)).failure == "updates of different sizes give their owners away");
-  SharedRound two = round_of(2, 2);
+  ServerlessRound two = round_of(2, 2);
   offer(two, 0);
   offer(two, 1);
-  SharedWarmup few = warmup();
+  ServerlessWarmup few = warmup();
   CHECK_FALSE(begins(few, two, 1));
   CHECK(few.message(RunId(1)).failure.find("nodes must be 3") != std::string::npos);
 }
@@ -126,10 +126,10 @@ TEST_CASE(
     "warm-up: after a restart it does not begin with the first who is back, but when all are, or half of the "
     "time has "
     "passed") {
-  SharedRound round = round_of(6, 6);
+  ServerlessRound round = round_of(6, 6);
   for (std::uint32_t i = 0; i < 6; ++i) offer(round, i);
   round.restart();
-  SharedWarmup anew = warmup();
+  ServerlessWarmup anew = warmup();
   CHECK_FALSE(begins(anew, round, 1));
   for (std::uint32_t i = 0; i < 5; ++i) {
     round.join(ClientId(i));
@@ -149,7 +149,7 @@ TEST_CASE(
 }
 
 TEST_CASE("warm-up: the same update of two clients is one, and one who has gone has none") {
-  SharedRound round = round_of(5, 5);
+  ServerlessRound round = round_of(5, 5);
   for (std::uint32_t i = 0; i < 4; ++i) offer(round, i);
   round.offer(ClientId(4), update_of(ClientId(3)));
   CHECK(round.owners().size() == 4);

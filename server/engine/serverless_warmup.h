@@ -1,4 +1,4 @@
-// SharedWarmup: the warm-up of a round whose updates stay with the clients: waits until they have offered
+// ServerlessWarmup: the warm-up of a round whose updates stay with the clients: waits until they have offered
 // them, runs the tracker's warm-up among those who have, and ends, in success or not, before three quarters
 // of the round's time have passed: then updates are exchanged freely. The same in the coordinator and in the
 // simulator. Pure, not thread-safe.
@@ -11,14 +11,14 @@
 
 #include "core/event.h"
 #include "core/time.h"
-#include "server/engine/shared_round.h"
+#include "server/engine/serverless_round.h"
 #include "swarm/warmup/round_warmup.h"
 
 namespace fedge::server {
 
-class SharedWarmup {
+class ServerlessWarmup {
  public:
-  SharedWarmup(const swarm::WarmupConfig& rules, TaskId task, Time now, Duration deadline)
+  ServerlessWarmup(const swarm::WarmupConfig& rules, TaskId task, Time now, Duration deadline)
       : rules_(rules), task_(task), began_(now), deadline_(deadline) {}
   // begin() is to be called whenever somebody offers an update or goes, and after each of these times.
   static Duration gather_within(Duration deadline) { return seconds(0.5 * to_seconds(deadline)); }
@@ -26,12 +26,12 @@ class SharedWarmup {
 
   // Looks whether the warm-up can begin: everybody who is waited for has offered an update, or half of the
   // round's time has passed. True: it has just begun, and tracker() says whom to tell what.
-  bool begin(const SharedRound& round, const std::function<bool(ClientId)>& listens,
+  bool begin(const ServerlessRound& round, const std::function<bool(ClientId)>& listens,
              swarm::RoundWarmup::Seeds seeds, Time now);
   // Null before, or if it could not begin.
   swarm::RoundWarmup* tracker() { return tracker_ ? &*tracker_ : nullptr; }
   // Those of the round's updates that are exchanged in it.
-  std::vector<const protocol::Manifest*> updates(const SharedRound& round) const;
+  std::vector<const protocol::Manifest*> updates(const ServerlessRound& round) const;
   // To be called every RoundWarmup::kTick. What members are to be told.
   swarm::RoundWarmup::Orders go_on(Time now, const swarm::RoundWarmup::Look& look, RunId run);
   // Updates are to be exchanged freely.

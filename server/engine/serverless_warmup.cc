@@ -1,4 +1,4 @@
-#include "server/engine/shared_warmup.h"
+#include "server/engine/serverless_warmup.h"
 
 #include <set>
 #include <utility>
@@ -13,8 +13,8 @@ constexpr std::size_t kFewest = 4;  // members, of whom two are strangers to eac
 
 }  // namespace
 
-bool SharedWarmup::begin(const SharedRound& round, const std::function<bool(ClientId)>& listens,
-                         swarm::RoundWarmup::Seeds seeds, Time now) {
+bool ServerlessWarmup::begin(const ServerlessRound& round, const std::function<bool(ClientId)>& listens,
+                             swarm::RoundWarmup::Seeds seeds, Time now) {
   if (tracker_ || over_) return false;
   const auto owners = round.owners();
   if (now - began_ >= end_within(deadline_)) close("too few updates were offered in time");
@@ -45,7 +45,7 @@ bool SharedWarmup::begin(const SharedRound& round, const std::function<bool(Clie
   return true;
 }
 
-std::vector<const protocol::Manifest*> SharedWarmup::updates(const SharedRound& round) const {
+std::vector<const protocol::Manifest*> ServerlessWarmup::updates(const ServerlessRound& round) const {
   std::set<protocol::ObjectId> exchanged;
   if (tracker_)
     for (const auto& member : tracker_->members()) exchanged.insert(member.update);
@@ -54,7 +54,8 @@ std::vector<const protocol::Manifest*> SharedWarmup::updates(const SharedRound& 
   return updates;
 }
 
-swarm::RoundWarmup::Orders SharedWarmup::go_on(Time now, const swarm::RoundWarmup::Look& look, RunId run) {
+swarm::RoundWarmup::Orders ServerlessWarmup::go_on(Time now, const swarm::RoundWarmup::Look& look,
+                                                   RunId run) {
   if (!tracker_ || over_) return {};
   if (now - began_ >= end_within(deadline_))
     tracker_->give_up("three quarters of the round's time have passed");
@@ -64,13 +65,13 @@ swarm::RoundWarmup::Orders SharedWarmup::go_on(Time now, const swarm::RoundWarmu
   return orders;
 }
 
-void SharedWarmup::close(const std::string& why) {
+void ServerlessWarmup::close(const std::string& why) {
   if (over_) return;
   over_ = true;
   failure_ = why;
 }
 
-protocol::WarmupOver SharedWarmup::message(RunId run) const {
+protocol::WarmupOver ServerlessWarmup::message(RunId run) const {
   return {.run = run,
           .round = task_.round,
           .track = task_.track,
@@ -78,7 +79,7 @@ protocol::WarmupOver SharedWarmup::message(RunId run) const {
           .failure = failure_.substr(0, protocol::kMaxText)};
 }
 
-Event SharedWarmup::report(Time now) const {
+Event ServerlessWarmup::report(Time now) const {
   Event event{failure_.empty() ? Severity::kInfo : Severity::kWarning, "round.warmed_up", {}};
   event.with("round", std::int64_t{task_.round.value()});
   if (tracker_) {

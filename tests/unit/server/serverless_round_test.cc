@@ -1,6 +1,6 @@
 // Which updates of a round without a server all can aggregate, and which model most have made. The numbers of
 // invariants are those of the exact list in FLTorrent's specification (docs/algorithms/serverless.md).
-#include "server/engine/shared_round.h"
+#include "server/engine/serverless_round.h"
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ protocol::Manifest marked_update(std::uint8_t mark) {
 }
 
 struct Fixture {
-  SharedRound round{TaskId{RoundNumber(1), TrackId(0)}, 3};
+  ServerlessRound round{TaskId{RoundNumber(1), TrackId(0)}, 3};
   bool obtainable = true;
 
   Fixture() {
@@ -218,12 +218,12 @@ TEST_CASE_FIXTURE(ClosedRound,
 }
 
 TEST_CASE("shared round: half of the clients do not make the model, whichever object has the smaller name") {
-  SharedRound round(TaskId{RoundNumber(1), TrackId(0)}, 2);
+  ServerlessRound round(TaskId{RoundNumber(1), TrackId(0)}, 2);
   for (std::uint32_t client = 0; client < 2; ++client) round.join(ClientId(client));
   round.close();
   for (const std::uint32_t hostile : {0U, 1U}) {
     CAPTURE(hostile);
-    SharedRound each = round;
+    ServerlessRound each = round;
     CHECK(each.made(ClientId(hostile), marked_update(0)));
     CHECK(each.model() == nullptr);
     CHECK_FALSE(each.hopeless());

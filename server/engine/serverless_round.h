@@ -1,5 +1,5 @@
-// SharedRound: a round whose updates stay with the clients. They exchange them among themselves; here it is
-// known who takes part, who holds which update, which of them all can aggregate, and which model more than
+// ServerlessRound: a round whose updates stay with the clients. They exchange them among themselves; here it
+// is known who takes part, who holds which update, which of them all can aggregate, and which model more than
 // half of them have made. The same in the coordinator and in the simulator. Pure, not thread-safe. Memory: a
 // few bytes for each update and participant.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace fedge::server {
 
-class SharedRound {
+class ServerlessRound {
  public:
   // What shells keep to. After this part of a round's time it is late.
   static constexpr double kLate = 0.9;
@@ -28,7 +28,7 @@ class SharedRound {
   static constexpr Duration kGrace = seconds(1);
 
   // `enough`: once so many have offered an update, those who have not are waited for no more.
-  explicit SharedRound(TaskId task = {}, std::size_t enough = 1) : task_(task), enough_(enough) {}
+  explicit ServerlessRound(TaskId task = {}, std::size_t enough = 1) : task_(task), enough_(enough) {}
 
   TaskId task() const { return task_; }
 

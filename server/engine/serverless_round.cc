@@ -1,4 +1,4 @@
-#include "server/engine/shared_round.h"
+#include "server/engine/serverless_round.h"
 
 #include <algorithm>
 #include <string>
@@ -6,49 +6,49 @@
 
 namespace fedge::server {
 
-void SharedRound::join(ClientId client) {
+void ServerlessRound::join(ClientId client) {
   participants_.insert(client);
   expected_.erase(client);
 }
 
-void SharedRound::expect(ClientId client) {
+void ServerlessRound::expect(ClientId client) {
   if (participants_.contains(client)) expected_.insert(client);
   leave(client);
 }
 
-void SharedRound::give_up(ClientId client) {
+void ServerlessRound::give_up(ClientId client) {
   expected_.erase(client);
   leave(client);
 }
 
-void SharedRound::restart() {
+void ServerlessRound::restart() {
   for (const ClientId client : std::set<ClientId>(participants_)) expect(client);
 }
 
-bool SharedRound::dismisses(const protocol::Message& message) const {
+bool ServerlessRound::dismisses(const protocol::Message& message) const {
   if (const auto* cancel = std::get_if<protocol::CancelTask>(&message)) return cancel->task() == task_;
   if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) return failed->task() == task_;
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
   return verdict != nullptr && !verdict->accepted && verdict->task() == task_;
 }
 
-void SharedRound::leave(ClientId client) {
+void ServerlessRound::leave(ClientId client) {
   participants_.erase(client);
   made_.erase(client);
   for (auto& [object, answers] : answers_) answers.erase(client);
 }
 
-void SharedRound::offer(ClientId client, const protocol::Manifest& update) {
+void ServerlessRound::offer(ClientId client, const protocol::Manifest& update) {
   const protocol::ObjectId object = update.id();
   offers_.insert_or_assign(client, Offer{update, object});
   answers_.try_emplace(object);
 }
 
-void SharedRound::settle(ClientId client) {
+void ServerlessRound::settle(ClientId client) {
   if (const auto offer = offers_.find(client); offer != offers_.end()) offer->second.decided = true;
 }
 
-std::vector<const protocol::Manifest*> SharedRound::updates() const {
+std::vector<const protocol::Manifest*> ServerlessRound::updates() const {
   std::map<protocol::ObjectId, const protocol::Manifest*> known;
   for (const auto& [client, offer] : offers_) known.emplace(offer.object, &offer.update);
   std::vector<const protocol::Manifest*> updates;
@@ -56,7 +56,7 @@ std::vector<const protocol::Manifest*> SharedRound::updates() const {
   return updates;
 }
 
-std::vector<std::pair<ClientId, const protocol::Manifest*>> SharedRound::owners() const {
+std::vector<std::pair<ClientId, const protocol::Manifest*>> ServerlessRound::owners() const {
   std::vector<std::pair<ClientId, const protocol::Manifest*>> owners;
   std::set<protocol::ObjectId> seen;
   for (const auto& [client, offer] : offers_)
@@ -65,25 +65,25 @@ std::vector<std::pair<ClientId, const protocol::Manifest*>> SharedRound::owners(
   return owners;
 }
 
-bool SharedRound::gathered() const {
+bool ServerlessRound::gathered() const {
   const std::size_t here = owners().size();
   if (here == 0 || here >= enough_) return here > 0;
   return expected_.empty() &&
          std::ranges::all_of(participants_, [&](ClientId client) { return offers_.contains(client); });
 }
 
-bool SharedRound::answer(ClientId client, const protocol::UpdateHeld& held) {
+bool ServerlessRound::answer(ClientId client, const protocol::UpdateHeld& held) {
   const auto answers = answers_.find(held.object);
   if (answers == answers_.end() || !participants_.contains(client)) return false;
   return answers->second.try_emplace(client, Answer{held.sound, {held.code, held.reason}}).second;
 }
 
-bool SharedRound::undecided(ClientId client) const {
+bool ServerlessRound::undecided(ClientId client) const {
   const auto offer = offers_.find(client);
   return offer != offers_.end() && !offer->second.decided;
 }
 
-SharedRound::Tally SharedRound::tally(const protocol::ObjectId& object) const {
+ServerlessRound::Tally ServerlessRound::tally(const protocol::ObjectId& object) const {
   Tally tally{.silent = expected_.size()};
   const auto& answers = answers_.at(object);
   for (const ClientId participant : participants_) {
@@ -99,7 +99,7 @@ SharedRound::Tally SharedRound::tally(const protocol::ObjectId& object) const {
   return tally;
 }
 
-std::vector<SharedRound::Decision> SharedRound::decide(
+std::vector<ServerlessRound::Decision> ServerlessRound::decide(
     bool late, const std::function<bool(const protocol::ObjectId&)>& obtainable) {
   std::vector<Decision> decisions;
   for (auto& [client, offer] : offers_) {
@@ -126,7 +126,7 @@ std::vector<SharedRound::Decision> SharedRound::decide(
   return decisions;
 }
 
-protocol::AggregateUpdates SharedRound::order(RunId run) const {
+protocol::AggregateUpdates ServerlessRound::order(RunId run) const {
   protocol::AggregateUpdates order{.run = run, .round = task_.round, .track = task_.track, .parts = {}};
   for (const RunEngine::Fold& fold : folds_)
     order.parts.push_back({offers_.at(fold.client).object, fold.weight, fold.steps, fold.factor});
@@ -137,15 +137,15 @@ protocol::AggregateUpdates SharedRound::order(RunId run) const {
   return order;
 }
 
-bool SharedRound::made(ClientId client, const protocol::Manifest& model) {
+bool ServerlessRound::made(ClientId client, const protocol::Manifest& model) {
   return participants_.contains(client) && made_.try_emplace(client, model).second;
 }
 
-void SharedRound::close() {
+void ServerlessRound::close() {
   if (!voters_) voters_ = participants_.size() + expected_.size();
 }
 
-std::pair<const protocol::Manifest*, std::size_t> SharedRound::most_made() const {
+std::pair<const protocol::Manifest*, std::size_t> ServerlessRound::most_made() const {
   std::map<protocol::ObjectId, std::size_t> votes;
   std::pair<const protocol::Manifest*, std::size_t> most{nullptr, 0};
   for (const auto& [client, model] : made_)
@@ -153,17 +153,17 @@ std::pair<const protocol::Manifest*, std::size_t> SharedRound::most_made() const
   return most;
 }
 
-const protocol::Manifest* SharedRound::model() const {
+const protocol::Manifest* ServerlessRound::model() const {
   const auto [model, number] = most_made();
   return 2 * number > voters_.value_or(0) ? model : nullptr;
 }
 
-bool SharedRound::hopeless() const {
+bool ServerlessRound::hopeless() const {
   const std::size_t undecided = participants_.size() - made_.size() + expected_.size();
   return 2 * (most_made().second + undecided) <= voters_.value_or(0);
 }
 
-Error SharedRound::no_model(bool fetching) const {
+Error ServerlessRound::no_model(bool fetching) const {
   if (fetching)
     return {ErrorCode::kUnavailable,
             "no client sends the model that more than half of the clients have made"};
@@ -172,7 +172,7 @@ Error SharedRound::no_model(bool fetching) const {
                                        std::to_string(most_made().second) + " have made the same one"};
 }
 
-protocol::UpdateVerdict SharedRound::verdict(protocol::UpdateVerdict accepted, bool made) {
+protocol::UpdateVerdict ServerlessRound::verdict(protocol::UpdateVerdict accepted, bool made) {
   if (made) return accepted;
   accepted.accepted = false;
   accepted.code = ErrorCode::kUnavailable;
@@ -180,7 +180,7 @@ protocol::UpdateVerdict SharedRound::verdict(protocol::UpdateVerdict accepted, b
   return accepted;
 }
 
-std::vector<ClientId> SharedRound::dissenters(const protocol::ObjectId& model) const {
+std::vector<ClientId> ServerlessRound::dissenters(const protocol::ObjectId& model) const {
   std::vector<ClientId> others;
   for (const auto& [client, made] : made_)
     if (made.id() != model) others.push_back(client);
