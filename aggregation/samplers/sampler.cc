@@ -1,7 +1,7 @@
 #include "aggregation/samplers/sampler.h"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
 
 #include "aggregation/samplers/awpsp/aw_psp.h"
 #include "aggregation/samplers/md.h"
@@ -10,6 +10,7 @@
 #include "aggregation/samplers/poisson.h"
 #include "aggregation/samplers/power_of_choice.h"
 #include "aggregation/samplers/uniform.h"
+#include "core/check.h"
 #include "protocol/limits.h"
 
 namespace fedge::aggregation {
@@ -22,8 +23,10 @@ std::vector<double> Sampler::probabilities(std::span<const Participant> particip
   return std::vector<double>(participants.size(), 1.0);
 }
 
-std::span<const SamplerKind> sampler_kinds() {
-  static constexpr std::array kKinds = {
+namespace {
+
+std::vector<SamplerKind>& sampler_table() {
+  static std::vector<SamplerKind> kinds = {
       SamplerKind{"uniform", "McMahan et al. 2017", "every set of clients is equally likely", read_uniform},
       SamplerKind{"availability", "the baseline of AW-PSP", "by predicted availability alone",
                   read_availability},
@@ -48,7 +51,17 @@ std::span<const SamplerKind> sampler_kinds() {
                   "barriers belong to the schedule",
                   read_uniform},
   };
-  return kKinds;
+  return kinds;
+}
+
+}  // namespace
+
+std::span<const SamplerKind> sampler_kinds() { return sampler_table(); }
+
+void register_sampler(const SamplerKind& kind) {
+  const auto same = [&](const SamplerKind& known) { return std::string_view(known.name) == kind.name; };
+  FEDGE_CHECK(std::none_of(sampler_table().begin(), sampler_table().end(), same), "two samplers of one name");
+  sampler_table().push_back(kind);
 }
 
 }  // namespace fedge::aggregation

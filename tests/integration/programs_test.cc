@@ -196,6 +196,25 @@ TEST_CASE(
   CHECK(unknown.output.find("\"sign_vote\" is not known") != std::string::npos);
 }
 
+TEST_CASE("example: a program with a sampler of its own lets clients take part in turn") {
+  const ProgramExample example;
+  const std::string arguments =
+      "run " FEDGE_SOURCE_DIR "/examples/custom_sampler/run.toml --set data.directory=" +
+      example.data.path().string() + " --set data.partition.clients=6 --set sampling.clients_per_round=2" +
+      " --set run.rounds=7 --out " + example.directory("x").string();
+  const Outcome known = test::run("round-robin-sim " + arguments);
+  REQUIRE_MESSAGE(known.code == 0, known.output);
+  // Three rounds of two are one turn of six clients: after 3 and 6 rounds all have taken part equally often.
+  const auto rounds = server::read_metrics(example.directory("x") / "metrics.jsonl");
+  REQUIRE(rounds);
+  REQUIRE(rounds->size() == 7);
+  for (std::size_t i = 0; i < rounds->size(); ++i)
+    CHECK(((*rounds)[i].participation.gap == 0) == ((i + 1) % 3 == 0));
+  const Outcome unknown = test::run("fedge-sim " + arguments);
+  CHECK(unknown.code == 1);
+  CHECK(unknown.output.find("\"round_robin\" is not known") != std::string::npos);
+}
+
 TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
   const TemporaryDirectory directory;
   const auto file = directory.path() / "bad.toml";
