@@ -209,8 +209,7 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
   entry.turn = turns_++;
   std::optional<learn::Evaluation> evaluation;
   FEDGE_TRY(measured, measure(turn, entry.model, evaluation));
-  metrics_.clients_selected += measured.clients_selected;
-  metrics_.clients_completed += measured.clients_completed;
+  count_clients(turn);
   if (entry.turn == 0) {
     metrics_.round = turn.round.value();
     metrics_.model_hash = measured.model_hash;
@@ -231,6 +230,19 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
   }
   if (turn.description) metrics_.tracks.push_back(std::move(measured));
   return {};
+}
+
+// A client that trains for several tracks counts once in the round.
+void RunState::count_clients(const RunEngine::CloseRound& turn) {
+  if (!turn.description) {
+    metrics_.clients_selected += turn.selected;
+    metrics_.clients_completed += turn.completed;
+    return;
+  }
+  selected_.insert(turn.selected_clients.begin(), turn.selected_clients.end());
+  completed_.insert(turn.completed_clients.begin(), turn.completed_clients.end());
+  metrics_.clients_selected = selected_.size();
+  metrics_.clients_completed = completed_.size();
 }
 
 Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const run::TrackModel& model,
@@ -281,6 +293,8 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
   metrics_.labels = coverage();
   for (const ClientId client : std::exchange(contributors_, {})) participation_.add(client);
   turns_ = 0;
+  selected_.clear();
+  completed_.clear();
   RoundMetrics metrics = std::exchange(metrics_, {});
   metrics.participation = participation_.figures();
   metrics.bytes_up = circumstances.up.value();

@@ -138,6 +138,8 @@ class RunState {
         participation_(config.task.data.partition.clients),
         ledger_(config.privacy) {}
   Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
+  // Adds the clients of a closed track phase to the round's metrics.
+  void count_clients(const RunEngine::CloseRound& turn);
   // Of these cells' sum, for the round's figures.
   void note_left_out(std::span<const Range> cells);
   // `evaluation` is filled if the round is one to be evaluated.
@@ -161,6 +163,8 @@ class RunState {
   RoundMetrics metrics_;
   std::size_t turns_ = 0;
   std::set<ClientId> contributors_;
+  std::set<ClientId> selected_;   // with tracks: over the round's closed track phases
+  std::set<ClientId> completed_;  // the same
   std::optional<run::SecureSum> secure_;
   std::vector<ClientId> masked_;  // whose updates are in it
   Participation participation_;

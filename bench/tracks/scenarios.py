@@ -145,6 +145,12 @@ def simulate(options, n, disagreements, settings):
     return wall, processor, last
 
 
+def trainings(last):
+    if "tracks" not in last:
+        return last["clients_completed"]
+    return sum(track["clients_completed"] for track in last["tracks"])
+
+
 def print_times(options):
     print_row(["clients", "samples each", "trainings a round", "wall, s", "processor, s", "virtual s a round",
                "no disagreement: wall, s", "processor, s", "virtual s a round"])
@@ -156,7 +162,7 @@ def print_times(options):
         for disagreements in (ring(n), []):
             wall, processor, last = simulate(options, n, disagreements, settings)
             if disagreements:
-                cells.append(last["clients_completed"])
+                cells.append(trainings(last))
             cells += [f"{wall:.1f}", f"{processor:.1f}", f"{last['virtual_seconds'] / 3:.2f}"]
         print_row(cells)
     print("\nA ring of 10 among 60 clients, 6 of them a turn:\n")
@@ -169,7 +175,7 @@ def print_times(options):
         first = [simulate(options, 60, disagreements, {**settings, "run.rounds": 1, "run.seed": seed})[2]
                  for seed in (1, 2, 3)]
         trained = ", ".join(str(round(60 * each["participation_jain"])) for each in first)
-        print_row([name, last["clients_completed"], trained, f"{last['virtual_seconds'] / 3:.2f}"])
+        print_row([name, trainings(last), trained, f"{last['virtual_seconds'] / 3:.2f}"])
 
 
 def main():

@@ -144,7 +144,7 @@ void CoordinatorMetrics::add(RunNumber run, const RoundMetrics& round) {
   durations_.observe(std::max(0.0, round.wall_seconds - latest.seconds));
   keep_if_measured(round.test_accuracy, latest.accuracy);
   keep_if_measured(round.test_loss, latest.loss);
-  accepted_ += round.clients_completed;
+  accepted_ += trainings_completed(round);
   bytes_up_ += static_cast<double>(round.bytes_up);
   bytes_down_ += static_cast<double>(round.bytes_down);
   if (round.clients_completed > 0) {

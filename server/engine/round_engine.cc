@@ -369,14 +369,23 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
                         .with("reason", reason)
                         .with("selected", number(tasks_.size()))
                         .with("completed", number(completed)));
-  effects.push_back(CloseRound{.round = round_,
-                               .selected = tasks_.size(),
-                               .completed = completed,
-                               .train_loss = samples > 0 ? loss / samples : 0.0,
-                               .track = track().id,
-                               .ends_round = turn_ + 1 == tracks_.turns(),
-                               .chance = chance_,
-                               .description = track().description});
+  CloseRound closed{.round = round_,
+                    .selected = tasks_.size(),
+                    .completed = completed,
+                    .train_loss = samples > 0 ? loss / samples : 0.0,
+                    .track = track().id,
+                    .ends_round = turn_ + 1 == tracks_.turns(),
+                    .chance = chance_,
+                    .description = track().description};
+  if (closed.description) name_clients(closed);
+  effects.push_back(std::move(closed));
+}
+
+void RoundEngine::name_clients(CloseRound& closed) const {
+  for (const auto& [client, task] : tasks_) {
+    closed.selected_clients.push_back(client);
+    if (task.state == TaskState::kDone) closed.completed_clients.push_back(client);
+  }
 }
 
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {

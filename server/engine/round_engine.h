@@ -110,6 +110,8 @@ class RoundEngine final : public RunEngine {
   void begin_anew(std::vector<Effect>& effects);
   void close_if_complete(const StepContext& context, std::vector<Effect>& effects);
   void close(const std::string& reason, std::vector<Effect>& effects);
+  // Fills the lists of clients.
+  void name_clients(CloseRound& closed) const;
   void finish(const std::string& reason, std::vector<Effect>& effects);
   // Why an offer cannot be taken, or nothing.
   std::optional<Error> objection(ClientId client, const protocol::UpdateOffer& offer) const;

@@ -198,6 +198,10 @@ class RunEngine {
     double chance = 1;
     // Null in a run without disagreements.
     std::shared_ptr<const TrackDescription> description;
+    // With a description: the clients that `selected` and `completed` count, for totals over the round's
+    // tracks.
+    std::vector<ClientId> selected_clients = {};
+    std::vector<ClientId> completed_clients = {};
   };
   struct Finished {
     std::string reason;

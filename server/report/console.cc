@@ -63,7 +63,7 @@ void RoundTable::add(const RoundMetrics& metrics) {
     std::snprintf(accuracy, sizeof accuracy, "%.2f %%", 100 * metrics.test_accuracy);
   if (!std::isnan(metrics.test_loss)) std::snprintf(loss, sizeof loss, "%.4f", metrics.test_loss);
   if (!std::isnan(metrics.train_loss)) std::snprintf(train, sizeof train, "%.4f", metrics.train_loss);
-  // Of a private run nothing is told of the training, but what it has cost.
+  // With differential privacy the training loss is secret; its column shows the privacy loss instead.
   if (!std::isnan(metrics.epsilon))
     std::snprintf(train, sizeof train, "eps %.*f", metrics.epsilon < 10 ? 2 : 0, metrics.epsilon);
   const std::string clients =

@@ -1,5 +1,5 @@
-// RoundTable: a run's rounds as they happen, one line each, with a progress bar below on a terminal
-// and none in a file or pipe.
+// RoundTable prints one line per round as the run proceeds. On a terminal, a progress bar stands below the
+// lines.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace fedge::server {
 
 class RoundTable {
  public:
-  // Writes to `out`, which is the caller's.
+  // Writes to `out`, which the caller owns and closes.
   RoundTable(std::FILE* out, std::uint32_t rounds);
   ~RoundTable();
   RoundTable(const RoundTable&) = delete;
@@ -20,7 +20,7 @@ class RoundTable {
 
   void begin(const std::string& name);
   void add(const RoundMetrics& metrics);
-  // Takes the progress bar away.
+  // Erases the progress bar.
   void finish();
 
  private:

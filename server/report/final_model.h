@@ -1,4 +1,4 @@
-// A model that a run ends with.
+// A model at the end of a run.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace fedge::server {
 
 struct FinalModel {
-  std::shared_ptr<const TrackDescription> track;  // null in a run without disagreements
+  std::shared_ptr<const TrackDescription> track;  // null in a run without tracks
   ParameterVector values;
 };
 

@@ -1,5 +1,5 @@
-// What the samples of a round's contributors cover, where it is known who holds which labels: in a
-// simulation.
+// Label coverage: which labels the training samples of a round's contributors have. Only a simulation knows
+// which client holds which labels.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,18 @@
 
 namespace fedge::server {
 
-// With k_l the contributors' samples of label l of K, p_l their share:
+// k_l is the number of the contributors' samples with label l of K labels, p_l their fraction of all these
+// samples.
 struct LabelFigures {
   double covered = std::numeric_limits<double>::quiet_NaN();     // labels with k_l > 0
   double divergence = std::numeric_limits<double>::quiet_NaN();  // sum_l p_l ln(p_l K), nats: 0 is even
   double variance = std::numeric_limits<double>::quiet_NaN();    // of k_l, over all K
-  // Of the round's model on the test samples of covered labels; only if it was evaluated.
+  // Of the round's model on the test samples of covered labels; NaN if the round was not evaluated.
   double accuracy = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Nothing is covered by nobody: covered and variance 0, the others not a number. `accuracies` by label (empty
-// if not measured) and `tests`, test samples by label, have K entries.
+// `counts` (k_l), `accuracies` (of each label, or empty if not measured) and `tests` (number of test samples
+// of each label) have K entries. If all counts are 0, covered and variance are 0 and the others NaN.
 LabelFigures label_figures(std::span<const std::uint64_t> counts, std::span<const double> accuracies,
                            std::span<const std::uint64_t> tests);
 

@@ -29,7 +29,7 @@ std::string in_quotation_marks(std::string_view text) {
   return out + "\"";
 }
 
-// Reads the keys of one object; the first that is not what it should be is remembered.
+// Reads the keys of one object and remembers the first that is missing or has a wrong type.
 class Fields {
  public:
   explicit Fields(const ordered_json& object) : object_(object) {}
@@ -37,7 +37,7 @@ class Fields {
   std::uint64_t count(const char* key) {
     const auto* value = find(key);
     if (value == nullptr) return 0;
-    if (!value->is_number_unsigned()) return fail(key, "a whole number"), 0;
+    if (!value->is_number_unsigned()) return fail(key, "an integer of at least 0"), 0;
     return value->get<std::uint64_t>();
   }
   double real(const char* key) {
@@ -47,7 +47,7 @@ class Fields {
   std::string text(const char* key) {
     const auto* value = find(key);
     if (value == nullptr) return {};
-    if (!value->is_string()) return fail(key, "a text"), "";
+    if (!value->is_string()) return fail(key, "a string"), "";
     return value->get<std::string>();
   }
   std::vector<double> reals(const char* key) {
@@ -68,7 +68,7 @@ class Fields {
       fits = fits && item.is_string();
       if (fits) out.push_back(item.get<std::string>());
     }
-    if (!fits) fail(key, "a list of texts");
+    if (!fits) fail(key, "a list of strings");
     return out;
   }
   bool has(const char* key) const { return object_.contains(key); }
@@ -116,7 +116,7 @@ ordered_json to_object(const TrackMetrics& metrics) {
   return object;
 }
 
-// What a round says of its model and a track of its own.
+// The keys that a round and a track have in common.
 template <class Metrics>
 void read_model(Fields& fields, Metrics& metrics) {
   metrics.model_hash = fields.text("model_hash");
@@ -151,7 +151,7 @@ Result<void> read_ranks(const ordered_json& ranks, RoundMetrics& metrics) {
   return {};
 }
 
-// What runs of earlier versions did not report.
+// Keys that files of earlier versions do not have.
 Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics& metrics) {
   if (fields.has("participation_gini")) {
     metrics.participation.gini = fields.real("participation_gini");
@@ -289,6 +289,20 @@ CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
   }
   columns.ranks.assign(ranks.begin(), ranks.end());
   return columns;
+}
+
+std::uint64_t trainings_selected(const RoundMetrics& round) {
+  if (round.tracks.empty()) return round.clients_selected;
+  std::uint64_t sum = 0;
+  for (const TrackMetrics& track : round.tracks) sum += track.clients_selected;
+  return sum;
+}
+
+std::uint64_t trainings_completed(const RoundMetrics& round) {
+  if (round.tracks.empty()) return round.clients_completed;
+  std::uint64_t sum = 0;
+  for (const TrackMetrics& track : round.tracks) sum += track.clients_completed;
+  return sum;
 }
 
 std::uint64_t most_left_out(std::span<const RoundMetrics> rounds) {

@@ -1,8 +1,8 @@
-// RoundMetrics: what a run reports about each round, written by simulator and coordinator alike as
-// one JSON object a line (metrics.jsonl) and as a table (metrics.csv, RFC 4180), and read back for
-// reports. Both hold the same figures, tracks apart, which have a table of their own; for users they are
-// explained in docs/reference/metrics.md. A figure that was not taken is NaN here, null in JSON and an empty
-// field in the table; JSON has no infinities, so those become null too.
+// RoundMetrics holds what a run reports about a round. Simulator and coordinator write it as one line of
+// metrics.jsonl (a JSON object) and one row of metrics.csv (RFC 4180), and read it back for reports. Both
+// files have the same metrics, except that tracks have a table of their own (tracks.csv).
+// docs/reference/metrics.md explains them to users. A metric without a value is NaN here, null in JSON and an
+// empty field in the tables. JSON has no infinities: they become null too.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace fedge::server {
 
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
-// The model with the first ranks of its adapters alone.
+// Results of the model with only the first ranks of its adapters.
 struct RankMetrics {
   std::uint64_t rank = 0;
   double accuracy = kNotMeasured;
@@ -31,7 +31,7 @@ struct RankMetrics {
   double bits_per_byte = kNotMeasured;
 };
 
-// A track's part of a round.
+// A track's results in a round.
 struct TrackMetrics {
   TrackDescription track;
   std::string model_hash;
@@ -42,64 +42,69 @@ struct TrackMetrics {
   std::uint64_t clients_completed = 0;
 };
 
-// Where there are several tracks, model and accuracy are those of the first, which is the one that excludes
-// nobody if there is one; clients and bytes are those of all.
+// With several tracks, model and accuracy are those of the first track: the one that excludes nobody, if
+// there is one. Bytes are the sum over tracks. Clients are counted once each, in however many tracks they
+// trained.
 struct RoundMetrics {
   std::uint64_t round = 0;                 // from 1; 0 is the initial model
   std::string model_hash;                  // of the model this round ended with, 64 hexadecimal digits
   double test_accuracy = kNotMeasured;     // 0 to 1
   double test_loss = kNotMeasured;         // mean cross-entropy
   std::vector<double> per_class_accuracy;  // empty if not measured
-  double train_loss = kNotMeasured;        // of the clients that completed, by their samples
-  double epsilon = kNotMeasured;        // that the run's models have cost so far, with differential privacy
-  double clipping_norm = kNotMeasured;  // of the next round's updates, in such a run
-  // With secure aggregation: parameters that are in no sum of the round, since too few of its clients train
-  // them; of the track with the most.
+  double train_loss = kNotMeasured;        // mean over the clients that completed, weighted by samples
+  double epsilon = kNotMeasured;           // with differential privacy: spent since the start of the run
+  double clipping_norm = kNotMeasured;     // with differential privacy: of the next round's updates
+  // With secure aggregation: trainable parameters that no sum of the round covers, because fewer than
+  // min_clients clients trained them. With several tracks, the largest number of a track.
   double parameters_left_out = kNotMeasured;
   std::uint64_t clients_selected = 0;
   std::uint64_t clients_completed = 0;
   std::uint64_t bytes_up = 0;                    // clients to server, in this round
   std::uint64_t bytes_down = 0;                  // server to clients, in this round
-  double virtual_seconds = 0;                    // since the run began, on the clock that drove it
-  double wall_seconds = 0;                       // since the run began, as one waits for it
+  double virtual_seconds = 0;                    // since the start of the run, on the clock that drives it
+  double wall_seconds = 0;                       // since the start of the run, of wall-clock time
   double between_class_variance = kNotMeasured;  // learn/evaluate.h
   double within_class_variance = kNotMeasured;
-  double bits_per_byte = kNotMeasured;        // of texts: learn/evaluate.h
+  double bits_per_byte = kNotMeasured;        // of text data: learn/evaluate.h
   double group_bits_per_byte = kNotMeasured;  // the mean over groups
   std::vector<RankMetrics> ranks;             // of models with adapters, ascending; may be empty
   LabelFigures labels;                        // of this round's contributors
-  ParticipationFigures participation;         // from the first round to this one
-  std::vector<TrackMetrics> tracks;           // empty in a run without disagreements
+  ParticipationFigures participation;         // since the start of the run
+  std::vector<TrackMetrics> tracks;           // empty in a run without tracks
 };
 
-// The most parameters that secure sums left out in any of these rounds; 0 in a run without.
+// The trainings that the server assigned in this round, and the updates that it accepted. With tracks, a
+// client may train several times in a round.
+std::uint64_t trainings_selected(const RoundMetrics& round);
+std::uint64_t trainings_completed(const RoundMetrics& round);
+
+// The largest parameters_left_out of these rounds; 0 without secure aggregation.
 std::uint64_t most_left_out(std::span<const RoundMetrics> rounds);
 
-// What a table has columns for.
+// The columns of metrics.csv that depend on the run.
 struct CsvColumns {
   std::size_t classes = 0;           // of per_class_accuracy
   std::vector<std::uint64_t> ranks;  // of RankMetrics, ascending
 };
 CsvColumns columns_of(std::span<const RoundMetrics> rounds);
 
-// One line of metrics.jsonl, without the line feed. Doubles are written so that they read back exactly.
+// One line of metrics.jsonl, without the line feed. Doubles read back exactly.
 std::string to_json(const RoundMetrics& metrics);
-// kCorrupt for what is no such object; keys it does not know are passed over. `where` stands in front
-// of the message.
+// Parses such a line. Unknown keys are ignored. kCorrupt if the line is not a round's object; the message
+// begins with `where`.
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where);
-// All lines of a file, at most 1 GiB. An unfinished last line (a program stopped in the middle of it)
-// is left out.
+// Reads a file of at most 1 GiB. An unfinished last line, left by a program that was killed, is ignored.
 Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path);
 
-// The table's first line and one for a round, each with its CR LF.
+// The header of metrics.csv, and the row of a round, each with its CR LF.
 std::string csv_header(const CsvColumns& columns);
 std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns);
-// A line for each track of each round, names as joined_names() puts them, apart by spaces, with its header.
+// tracks.csv: the header, and one row for each track of each round. Names are joined with spaces.
 std::string tracks_csv(std::span<const RoundMetrics> rounds);
-// Names in one text, apart by this character. One that holds it or a quotation mark, or is empty, is put in
-// quotation marks, and those within it are doubled.
+// Joins names with the separator. A name that is empty, or contains the separator or a quotation mark, is put
+// in quotation marks, and quotation marks inside it are doubled.
 std::string joined_names(std::span<const std::string> names, char separator);
-// One field, in quotation marks if it needs them.
+// One CSV field, in quotation marks if it needs them.
 std::string csv_field(std::string_view text);
 
 }  // namespace fedge::server

@@ -22,8 +22,8 @@ ParticipationFigures Participation::figures() const {
   double sum = 0;
   double squares = 0;
   double differences = 0;  // sum over pairs i < j of c_j - c_i, counts ascending
-  double smaller = 0;      // clients with a smaller count, and
-  double smaller_sum = 0;  // the sum of theirs
+  double smaller = 0;      // number of clients with a smaller count
+  double smaller_sum = 0;  // sum of their counts
   for (const auto& [count, number] : with_) {
     const auto c = static_cast<double>(count);
     const auto n = static_cast<double>(number);

@@ -234,13 +234,36 @@ TEST_CASE("gradual lifting changes what a client that comes back counts, and in 
   CHECK(simulate(back + Settings{"tracks.lifting_rounds=1"}).hashes() == at_once.hashes());
 }
 
+TEST_CASE("tracks: participation counts a client once a round, in however many tracks it trains") {
+  // Two tracks: all ten clients train the first, all but client 1 the second. In trainings client 1 would
+  // have half of the others' count: Gini 18 / (2 * 10 * 19) = 0.047.
+  const Outcome all = simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1)));
+  REQUIRE(all.rounds.size() == 4);
+  CHECK(server::trainings_completed(all.rounds[0]) == 10 + 9);
+  CHECK(all.rounds[0].clients_selected == 10);
+  CHECK(all.rounds[0].clients_completed == 10);
+  CHECK(all.rounds[3].participation.gini == 0);
+  CHECK(all.rounds[3].participation.jain == 1);
+  CHECK(all.rounds[3].participation.gap == 0);
+  // Client 1 is in no track. After r rounds its count is 0 and that of nine others r, so that Gini is
+  // 2 * 9 r / (2 * 10 * 9 r) = 0.1 and Jain (9 r)^2 / (10 * 9 r^2) = 0.9.
+  const Outcome nine =
+      simulate(kTracksAll + disagreements(disagreement("full", 1, 0) + ", " + disagreement("inbound", 0, 2)));
+  CHECK(server::trainings_completed(nine.rounds[0]) == 9 + 8);
+  CHECK(nine.rounds[0].clients_completed == 9);
+  CHECK(nine.rounds[3].participation.gini == doctest::Approx(0.1));
+  CHECK(nine.rounds[3].participation.jain == doctest::Approx(0.9));
+  CHECK(nine.rounds[3].participation.gap == 4);
+}
+
 TEST_CASE("tracks: threads do not show, and dropouts neither stop a turn nor the run") {
   const Settings policy =
       kTracksAll + disagreements(disagreement("bidirectional", 0, 1) + ", " + disagreement("inbound", 2, 1) +
                                  ", " + disagreement("inbound", 7, 8));
   const Outcome one = simulate(policy);
   CHECK(one.rounds[0].tracks.size() == 4);
-  CHECK(one.rounds[0].clients_completed == 10 + 9 + 9 + 9);
+  CHECK(server::trainings_completed(one.rounds[0]) == 10 + 9 + 9 + 9);
+  CHECK(one.rounds[0].clients_completed == 10);
   const Outcome four = simulate(policy, {.threads = 4});
   CHECK(four.hashes() == one.hashes());
   for (std::size_t i = 0; i < 4; ++i)

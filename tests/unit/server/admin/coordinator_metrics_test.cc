@@ -82,6 +82,15 @@ TEST_CASE("coordinator metrics: before the first round nothing is made up") {
   CHECK(scrape.value("fedge_clients_enrolled") == 0);
 }
 
+TEST_CASE("coordinator metrics: with tracks, every accepted update counts") {
+  Watched watched;
+  RoundMetrics metrics = round(1, 4);  // 4 clients completed
+  metrics.tracks = {{.clients_selected = 5, .clients_completed = 4},
+                    {.clients_selected = 4, .clients_completed = 3}};
+  watched.metrics.add(RunNumber(1), metrics);
+  CHECK(watched.scrape().value("fedge_updates_accepted_total") == 7);
+}
+
 TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation stays") {
   Watched watched;
   watched.metrics.add(RunNumber(1), round(1, 4));
