@@ -24,7 +24,7 @@ Result<void> RunResults::begin(const server::RunRecord& run, const run::RunConfi
                                const std::vector<server::RoundMetrics>& history) {
   const auto directory =
       is_shown(run.number) ? shown_->out : server::run_results(data_directory_, run.number);
-  FEDGE_TRY(output, server::RunOutput::create(directory, config));
+  FEDGE_TRY(output, server::RunOutput::create(directory, config, version()));
   const auto place = outputs_.insert_or_assign(run.number, std::move(output)).first;
   if (is_shown(run.number)) {
     table_ = std::make_unique<server::RoundTable>(stdout, config.rounds);

@@ -82,7 +82,7 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   if (!built) return fedge::config::at_key(*config.source, built.error());
   const auto& task = *built;
   FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
-  FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config));
+  FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config, fedge::apps::version()));
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
   std::optional<fedge::sim::UpdateSpool> spool;  // outlives whoever has an update in it

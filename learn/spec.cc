@@ -311,6 +311,10 @@ bool is_text(const DataSpec& spec) {
   return std::ranges::find(corpus_names(), spec.dataset) != corpus_names().end();
 }
 
+const std::string& name_of(PartitionKind kind) { return kPartitionNames.at(static_cast<std::size_t>(kind)); }
+const std::string& name_of(ModelKind kind) { return kModelNames.at(static_cast<std::size_t>(kind)); }
+const std::string& name_of(OptimizerKind kind) { return kOptimizerNames.at(static_cast<std::size_t>(kind)); }
+
 std::span<const config::KindDoc> objective_kinds() { return kObjectives; }
 
 TaskSpec read_task(config::Reader& root) {

@@ -158,6 +158,11 @@ struct TaskSpec {
   TrainingSpec training;
 };
 
+// The names of these values in a run file.
+const std::string& name_of(PartitionKind kind);
+const std::string& name_of(ModelKind kind);
+const std::string& name_of(OptimizerKind kind);
+
 // The values of training.objective.kind.
 std::span<const config::KindDoc> objective_kinds();
 

@@ -2,98 +2,44 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "server/report/html.h"
+#include "server/report/page_assets.h"
 
 namespace fedge::server {
 namespace {
 
 // One picture unit is about a pixel in a three-column page.
 constexpr double kWidth = 440;
-constexpr double kHeight = 230;
-constexpr double kLeft = 46;
+constexpr double kHeight = 262;
+constexpr double kHeading = 32;  // the title's band, which the page hides: it has a caption
+constexpr double kLeft = 62;
 constexpr double kRight = 16;
-constexpr double kTop = 10;
+constexpr double kTop = kHeading + 10;
+constexpr double kKey = 20;  // the band of the bars' key
 constexpr double kBottom = 38;
 constexpr std::size_t kMaxPoints = 1200;  // in one line; beyond that each bucket keeps its extremes
 constexpr std::size_t kMaxBars = 200;     // beyond that neighbours are drawn as their mean
 constexpr std::size_t kMaxReadOuts = 2000;
+constexpr std::size_t kMaxLabel = 17;  // characters of a line's label; longer names are cut
+constexpr double kCharacter = 7.8;     // picture units, on average at most
+constexpr double kSampleAt = 9;        // right of the plot begins a sample of a line,
+constexpr double kSample = 22;         // this long,
+constexpr double kLabelAt = 36;        // and here its label
+constexpr double kLineHeight = 14;
 
-std::string fixed(double value, int decimals) {
-  std::array<char, 400> text{};  // the largest double has 309 digits before the point
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
-  return {text.data(), end.ptr};
-}
-
-// A coordinate, to a tenth of a picture unit.
-std::string at(double value) {
-  std::string text = fixed(value, 1);
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text;
-}
-
-struct Prefix {
-  double factor;
-  const char* name;
+// Where the data are drawn.
+struct Area {
+  double left = kLeft;
+  double right = kWidth - kRight;
+  double top = kTop;
+  double bottom = kHeight - kBottom;
 };
 
-Prefix prefix_for(double largest, Unit unit) {
-  switch (unit) {
-    case Unit::kPercent:
-      return {0.01, "%"};
-    case Unit::kBytes:
-      if (largest >= 1e12) return {1e12, "TB"};
-      if (largest >= 1e9) return {1e9, "GB"};
-      if (largest >= 1e6) return {1e6, "MB"};
-      return largest >= 1e3 ? Prefix{1e3, "kB"} : Prefix{1, "B"};
-    case Unit::kSeconds:
-      if (largest >= 2 * 3600) return {3600, "h"};
-      if (largest >= 2 * 60) return {60, "min"};
-      return largest >= 1 || largest <= 0 ? Prefix{1, "s"} : Prefix{1e-3, "ms"};
-    case Unit::kNone:
-    case Unit::kCount:
-      break;
-  }
-  return {1, ""};
-}
-
-// A tick's label, with as many decimals as the distance between ticks needs.
-std::string tick_label(double value, double step) {
-  if (value != 0 && (std::abs(value) >= 1e6 || step < 1e-4)) {
-    std::array<char, 32> text{};
-    const auto end =
-        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 3);
-    return {text.data(), end.ptr};
-  }
-  const int decimals = step >= 1 ? 0 : static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
-  return fixed(std::abs(value) < step / 1e6 ? 0.0 : value, decimals);
-}
-
-struct Extent {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  void include(double value) {
-    if (!std::isfinite(value)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  bool empty() const { return low > high; }
-};
-
-// Data to picture along one axis.
-struct Scale {
-  double low;
-  double high;
-  double from;
-  double to;
-  double operator()(double value) const { return from + (value - low) / (high - low) * (to - from); }
-};
-
-// The stacked top of each bar, or each line's own values.
+// The stacked tops of the bars, or the lines' values.
 std::vector<std::vector<double>> drawn_values(const Chart& chart) {
   std::vector<std::vector<double>> values;
   for (const Series& series : chart.series) {
@@ -120,7 +66,8 @@ void widen_if_flat(Extent& extent) {
   extent.high += margin;
 }
 
-Scale y_scale(const Chart& chart, const std::vector<std::vector<double>>& values, double factor) {
+Scale y_scale(const Chart& chart, const Area& area, const std::vector<std::vector<double>>& values,
+              double factor) {
   Extent extent;
   for (const auto& line : values)
     for (const double value : line) extent.include(value);
@@ -129,10 +76,10 @@ Scale y_scale(const Chart& chart, const std::vector<std::vector<double>>& values
   if (chart.from_zero) extent.low = std::max(extent.low, 0.0);
   round_outward(extent, factor);
   if (chart.y_unit == Unit::kPercent) extent = {std::max(extent.low, 0.0), std::min(extent.high, 1.0)};
-  return {extent.low, extent.high, kHeight - kBottom, kTop};
+  return {extent.low, extent.high, area.bottom, area.top};
 }
 
-Scale x_scale(const Chart& chart) {
+Scale x_scale(const Chart& chart, const Area& area) {
   Extent extent;
   for (const double x : chart.x) extent.include(x);
   if (extent.high <= extent.low) extent = {extent.low - 1, extent.high + 1};
@@ -140,15 +87,22 @@ Scale x_scale(const Chart& chart) {
   const double margin = chart.bars && chart.x.size() > 1
                             ? (extent.high - extent.low) / static_cast<double>(chart.x.size()) / 2
                             : 0;
-  return {extent.low - margin, extent.high + margin, kLeft, kWidth - kRight};
+  return {extent.low - margin, extent.high + margin, area.left, area.right};
 }
 
-std::string text(double x, double y, const char* css, const std::string& content) {
-  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" class=\"" + css + "\">" + escape_html(content) +
-         "</text>";
+std::string svg_text(double x, double y, const char* css, const std::string& content) {
+  return "<text x=\"" + coordinate(x) + "\" y=\"" + coordinate(y) + "\" class=\"" + css + "\">" +
+         escape_html(content) + "</text>";
 }
 
-std::string axes(const Chart& chart, const Scale& x, const Scale& y, Prefix x_prefix, Prefix y_prefix) {
+// The title of a vertical axis, turned.
+std::string upright(double x, double y, const std::string& content) {
+  return "<text transform=\"translate(" + coordinate(x) + " " + coordinate(y) +
+         ") rotate(-90)\" class=\"m\">" + escape_html(content) + "</text>";
+}
+
+std::string axes(const Chart& chart, const Area& area, const Scale& x, const Scale& y, Prefix x_prefix,
+                 Prefix y_prefix) {
   std::string out;
   std::string grid;
   const bool count = chart.y_unit == Unit::kCount;
@@ -156,20 +110,19 @@ std::string axes(const Chart& chart, const Scale& x, const Scale& y, Prefix x_pr
   const double y_step = y_marks.size() > 1 ? y_marks[1] - y_marks[0] : 1;
   for (const double mark : y_marks) {
     const double position = y(mark * y_prefix.factor);
-    grid += "M" + at(kLeft) + " " + at(position) + "H" + at(kWidth - kRight);
-    out += text(kLeft - 6, position + 4, "e", tick_label(mark, y_step));
+    grid += "M" + coordinate(area.left) + " " + coordinate(position) + "H" + coordinate(area.right);
+    out += svg_text(area.left - 6, position + 4, "e", tick_label(mark, y_step));
   }
   const auto x_marks =
       ticks(x.low / x_prefix.factor, x.high / x_prefix.factor, 6, chart.x_unit == Unit::kCount);
   const double x_step = x_marks.size() > 1 ? x_marks[1] - x_marks[0] : 1;
   for (const double mark : x_marks) {
     const double position = x(mark * x_prefix.factor);
-    grid += "M" + at(position) + " " + at(kHeight - kBottom) + "v4";
-    out += text(position, kHeight - kBottom + 17, "m", tick_label(mark, x_step));
+    grid += "M" + coordinate(position) + " " + coordinate(area.bottom) + "v4";
+    out += svg_text(position, area.bottom + 17, "m", tick_label(mark, x_step));
   }
-  const std::string unit = x_prefix.name;
-  out += text((kLeft + kWidth - kRight) / 2, kHeight - 4, "m",
-              chart.x_title + (unit.empty() ? "" : " (" + unit + ")"));
+  out += svg_text((area.left + area.right) / 2, kHeight - 5, "m", axis_title(chart.x_title, x_prefix)) +
+         upright(14, (area.top + area.bottom) / 2, axis_title(chart.y_title, y_prefix));
   return "<path class=\"g\" d=\"" + grid + "\"/>" + out;
 }
 
@@ -192,8 +145,8 @@ std::vector<std::size_t> thinned(const std::vector<double>& y) {
   return kept;
 }
 
-// A line through the finite values; figures that were not taken every round are joined across the
-// gap. Few points get a dot each, so that a lone one is seen.
+// A line through the finite values; rounds without a value are bridged. Few points get a dot each, so that a
+// single one is visible.
 std::string line(const std::vector<double>& x, const std::vector<double>& y, const Scale& to_x,
                  const Scale& to_y, const std::string& css) {
   std::string path;
@@ -201,7 +154,7 @@ std::string line(const std::vector<double>& x, const std::vector<double>& y, con
   std::size_t count = 0;
   for (const std::size_t i : thinned(y)) {
     if (!std::isfinite(y[i])) continue;
-    const std::string point = at(to_x(x[i])) + " " + at(to_y(y[i]));
+    const std::string point = coordinate(to_x(x[i])) + " " + coordinate(to_y(y[i]));
     path += (count++ == 0 ? "M" : "L") + point;
     dots += "M" + point + "h0";
   }
@@ -210,9 +163,73 @@ std::string line(const std::vector<double>& x, const std::vector<double>& y, con
   return out;
 }
 
-std::string bars(const Chart& chart, const std::vector<std::vector<double>>& tops, const Scale& x,
-                 const Scale& y) {
-  const double slot = (kWidth - kLeft - kRight) / static_cast<double>(chart.x.size());
+// Colour and, of several lines, a pattern: the first is wide and solid, the others are dashed.
+std::string line_class(const Chart& chart, std::size_t series) {
+  std::string css = "s" + std::to_string(chart.series[series].colour);
+  if (chart.series.size() > 1) css += " p" + std::to_string(std::min<std::size_t>(series, 3));
+  return css;
+}
+
+// At most kMaxLabel characters; a byte that continues a UTF-8 character is not one.
+std::string cut(const std::string& name) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if ((static_cast<unsigned char>(name[i]) & 0xC0) == 0x80) continue;
+    if (characters++ == kMaxLabel) return name.substr(0, i) + "\u2026";
+  }
+  return name;
+}
+
+bool labels_lines(const Chart& chart) { return !chart.bars && chart.series.size() > 1; }
+
+double label_room(const Chart& chart) {
+  std::size_t longest = 0;
+  for (const Series& series : chart.series) longest = std::max(longest, cut(series.name).size());
+  return kLabelAt + 4 + static_cast<double>(std::min(longest, kMaxLabel + 1)) * kCharacter;
+}
+
+// Names at the ends of the lines, each after a sample of its line, moved apart where lines end close
+// together.
+std::string line_labels(const Chart& chart, const Area& area, const Scale& y) {
+  std::vector<std::pair<double, std::size_t>> ends;
+  for (std::size_t s = 0; s < chart.series.size(); ++s) {
+    double last = y.low;
+    for (const double value : chart.series[s].y)
+      if (std::isfinite(value)) last = value;
+    ends.emplace_back(y(last), s);
+  }
+  std::ranges::stable_sort(ends, {}, &std::pair<double, std::size_t>::first);
+  for (std::size_t i = 1; i < ends.size(); ++i)
+    ends[i].first = std::max(ends[i].first, ends[i - 1].first + kLineHeight);
+  double lowest = area.bottom;
+  for (std::size_t i = ends.size(); i-- > 0; lowest -= kLineHeight)
+    ends[i].first = std::min(ends[i].first, lowest);
+  std::string out;
+  for (const auto& [height, s] : ends) {
+    const std::string& name = chart.series[s].name;
+    const std::string css = line_class(chart, s);
+    out += "<path class=\"l " + css + "\" d=\"M" + coordinate(area.right + kSampleAt) + " " +
+           coordinate(height) + "h" + coordinate(kSample) + "\"/><g><title>" + escape_html(name) +
+           "</title>" + svg_text(area.right + kLabelAt, height + 4, "n", cut(name)) + "</g>";
+  }
+  return out;
+}
+
+// Which colour of the bars is what.
+std::string key(const Chart& chart) {
+  std::string out;
+  double x = kLeft;
+  for (const Series& series : chart.series) {
+    out += "<path class=\"b s" + std::to_string(series.colour) + "\" d=\"M" + coordinate(x) + " " +
+           coordinate(kTop - 4) + "h11v11h-11z\"/>" + svg_text(x + 16, kTop + 6, "n", series.name);
+    x += 32 + static_cast<double>(series.name.size()) * kCharacter;
+  }
+  return out;
+}
+
+std::string bars(const Chart& chart, const Area& area, const std::vector<std::vector<double>>& tops,
+                 const Scale& x, const Scale& y) {
+  const double slot = (area.right - area.left) / static_cast<double>(chart.x.size());
   const double width = slot > 4 ? std::min(slot * 0.8, 40.0) : slot;
   std::string out;
   for (std::size_t s = 0; s < tops.size(); ++s) {
@@ -221,21 +238,21 @@ std::string bars(const Chart& chart, const std::vector<std::vector<double>>& top
       const double top = tops[s][i];
       const double bottom = s == 0 ? 0.0 : tops[s - 1][i];
       if (!(top > bottom)) continue;
-      path += "M" + at(x(chart.x[i]) - width / 2) + " " + at(y(bottom)) + "V" + at(y(top)) + "h" + at(width) +
-              "V" + at(y(bottom)) + "z";
+      path += "M" + coordinate(x(chart.x[i]) - width / 2) + " " + coordinate(y(bottom)) + "V" +
+              coordinate(y(top)) + "h" + coordinate(width) + "V" + coordinate(y(bottom)) + "z";
     }
     out += "<path class=\"b s" + std::to_string(chart.series[s].colour) + "\" d=\"" + path + "\"/>";
   }
   return out;
 }
 
-// What the script shows under the pointer: the picture's x of each sample, and a text for it.
+// What the script shows under the pointer: each sample's x in the picture, and its text.
 std::string read_outs(const Chart& chart, const Scale& x) {
   if (chart.x.size() > kMaxReadOuts) return "";
   std::string positions;
   std::string texts;
   for (std::size_t i = 0; i < chart.x.size(); ++i) {
-    positions += (i > 0 ? " " : "") + at(x(chart.x[i]));
+    positions += (i > 0 ? " " : "") + coordinate(x(chart.x[i]));
     texts += (i > 0 ? ";round " : "round ") + std::to_string(chart.rounds[i]);
     if (chart.rounds_per_point > 1) texts += " and following";
     if (chart.x_unit != Unit::kCount) texts += ", " + with_unit(chart.x[i], chart.x_unit);
@@ -269,7 +286,7 @@ Chart grouped(const Chart& chart) {
   return out;
 }
 
-// Without the samples whose place is not known.
+// Without the samples whose x is not known.
 Chart placed(const Chart& chart) {
   Chart out = chart;
   out.x.clear();
@@ -284,50 +301,34 @@ Chart placed(const Chart& chart) {
   return out;
 }
 
-std::string svg_open(double width, double height, const std::string& label) {
-  return "<svg viewBox=\"0 0 " + at(width) + " " + at(height) + "\" role=\"img\" aria-label=\"" +
-         escape_html(label) + "\">";
+// Without the series that nothing would be seen of.
+Chart visible(const Chart& chart) {
+  Chart out = chart;
+  std::erase_if(out.series, [&](const Series& series) {
+    return std::ranges::none_of(
+        series.y, [&](double value) { return std::isfinite(value) && (!chart.bars || value > 0); });
+  });
+  if (out.series.empty()) out.series.assign(chart.series.begin(), chart.series.begin() + 1);
+  return out;
+}
+
+// What a reader who does not see the picture is told.
+std::string description(const Chart& chart) {
+  std::string out = chart.y_title + " over " + chart.x_title;
+  for (const Series& series : chart.series) {
+    double last = std::numeric_limits<double>::quiet_NaN();
+    for (const double value : series.y)
+      if (std::isfinite(value)) last = value;
+    out += (&series == &chart.series.front() ? ". Last value: " : ", ") +
+           (chart.series.size() > 1 ? series.name + " " : "") + with_unit(last, chart.y_unit);
+  }
+  return out + ".";
 }
 
 }  // namespace
 
-std::vector<double> ticks(double low, double high, std::size_t most, bool whole) {
-  if (!(high > low) || !std::isfinite(low) || !std::isfinite(high) || most == 0) return {low};
-  const double rough = (high - low) / static_cast<double>(most);
-  const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  if (!(power > 0) || !std::isfinite(power)) return {low, high};
-  double step = 10 * power;
-  for (const double multiple : {5.0, 2.0, 1.0}) {
-    if (multiple * power >= rough * (1 - 1e-9)) step = multiple * power;
-  }
-  if (whole) step = std::max(step, 1.0);
-  std::vector<double> marks;
-  const double first = std::ceil(low / step - 1e-9);
-  for (double n = first; n * step <= high + step * 1e-9 && marks.size() <= most; ++n)
-    marks.push_back(n * step);
-  return marks;
-}
-
-std::string with_unit(double value, Unit unit) {
-  if (!std::isfinite(value)) return "-";
-  const Prefix prefix = prefix_for(std::abs(value), unit);
-  const double scaled = value / prefix.factor;
-  std::string number;
-  if (unit == Unit::kCount || (unit == Unit::kBytes && prefix.factor == 1)) {
-    number = fixed(scaled, 0);
-  } else if (unit == Unit::kPercent) {
-    number = fixed(scaled, 2);
-  } else if (std::abs(scaled) >= 1e6) {
-    number = tick_label(scaled, 1);
-  } else {
-    number = fixed(scaled, std::abs(scaled) >= 100 ? 1 : std::abs(scaled) >= 10 ? 2 : 3);
-  }
-  const std::string name = prefix.name;
-  return number + (name.empty() ? "" : " " + name);
-}
-
 std::string figure(const Chart& whole) {
-  Chart chart = placed(whole);
+  Chart chart = visible(placed(whole));
   if (chart.bars && chart.x.size() > kMaxBars) chart = grouped(chart);
   const auto values = drawn_values(chart);
   Extent all_x;
@@ -336,55 +337,57 @@ std::string figure(const Chart& whole) {
   for (const auto& one : values)
     for (const double value : one) all_y.include(value);
   if (all_x.empty() || all_y.empty()) return "";
+  Area area;
+  const bool keyed = chart.bars && chart.series.size() > 1;
+  if (keyed) area.top += kKey;
+  if (labels_lines(chart)) area.right = kWidth - label_room(chart);
   const Prefix x_prefix = prefix_for(all_x.high, chart.x_unit);
   const Prefix y_prefix = prefix_for(all_y.high, chart.y_unit);
-  const Scale x = x_scale(chart);
-  const Scale y = y_scale(chart, values, y_prefix.factor);
+  const Scale x = x_scale(chart, area);
+  const Scale y = y_scale(chart, area, values, y_prefix.factor);
 
-  const std::string unit = y_prefix.name;
-  std::string out = "<figure" + read_outs(chart, x) + "><figcaption>" + escape_html(chart.title) +
-                    (unit.empty() ? "" : " <small>(" + unit + ")</small>") + "</figcaption><p class=\"key\">";
-  if (chart.series.size() > 1) {
-    for (const Series& series : chart.series) {
-      out += "<span class=\"s" + std::to_string(series.colour) + "\"><i></i>" + escape_html(series.name) +
-             "</span>";
-    }
-  }
-  out += "<output></output></p>" + svg_open(kWidth, kHeight, chart.title) +
-         axes(chart, x, y, x_prefix, y_prefix);
-  if (chart.bars) {
-    out += bars(chart, values, x, y);
-  } else {
-    for (std::size_t s = 0; s < values.size(); ++s) {
-      out += line(chart.x, values[s], x, y, "s" + std::to_string(chart.series[s].colour));
-    }
-  }
-  return out + "<path class=\"c\" d=\"M0 " + at(kTop) + "V" + at(kHeight - kBottom) + "\"/></svg></figure>\n";
+  std::string out = "<figure" + read_outs(chart, x) + "><figcaption><span>" + escape_html(chart.title) +
+                    "</span>" + kSaveButton + "</figcaption><output></output><div class=\"pic\">" +
+                    svg_open(kWidth, kHeight, chart.title, description(chart)) +
+                    svg_text(16, 24, "t", chart.title) + axes(chart, area, x, y, x_prefix, y_prefix);
+  if (keyed) out += key(chart);
+  if (chart.bars) out += bars(chart, area, values, x, y);
+  for (std::size_t s = 0; !chart.bars && s < values.size(); ++s)
+    out += line(chart.x, values[s], x, y, line_class(chart, s));
+  if (labels_lines(chart)) out += line_labels(chart, area, y);
+  return out + "<path class=\"c\" d=\"M0 " + coordinate(area.top) + "V" + coordinate(area.bottom) +
+         "\"/></svg></div></figure>\n";
 }
 
-std::string small_figure(const std::string& title, const std::vector<double>& x, const std::vector<double>& y,
-                         const std::vector<double>& reference) {
-  constexpr double kSmallWidth = 200;
-  constexpr double kSmallHeight = 96;
+std::string small_figure(const SmallChart& chart) {
+  constexpr double kSmallWidth = 220;
+  constexpr double kSmallHeight = 140;
+  const Area area{.left = 48, .right = kSmallWidth - 10, .top = 30, .bottom = kSmallHeight - 30};
   Extent extent;
-  for (const double value : x) extent.include(value);
+  for (const double value : chart.x) extent.include(value);
   if (extent.empty()) return "";
+  const std::set<double> ends = {extent.low, extent.high};
   if (extent.high <= extent.low) extent = {extent.low - 1, extent.high + 1};
-  const Scale to_x{extent.low, extent.high, 28, kSmallWidth - 6};
-  const Scale to_y{0, 1, kSmallHeight - 8, 8};
+  const Scale to_x{extent.low, extent.high, area.left, area.right};
+  const Scale to_y{0, 1, area.bottom, area.top};
   double last = std::numeric_limits<double>::quiet_NaN();
-  for (const double value : y)
+  for (const double value : chart.y)
     if (std::isfinite(value)) last = value;
   std::string grid;
   std::string labels;
   for (const double mark : {0.0, 0.5, 1.0}) {
-    grid += "M28 " + at(to_y(mark)) + "H" + at(kSmallWidth - 6);
-    labels += text(23, to_y(mark) + 3.5, "e", fixed(mark * 100, 0));
+    grid += "M" + coordinate(area.left) + " " + coordinate(to_y(mark)) + "H" + coordinate(area.right);
+    labels += svg_text(area.left - 5, to_y(mark) + 3.5, "e", fixed_text(mark * 100, 0));
   }
-  return "<figure class=\"small\"><figcaption><span>" + escape_html(title) + "</span><b>" +
-         with_unit(last, Unit::kPercent) + "</b></figcaption>" +
-         svg_open(kSmallWidth, kSmallHeight, title + " accuracy") + "<path class=\"g\" d=\"" + grid + "\"/>" +
-         labels + line(x, reference, to_x, to_y, "s0") + line(x, y, to_x, to_y, "s1") + "</svg></figure>\n";
+  for (const double mark : ends) labels += svg_text(to_x(mark), area.bottom + 13, "m", tick_label(mark, 1));
+  labels += svg_text((area.left + area.right) / 2, kSmallHeight - 4, "m", "round") +
+            upright(11, (area.top + area.bottom) / 2, "accuracy (%)");
+  return "<figure class=\"small\"><figcaption><span>" + escape_html(chart.title) + "</span><b>" +
+         with_unit(last, Unit::kPercent) + "</b>" + kSaveButton + "</figcaption><div class=\"pic\">" +
+         svg_open(kSmallWidth, kSmallHeight, chart.title, chart.description) + "<g class=\"f\">" +
+         svg_text(10, 16, "t", chart.title) + "<path class=\"g\" d=\"" + grid + "\"/>" + labels +
+         line(chart.x, chart.reference, to_x, to_y, "s0") + line(chart.x, chart.y, to_x, to_y, "s1") +
+         "</g></svg></div></figure>\n";
 }
 
 }  // namespace fedge::server

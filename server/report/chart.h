@@ -1,6 +1,6 @@
-// Charts as inline SVG: lines and stacked bars over rounds or any other number, with ticks at round
-// numbers. Pure text; colours come from the page's classes s1, s2, ... so that light and dark are the
-// page's affair. All text in a Chart is the program's own or escaped by the caller's choice of names.
+// Charts as SVG: lines and stacked bars over rounds or another quantity, with ticks at round numbers. Each
+// <svg> carries its own style, title and description, so that it also works as a file of its own. Pure
+// functions; all text is escaped here.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace fedge::server {
+#include "server/report/chart_scale.h"
 
-enum class Unit { kNone, kCount, kPercent, kBytes, kSeconds };
+namespace fedge::server {
 
 struct Series {
   std::string name;       // plain text
@@ -21,6 +21,7 @@ struct Series {
 struct Chart {
   std::string title;
   std::string x_title;
+  std::string y_title;  // without the unit
   Unit x_unit = Unit::kCount;
   Unit y_unit = Unit::kNone;
   bool from_zero = false;             // the y axis begins at 0
@@ -31,16 +32,19 @@ struct Chart {
   std::vector<Series> series;
 };
 
-// A <figure> with caption, legend and chart; "" if there is nothing finite to draw.
+// A <figure> with caption and chart; "" if there is nothing finite to draw. Series without a finite value
+// (of bars: without one above 0) are left out. Several lines are labelled at their ends, and all but the
+// first are dashed, so that lines which coincide are all visible.
 std::string figure(const Chart& chart);
-// A small one without axes titles and legend, 0 to 100 %: `y` over `x`, `reference` in the background.
-std::string small_figure(const std::string& title, const std::vector<double>& x, const std::vector<double>& y,
-                         const std::vector<double>& reference);
 
-// Round numbers (1, 2 or 5 times a power of ten apart) from at or above `low` to at or below `high`,
-// at most `most` + 1 of them; whole numbers only if `whole`.
-std::vector<double> ticks(double low, double high, std::size_t most, bool whole);
-// The value with the unit's prefix: "12.3 MB", "83.4 %", "2.5 min"; "-" if not finite.
-std::string with_unit(double value, Unit unit);
+// A small line chart of `y` in [0, 1], shown as 0 to 100 %, over `x`, with `reference` in the background.
+struct SmallChart {
+  std::string title;        // of the caption
+  std::string description;  // of the file, with what `reference` is
+  std::vector<double> x;
+  std::vector<double> y;
+  std::vector<double> reference;
+};
+std::string small_figure(const SmallChart& chart);
 
 }  // namespace fedge::server

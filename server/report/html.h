@@ -1,7 +1,7 @@
-// report.html: a run as one self-contained page. Style and script are inside and named by their hash
-// in the page's own content security policy, which forbids everything else: the page contacts nobody
-// and text from outside cannot become script. Charts are SVG made here; without script they lack only
-// the read-out under the pointer.
+// report.html shows a run as one self-contained page. Its style and script are inside, and its content
+// security policy names them by hash and forbids everything else: the page contacts no host, and text from
+// outside cannot become script. Charts are SVG. Without script, the values under the pointer and the buttons
+// that save a figure are missing.
 #pragma once
 
 #include <span>
@@ -15,10 +15,10 @@
 namespace fedge::server {
 
 struct ReportInfo {
-  std::string name;                                        // the run's
-  std::string run_file;                                    // its text, shown as it is
-  std::vector<std::string> class_names;                    // "class 3" where there is none
-  std::vector<std::pair<std::string, std::string>> facts;  // shown under the name, e.g. {"mode", "abstract"}
+  std::string name;                                        // of the run
+  std::string run_file;                                    // shown as it is
+  std::vector<std::string> class_names;                    // a class without a name is "class 3"
+  std::vector<std::pair<std::string, std::string>> facts;  // shown under the name, e.g. {"Seed", "7"}
 };
 
 // `rounds` in ascending order, possibly none.

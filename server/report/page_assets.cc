@@ -1,14 +1,14 @@
 #include "server/report/page_assets.h"
 
+#include "server/report/chart_scale.h"
+#include "server/report/html.h"
+
 namespace fedge::server {
 
-// Colours of series 1 to 4 are Okabe and Ito's, which stay apart for the colour-blind.
 const std::string_view kReportStyle = R"css(
-:root { color-scheme: light dark; --page: #f5f6f8; --card: #fff; --ink: #1b2430; --soft: #5b6673; --rule: #e1e5ea;
-  --s0: #c3cad3; --s1: #0072b2; --s2: #d55e00; --s3: #009e73; --s4: #cfd6de; --s5: #b65c93; }
+:root { color-scheme: light dark; --page: #f5f6f8; --card: #fff; --ink: #1b2430; --soft: #5b6673; --rule: #e1e5ea; }
 @media (prefers-color-scheme: dark) {
-  :root { --page: #12161b; --card: #1b2129; --ink: #e6eaef; --soft: #9aa5b1; --rule: #2e3742;
-    --s0: #4a5563; --s1: #56b4e9; --s2: #f0914a; --s3: #2fc79a; --s4: #46515e; --s5: #e39ac5; }
+  :root { --page: #12161b; --card: #1b2129; --ink: #e6eaef; --soft: #9aa5b1; --rule: #2e3742; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
@@ -16,44 +16,34 @@ main { max-width: 1320px; margin: 0 auto; padding: 24px 20px 48px; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 6px; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 32px 0 12px; }
 code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .86em; }
-.facts { margin: 0; color: var(--soft); display: flex; flex-wrap: wrap; gap: 2px 18px; overflow-wrap: anywhere; }
-.facts b { color: var(--ink); font-weight: 600; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(158px, 1fr)); gap: 12px; margin: 20px 0 0; padding: 0; }
+.facts { margin: 12px 0 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(250px, 1fr)); gap: 8px 24px; }
+.facts div { min-width: 0; }
+.facts dt { color: var(--soft); font-size: .82rem; }
+.facts dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
+.facts code { font-weight: 400; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 12px; margin: 20px 0 0; padding: 0; }
 .tiles div, figure, .card { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
 .tiles div { padding: 12px 14px; min-width: 0; }
 .tiles dt { color: var(--soft); font-size: .82rem; }
 .tiles dd { margin: 2px 0 0; font-size: 1.3rem; font-weight: 650; line-height: 1.25; }
 .tiles dd + dd { font-size: .82rem; font-weight: 400; color: var(--soft); margin-top: 4px; }
-.tiles code { font-size: 1.08rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); gap: 14px; }
 .classes { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 10px; }
-figure { margin: 0; padding: 12px 14px 8px; min-width: 0; }
-figcaption { font-weight: 620; }
+figure { position: relative; margin: 0; padding: 10px 14px 8px; min-width: 0; max-width: 580px; }
+figcaption { display: flex; align-items: baseline; gap: 8px; font-weight: 620; min-height: 1.9em; }
+figcaption span { flex: 1; min-width: 0; }
+figcaption button { border: 1px solid var(--rule); border-radius: 5px; background: none; color: var(--soft); font: .75rem system-ui, sans-serif;
+  padding: 1px 6px; cursor: pointer; }
+figcaption button:hover, figcaption button:focus-visible { color: var(--ink); border-color: var(--soft); }
 small { font-weight: 400; color: var(--soft); }
-.key { position: relative; margin: 2px 0 4px; min-height: 1.5em; font-size: .82rem; color: var(--soft); }
-.key span { margin-right: 14px; white-space: nowrap; }
-.key i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 5px; background: currentColor; }
-.key .s1 i { color: var(--s1); } .key .s2 i { color: var(--s2); } .key .s3 i { color: var(--s3); } .key .s4 i { color: var(--s4); }
-.key .s5 i { color: var(--s5); }
-output { position: absolute; inset: 0 0 auto; background: var(--card); color: var(--ink); font-variant-numeric: tabular-nums; }
+output { position: absolute; inset: 8px 14px auto; min-height: 1.9em; background: var(--card); font-size: .86rem; font-variant-numeric: tabular-nums; }
 output:empty { display: none; }
-svg { display: block; width: 100%; height: auto; overflow: visible; touch-action: pan-y; }
-svg text { font-size: 12px; fill: var(--soft); font-variant-numeric: tabular-nums; }
-svg .e { text-anchor: end; } svg .m { text-anchor: middle; }
-svg path { fill: none; }
-svg .g { stroke: var(--rule); }
-svg .c { stroke: var(--soft); stroke-dasharray: 3 3; visibility: hidden; }
-svg .c.on { visibility: visible; }
-svg .l { stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
-svg .d { stroke-width: 5; stroke-linecap: round; }
-svg .s0 { stroke: var(--s0); } svg .s1 { stroke: var(--s1); } svg .s2 { stroke: var(--s2); } svg .s3 { stroke: var(--s3); }
-svg .s5 { stroke: var(--s5); }
-svg .b { stroke: none; }
-svg .b.s1 { fill: var(--s1); } svg .b.s2 { fill: var(--s2); } svg .b.s3 { fill: var(--s3); } svg .b.s4 { fill: var(--s4); }
+.pic { overflow: hidden; }
+.pic svg { display: block; width: 100%; height: auto; margin-top: -7.27%; touch-action: pan-y; }
+.small .pic svg { margin-top: -10.9%; }
 .small { padding: 8px 10px 4px; }
-.small figcaption { font-size: .84rem; font-weight: 500; display: flex; justify-content: space-between; gap: 8px; white-space: nowrap; }
+.small figcaption { font-size: .84rem; font-weight: 500; white-space: nowrap; }
 .small b, .small span { overflow: hidden; text-overflow: ellipsis; }
-.small .l { stroke-width: 1.8; } .small .d { stroke-width: 3.6; } .small text { font-size: 10px; }
 .card { padding: 12px 16px; overflow-x: auto; }
 pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 .scroll { overflow: auto; max-height: 560px; padding: 0; }
@@ -61,16 +51,50 @@ table { border-collapse: collapse; width: 100%; font-size: .86rem; font-variant-
 th, td { padding: 5px 12px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 th { position: sticky; top: 0; background: var(--card); color: var(--soft); font-weight: 600; }
 td:last-child, th:last-child { text-align: left; }
+.tracks td:nth-child(-n+2), .tracks th:nth-child(-n+2) { text-align: left; }
 .numbers td:last-child, .numbers th:last-child { text-align: right; }
 .charts + .card { margin-top: 14px; }
 footer { margin-top: 28px; color: var(--soft); font-size: .82rem; }
 @media (max-width: 520px) { main { padding: 16px 12px 32px; } h1 { font-size: 1.35rem; } .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
-  .tiles dd { font-size: 1.2rem; } .tiles code { font-size: .95rem; } .classes { grid-template-columns: 1fr 1fr; } .charts { gap: 10px; }
-  figure svg text { font-size: 14px; } .small svg text { font-size: 12px; } }
-@media print { figure { break-inside: avoid; } .scroll { max-height: none; } }
+  .tiles dd { font-size: 1.2rem; } .classes { grid-template-columns: 1fr 1fr; } .charts { gap: 10px; }
+ .facts { grid-template-columns: 1fr 1fr; } .small button { display: none; }
+  figure .fig text { font-size: 14px; } figure .fig .f text { font-size: 12px; } }
+@media print { figure { break-inside: avoid; } .scroll { max-height: none; } figcaption button { display: none; } }
+)css";
+
+// Colours of series 1 to 3 and 5 are Okabe and Ito's, which colour-blind readers can tell apart.
+const std::string_view kFigureStyle = R"css(
+.fig text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #5b6673; }
+.fig .t { font-size: 15px; font-weight: 600; fill: #1b2430; } .fig .n { fill: #1b2430; }
+.fig .e { text-anchor: end; } .fig .m { text-anchor: middle; }
+.fig .f text { font-size: 10px; } .fig .f .t { font-size: 12px; }
+.fig path { fill: none; } .fig .bg { fill: #fff; } .fig .g { stroke: #e1e5ea; }
+.fig .l { stroke-width: 2; stroke-linejoin: round; } .fig .d { stroke-width: 5; stroke-linecap: round; }
+.fig .l.p0 { stroke-width: 3; } .fig .d.p0 { stroke-width: 7.5; } .fig .p1 { stroke-dasharray: 8 6; } .fig .p2 { stroke-dasharray: 3 4; } .fig .p3 { stroke-dasharray: 12 3 3 3; }
+.fig .d { stroke-dasharray: none; }
+.fig .s0 { stroke: #c3cad3; } .fig .s1 { stroke: #0072b2; } .fig .s2 { stroke: #d55e00; } .fig .s3 { stroke: #009e73; } .fig .s5 { stroke: #b65c93; }
+.fig .b { stroke: none; } .fig .b.s1 { fill: #0072b2; } .fig .b.s2 { fill: #d55e00; } .fig .b.s3 { fill: #009e73; } .fig .b.s4 { fill: #cfd6de; }
+.fig .c { stroke: #5b6673; stroke-dasharray: 3 3; visibility: hidden; } .fig .c.on { visibility: visible; }
+@media (prefers-color-scheme: dark) {
+  .fig text { fill: #9aa5b1; } .fig .t, .fig .n { fill: #e6eaef; } .fig .bg { fill: #1b2129; } .fig .g { stroke: #2e3742; }
+  .fig .s0 { stroke: #4a5563; } .fig .s1 { stroke: #56b4e9; } .fig .s2 { stroke: #f0914a; } .fig .s3 { stroke: #2fc79a; } .fig .s5 { stroke: #e39ac5; }
+  .fig .b.s1 { fill: #56b4e9; } .fig .b.s2 { fill: #f0914a; } .fig .b.s3 { fill: #2fc79a; } .fig .b.s4 { fill: #46515e; } .fig .c { stroke: #9aa5b1; }
+}
 )css";
 
 const std::string_view kReportScript = R"js(
+for (const button of document.querySelectorAll("figure button")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const svg = button.closest("figure").querySelector("svg"), copy = svg.cloneNode(true);
+    copy.querySelector(".c")?.remove();
+    const link = document.createElement("a"), name = document.title + " " + svg.querySelector("title").textContent;
+    link.download = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 80) + ".svg";
+    link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], {type: "image/svg+xml"}));
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  });
+}
 for (const figure of document.querySelectorAll("figure[data-x]")) {
   const svg = figure.querySelector("svg"), cursor = svg.querySelector(".c"), output = figure.querySelector("output");
   const xs = figure.dataset.x.split(" ").map(Number), texts = figure.dataset.t.split(";");
@@ -88,5 +112,14 @@ for (const figure of document.querySelectorAll("figure[data-x]")) {
   svg.addEventListener("pointerleave", () => { cursor.classList.remove("on"); output.textContent = ""; });
 }
 )js";
+
+std::string svg_open(double width, double height, const std::string& title, const std::string& description) {
+  const std::string size = coordinate(width) + " " + coordinate(height);
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + size + "\" width=\"" +
+         coordinate(width * 1.5) + "\" height=\"" + coordinate(height * 1.5) +
+         "\" class=\"fig\" role=\"img\"><title>" + escape_html(title) + "</title><desc>" +
+         escape_html(description) + "</desc><style>" + std::string(kFigureStyle) +
+         "</style><path class=\"bg\" d=\"M0 0h" + coordinate(width) + "v" + coordinate(height) + "H0z\"/>";
+}
 
 }  // namespace fedge::server

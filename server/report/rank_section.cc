@@ -27,7 +27,7 @@ std::vector<std::uint64_t> ranks_of(std::span<const RoundMetrics> rounds) {
   return {ranks.begin(), ranks.end()};
 }
 
-// The lowest, the highest and some between, if not all of them have a colour.
+// All ranks, or as many as there are colours: the lowest, the highest and some between.
 std::vector<std::uint64_t> drawn(const std::vector<std::uint64_t>& ranks) {
   if (ranks.size() <= kColours.size()) return ranks;
   std::vector<std::uint64_t> chosen;
@@ -37,10 +37,11 @@ std::vector<std::uint64_t> drawn(const std::vector<std::uint64_t>& ranks) {
 }
 
 std::string ranks_over_rounds(std::span<const RoundMetrics> rounds, const std::vector<std::uint64_t>& ranks,
-                              const char* title, Unit unit, RankFigure what) {
+                              const char* title, const char* y_title, Unit unit, RankFigure what) {
   Chart chart;
   chart.title = title;
   chart.x_title = "round";
+  chart.y_title = y_title;
   chart.y_unit = unit;
   for (const RoundMetrics& round : rounds) {
     chart.x.push_back(static_cast<double>(round.round));
@@ -54,12 +55,13 @@ std::string ranks_over_rounds(std::span<const RoundMetrics> rounds, const std::v
   return figure(chart);
 }
 
-// The last round that was evaluated, over the ranks.
+// The last evaluated round, over the ranks.
 std::string over_ranks(const RoundMetrics& last, const std::vector<std::uint64_t>& ranks, const char* title,
-                       Unit unit, RankFigure what) {
+                       const char* y_title, Unit unit, RankFigure what) {
   Chart chart;
   chart.title = title;
-  chart.x_title = "first ranks, round " + std::to_string(last.round);
+  chart.x_title = "rank, after round " + std::to_string(last.round);
+  chart.y_title = y_title;
   chart.y_unit = unit;
   chart.series = {{"", {}, 1}};
   for (const std::uint64_t rank : ranks) {
@@ -72,10 +74,9 @@ std::string over_ranks(const RoundMetrics& last, const std::vector<std::uint64_t
 
 std::string rank_table(const RoundMetrics& last, bool text) {
   std::string out =
-      "<div class=\"card scroll\"><table class=\"numbers\"><thead><tr><th>first ranks</th><th>test "
-      "accuracy</th>"
+      "<div class=\"card scroll\"><table class=\"numbers\"><thead><tr><th>rank</th><th>accuracy</th>"
       "<th>test loss</th>";
-  if (text) out += "<th>bits a byte</th><th>perplexity of a token</th>";
+  if (text) out += "<th>bits per byte</th><th>perplexity per token</th>";
   out += "</tr></thead><tbody>\n";
   for (const RankMetrics& figures : last.ranks) {
     out += "<tr><td>" + std::to_string(figures.rank) + "</td><td>" +
@@ -100,16 +101,19 @@ std::string rank_section(std::span<const RoundMetrics> rounds) {
   const bool text = std::ranges::any_of(
       last->ranks, [](const RankMetrics& figures) { return std::isfinite(figures.bits_per_byte); });
   std::string out =
-      "<h2>Ranks of the adapters <small>(the model with its first ranks alone)</small></h2>"
+      "<h2>Accuracy per adapter rank <small>(the model with only the first ranks of its "
+      "adapters)</small></h2>"
       "<div class=\"charts\">\n";
   if (text) {
-    out += over_ranks(*last, ranks, "Bits a byte by rank", Unit::kNone, &RankMetrics::bits_per_byte) +
-           ranks_over_rounds(rounds, ranks, "Bits a byte at each rank", Unit::kNone,
+    out += over_ranks(*last, ranks, "Bits per byte by rank", "bits per byte", Unit::kNone,
+                      &RankMetrics::bits_per_byte) +
+           ranks_over_rounds(rounds, ranks, "Bits per byte of each rank", "bits per byte", Unit::kNone,
                              &RankMetrics::bits_per_byte);
   }
-  if (!text) out += over_ranks(*last, ranks, "Test accuracy by rank", Unit::kPercent, &RankMetrics::accuracy);
-  out +=
-      ranks_over_rounds(rounds, ranks, "Test accuracy at each rank", Unit::kPercent, &RankMetrics::accuracy);
+  if (!text)
+    out += over_ranks(*last, ranks, "Accuracy by rank", "accuracy", Unit::kPercent, &RankMetrics::accuracy);
+  out += ranks_over_rounds(rounds, ranks, "Accuracy of each rank", "accuracy", Unit::kPercent,
+                           &RankMetrics::accuracy);
   return out + "</div>\n" + rank_table(*last, text);
 }
 

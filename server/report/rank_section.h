@@ -1,4 +1,4 @@
-// The report's section on adapters: how good the model is with its first ranks alone.
+// The report's section on adapters: accuracy and loss of the model with only the first ranks of its adapters.
 #pragma once
 
 #include <span>

@@ -12,24 +12,39 @@
 #include "learn/model_file.h"
 #include "server/report/console.h"
 #include "server/report/html.h"
+#include "server/report/run_facts.h"
 
 namespace fedge::server {
 namespace {
 
-// The first 128 bits of the hash of whom the track excludes: of one length, whatever their names.
+constexpr const char* kVersionMetadata = "fedge_version";
+
+// The first 128 bits of the hash of the excluded clients' names: names of any length and any characters make
+// a file name of one length.
 std::string file_name(const TrackDescription& track) {
   std::string text;
   for (const std::string& name : track.exclude) text += name + "\n";
   return to_hex(sha256(text)).substr(0, 32);
 }
 
-// An earlier run's.
+// Removes those of an earlier run.
 void remove_tracks(const std::filesystem::path& directory) {
   std::error_code ignored;
   std::filesystem::remove(directory / "tracks.csv", ignored);
   std::filesystem::directory_iterator entry(directory / "tracks", ignored);
   for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored))
     if (entry->path().extension() == ".safetensors") std::filesystem::remove(entry->path(), ignored);
+}
+
+// What the first model's file says about the run; nothing if there is no such file.
+RunCircumstances circumstances_of(const std::filesystem::path& directory) {
+  const auto file = open_safetensors(directory / "model.safetensors", SIZE_MAX);
+  if (!file) return {};
+  const auto header = read_safetensors_header(*file);
+  if (!header) return {};
+  const auto version = header->metadata.find(kVersionMetadata);
+  return {.parameters = header->layout.size(),
+          .version = version == header->metadata.end() ? "" : version->second};
 }
 
 Result<void> write_reports(const std::filesystem::path& directory, const run::RunConfig& config,
@@ -44,16 +59,14 @@ Result<void> write_reports(const std::filesystem::path& directory, const run::Ru
   const ReportInfo info{.name = config.name,
                         .run_file = run_file,
                         .class_names = learn::class_names(config.task.data),
-                        .facts = {{"data", config.task.data.dataset},
-                                  {"clients", std::to_string(config.task.data.partition.clients)},
-                                  {"clients per round", std::to_string(config.sampling.clients_per_round)},
-                                  {"seed", std::to_string(config.seed)}}};
+                        .facts = run_facts(config, circumstances_of(directory))};
   return write_file_atomic(directory / "report.html", report_html(info, rounds));
 }
 
 }  // namespace
 
-Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const run::RunConfig& config) {
+Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const run::RunConfig& config,
+                                    const std::string& version) {
   FEDGE_TRY_VOID(make_directory(directory));
   for (const char* name : {"run.toml", "model.safetensors", "metrics.csv", "tracks.csv", "report.html"})
     remove_unfinished(directory / name);
@@ -62,7 +75,7 @@ Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, cons
   const auto path = directory / "metrics.jsonl";
   std::FILE* lines = std::fopen(path.c_str(), "we");
   if (lines == nullptr) return system_error("cannot write", path, errno);
-  return RunOutput(directory, config, lines);
+  return RunOutput(directory, config, version, lines);
 }
 
 Result<void> RunOutput::add(const RoundMetrics& metrics) {
@@ -79,6 +92,7 @@ Result<void> RunOutput::finish(std::span<const FinalModel> models) {
     std::map<std::string, std::string> metadata = {{"run", config_.name},
                                                    {"round", rounds},
                                                    {"model_hash", to_hex(model_hash(model.values.values()))},
+                                                   {kVersionMetadata, version_},
                                                    {learn::kTaskMetadata, config_.task_text}};
     if (model.track) metadata["exclude"] = joined_names(model.track->exclude, ',');
     auto path = directory_ / "model.safetensors";
@@ -103,7 +117,7 @@ std::string RunOutput::summary() const {
                   static_cast<unsigned long long>(evaluated->round));
     text += line;
     if (!std::isnan(evaluated->bits_per_byte)) {
-      std::snprintf(line, sizeof line, "text      %.3f bits a byte, %.3f in the mean of its groups\n",
+      std::snprintf(line, sizeof line, "text      %.3f bits per byte, mean of groups %.3f\n",
                     evaluated->bits_per_byte, evaluated->group_bits_per_byte);
       text += line;
     }
@@ -120,8 +134,9 @@ std::string RunOutput::summary() const {
     text += line;
   }
   if (const std::uint64_t most = most_left_out(rounds_); most > 0)
-    text += "left out  up to " + std::to_string(most) +
-            " parameters a round are in no secure sum: fewer than min_clients clients train them\n";
+    text +=
+        "left out  up to " + std::to_string(most) +
+        " parameters per round: fewer than min_clients clients trained them, so no secure sum covers them\n";
   text += "model     " + (directory_ / "model.safetensors").string() + "\n";
   text += "report    " + (directory_ / "report.html").string() + "\n";
   text += "metrics   " + (directory_ / "metrics.jsonl").string() + "\n";

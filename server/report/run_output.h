@@ -1,7 +1,6 @@
-// RunOutput: what a run leaves behind in its output directory: metrics.jsonl (a line a round, as it
-// happens), and at the end metrics.csv, model.safetensors, run.toml (the file as it was run) and
-// report.html; with disagreements between clients tracks.csv and a model for each track besides. An earlier
-// run's files there are replaced.
+// RunOutput writes a run's output directory: run.toml (the run file as it was run) at the start, one line of
+// metrics.jsonl after each round, and at the end metrics.csv, model.safetensors and report.html. A run with
+// tracks also has tracks.csv and one model per track. Files of an earlier run are replaced.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +20,29 @@ namespace fedge::server {
 
 class RunOutput {
  public:
-  // Makes the directory and an empty metrics.jsonl, and writes run.toml.
-  static Result<RunOutput> create(const std::filesystem::path& directory, const run::RunConfig& config);
+  // Makes the directory and an empty metrics.jsonl, and writes run.toml. `version` is the program's.
+  static Result<RunOutput> create(const std::filesystem::path& directory, const run::RunConfig& config,
+                                  const std::string& version);
 
   Result<void> add(const RoundMetrics& metrics);
-  // The first model goes to model.safetensors, those of further tracks to tracks/NAME.safetensors.
+  // Writes the first model to model.safetensors, the models of further tracks to tracks/NAME.safetensors.
   Result<void> finish(std::span<const FinalModel> models);
-  // For the terminal: the result and where it lies.
+  // For the terminal: the result, and the paths of the files.
   std::string summary() const;
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  RunOutput(std::filesystem::path directory, run::RunConfig config, std::FILE* lines)
-      : directory_(std::move(directory)), config_(std::move(config)), lines_(lines) {}
+  RunOutput(std::filesystem::path directory, run::RunConfig config, std::string version, std::FILE* lines)
+      : directory_(std::move(directory)),
+        config_(std::move(config)),
+        version_(std::move(version)),
+        lines_(lines) {}
 
   std::filesystem::path directory_;
   run::RunConfig config_;
+  std::string version_;
   std::unique_ptr<std::FILE, Close> lines_;
   std::vector<RoundMetrics> rounds_;
 };

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t kNamesShown = 12;
 constexpr std::size_t kTracksShown = 200;
-constexpr std::size_t kLines = 3;  // colours of the page
+constexpr std::size_t kLines = 3;  // colours of the figures
 
-// A track as it was when it was last there, and how long that has been.
+// A track's last metrics, and the rounds it lasted.
 struct Life {
   const TrackMetrics* last = nullptr;
   std::uint64_t first_round = 0;
@@ -45,10 +45,17 @@ std::string listed(const std::vector<std::string>& names, std::size_t count) {
 }
 
 std::string name_of(const TrackDescription& track) {
-  return track.exclude.empty() ? "nobody excluded" : "without " + listed(track.exclude, track.exclude.size());
+  return track.exclude.empty() ? "all clients" : "without " + listed(track.exclude, track.exclude.size());
 }
 
-// The three with the most owners, those with the fewest excluded first among equals.
+// For a line's label, which has little room.
+std::string short_name(const TrackDescription& track) {
+  if (track.exclude.empty()) return "all clients";
+  const std::size_t more = track.exclude.size() - 1;
+  return "without " + track.exclude.front() + (more > 0 ? " +" + std::to_string(more) : "");
+}
+
+// The three tracks with the most owners; among equals, the tracks that exclude fewer clients come first.
 std::vector<const Lives::value_type*> largest(const Lives& lives) {
   std::vector<const Lives::value_type*> order;
   for (const auto& life : lives) order.push_back(&life);
@@ -59,21 +66,20 @@ std::vector<const Lives::value_type*> largest(const Lives& lives) {
   return order;
 }
 
-// One figure of the largest tracks, round by round.
+// A metric of the largest tracks over rounds.
 std::string chart_of(std::span<const RoundMetrics> rounds, const Lives& lives, const std::string& title,
-                     Unit unit, double TrackMetrics::*figure_of) {
+                     const std::string& y_title, Unit unit, double TrackMetrics::*figure_of) {
   Chart chart;
-  chart.title =
-      title + (lives.size() > kLines ? " of the three tracks with the most owners" : " of each track");
+  chart.title = title + (lives.size() > kLines ? " of the three largest tracks" : " per track");
   chart.x_title = "round";
+  chart.y_title = y_title;
   chart.y_unit = unit;
   for (const RoundMetrics& round : rounds) {
     chart.x.push_back(static_cast<double>(round.round));
     chart.rounds.push_back(round.round);
   }
   for (const auto* life : largest(lives)) {
-    Series series{
-        escape_html(name_of(life->second.last->track)), {}, 1 + static_cast<int>(chart.series.size())};
+    Series series{short_name(life->second.last->track), {}, 1 + static_cast<int>(chart.series.size())};
     for (const RoundMetrics& round : rounds) {
       const auto track = std::ranges::find_if(
           round.tracks, [&](const TrackMetrics& metrics) { return metrics.track.exclude == life->first; });
@@ -90,12 +96,13 @@ std::string track_section(std::span<const RoundMetrics> rounds) {
   const Lives lives = lives_of(rounds);
   if (lives.empty()) return "";
   std::string out =
-      "<h2>Tracks</h2><p>Where clients disagree about sharing a model, each group has one that those it "
-      "excludes have no part in. Members train it, owners use it.</p><div class=\"charts\">\n" +
-      chart_of(rounds, lives, "Test accuracy", Unit::kPercent, &TrackMetrics::test_accuracy) +
-      chart_of(rounds, lives, "Test loss", Unit::kNone, &TrackMetrics::test_loss) +
-      "</div>\n<div class=\"card scroll\"><table><thead><tr>";
-  for (const char* name : {"track", "owners", "members", "rounds", "test accuracy", "test loss", "model"})
+      "<h2>Tracks</h2><p>A track is a model that the excluded clients do not influence. Members train the "
+      "model, owners use it. A client may be a member of several tracks.</p><div class=\"charts\">\n" +
+      chart_of(rounds, lives, "Accuracy", "accuracy", Unit::kPercent, &TrackMetrics::test_accuracy) +
+      chart_of(rounds, lives, "Test loss", "mean cross-entropy (nats)", Unit::kNone,
+               &TrackMetrics::test_loss) +
+      "</div>\n<div class=\"card scroll\"><table class=\"tracks\"><thead><tr>";
+  for (const char* name : {"track", "owners", "members", "rounds", "accuracy", "test loss", "model"})
     out += "<th>" + std::string(name) + "</th>";
   out += "</tr></thead><tbody>\n";
   std::size_t shown = 0;
@@ -103,7 +110,7 @@ std::string track_section(std::span<const RoundMetrics> rounds) {
     if (++shown > kTracksShown) break;
     const TrackMetrics& last = *life.last;
     const std::string owners =
-        last.track.owner_count == 0 ? "nobody" : listed(last.track.owners, last.track.owner_count);
+        last.track.owner_count == 0 ? "none" : listed(last.track.owners, last.track.owner_count);
     out += "<tr><td>" + escape_html(name_of(last.track)) + "</td><td>" + escape_html(owners) + "</td><td>" +
            std::to_string(last.track.members) + "</td><td>" + std::to_string(life.first_round) + " to " +
            std::to_string(life.last_round) + "</td><td>" + with_unit(last.test_accuracy, Unit::kPercent) +
@@ -113,7 +120,7 @@ std::string track_section(std::span<const RoundMetrics> rounds) {
   }
   out += "</tbody></table></div>\n";
   if (lives.size() > kTracksShown)
-    out += "<p>" + std::to_string(lives.size() - kTracksShown) + " more are in tracks.csv.</p>\n";
+    out += "<p>tracks.csv also lists " + std::to_string(lives.size() - kTracksShown) + " more tracks.</p>\n";
   return out;
 }
 

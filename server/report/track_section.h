@@ -1,4 +1,4 @@
-// The report's section on tracks: which models were trained side by side, for whom, and how well.
+// The report's section on tracks: the accuracy, loss, owners and members of each track's model.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace fedge::server {
 
-// "" for a run without disagreements.
+// "" for a run without tracks.
 std::string track_section(std::span<const RoundMetrics> rounds);
 
 }  // namespace fedge::server
