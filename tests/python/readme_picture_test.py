@@ -1,0 +1,68 @@
+"""The pictures that the README shows, and scripts/readme_picture.py that draws them: the committed files are well-formed,
+small and free of paths, and show the rounds that the program prints today.
+
+    readme_picture_test.py BIN SOURCE_DIRECTORY
+"""
+import os
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree
+
+SKIPPED = 77
+MAX_BYTES = 40_000
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def shown_lines(picture):
+    """The lines of text, top to bottom."""
+    return ["".join(text.itertext()).strip() for text in xml.etree.ElementTree.fromstring(picture).iter(SVG + "text")]
+
+
+def rounds(picture):
+    return [line for line in shown_lines(picture) if re.match(r"\d+ +\d+\.\d+ % ", line)]
+
+
+def line_path(picture):
+    (path,) = [path.get("d") for path in xml.etree.ElementTree.fromstring(picture).iter(SVG + "path") if path.get("class") == "l s1"]
+    return path
+
+
+def check_files(committed):
+    for name, picture in committed.items():
+        assert len(picture.encode()) < MAX_BYTES, f"{name} has {len(picture.encode())} bytes"
+        assert "prefers-color-scheme: dark" in picture, name
+        root = xml.etree.ElementTree.fromstring(picture)
+        assert root.tag == SVG + "svg" and root.find(SVG + "title").text and root.find(SVG + "desc").text, name
+        for text in shown_lines(picture):
+            assert not re.search(r"(^|\s)/", text), f"{name} shows an absolute path: {text}"
+        assert not re.search(r"(href|src)=|url\(|<script", picture), f"{name} is not self-contained"
+    assert len(rounds(committed["demo.svg"])) == 5, shown_lines(committed["demo.svg"])
+
+
+def check_screen(script):
+    """A progress bar that the program has erased is not in the picture."""
+    raw = "run a: 2 rounds\r\n[....] 0 of 2 rounds\r\x1b[K   1  50.00 %\r\n[##..] 1 of 2 rounds, about 3.0 s left\r\x1b[K   2  60.00 %\r\n"
+    assert script.screen(raw) == ["run a: 2 rounds", "   1  50.00 %", "   2  60.00 %"], script.screen(raw)
+    hostile = script.draw_terminal(["<b>&"])
+    assert "<b>&" in shown_lines(hostile), hostile
+
+
+def main():
+    programs, source = map(pathlib.Path, sys.argv[1:])
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(source / "scripts"))
+    import readme_picture  # pylint: disable=import-error,import-outside-toplevel
+    committed = {name: (source / "docs/images" / name).read_text() for name in ("demo.svg", "accuracy.svg")}
+    check_files(committed)
+    check_screen(readme_picture)
+    if not os.path.exists("/usr/share/datasets/fashion-mnist"):
+        print("skipped: Fashion-MNIST not found (package dataset-fashion-mnist)")
+        sys.exit(SKIPPED)
+    today = readme_picture.pictures(programs)
+    again = "; run scripts/readme_picture.py"
+    assert rounds(today["demo.svg"]) == rounds(committed["demo.svg"]), f"{shown_lines(today['demo.svg'])}{again}"
+    assert line_path(today["accuracy.svg"]) == line_path(committed["accuracy.svg"]), f"accuracy.svg is out of date{again}"
+
+
+main()
