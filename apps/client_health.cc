@@ -69,11 +69,11 @@ std::string connection(const Found& found) {
 }
 
 std::string doing(const client::RunActivity& run) {
-  const std::string name = run.name.empty() ? "(not described yet)" : run.name;
+  const std::string name = run.name.empty() ? "(no description yet)" : run.name;
   if (!run.task) return name + ": " + run.work;
   std::string text = name + ": round " + std::to_string(run.task->round.value());
   if (run.task->track != TrackId()) text += ", track " + std::to_string(run.task->track.value());
-  return text + ": " + (run.work == "offered" ? "trained, waits for the verdict" : run.work);
+  return text + ": " + (run.work == "offered" ? "trained, waiting for the coordinator's decision" : run.work);
 }
 
 std::string last_update(const client::DaemonStatus& daemon) {
@@ -95,7 +95,7 @@ Rows table(const Found& found) {
     for (const auto& run : daemon.activity.runs) rows.emplace_back("run", doing(run));
     if (daemon.activity.runs.empty()) rows.emplace_back("run", "none");
     rows.emplace_back("last update", last_update(daemon));
-    rows.emplace_back("accepted", std::to_string(daemon.accepted) + " since the daemon began");
+    rows.emplace_back("accepted", std::to_string(daemon.accepted) + " since the daemon started");
   }
   for (const auto& [request, offer] : found.pending)
     rows.emplace_back("pending", "the update of round " + std::to_string(offer.round.value()) + ", " +
@@ -193,7 +193,7 @@ int client_doctor(const std::string& program, const HealthOptions& options) {
   }
   for (const auto& check : checks) print(check);
   std::printf("\n%s\n", healthy ? "This client can take part."
-                                : "This client cannot take part as it is; see FAIL above.");
+                                : "This client cannot take part; correct what is marked FAIL above.");
   return healthy ? kOk : kFailed;
 }
 

@@ -1,4 +1,4 @@
-// fedge-client status and doctor: what the daemon is doing, and what keeps it from doing it.
+// `fedge-client status` and `doctor`: the daemon's state, and checks of what may keep it from taking part.
 #pragma once
 
 #include <cstddef>

@@ -4,106 +4,144 @@
 #include <cstdlib>
 #include <utility>
 
+#include "apps/cli/validators.h"
+
 namespace fedge::apps {
 namespace {
 
 void add_trainer_options(CLI::App& run, ClientOptions& options) {
-  run.add_option("--trainer", options.trainer,
-                 "Program and arguments that train instead of the built-in trainer; split as a shell does, "
-                 "without variables and patterns");
+  run.add_option(
+         "--trainer", options.trainer,
+         "Program with arguments that trains instead of the built-in trainer; quotes work as in a shell, "
+         "variables and patterns do not")
+      ->type_name("COMMAND");
   run.add_option("--trainer-memory-mb", options.trainer_memory_mb,
-                 "Private memory that the trainer may use, in MiB; 0: no limit")
+                 "Limit of the trainer's private memory, in MiB; 0: no limit")
+      ->type_name("MIB")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
+      ->check(between(0, 1 << 30));
   run.add_option("--trainer-timeout", options.trainer_timeout_seconds,
-                 "Seconds without a sign of life after which the trainer counts as hung and is killed")
+                 "Kill the trainer when an expected message does not arrive within this time")
+      ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 1e6));
-  run.add_option("--trainer-nice", options.trainer_nice,
-                 "Nice value of the trainer: how far it yields to other programs")
+      ->check(between(0.1, 1e6));
+  run.add_option("--trainer-nice", options.trainer_nice, "Nice value (CPU priority) of the trainer")
       ->capture_default_str()
-      ->check(CLI::Range(0, 19));
+      ->check(between(0, 19));
 }
 
 void add_swarm_options(CLI::App& run, ClientOptions& options) {
   run.add_option(
          "--peer-listen", options.peer_listen,
-         "Address where other clients may connect, in runs whose clients exchange models; without it this "
-         "client connects to others, and they do not connect to it")
+         "Listen here for other clients, in runs whose clients exchange models; default: only connect "
+         "to others")
       ->type_name("IP:PORT");
-  run.add_option(
-         "--peer-announce", options.peer_announce,
-         "Port where other clients are told to connect, if it is not that of --peer-listen; HOST, if given, "
-         "must be the address that the coordinator sees")
+  run.add_option("--peer-announce", options.peer_announce,
+                 "Address for other clients, if its port differs from --peer-listen; HOST, if given, must be "
+                 "the address that the coordinator sees")
       ->type_name("[HOST]:PORT");
   run.add_option("--upload-mbit", options.upload_mbit,
-                 "Upload rate to other clients, in Mbit/s of 10^6 bits; 0: no limit")
+                 "Limit of uploads to other clients, in Mbit/s (10^6 bits); 0: no limit")
+      ->type_name("MBIT")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(between(0, 1e6));
 }
 
 void add_directory_options(CLI::App& command, ClientOptions& options) {
   command
       .add_option("--bootstrap", options.bootstrap,
-                  "A node of the directory: the coordinator is looked up there; may be repeated")
+                  "A node of the directory in which to look up the coordinator's address")
       ->type_name("HOST:PORT");
   command
       .add_option("--directory-listen", options.directory_listen,
-                  "Where this client's own node of the directory listens (UDP)")
+                  "UDP address of this client's own node of the directory")
       ->type_name("IP:PORT")
       ->capture_default_str();
-  command.add_option("--run", options.run_name,
-                     "Without a token: join the coordinator that announces a run of this name");
-  command.add_option(
-      "--coordinator", options.coordinator,
-      "The coordinator's key (hexadecimal): no other is trusted; without a token it is looked up by it");
+  command
+      .add_option("--run", options.run_name,
+                  "Without a token: join the coordinator that announces a run of this name")
+      ->type_name("NAME");
+  command
+      .add_option(
+          "--coordinator", options.coordinator,
+          "Public key (hexadecimal) of the only coordinator to trust; without a token, it is looked up "
+          "by this key")
+      ->type_name("KEY");
 }
 
-// What this device insists on, whatever a run says.
+// The limits of this device, which hold whatever a run asks for.
 void add_privacy_options(CLI::App& run, ClientOptions& options) {
-  run.add_flag(
-      "--only-secure", options.only_secure,
-      "Take part only in runs with secure aggregation: the coordinator sees sums of updates, no single one");
+  const char* group = "Privacy limits of this device";
+  run.add_flag("--only-secure", options.only_secure,
+               "Take part only in runs with secure aggregation, in which the coordinator sees only sums of "
+               "updates")
+      ->group(group);
   run.add_option("--min-clients", options.min_clients,
-                 "Help to reveal no sum of fewer clients' updates than this, whatever the run says")
-      ->check(CLI::Range(2, 65'536));
+                 "Help to reveal a sum only if it contains at least this many clients' updates")
+      ->check(between(2, 65'536))
+      ->group(group);
   run.add_option(
          "--corrupt", options.corrupt,
-         "Share of a sum's clients that may be in league with the coordinator: help to reveal no sum whose "
-         "masks are not secure against so many, whatever the run says")
+         "Fraction of a sum's clients that may collude with the coordinator; help to reveal a sum only "
+         "if its masks are secure against that many")
+      ->type_name("FRACTION")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.33));
+      ->check(between(0, 0.33))
+      ->group(group);
   run.add_option("--max-epsilon", options.max_epsilon,
-                 "Take part only in runs where this client adds noise to its own updates (local differential "
-                 "privacy), and only while all that it has sent stays within this epsilon")
+                 "Take part only in runs with local differential privacy, while all updates of this client "
+                 "together stay within this epsilon")
       ->type_name("EPSILON")
-      ->check(CLI::Range(1e-3, 1e6));
+      ->check(between(1e-3, 1e6))
+      ->group(group);
   run.add_option(
          "--require-noise", options.require_noise,
-         "Take part only in runs where noise of the clients keeps all that this client has sent under noise "
-         "within this epsilon; the noise is its own, or that of the honest clients of each sum")
+         "Take part only in runs whose clients add noise, while all updates of this client together stay "
+         "within this epsilon; the noise of other honest clients in a sum counts")
       ->type_name("EPSILON")
-      ->check(CLI::Range(1e-3, 1e6));
-  run.add_option(
-         "--max-updates-per-day", options.max_updates_per_day,
-         "Most updates that this client makes in a day, of all runs together; it refuses further tasks "
-         "until the next day (UTC)")
-      ->check(CLI::Range(1, 1'000'000));
-  run.add_option(
-         "--max-delta", options.max_delta,
-         "Delta for --max-epsilon and --require-noise: the probability that updates reveal more than that, "
-         "whatever delta a run has")
+      ->check(between(1e-3, 1e6))
+      ->group(group);
+  run.add_option("--max-delta", options.max_delta,
+                 "Delta of --max-epsilon and --require-noise, whatever delta a run has")
       ->capture_default_str()
       ->type_name("DELTA")
-      ->check(CLI::Range(1e-15, 0.1));
+      ->check(between(1e-15, 0.1))
+      ->group(group);
+  run.add_option("--max-updates-per-day", options.max_updates_per_day,
+                 "Refuse tasks after this many updates on one day (UTC), over all runs")
+      ->check(between(1, 1'000'000))
+      ->group(group);
+  run.add_option(
+         "--withhold", options.withheld,
+         "Values to leave out of this device's published status records: latency, freshness, utility, "
+         "availability, labels")
+      ->type_name("VALUE,...")
+      ->delimiter(',')
+      ->group(group);
 }
 
 void add_cache_option(CLI::App& command, ClientOptions& options) {
   command
       .add_option("--cache-mb", options.cache_mb,
-                  "Largest size of models and updates kept on disk; at least the largest model's")
+                  "Disk space for models and updates, in MiB; the largest model must fit")
+      ->type_name("MIB")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(between(1, 1 << 24));
+}
+
+void add_token_options(CLI::App& join, CLI::App& run, ClientOptions& options) {
+  auto* token =
+      join.add_option("TOKEN", options.token,
+                      "Join token; other users may see it in the process list, so --token-file is safer");
+  auto* run_token =
+      run.add_option("--token", options.token,
+                     "Join with this token unless this device has joined already; other users may "
+                     "see it in the process list, so --token-file is safer")
+          ->type_name("TOKEN");
+  for (auto [command, other] : {std::pair(&join, token), std::pair(&run, run_token)})
+    command->add_option("--token-file", options.token_file, "File with the token; -: standard input")
+        ->type_name("FILE")
+        ->excludes(other);
 }
 
 }  // namespace
@@ -117,53 +155,37 @@ std::string default_client_state() {
 }
 
 ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
-  app.add_option("--state-dir", options.state_directory, "Where key and membership are kept")
-      ->capture_default_str();
-  app.add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
-  auto* join_command = app.add_subcommand("join", "Become a client of a coordinator");
-  auto* token = join_command->add_option(
-      "token", options.token,
-      "Join token made by: fedge token create. Other users may see it while it is read: a file is safer");
-  auto* run_command = app.add_subcommand("run", "Stay connected and train when asked");
-  auto* run_token = run_command->add_option(
-      "--token", options.token,
-      "Join with this token first, unless already a member. Other users may see it: a file is safer");
-  for (auto [command, other] : {std::pair(join_command, token), std::pair(run_command, run_token)})
-    command
-        ->add_option("--token-file", options.token_file, "The file with the token, or - for standard input")
-        ->excludes(other);
-  run_command
-      ->add_option("--capability", options.capability,
-                   "Share of a model that this device can train, for strategies that leave it to the client")
-      ->capture_default_str()
-      ->check(CLI::Range(0.001, 1.0));
-  run_command
-      ->add_option("--data-directory", options.data_directories,
-                   "Where data sets lie on this device, NAME=DIR for one of them [where their packages put "
-                   "them]; the data set \"text\" needs it")
-      ->type_name("[NAME=]DIR");
-  run_command->add_flag("--once", options.once, "End when a run has ended and no other is left");
-  add_privacy_options(*run_command, options);
+  app.add_option("--state-dir", options.state_directory, "Directory of this client's key and membership")
+      ->type_name("DIR")
+      ->default_str("~/.local/state/fedge-client or $XDG_STATE_HOME/fedge-client");
+  add_log_level(app, options.log_level);
+  auto* join_command = app.add_subcommand("join");
+  auto* run_command = app.add_subcommand("run");
+  add_token_options(*join_command, *run_command, options);
   run_command
       ->add_option(
-          "--withhold", options.withheld,
-          "Values that this device leaves out of its published records, whoever asks: latency, freshness, "
-          "utility, availability, labels")
-      ->delimiter(',');
+          "--capability", options.capability,
+          "Fraction of a model that this device can train, for strategies that let the client decide")
+      ->type_name("FRACTION")
+      ->capture_default_str()
+      ->check(between(0.001, 1));
+  run_command
+      ->add_option("--data-directory", options.data_directories,
+                   "Directory of the data sets, or with NAME= of one data set; the data set \"text\" needs "
+                   "it; default: "
+                   "where their Debian packages install them")
+      ->type_name("[NAME=]DIR");
+  run_command->add_flag("--once", options.once, "Exit when a run has ended and no other run is in progress");
+  add_cache_option(*run_command, options);
   add_trainer_options(*run_command, options);
+  add_privacy_options(*run_command, options);
   add_swarm_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);
-  auto* key_command = app.add_subcommand("key", "Print this device's public key, made if there is none");
-  auto* status_command = app.add_subcommand("status", "Show who this client is and what its daemon is doing");
-  auto* doctor_command = app.add_subcommand("doctor", "Check what may keep this client from taking part");
-  add_cache_option(*run_command, options);
+  auto* key_command = app.add_subcommand("key");
+  auto* status_command = app.add_subcommand("status");
+  auto* doctor_command = app.add_subcommand("doctor");
   add_cache_option(*doctor_command, options);
-  for (auto* command : {status_command, doctor_command})
-    command->add_option("--format", options.format, "table or json")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"table", "json"}));
+  for (auto* command : {status_command, doctor_command}) add_format(*command, options.format);
   for (auto* command : {join_command, run_command, status_command, doctor_command, key_command})
     command->fallthrough();
   return {join_command, run_command, key_command, status_command, doctor_command};

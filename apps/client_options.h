@@ -1,4 +1,4 @@
-// The command line of fedge-client: what can be asked of it, and what is asked.
+// The command line of fedge-client: its commands and options, and their values.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct ClientOptions {
   bool has_token() const { return !token.empty() || !token_file.empty(); }
 };
 
-// STATE unless it is said otherwise: under XDG_STATE_HOME or HOME.
+// The default of --state-dir: a directory below XDG_STATE_HOME or HOME.
 std::string default_client_state();
 
 struct ClientCommands {
@@ -56,7 +56,7 @@ struct ClientCommands {
   CLI::App* status;
   CLI::App* doctor;
 };
-// Gives the program its commands and options, whose values go to `options`.
+// Adds the commands and options; the parser writes their values to `options`.
 ClientCommands add_client_commands(CLI::App& app, ClientOptions& options);
 
 }  // namespace fedge::apps

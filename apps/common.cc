@@ -6,7 +6,6 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -48,7 +47,7 @@ bool is_traced() {
 
 void protect_memory() {
   const rlimit none{0, 0};
-  if (::setrlimit(RLIMIT_CORE, &none) != 0) std::perror("cannot switch core files off");
+  if (::setrlimit(RLIMIT_CORE, &none) != 0) std::perror("cannot disable core files");
   if (!is_traced() && ::prctl(PR_SET_DUMPABLE, 0) != 0) std::perror("cannot protect this process's memory");
 }
 
@@ -66,13 +65,6 @@ void hide_argument(int argc, char** argv, const std::string& secret) {
   }
 }
 
-void take_one_value_each(CLI::App& app) {
-  for (CLI::Option* option : app.get_options())
-    if (!option->get_positional()) option->allow_extra_args(false);
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    take_one_value_each(*command);
-}
-
 int report_failure(const std::string& program, const Error& error) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), error.message.c_str());
   return kFailed;
@@ -82,7 +74,7 @@ int run_safely(const std::string& program, const std::function<int()>& command) 
   try {
     return command();
   } catch (const std::bad_alloc&) {
-    return report_failure(program, {ErrorCode::kResource, "there is not enough memory for this"});
+    return report_failure(program, {ErrorCode::kResource, "out of memory"});
   } catch (const std::exception& error) {
     return report_failure(program, {ErrorCode::kUnavailable, error.what()});
   }

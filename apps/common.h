@@ -10,10 +10,6 @@
 #include "core/event.h"
 #include "core/result.h"
 
-namespace CLI {
-class App;
-}
-
 namespace fedge::apps {
 
 inline constexpr int kOk = 0;
@@ -21,33 +17,29 @@ inline constexpr int kFailed = 1;
 inline constexpr int kWrongUsage = 2;
 
 std::string version();
-// "fedge-client 0.1.0", as told to peers and printed by --version.
+// "fedge-client 0.1.0", sent to peers and printed by --version.
 std::string software(const std::string& program);
 
 // Logs go to standard error; level is one of trace, debug, info, warning, error, off.
 void set_up_logging(const std::string& program, const std::string& level);
 void log_event(const Event& event);
 
-// At the start of a program that holds keys or tokens: no core file, which would hold them too, and no look
-// into its memory for other programs of the same user, a trainer for one.
+// Call it at the start of a program that holds keys or tokens. The process then writes no core file, and
+// other programs of the same user, such as a trainer, cannot read its memory.
 void protect_memory();
-// The same for a daemon; besides, what it creates is for its own user alone.
+// The same for a daemon; in addition, only its own user may read the files that it creates.
 void protect_process();
-// Overwrites a secret that was given as an argument, so that a list of processes no longer shows it.
+// Overwrites a secret that was given as an argument, so that a list of processes does not show it.
 void hide_argument(int argc, char** argv, const std::string& secret);
 
-// Of a limit in Mbit/s, 10^6 bits.
+// Converts a limit in Mbit/s (10^6 bits).
 constexpr std::uint64_t bytes_per_second(double mbit) { return static_cast<std::uint64_t>(mbit * 1e6 / 8); }
 
-// Before a command line is parsed: an option that may be repeated takes one value each time, so that what
-// follows it is not taken for another. Of all of the program's commands.
-void take_one_value_each(CLI::App& app);
-
-// Prints "PROGRAM: MESSAGE" to standard error and returns the exit code for it.
+// Prints "PROGRAM: MESSAGE" to standard error and returns kFailed.
 int report_failure(const std::string& program, const Error& error);
 
-// Runs a program's command; an exception (no memory, no temporary directory) ends it with a sentence
-// and kFailed instead of a core dump.
+// Runs a program's command. An exception (no memory, no temporary directory) is reported as an error with
+// kFailed instead of a core dump.
 int run_safely(const std::string& program, const std::function<int()>& command);
 
 // Reads a TOML file and applies --set assignments in order.

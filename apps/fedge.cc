@@ -1,6 +1,8 @@
-// fedge: the command-line tool for everybody: enrolment, strategies, offline aggregation, reference.
+// fedge: the command-line tool: enrolment, runs, models and data in files, reference of keys and strategies.
 #include <CLI/CLI.hpp>
 
+#include "apps/cli/command_line.h"
+#include "apps/cli/validators.h"
 #include "apps/commands/access_commands.h"
 #include "apps/commands/aggregate.h"
 #include "apps/commands/data_commands.h"
@@ -20,50 +22,6 @@
 namespace {
 
 constexpr const char* kProgram = "fedge";
-constexpr const char* kExamples = R"(
-Examples:
-  fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433 --count 3
-                                                            three join tokens, one a line
-  fedge token create --data-dir /var/lib/fedge --uses 100 --approve
-                                                            one for a hundred clients, each to be approved
-  fedge run submit fashion.toml --data-dir /var/lib/fedge   begins when its turn comes
-  fedge run ls --data-dir /var/lib/fedge                    also: show, log, pause, resume, stop
-  fedge client ls --data-dir /var/lib/fedge
-  fedge client approve 7 --data-dir /var/lib/fedge
-  fedge client revoke 7 --data-dir /var/lib/fedge           cut off within a second
-  fedge audit verify --data-dir /var/lib/fedge              that the trail of all this is whole
-  fedge strategies                                          what a run file may combine
-  fedge strategies krum                                     one of them, with its options
-  fedge aggregate --strategy trimmed_mean --set trim=1 --out merged.safetensors a.safetensors b.safetensors c.safetensors
-  fedge tracks add --data-dir /var/lib/fedge --kind inbound --clients 0 --against 1
-                                                            from the next round on, 0's model without 1
-  fedge tracks resolve policy.toml --round 3                who trains whose model under a policy of disagreements
-  fedge data partition fashion.toml --out parts             each client's samples as a file, for programs of one's own
-  fedge data tokenizer sotu --vocabulary 1024 --out sotu.bpe
-                                                            a table of byte pairs for language models
-  fedge model generate base.safetensors --prompt "Define dog: "
-                                                            what a language model has learned
-  fedge model evaluate out/wordnet/model.safetensors --rouge 2
-                                                            its figures, also of its adapters' first ranks alone
-  fedge privacy epsilon --sampling-rate 0.01 --noise-multiplier 1 --steps 1000 --delta 1e-5
-                                                            what such a training reveals at most; also: noise, rounds
-  fedge dht node --listen 0.0.0.0:4222                      a node of the directory, for others to begin with
-  fedge dht get run fashion --bootstrap dht.example.org:4222
-                                                            who announces that run; also: ls, put, doctor
-  fedge reference                                           every key of a run file
-  fedge reference coordinator                               every key of a coordinator's configuration
-)";
-
-constexpr const char* kPolicyExample = R"(
-A policy: for four rounds a's model takes nothing from b.
-  clients = ["a", "b", "c"]  # or a number n: they are then called "0" to "n-1"
-  [[disagreement]]
-  kind = "inbound"           # or full, partial_data, outbound, bidirectional
-  clients = ["a"]
-  against = ["b"]
-  from_round = 1             # the first if left out
-  until_round = 4            # for ever if left out
-)";
 
 struct Options {
   bool markdown = false;
@@ -106,7 +64,9 @@ int list_strategies(const Options& options) {
       options.markdown ? fedge::apps::strategies_page() : fedge::apps::strategies(options.part);
   if (text.empty())
     return fedge::apps::report_failure(
-        kProgram, fedge::invalid("there is no strategy or part named \"" + options.part + "\""));
+        kProgram, fedge::invalid(fedge::apps::unknown_word("strategy or part", options.part,
+                                                           fedge::apps::strategy_names()) +
+                                 " (list all with: fedge strategies)"));
   std::printf("%s", text.c_str());
   return fedge::apps::kOk;
 }
@@ -126,20 +86,25 @@ int resolve_tracks(const Options& options) {
 }
 
 CLI::App* add_aggregate(CLI::App& app, fedge::apps::AggregateOptions& options) {
-  auto* merge = app.add_subcommand("aggregate", "Merge .safetensors models by any strategy's rule");
-  merge->add_option("--strategy", options.strategy, "A strategy or an aggregator by name")->required();
-  merge->add_option("--set", options.assignments, "KEY=VALUE of the strategy's parts, as in: --set trim=2")
+  auto* merge = app.add_subcommand("aggregate");
+  merge->add_option("--strategy", options.strategy, "Strategy or aggregator; list: fedge strategies")
+      ->type_name("NAME")
+      ->required();
+  merge->add_option("--set", options.assignments, "Option of the strategy, for example --set trim=2")
+      ->type_name("KEY=VALUE")
       ->take_all();
   merge
       ->add_option("--weights", options.weights,
-                   "Weight of each file, as in: 3,5,2 [its metadata num_examples, else 1]")
+                   "Weight of each file; default: num_examples of the file's metadata, else 1")
+      ->type_name("NUMBER,...")
       ->delimiter(',');
-  merge->add_option("--global", options.global, "The model that the files were trained from [zeros]");
-  merge->add_option("--out", options.out, "The merged model")->required();
-  merge->add_option("--threads", options.threads, "Threads")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  merge->add_option("files", options.files, "Models or updates")->required();
+  merge
+      ->add_option("--global", options.global,
+                   "Model from which the files were trained; default: all parameters are zero")
+      ->type_name("FILE");
+  merge->add_option("--out", options.out, "Output file (.safetensors)")->type_name("FILE")->required();
+  fedge::apps::add_threads(*merge, options.threads, "Number of threads");
+  merge->add_option("FILES", options.files, "Model files (.safetensors)")->required();
   return merge;
 }
 
@@ -151,41 +116,50 @@ struct TracksCommands {
 };
 
 void add_policy_options(CLI::App& add, fedge::apps::PolicyOptions& policy) {
-  add.add_option("--kind", policy.kind, "full, partial_data, inbound, outbound or bidirectional")->required();
-  add.add_option("--clients", policy.clients, "Who disagrees, as in: a,b")->required()->delimiter(',');
-  add.add_option("--against", policy.against, "With whom")->delimiter(',');
-  add.add_option("--from", policy.from_round, "First round [the next one]");
-  add.add_option("--until", policy.until_round, "Last round [for ever]");
-  add.add_option("--withheld", policy.withheld, "partial_data: share of the samples kept out [0.5]");
-  add.add_flag("--deep", policy.deep, "What they have contributed before is to be gone too");
+  add.add_option("--kind", policy.kind, "Kind of the disagreement; see below")
+      ->type_name("KIND")
+      ->required()
+      ->check(fedge::apps::one_of({"full", "partial_data", "inbound", "outbound", "bidirectional"}));
+  add.add_option("--clients", policy.clients, "Clients that disagree")
+      ->type_name("CLIENT,...")
+      ->required()
+      ->delimiter(',');
+  add.add_option("--against", policy.against, "Clients they disagree with")
+      ->type_name("CLIENT,...")
+      ->delimiter(',');
+  add.add_option("--from", policy.from_round, "First round; default: the next round")->type_name("ROUND");
+  add.add_option("--until", policy.until_round, "Last round; default: no end")->type_name("ROUND");
+  add.add_option("--withheld", policy.withheld,
+                 "partial_data: fraction of its samples that a client does not train on; default: 0.5")
+      ->type_name("FRACTION");
+  add.add_flag("--deep", policy.deep, "Also remove the influence of earlier updates");
 }
 
 TracksCommands add_tracks(CLI::App& app, Options& options) {
-  auto* tracks = app.add_subcommand("tracks", "Models without some clients, by a policy of disagreements")
-                     ->require_subcommand(1);
-  auto* resolve = tracks->add_subcommand("resolve", "Who uses and who trains which model in a round");
-  resolve->add_option("policy", options.tracks.policy, "A policy file, or a run file with a section [tracks]")
+  auto* tracks = app.add_subcommand("tracks")->require_subcommand(1);
+  auto* resolve = tracks->add_subcommand("resolve");
+  resolve->add_option("FILE", options.tracks.policy, "Policy file, or a run file with a section [tracks]")
       ->required();
-  resolve->add_option("--round", options.tracks.round, "The round, from 1")
+  resolve->add_option("--round", options.tracks.round, "Round, counted from 1")
+      ->type_name("ROUND")
       ->required()
-      ->check(CLI::Range(1U, UINT32_MAX));
-  resolve->add_option("--format", options.format, "text or json")
+      ->check(fedge::apps::between(1, UINT32_MAX));
+  resolve->add_option("--format", options.format, "Output format")
+      ->type_name("FORMAT")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(fedge::apps::one_of({"text", "json"}));
   resolve->add_flag("--strict", options.tracks.strict,
-                    "Train only for tracks that exclude all whom one excludes oneself");
-  resolve->footer(kPolicyExample);
-  auto* add = tracks->add_subcommand("add", "One more disagreement, while the run goes on");
+                    "Each client trains only for tracks that exclude every client it excludes itself");
+  auto* add = tracks->add_subcommand("add");
   add_policy_options(*add, options.policy);
-  auto* lift = tracks->add_subcommand("lift", "One less");
-  lift->add_option("number", options.policy.place, "As in: fedge tracks ls")->required();
-  auto* list = tracks->add_subcommand("ls", "The disagreements of a coordinator's run");
+  auto* lift = tracks->add_subcommand("lift");
+  lift->add_option("NUMBER", options.policy.place, "The disagreement's number in: fedge tracks ls")
+      ->required();
+  auto* list = tracks->add_subcommand("ls");
   for (auto* command : {add, lift, list}) {
-    command->add_option("--data-dir", options.policy.data_directory, "The coordinator's data directory")
-        ->required()
-        ->envname("FEDGE_DATA_DIR");
-    command->add_option("--run", options.policy.run, "The run's number [the only one in progress]")
-        ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+    fedge::apps::add_data_directory(*command, options.policy.data_directory);
+    command->add_option("--run", options.policy.run, "Number of the run; default: the only run in progress")
+        ->check(fedge::apps::at_least(1));
   }
   return {resolve, add, lift, list};
 }
@@ -197,25 +171,46 @@ struct DataCommands {
 };
 
 DataCommands add_data(CLI::App& app, fedge::apps::DataOptions& options) {
-  auto* data = app.add_subcommand("data", "Who has which samples in a run")->require_subcommand(1);
-  auto* partition = data->add_subcommand(
-      "partition", "Write each client's training samples as a file: .safetensors, of a text .txt");
-  partition->add_option("--out", options.out, "Directory for the files, made if absent")->required();
-  partition->add_option("--client", options.client, "Only this one's");
-  auto* list = data->add_subcommand("ls", "How many samples each client has, and of which classes");
+  auto* data = app.add_subcommand("data")->require_subcommand(1);
+  auto* partition = data->add_subcommand("partition");
+  partition->add_option("--out", options.out, "Output directory; created if it does not exist")
+      ->type_name("DIR")
+      ->required();
+  partition->add_option("--client", options.client, "Write only this client's file; default: all clients");
+  auto* list = data->add_subcommand("ls");
   for (auto* command : {partition, list}) {
-    command->add_option("run", options.run_file, "Run file (TOML)")->required();
-    command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
-        ->take_all();
+    fedge::apps::add_run_file(*command, options.run_file);
+    fedge::apps::add_assignments(*command, options.assignments);
   }
-  auto* tokenizer = data->add_subcommand("tokenizer", "Learn a table of byte pairs (BPE) from a corpus");
-  tokenizer->add_option("corpus", options.corpus, "Its name: sotu, wordnet, ...")->required();
-  tokenizer->add_option("--directory", options.directory, "Where it lies [where its package puts it]");
-  tokenizer->add_option("--vocabulary", options.vocabulary, "Tokens, 256 of which are the bytes")
+  auto* tokenizer = data->add_subcommand("tokenizer");
+  tokenizer->add_option("CORPUS", options.corpus, "Name of a text data set, for example sotu or wordnet")
+      ->required();
+  tokenizer
+      ->add_option("--directory", options.directory,
+                   "Directory of the corpus; default: where its Debian package installs it")
+      ->type_name("DIR");
+  tokenizer->add_option("--vocabulary", options.vocabulary, "Number of tokens, 256 of which are single bytes")
       ->capture_default_str()
-      ->check(CLI::Range(257, 65535));
-  tokenizer->add_option("--out", options.out, "The table, to be named by data.tokenizer.file")->required();
+      ->check(fedge::apps::between(257, 65535));
+  tokenizer->add_option("--out", options.out, "Output file")->type_name("FILE")->required();
   return {partition, list, tokenizer};
+}
+
+struct LookUpCommands {
+  CLI::App* reference;
+  CLI::App* strategies;
+};
+
+LookUpCommands add_look_up(CLI::App& app, Options& options) {
+  auto* reference = app.add_subcommand("reference");
+  reference->add_option("PAGE", options.page, "Configuration file")
+      ->capture_default_str()
+      ->check(fedge::apps::one_of({"run-file", "coordinator"}));
+  auto* strategies = app.add_subcommand("strategies");
+  strategies->add_option("NAME", options.part, "Show only the strategy or part of this name");
+  for (auto* command : {reference, strategies})
+    command->add_flag("--markdown", options.markdown, "Print the page of docs/reference/");
+  return {reference, strategies};
 }
 
 int say(const fedge::Result<std::string>& done) {
@@ -230,8 +225,7 @@ int main(int argc, char** argv) {
   fedge::apps::protect_memory();
   Options options;
   options.aggregate.threads = fedge::available_processors();
-  CLI::App app("Fedge: federated and edge learning.", kProgram);
-  app.footer(kExamples);
+  CLI::App app("", kProgram);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   app.require_subcommand(1);
 
@@ -240,32 +234,19 @@ int main(int argc, char** argv) {
   const fedge::apps::ModelCommands models(app);
   const fedge::apps::PrivacyCommands privacy(app);
   const fedge::apps::DhtCommands dht(app);
-  auto* reference =
-      app.add_subcommand("reference", "Every key of a configuration file, with type, default and meaning");
-  reference->add_option("file", options.page, "run-file or coordinator")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"run-file", "coordinator"}));
-  reference->add_flag("--markdown", options.markdown, "As the page in docs/reference/");
-  auto* strategies =
-      app.add_subcommand("strategies", "Every strategy and every part that a run file may name");
-  strategies->add_option("name", options.part, "Only this one");
-  strategies->add_flag("--markdown", options.markdown, "All of them, as the page in docs/reference/");
+  const LookUpCommands look_up = add_look_up(app, options);
   auto* merge = add_aggregate(app, options.aggregate);
   const TracksCommands tracks = add_tracks(app, options);
   const DataCommands data = add_data(app, options.data);
-  fedge::apps::take_one_value_each(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
-  }
+  if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::fedge_doc(), argc, argv))
+    return *code;
   return fedge::apps::run_safely(kProgram, [&] {
     if (const auto done = access.run()) return say(*done);
     if (const auto done = runs.run()) return say(*done);
     if (const auto done = models.run()) return say(*done);
     if (const auto done = privacy.run()) return say(*done);
     if (const auto code = dht.run(kProgram)) return *code;
-    if (*strategies) return list_strategies(options);
+    if (*look_up.strategies) return list_strategies(options);
     if (*merge) return aggregate(options);
     if (*tracks.resolve) return resolve_tracks(options);
     if (*tracks.add) return say(fedge::apps::add_disagreement(options.policy));

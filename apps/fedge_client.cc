@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/command_line.h"
 #include "apps/client_health.h"
 #include "apps/client_options.h"
 #include "apps/common.h"
@@ -17,23 +18,6 @@
 namespace {
 
 constexpr const char* kProgram = "fedge-client";
-constexpr const char* kExamples = R"(
-Examples:
-  fedge-client join --token-file token.txt     become a client of the coordinator that made the token
-  fedge-client join --token-file - < token.txt the same from standard input
-  fedge-client run                             stay connected and train when asked, for ever
-  fedge-client run --token-file token.txt      join first, unless already a member, for containers
-  fedge-client run --trainer "python3 train.py data.safetensors"
-                                               the same, with a program of your own in any language that
-                                               trains (docs/reference/trainer-protocol.md)
-  fedge-client run --bootstrap dht.example.org:4222
-                                               the same, and finds its coordinator when that has moved
-  fedge-client join --bootstrap dht.example.org:4222 --run fashion
-                                               without a token, once the operator has said: fedge client add,
-                                               with the key that 'fedge-client key' prints
-  fedge-client status                          who this client is, and what its daemon is doing
-  fedge-client doctor                          what keeps it from taking part, checked one by one
-)";
 
 using Options = fedge::apps::ClientOptions;
 
@@ -74,8 +58,7 @@ fedge::Result<fedge::client::SwarmOptions> swarm_of(const Options& options) {
     swarm.listen = *listen;
   }
   if (options.peer_announce.empty()) return swarm;
-  if (options.peer_listen.empty())
-    return fedge::invalid("--peer-announce: nobody listens there without --peer-listen");
+  if (options.peer_listen.empty()) return fedge::invalid("--peer-announce needs --peer-listen");
   const auto announce = fedge::protocol::parse_listens(options.peer_announce);
   if (!announce) return announce.error().with_prefix("--peer-announce: ");
   return swarm;
@@ -119,7 +102,7 @@ int join(const Options& options) {
   std::printf("joined %s as client %s; now run: fedge-client run\n",
               fedge::protocol::to_string(membership.coordinators.front()).c_str(), number.c_str());
   if (joined->pending)
-    std::printf("It works once the coordinator's operator has said: fedge client approve %s\n",
+    std::printf("This client is pending until the coordinator's operator runs: fedge client approve %s\n",
                 number.c_str());
   return fedge::apps::kOk;
 }
@@ -136,7 +119,7 @@ fedge::Result<MaybeTrainer> trainer_of(const Options& options) {
                        .silence = fedge::seconds(options.trainer_timeout_seconds)});
 }
 
-// Joins, unless it has before, and with whom it was told to.
+// Joins unless this device has joined before; checks the coordinator against --coordinator.
 fedge::Result<void> be_member(const Options& options) {
   const auto membership = fedge::client::read_membership(options.state_directory);
   if (!membership) {
@@ -150,8 +133,8 @@ fedge::Result<void> be_member(const Options& options) {
   if (!pin) return pin.error().with_prefix("--coordinator: ");
   if (membership->coordinator_key == *pin) return {};
   return fedge::Error{fedge::ErrorCode::kRefused,
-                      "--coordinator: " + options.state_directory + " belongs to another one, " +
-                          to_hex(membership->coordinator_key) + "; use another state directory"};
+                      "--coordinator: " + options.state_directory + " belongs to another coordinator, " +
+                          to_hex(membership->coordinator_key) + "; use another --state-dir"};
 }
 
 fedge::client::DaemonOptions::SecureTerms secure_terms_of(const Options& options) {
@@ -169,7 +152,7 @@ std::optional<double> positive(double value) { return value > 0 ? std::optional(
 
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
-  std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads is no reason to end
+  std::signal(SIGPIPE, SIG_IGN);  // go on when the reader of the log has gone
   auto trainer = trainer_of(options);
   if (!trainer) return fedge::apps::report_failure(kProgram, trainer.error());
   const auto directories = fedge::learn::read_data_directories(options.data_directories);
@@ -208,7 +191,7 @@ int run(const Options& options) {
   });
   (*daemon)->on_finished([&] {
     signals.cancel();
-    signals.clear();  // from now on a signal ends the program
+    signals.clear();  // a further signal ends the program
   });
   (*daemon)->start();
   io.run();
@@ -227,17 +210,12 @@ fedge::apps::HealthOptions health(const Options& options) {
 int main(int argc, char** argv) {
   fedge::apps::protect_process();
   Options options{.state_directory = fedge::apps::default_client_state()};
-  CLI::App app("The client daemon: trains models on this device for a coordinator it has joined.", kProgram);
-  app.footer(kExamples);
+  CLI::App app("", kProgram);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   app.require_subcommand(1);
   const auto commands = fedge::apps::add_client_commands(app, options);
-  fedge::apps::take_one_value_each(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
-  }
+  if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::client_doc(), argc, argv))
+    return *code;
   fedge::apps::hide_argument(argc, argv, options.token);
   return fedge::apps::run_safely(kProgram, [&] {
     if (*commands.join) return join(options);

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <optional>
 
+#include "apps/cli/command_line.h"
+#include "apps/cli/validators.h"
 #include "apps/common.h"
 #include "apps/coordinator_admin.h"
 #include "apps/run_results.h"
@@ -19,21 +21,11 @@
 namespace {
 
 constexpr const char* kProgram = "fedge-coordinator";
-constexpr const char* kExamples = R"(
-Examples:
-  fedge-coordinator --data-dir /var/lib/fedge --listen 0.0.0.0:7433
-                                                     leads the runs of: fedge run submit
-  fedge-coordinator --data-dir /var/lib/fedge --run fashion.toml --out results
-                                                     one run, and ends with it
-  fedge-coordinator --config coordinator.toml --check-config
-  fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433
-                                                     then, on a device: fedge-client join TOKEN
-)";
 
 struct Options {
   std::string config_file;
   bool check_config = false;
-  // Above what the configuration file says.
+  // These override the configuration file.
   std::optional<std::string> data_directory;
   std::optional<std::string> listen;
   std::optional<std::string> admin_listen;
@@ -45,7 +37,7 @@ struct Options {
   int ready_fd = -1;
 };
 
-// Tells the log where we listen, and a supervisor: one line on the descriptor it gave us.
+// Logs the address, and writes it as one line to the descriptor that a supervisor gave us.
 void announce(int fd, const std::string& address) {
   fedge::apps::log_event(
       fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
@@ -68,8 +60,9 @@ fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options)
   }
   FEDGE_TRY(config, fedge::server::read_coordinator_config(document));
   if (options.listen) {
-    FEDGE_TRY(listen, fedge::protocol::parse_address(*options.listen));
-    config.listen = listen;
+    const auto listen = fedge::protocol::parse_address(*options.listen);
+    if (!listen) return listen.error().with_prefix("--listen: ");
+    config.listen = *listen;
   }
   if (options.admin_listen) {
     const auto listen = fedge::protocol::parse_address(*options.admin_listen);
@@ -86,16 +79,16 @@ fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options)
 int check_config(const Options& options) {
   const auto config = settings(options);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
-  std::printf("%s is right\n", options.config_file.c_str());
+  std::printf("%s: the configuration is valid\n", options.config_file.c_str());
   return fedge::apps::kOk;
 }
 
 int wrong_usage(const char* what) {
-  std::fprintf(stderr, "%s: %s\nRun with --help for more information.\n", kProgram, what);
+  std::fprintf(stderr, "%s: %s\nRun '%s --help' for its options.\n", kProgram, what, kProgram);
   return fedge::apps::kWrongUsage;
 }
 
-// The daemon and what listens to it, for as long as the process lives.
+// The daemon and the receivers of its callbacks, for the life of the process.
 class Daemon {
  public:
   Daemon(const Options& options, fedge::server::CoordinatorConfig settled)
@@ -117,8 +110,8 @@ class Daemon {
     if (const auto recorded = record("coordinator.stopped"); !recorded) note(recorded.error());
     if (failure_) return fedge::apps::report_failure(kProgram, *failure_);
     std::printf("%s", ended_   ? results_.summary().c_str()
-                      : given_ ? "stopped; the same command goes on with the run\n"
-                               : "stopped; the same command goes on with the runs\n");
+                      : given_ ? "stopped; the same command continues the run\n"
+                               : "stopped; the same command continues the runs\n");
     return fedge::apps::kOk;
   }
 
@@ -147,11 +140,11 @@ class Daemon {
       given_ = submitted.number;
       results_.show(submitted.number, options_.out);
     }
-    FEDGE_TRY_VOID(record("coordinator.started"));  // nobody has been listened to yet
+    FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
     return admin_.listen(io_, settled_.admin, *coordinator_);
   }
 
-  // It goes on with the nodes that it knew.
+  // Starts with the nodes that it knew before.
   std::optional<fedge::server::DirectoryOptions> directory() const {
     auto options = settled_.directory;
     if (options) options->node.known_nodes = settled_.data_directory / "directory-nodes";
@@ -178,17 +171,17 @@ class Daemon {
                 [this] {
                   admin_.stop();
                   signals_.cancel();
-                  signals_.clear();  // from now on a signal ends the program
+                  signals_.clear();  // a further signal ends the program
                 }};
   }
 
-  // Once: who goes on with a run says so when it is led.
+  // Announces the address once; with --run, when that run is executed.
   void listening() {
     if (!std::exchange(announced_, true))
       announce(options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
   }
 
-  // With the run that was given on the command line the program ends, unless an operator has only paused it.
+  // The program ends with the run of --run, unless an operator has only paused it.
   void left(fedge::server::RunNumber run, fedge::server::RunStatus status, const std::string& reason) {
     const bool begun = results_.leads(run);
     results_.forget(run);
@@ -196,7 +189,7 @@ class Daemon {
     if (run != given_ || (begun && status == fedge::server::RunStatus::kPaused)) return;
     ended_ = begun;
     if (!begun) note(fedge::Error{fedge::ErrorCode::kUnavailable, reason});
-    coordinator_->stop(begun ? "the run has ended" : "the run cannot be led");
+    coordinator_->stop(begun ? "the run has ended" : "the run cannot be executed");
   }
 
   void note(const std::optional<fedge::Error>& error) {
@@ -224,15 +217,52 @@ class Daemon {
   bool ended_ = false;
 };
 
+void add_options(CLI::App& app, Options& options) {
+  auto* config = app.add_option("--config", options.config_file,
+                                "Configuration file (TOML); its keys: fedge reference coordinator")
+                     ->type_name("FILE");
+  app.add_flag("--check-config", options.check_config, "Check the configuration file and exit")
+      ->needs(config);
+  app.add_option("--data-dir", options.data_directory,
+                 "Directory of the key, clients, runs and audit log; created if it does not exist; required "
+                 "unless the configuration file has data_directory")
+      ->type_name("DIR");
+  app.add_option("--listen", options.listen, "Address to listen on; port 0 picks a free port")
+      ->type_name("HOST:PORT")
+      ->default_str("127.0.0.1:7433");
+  app.add_option("--admin-listen", options.admin_listen,
+                 "Address for /metrics, /healthz and /readyz, without access control; default: none")
+      ->type_name("HOST:PORT");
+  auto* run_file =
+      app.add_option("--run", options.run_file,
+                     "Submit this run file (TOML), or continue its run, and exit when it has ended")
+          ->type_name("FILE");
+  fedge::apps::add_assignments(app, options.assignments);
+  app.add_option("--out", options.out, "Directory for metrics, model and report of that run")
+      ->type_name("DIR")
+      ->capture_default_str()
+      ->needs(run_file);
+  app.add_option("--threads", options.threads, "Threads of each run for evaluation and aggregation")
+      ->default_str("number of processors")
+      ->check(fedge::apps::between(1, 1024));
+  app.add_option("--ready-fd", options.ready_fd, "Write the address to this file descriptor when listening")
+      ->type_name("FD");
+  app.add_option("--log-level", options.log_level, "Least severe level that is logged")
+      ->type_name("LEVEL")
+      ->default_str("info")
+      ->check(fedge::apps::one_of(fedge::server::log_levels()));
+}
+
 int run(const Options& options) {
   const auto settled = settings(options);
   if (!settled) return fedge::apps::report_failure(kProgram, settled.error());
   if (settled->data_directory.empty())
-    return wrong_usage("--data-dir is required, or data_directory in the file of --config");
+    return wrong_usage(
+        "the data directory is missing: give --data-dir DIR, or data_directory in the file of --config");
   if (options.run_file.empty() && !options.assignments.empty())
-    return wrong_usage("--set changes the run file of --run, which is missing");
+    return wrong_usage("--set overrides keys of a run file: give --run FILE too");
   fedge::apps::set_up_logging(kProgram, settled->log_level);
-  // A log that nobody reads, or a terminal that is closed, is no reason to end.
+  // Go on when the reader of the log has gone or the terminal is closed.
   for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
   fedge::raise_open_files_limit();
   return Daemon(options, *settled).run();
@@ -243,39 +273,11 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   fedge::apps::protect_process();
   Options options;
-  CLI::App app("The coordinator daemon: enrols clients and leads federated runs to their end.", kProgram);
-  app.footer(kExamples);
+  CLI::App app("", kProgram);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
-  auto* config = app.add_option("--config", options.config_file,
-                                "The coordinator's own configuration (TOML): fedge reference coordinator");
-  app.add_flag("--check-config", options.check_config, "Only say whether that file is right")->needs(config);
-  app.add_option("--data-dir", options.data_directory,
-                 "Key, enrolled clients, audit log, runs and chunks; made if absent");
-  app.add_option("--listen", options.listen,
-                 "Address to listen on; port 0 picks a free one [127.0.0.1:7433]");
-  app.add_option(
-      "--admin-listen", options.admin_listen,
-      "Address for /metrics, /healthz and /readyz; they are open to all who reach it. Default: none");
-  auto* run_file =
-      app.add_option("--run", options.run_file,
-                     "Submit this run file (TOML), or go on with it, and end when the run has ended");
-  app.add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
-      ->take_all();
-  app.add_option("--out", options.out, "Where metrics, model and report of that run go")
-      ->capture_default_str()
-      ->needs(run_file);
-  app.add_option("--threads", options.threads,
-                 "Threads of each run for evaluation and aggregation [one a processor]")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--ready-fd", options.ready_fd, "Write the address to this file descriptor once listening");
-  app.add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off [info]")
-      ->check(CLI::IsMember(fedge::server::log_levels()));
-  fedge::apps::take_one_value_each(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
-  }
+  add_options(app, options);
+  if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::coordinator_doc(), argc, argv))
+    return *code;
   return fedge::apps::run_safely(kProgram,
                                  [&] { return options.check_config ? check_config(options) : run(options); });
 }

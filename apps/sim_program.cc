@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "apps/cli/command_line.h"
+#include "apps/cli/validators.h"
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
@@ -26,19 +28,6 @@
 namespace {
 
 constexpr const char* kProgram = "fedge-sim";
-constexpr const char* kExamples = R"(
-Examples:
-  fedge-sim run examples/fashion-mlp.toml --out out/fashion
-  fedge-sim run examples/fashion-mlp.toml --set run.seed=8 --set training.local_epochs=2
-  fedge-sim run examples/fashion-mlp.toml --mode concrete      real processes, sockets and TLS on loopback
-  fedge-sim pretrain base.toml --out base.safetensors          train centrally what runs then begin with
-  fedge-sim report out/fashion                                 write report.html and metrics.csv again
-  fedge-sim replay /var/lib/fedge-coordinator                  carry a coordinator's run out again and compare
-  fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          Chord, Pastry and Kademlia, side by side
-  fedge-sim attack crowd                                       hostile nodes in a directory without a centre
-  fedge-sim swarm --nodes 25 --chunks 40 --seeds 2             a round without a server, and whose chunks are whose
-  fedge-sim gossip examples/fashion-mlp.toml --degree 3        no common model: neighbours mix theirs
-)";
 
 volatile sig_atomic_t interrupt_signal = 0;
 
@@ -46,6 +35,7 @@ struct Options {
   std::string run_file;
   std::string out = "fedge-out";
   std::string mode = "abstract";
+  bool check = false;
   std::vector<std::string> assignments;
   std::size_t threads = fedge::available_processors();
   std::string log_level = "warning";
@@ -59,7 +49,7 @@ struct Options {
   std::string format = "table";
 };
 
-// Without SA_RESTART, so that waiting for a child ends too.
+// Sets no SA_RESTART, so that waiting for a child process ends too.
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int number) { interrupt_signal = number; };
@@ -85,7 +75,7 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config, fedge::apps::version()));
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
-  std::optional<fedge::sim::UpdateSpool> spool;  // outlives whoever has an update in it
+  std::optional<fedge::sim::UpdateSpool> spool;  // outlives all updates in it
   if (fedge::sim::UpdateSpool::needed(config, task->model().layout()->size())) {
     FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(std::filesystem::path(options.out) / "updates"));
     spool.emplace(std::move(opened));
@@ -140,34 +130,44 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
                         .threads = options.threads,
                         .log_level = options.log_level,
                         .interrupted = [] { return interrupt_signal != 0; }}));
-  std::printf("server    at most %.0f MB of memory, %.1f s of processor time\n",
+  std::printf("server    peak memory %.0f MB, CPU time %.1f s\n",
               static_cast<double>(usage.peak_memory.value()) * 1e-6, usage.processor_seconds);
   return {};
 }
 
+// A run file with its --set values.
+struct Experiment {
+  fedge::run::RunConfig config;
+  fedge::sim::SimulationSpec simulation;
+};
+
+fedge::Result<Experiment> read_experiment(const Options& options) {
+  FEDGE_TRY(document, fedge::apps::load_document(options.run_file, options.assignments));
+  FEDGE_TRY(config, fedge::run::read_run_config(document));
+  FEDGE_TRY(simulation, fedge::sim::read_simulation(document));
+  const bool concrete = options.mode == "concrete";
+  if (concrete && simulation.attack.kind != fedge::sim::AttackKind::kNone)
+    return fedge::invalid("simulation.attack needs --mode abstract: real client processes are not hostile");
+  if (concrete && simulation.availability.kind != fedge::sim::AvailabilityKind::kAlways)
+    return fedge::invalid(
+        "simulation.availability needs --mode abstract: real client processes are always available");
+  FEDGE_TRY_VOID(fedge::sim::check_attack(simulation, config));
+  FEDGE_TRY_VOID(fedge::sim::check_availability(simulation, config));
+  return Experiment{std::move(config), std::move(simulation)};
+}
+
 int run_experiment(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
-  const auto document = fedge::apps::load_document(options.run_file, options.assignments);
-  if (!document) return fedge::apps::report_failure(kProgram, document.error());
-  const auto config = fedge::run::read_run_config(*document);
-  if (!config) return fedge::apps::report_failure(kProgram, config.error());
-  const auto simulation = fedge::sim::read_simulation(*document);
-  if (!simulation) return fedge::apps::report_failure(kProgram, simulation.error());
-  const bool concrete = options.mode == "concrete";
-  if (concrete && simulation->attack.kind != fedge::sim::AttackKind::kNone)
-    return fedge::apps::report_failure(
-        kProgram, fedge::invalid("simulation.attack needs --mode abstract: the real client is not hostile"));
-  if (concrete && simulation->availability.kind != fedge::sim::AvailabilityKind::kAlways)
-    return fedge::apps::report_failure(
-        kProgram,
-        fedge::invalid("simulation.availability needs --mode abstract: real processes do not come and go"));
-  if (const auto fits = fedge::sim::check_attack(*simulation, *config); !fits)
-    return fedge::apps::report_failure(kProgram, fits.error());
-  if (const auto fits = fedge::sim::check_availability(*simulation, *config); !fits)
-    return fedge::apps::report_failure(kProgram, fits.error());
+  const auto experiment = read_experiment(options);
+  if (!experiment) return fedge::apps::report_failure(kProgram, experiment.error());
+  if (options.check) {
+    std::printf("%s: the run file is valid\n", options.run_file.c_str());
+    return fedge::apps::kOk;
+  }
   catch_interrupts();
-  const auto done =
-      concrete ? run_concrete(options, *simulation, *config) : run_abstract(options, *simulation, *config);
+  const auto done = options.mode == "concrete"
+                        ? run_concrete(options, experiment->simulation, experiment->config)
+                        : run_abstract(options, experiment->simulation, experiment->config);
   if (interrupt_signal != 0) return 128 + interrupt_signal;
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
@@ -221,64 +221,55 @@ int gossip(Options& options) {
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
 
-void add_threads(CLI::App& command, Options& options) {
-  command.add_option("--threads", options.threads, "Threads; the result does not depend on it")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-}
-
-void add_format(CLI::App& command, Options& options) {
-  command.add_option("--format", options.format, "table or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
-}
+constexpr const char* kThreadsHelp = "Number of threads; does not affect the result";
 
 CLI::App* add_run(CLI::App& app, Options& options) {
-  auto* command = app.add_subcommand("run", "Run a run file");
-  command->add_option("file", options.run_file, "Run file (TOML)")->required();
-  command->add_option("--out", options.out, "Where metrics, model and report go")->capture_default_str();
-  command->add_option("--mode", options.mode, "abstract: virtual time; concrete: real processes on loopback")
+  auto* command = app.add_subcommand("run");
+  fedge::apps::add_run_file(*command, options.run_file);
+  command->add_flag("--check", options.check, "Check the run file and the --set values, and exit");
+  command->add_option("--out", options.out, "Directory for metrics, model and report")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      ->add_option("--mode", options.mode,
+                   "abstract: virtual time in one process; concrete: real processes on loopback")
+      ->type_name("MODE")
       ->capture_default_str()
-      ->check(CLI::IsMember({"abstract", "concrete"}));
-  command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
-      ->take_all();
-  add_threads(*command, options);
-  command->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
+      ->check(fedge::apps::one_of({"abstract", "concrete"}));
+  fedge::apps::add_assignments(*command, options.assignments);
+  fedge::apps::add_threads(*command, options.threads, kThreadsHelp);
+  fedge::apps::add_log_level(*command, options.log_level);
   return command;
 }
 
 CLI::App* add_pretrain(CLI::App& app, Options& options) {
-  auto* command =
-      app.add_subcommand("pretrain",
-                         "Train a run file's model on all of its data in one place: the base that "
-                         "runs name as model.base. An interrupt ends it with what has been learned");
-  command->add_option("file", options.run_file, "Run file (TOML)")->required();
-  command->add_option("--out", options.pretrain.out, "The model (.safetensors)")->capture_default_str();
+  auto* command = app.add_subcommand("pretrain");
+  fedge::apps::add_run_file(*command, options.run_file);
+  command->add_option("--out", options.pretrain.out, "Output file (.safetensors)")
+      ->type_name("FILE")
+      ->capture_default_str();
   command
       ->add_option("--labels", options.pretrain.labels,
-                   "Train on samples of these labels alone, as in: 0,1,2")
+                   "Train only on samples with these labels; default: all")
+      ->type_name("LABEL,...")
       ->delimiter(',');
-  command->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
-      ->take_all();
-  add_threads(*command, options);
+  fedge::apps::add_assignments(*command, options.assignments);
+  fedge::apps::add_threads(*command, options.threads, "Number of threads of the evaluation");
   return command;
 }
 
 CLI::App* add_replay(CLI::App& app, Options& options) {
-  auto* command = app.add_subcommand(
-      "replay",
-      "Carry a coordinator's run out again from its journal, train every accepted update again, and compare "
-      "updates and models with those that were offered and recorded. Changes nothing; the coordinator may be "
-      "running. Ends with 1 and names the first difference if there is one");
-  command->add_option("directory", options.replay.directory, "The coordinator's data directory")->required();
-  command->add_option("--run", options.replay.run, "The run's number (default: the last run)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--until", options.replay.until, "The last round to be replayed")
-      ->check(CLI::PositiveNumber);
-  add_threads(*command, options);
-  add_format(*command, options);
+  auto* command = app.add_subcommand("replay");
+  command->add_option("DIR", options.replay.directory, "The coordinator's data directory")->required();
+  command->add_option("--run", options.replay.run, "Number of the run; default: the last run")
+      ->check(fedge::apps::at_least(1));
+  command
+      ->add_option("--until", options.replay.until,
+                   "Last round to replay; default: as far as the journal goes")
+      ->type_name("ROUND")
+      ->check(fedge::apps::at_least(1));
+  fedge::apps::add_threads(*command, options.threads, kThreadsHelp);
+  fedge::apps::add_format(*command, options.format);
   return command;
 }
 
@@ -286,29 +277,22 @@ CLI::App* add_replay(CLI::App& app, Options& options) {
 
 int fedge::apps::sim_main(int argc, char** argv) {
   Options options;
-  CLI::App app("Simulates federated runs: virtual devices and links, real training, real models.", kProgram);
-  app.footer(kExamples);
+  CLI::App app("", kProgram);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
   app.require_subcommand(1);
   const auto* run_command = add_run(app, options);
   const auto* pretrain_command = add_pretrain(app, options);
   const auto* replay_command = add_replay(app, options);
   auto* overlay_command = fedge::apps::add_overlay(app, options.overlay);
-  add_format(*overlay_command, options);
   auto* attack_command = fedge::apps::add_attack(app, options.attack);
-  add_format(*attack_command, options);
   auto* swarm_command = fedge::apps::add_swarm(app, options.swarm);
-  add_format(*swarm_command, options);
   auto* gossip_command = fedge::apps::add_gossip(app, options.gossip);
-  add_format(*gossip_command, options);
-  auto* report_command = app.add_subcommand("report", "Write a run's report.html and metrics.csv again");
-  report_command->add_option("directory", options.report_directory, "A run's output directory")->required();
-  fedge::apps::take_one_value_each(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? fedge::apps::kOk : fedge::apps::kWrongUsage;
-  }
+  for (auto* command : {overlay_command, attack_command, swarm_command, gossip_command})
+    fedge::apps::add_format(*command, options.format);
+  auto* report_command = app.add_subcommand("report");
+  report_command->add_option("DIR", options.report_directory, "Output directory of the run")->required();
+  if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::sim_doc(), argc, argv))
+    return *code;
   return fedge::apps::run_safely(kProgram, [&] {
     if (*replay_command) return replay(options);
     if (*pretrain_command) return pretrain(options);

@@ -38,21 +38,21 @@ Listing::Cell number_or_nothing(const std::optional<ClientId>& client) {
   return client ? Listing::Cell(std::int64_t{client->value()}) : Listing::Cell();
 }
 
-// None where clients are to look in the directory.
-Result<std::vector<protocol::Address>> addresses_told(const AccessOptions& options) {
+// The addresses for a token; none if clients must look the coordinator up in the directory.
+Result<std::vector<protocol::Address>> token_addresses(const AccessOptions& options) {
   if (options.no_address) return std::vector<protocol::Address>();
   FEDGE_TRY(address, options.address.empty() ? server::last_address(options.data_directory)
                                              : protocol::parse_address(options.address));
   if (address.host == "0.0.0.0" || address.host == "::")
     return invalid(
-        "the coordinator listens on every address of this machine; give the one that clients reach it at "
-        "with --address HOST:PORT");
+        "the address of the token is missing: the coordinator listens on all addresses of this machine; name "
+        "the one that clients can reach with --address HOST:PORT");
   return std::vector{address};
 }
 
 Result<std::string> create_tokens(const AccessOptions& options) {
   FEDGE_TRY(key, server::open_coordinator_key(options.data_directory));
-  FEDGE_TRY(addresses, addresses_told(options));
+  FEDGE_TRY(addresses, token_addresses(options));
   FEDGE_TRY(created,
             options.enrolment().create_tokens(
                 {.count = options.count,
@@ -113,7 +113,8 @@ Result<std::string> show_client(const AccessOptions& options) {
   FEDGE_TRY(book, options.enrolment().read());
   const server::ClientRecord* client = book.find_client(ClientId(options.number));
   if (client == nullptr)
-    return Error{ErrorCode::kNotFound, "there is no " + options.named("client") + "; see: fedge client ls"};
+    return Error{ErrorCode::kNotFound,
+                 "there is no " + options.named("client") + "; list clients with: fedge client ls"};
   Listing list = client_listing();
   list.add(row_of(*client));
   return options.format == "json" ? list.object() : list.lines();
@@ -127,14 +128,14 @@ Result<std::string> add_key(const AccessOptions& options) {
 
 Result<std::string> approve_client(const AccessOptions& options) {
   FEDGE_TRY_VOID(options.enrolment().approve(ClientId(options.number)));
-  return options.named("client") + " is approved; it is let in when it asks next, within a minute\n";
+  return options.named("client") + " is approved; it connects within a minute\n";
 }
 
 Result<std::string> revoke_client(const AccessOptions& options) {
   FEDGE_TRY(closed, options.enrolment().revoke(ClientId(options.number), options.keep_token));
   if (!closed) return options.named("client") + " is revoked\n";
-  return options.named("client") + " is revoked, and so is token " + std::to_string(*closed) +
-         ", which it knows and others could still have joined with\n";
+  return options.named("client") + " is revoked; token " + std::to_string(*closed) +
+         " is revoked too, because the client knows it and others could join with it\n";
 }
 
 Result<std::string> verify_audit(const AccessOptions& options) {
@@ -142,12 +143,12 @@ Result<std::string> verify_audit(const AccessOptions& options) {
   return "OK: " + std::to_string(summary.entries) + " entries, head " + summary.head + "\n";
 }
 
-// A key's first digits are enough to tell it from others.
+// A key's first digits are enough to tell it apart.
 std::string short_actor(const std::string& actor) {
   return actor.starts_with("key ") ? actor.substr(0, 16) : actor;
 }
 
-// Line by line: a log may be larger than memory.
+// Prints line by line, because a log may be larger than memory.
 Result<std::string> list_audit(const AccessOptions& options) {
   const bool json = options.format == "json";
   if (json)
@@ -177,7 +178,7 @@ Result<std::string> list_audit(const AccessOptions& options) {
 
 struct AccessCommands::Impl : CommandTable<AccessOptions> {
   void add_number(CLI::App* command, const char* what) {
-    command->add_option("number", options.number, what)->required();
+    command->add_option("NUMBER", options.number, what)->required();
   }
   void add_token(CLI::App& app);
   void add_client(CLI::App& app);
@@ -185,61 +186,64 @@ struct AccessCommands::Impl : CommandTable<AccessOptions> {
 };
 
 void AccessCommands::Impl::add_token(CLI::App& app) {
-  auto* token = app.add_subcommand("token", "Join tokens")->require_subcommand(1);
-  auto* create = add(token, "create", "Make join tokens, one a line", create_tokens);
-  create->add_option("--count", options.count, "How many")
+  auto* token = app.add_subcommand("token")->require_subcommand(1);
+  auto* create = add(token, "create", create_tokens);
+  create->add_option("--count", options.count, "Number of tokens to create")
       ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  create->add_option("--uses", options.uses, "How many clients may join with each")
+      ->check(between(1, 100'000));
+  create->add_option("--uses", options.uses, "Number of clients that may join with each token")
       ->capture_default_str()
-      ->check(CLI::Range(1U, 1'000'000U));
+      ->check(between(1, 1'000'000));
   create->add_flag("--approve", options.approve,
-                   "Who joins is let in only after: fedge client approve NUMBER");
-  auto* address =
-      create->add_option("--address", options.address,
-                         "HOST:PORT that clients reach the coordinator at [where it last listened]");
+                   "Clients that join stay pending until the operator runs 'fedge client approve'");
+  auto* address = create
+                      ->add_option("--address", options.address,
+                                   "Address at which clients reach the coordinator; default: the address "
+                                   "where it last listened")
+                      ->type_name("HOST:PORT");
   create
       ->add_flag("--no-address", options.no_address,
-                 "Name no address: clients look in the directory (fedge-client join --bootstrap)")
+                 "Put no address into the token; clients find the coordinator in the directory "
+                 "(fedge-client join --bootstrap)")
       ->excludes(address);
-  create->add_option("--hours", options.hours, "Lifetime")
+  create->add_option("--hours", options.hours, "Hours until the token expires")
+      ->type_name("HOURS")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 87600.0));
+      ->check(between(0.001, 87'600));
   add_format(create);
-  add_format(add(token, "ls", "List join tokens, without their secrets", list_tokens));
-  auto* revoke = add(token, "revoke", "Let nobody more join with a token", revoke_token);
-  add_number(revoke, "Its number, as in: fedge token ls");
+  add_format(add(token, "ls", list_tokens));
+  auto* revoke = add(token, "revoke", revoke_token);
+  add_number(revoke, "The token's number in: fedge token ls");
 }
 
 void AccessCommands::Impl::add_client(CLI::App& app) {
-  auto* client = app.add_subcommand("client", "Enrolled clients")->require_subcommand(1);
-  add_format(add(client, "ls", "List clients and open invitations", list_clients));
-  auto* show = add(client, "show", "Show one client", show_client);
+  auto* client = app.add_subcommand("client")->require_subcommand(1);
+  add_format(add(client, "ls", list_clients));
+  auto* show = add(client, "show", show_client);
   add_format(show);
-  add(client, "add", "Enrol a device by its key, without a token", add_key)
-      ->add_option("key", options.key, "What 'fedge-client key' prints on the device")
+  add(client, "add", add_key)
+      ->add_option("KEY", options.key, "The public key that 'fedge-client key' prints on the device")
       ->required();
-  auto* approve = add(client, "approve", "Let a pending client in", approve_client);
-  auto* revoke =
-      add(client, "revoke", "Cut a client off within a second, for ever, and close the token that it came by",
-          revoke_client);
+  auto* approve = add(client, "approve", approve_client);
+  auto* revoke = add(client, "revoke", revoke_client);
   revoke->add_flag("--keep-token", options.keep_token,
-                   "Let others go on joining with a token for several uses that this client knows");
-  for (CLI::App* command : {show, approve, revoke}) add_number(command, "Its number, as in: fedge client ls");
+                   "Do not revoke the client's token, if other clients can still join with it");
+  for (CLI::App* command : {show, approve, revoke})
+    add_number(command, "The client's number in: fedge client ls");
 }
 
 void AccessCommands::Impl::add_audit(CLI::App& app) {
-  auto* audit =
-      app.add_subcommand("audit", "The trail of who was let in and what was run")->require_subcommand(1);
-  add_format(add(audit, "ls", "List its entries", list_audit));
-  auto* verify = add(audit, "verify", "Check that no entry was altered, left out or moved", verify_audit);
+  auto* audit = app.add_subcommand("audit")->require_subcommand(1);
+  add_format(add(audit, "ls", list_audit));
+  auto* verify = add(audit, "verify", verify_audit);
   verify
       ->add_option("--expect", options.expected,
-                   "A head hash from an earlier check: the log must hold it, so that a cut shows")
+                   "Head hash that an earlier check printed; the log must contain it")
+      ->type_name("HASH")
       ->check([](const std::string& text) {
         return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos
                    ? std::string()
-                   : "a hash is 64 lower-case hexadecimal digits";
+                   : "must be 64 lower-case hexadecimal digits, not '" + text.substr(0, 80) + "'";
       });
 }
 

@@ -1,4 +1,4 @@
-// `fedge token`, `fedge client` and `fedge audit`: who may connect to a coordinator, and the trail of it.
+// `fedge token`, `fedge client` and `fedge audit`: admission of clients, and the audit log.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class AccessCommands {
   explicit AccessCommands(CLI::App& app);
   ~AccessCommands();
 
-  // Carries out the command that was asked for, once the command line has been parsed: what is to be
-  // printed; nothing if it is none of these. `audit ls` prints its list itself.
+  // Executes the command that was given, after the command line has been parsed, and returns the text to
+  // print; nothing if it is none of these. `audit ls` prints its list itself.
   std::optional<Result<std::string>> run() const;
 
  private:

@@ -6,6 +6,7 @@
 
 #include "aggregation/spec.h"
 #include "aggregation/value_check.h"
+#include "apps/cli/validators.h"
 #include "core/aligned_buffer.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
@@ -43,6 +44,13 @@ bool has_name(const Kinds& kinds, const std::string& name) {
   return std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return name == kind.name; });
 }
 
+std::vector<std::string> aggregation_names() {
+  std::vector<std::string> names;
+  for (const auto& recipe : recipes()) names.emplace_back(recipe.name);
+  for (const auto& kind : aggregator_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
 // Where an option without a section belongs: to the part of the chosen strategy that has it.
 std::string section_of(const std::string& key, const StrategySpec& parts) {
   for (const PartDoc& part : describe_parts()) {
@@ -64,8 +72,9 @@ Result<StrategySpec> choose_strategy(const AggregateOptions& options) {
   config::Document document{"fedge aggregate", {}};
   const bool recipe = has_name(recipes(), options.strategy);
   if (!recipe && !has_name(aggregator_kinds(), options.strategy))
-    return invalid("--strategy " + options.strategy +
-                   ": there is no strategy or aggregator of this name; see: fedge strategies");
+    return invalid(
+        "--strategy: " + unknown_word("strategy or aggregator", options.strategy, aggregation_names()) +
+        " (list all with: fedge strategies)");
   FEDGE_TRY_VOID(
       config::set(document, (recipe ? "strategy.kind=" : "strategy.aggregator.kind=") + options.strategy));
   FEDGE_TRY(parts, read_parts(document));
@@ -85,7 +94,8 @@ Result<std::uint64_t> number_in(const std::map<std::string, std::string>& metada
   const char* end = entry->second.data() + entry->second.size();
   const auto parsed = std::from_chars(entry->second.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end || value == 0)
-    return invalid(file + ": its metadata " + key + " is not a positive whole number");
+    return invalid(file + ": metadata " + key + " is '" + entry->second.substr(0, 80) +
+                   "'; it must be a positive integer");
   return value;
 }
 
@@ -117,11 +127,11 @@ Result<Update> open_update(const std::string& path, std::uint32_t number, const 
                            const FixedPoint& format) {
   FEDGE_TRY(file, ReadOnlyFile::open(path));
   FEDGE_TRY(header, read_safetensors_header(file));
-  const std::string misfit = path + ": does not fit " + model.origin + ": ";
+  const std::string misfit = path + ": differs from " + model.origin + ": ";
   if (const auto same = check_same_tensors(header.layout, *model.layout); !same)
     return same.error().with_prefix(misfit);
   if (header.layout.hash() != model.layout->hash())
-    return invalid(misfit + "its tensors are in another order");
+    return invalid(misfit + "the tensors are in another order");
   Update update{.client = ClientId(number)};
   FEDGE_TRY(samples, number_in(header.metadata, "num_examples", path));
   FEDGE_TRY(steps, number_in(header.metadata, "num_steps", path));
@@ -148,12 +158,12 @@ Result<Update> open_update(const std::string& path, std::uint32_t number, const 
 
 Result<std::string> aggregate(const AggregateOptions& options) {
   if (!options.weights.empty() && options.weights.size() != options.files.size())
-    return invalid("--weights names " + std::to_string(options.weights.size()) + " weights for " +
-                   std::to_string(options.files.size()) + " files");
+    return invalid("--weights has " + std::to_string(options.weights.size()) + " values for " +
+                   std::to_string(options.files.size()) + " files; give one weight for each file");
   FEDGE_TRY(strategy, choose_strategy(options));
   if (strategy.traits.adapters)
-    return invalid(strategy.aggregator_kind +
-                   " combines adapters, which only a run knows; --strategy takes others");
+    return invalid("--strategy: " + strategy.aggregator_kind +
+                   " aggregates adapters, which is possible in a run only; choose another strategy");
   FEDGE_TRY(model, open_model(options));
   ThreadPool threads(options.threads);
   std::vector<Update> updates;
@@ -161,7 +171,8 @@ Result<std::string> aggregate(const AggregateOptions& options) {
     FEDGE_TRY(update,
               open_update(options.files[i], static_cast<std::uint32_t>(i), model, strategy.fixed_point));
     if (!options.weights.empty()) update.weight = SampleCount(options.weights[i]);
-    if (update.weight.value() == 0) return invalid("--weights: the weight of " + options.files[i] + " is 0");
+    if (update.weight.value() == 0)
+      return invalid("--weights: the weight of " + options.files[i] + " is 0; it must be 1 or more");
     updates.push_back(std::move(update));
   }
   const auto rule = strategy.aggregator.make(

@@ -1,4 +1,4 @@
-// CommandTable: subcommands that work on a coordinator's data directory, each with what carries it out.
+// CommandTable: the subcommands that work on a coordinator's data directory, each with its function.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/validators.h"
 #include "core/result.h"
 
 namespace fedge::apps {
 
-// `Options` has texts data_directory and format; it is filled by the parser and given to the command.
+// `Options` has the strings data_directory and format. The parser fills it in for the command's function.
 template <class Options>
 class CommandTable {
  public:
@@ -19,20 +20,14 @@ class CommandTable {
 
   Options options;
 
-  CLI::App* add(CLI::App* parent, const std::string& name, const char* what, Action action) {
-    CLI::App* command = parent->add_subcommand(name, what);
-    command->add_option("--data-dir", options.data_directory, "The coordinator's data directory")
-        ->required()
-        ->envname("FEDGE_DATA_DIR");
+  CLI::App* add(CLI::App* parent, const std::string& name, Action action) {
+    CLI::App* command = parent->add_subcommand(name);
+    add_data_directory(*command, options.data_directory);
     commands_.emplace_back(command, action);
     return command;
   }
-  void add_format(CLI::App* command) {
-    command->add_option("--format", options.format, "table or json")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"table", "json"}));
-  }
-  // What the command that was asked for says; nothing if it is none of these.
+  void add_format(CLI::App* command) { apps::add_format(*command, options.format); }
+  // The output of the command that was given; nothing if it is none of these.
   std::optional<Result<std::string>> run() const {
     for (const auto& [command, action] : commands_)
       if (command->parsed()) return action(options);

@@ -26,7 +26,7 @@ struct Shared {
 
 Result<Shared> share_out(const DataOptions& options) {
   FEDGE_TRY(document, load_document(options.run_file, options.assignments));
-  // What the model begins as says nothing about who has which samples.
+  // The partition of the samples does not depend on the model's initial parameters.
   if (const auto model = document.root.find("model"); model != document.root.end())
     if (auto* table = std::get_if<config::Table>(&model->second.data))
       for (const char* key : {"base", "base_hash"}) table->erase(key);
@@ -66,7 +66,7 @@ Result<void> write_part(const learn::Dataset& data, std::span<const std::uint32_
   return write_file_atomic(path, pieces);
 }
 
-// Each window's text; windows that follow one another are one text, others begin on a line of their own.
+// Writes each window's text. Adjacent windows are joined; others begin on a new line.
 Result<void> write_text(const learn::TaskSpec& spec, const learn::Dataset& data,
                         std::span<const std::uint32_t> samples, const std::filesystem::path& path) {
   FEDGE_TRY(tokenizer, learn::make_tokenizer(spec.data.tokenizer));
@@ -124,8 +124,9 @@ Result<std::string> partition_data(const DataOptions& options) {
   FEDGE_TRY(shared, share_out(options));
   const std::size_t clients = shared.task->clients();
   if (options.client && *options.client >= clients)
-    return invalid("there is no client " + std::to_string(*options.client) + ": data.partition.clients of " +
-                   options.run_file + " is " + std::to_string(clients));
+    return invalid("--client " + std::to_string(*options.client) +
+                   ": there is no such client; data.partition.clients of " + options.run_file + " is " +
+                   std::to_string(clients) + ", so clients are 0 to " + std::to_string(clients - 1));
   FEDGE_TRY_VOID(make_directory(options.out));
   std::string said;
   const bool text = shared.task->data().shape.tokens;
@@ -183,9 +184,9 @@ Result<std::string> learn_tokenizer(const DataOptions& options) {
                 static_cast<double>(text.size()) / static_cast<double>(tokens), options.corpus.c_str());
   std::string said = options.out + line;
   if (table.size() > protocol::kMaxTaskText * 3 / 4)
-    said += "This table has " + std::to_string(table.size()) +
-            " bytes. A run tells it to its clients, and what it tells them has at most " +
-            std::to_string(protocol::kMaxTaskText) + ": a smaller vocabulary is needed\n";
+    said += "warning: the table has " + std::to_string(table.size()) +
+            " bytes; a run sends it to its clients with the task, which may have at most " +
+            std::to_string(protocol::kMaxTaskText) + " bytes; use a smaller --vocabulary\n";
   return said;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/validators.h"
 #include "core/config/document.h"
 #include "core/platform/thread_pool.h"
 #include "core/safetensors.h"
@@ -18,22 +19,23 @@
 namespace fedge::apps {
 namespace {
 
-// That the model has so many ranks, if any number was asked for.
+// Checks --ranks against the model's adapters.
 Result<void> check_ranks(const learn::ModelFile& file, const ModelOptions& options) {
   if (options.ranks == SIZE_MAX) return {};
   const std::size_t ranks = file.model->adapters() == nullptr ? 0 : file.model->adapters()->rank();
   if (options.ranks <= ranks) return {};
-  return invalid("--ranks: " + options.file + " has " + std::to_string(ranks) + " ranks, not " +
-                 std::to_string(options.ranks));
+  return invalid("--ranks is " + std::to_string(options.ranks) + ", but " + options.file + " has " +
+                 std::to_string(ranks) + " adapter ranks");
 }
 
 Result<std::string> generate_text(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
-  if (!file.model->input().tokens) return invalid(options.file + ": this model writes no text");
+  if (!file.model->input().tokens)
+    return invalid(options.file + ": not a language model; it cannot generate text");
   FEDGE_TRY_VOID(check_ranks(file, options));
   FEDGE_TRY(tokenizer, learn::make_tokenizer(file.task.data.tokenizer));
   const std::vector<learn::Token> prompt = tokenizer.encode(options.prompt);
-  if (prompt.empty()) return invalid("--prompt is empty: the model needs something to go on from");
+  if (prompt.empty()) return invalid("--prompt is empty; give at least one character");
   const auto written = learn::generate(*file.model, file.values.values(), prompt,
                                        {.tokens = options.tokens,
                                         .temperature = options.temperature,
@@ -66,7 +68,7 @@ Result<const learn::Adapters*> adapters_of(const learn::ModelFile& file, const s
   return file.model->adapters();
 }
 
-// What the merged model is, from what the adapted one says of itself.
+// The task of the merged model: that of the adapted model, without its adapter.
 Result<std::string> without_adapters(const std::string& task) {
   FEDGE_TRY(document, config::parse_toml(task, "task"));
   config::Table kept;
@@ -77,7 +79,7 @@ Result<std::string> without_adapters(const std::string& task) {
   return config::canonical_toml(kept);
 }
 
-// The model with its adapters added to the matrices they belong to, as if it had been trained whole.
+// Writes the model with each adapter added to its matrix, as if all parameters had been trained.
 Result<std::string> merge_adapters(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
   FEDGE_TRY(adapters, adapters_of(file, options.file));
@@ -101,13 +103,13 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
          std::to_string(std::min(options.ranks, adapters->rank())) + " ranks merged\n";
 }
 
-// Each matrix's A [rank, in] and B [out, rank], scaled as it runs, under the names that LoRA files have.
+// Writes each matrix's A [rank, in] and B [out, rank], scaled, under the tensor names of LoRA files.
 Result<std::string> export_adapters(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
   FEDGE_TRY(adapters, adapters_of(file, options.file));
   FEDGE_TRY_VOID(check_ranks(file, options));
   const std::size_t ranks = std::min(options.ranks, adapters->rank());
-  if (ranks == 0) return invalid("--ranks 0 leaves nothing to write");
+  if (ranks == 0) return invalid("--ranks must be 1 or more, not 0");
   auto layout = std::make_shared<ParameterLayout>();
   const auto stem = [](const AdaptedMatrix& m) { return m.name.substr(0, m.name.rfind('.')); };
   for (const AdaptedMatrix& m : adapters->matrices()) {
@@ -136,55 +138,63 @@ Result<std::string> export_adapters(const ModelOptions& options) {
 }  // namespace
 
 ModelCommands::ModelCommands(CLI::App& app) {
-  auto* model =
-      app.add_subcommand("model", "What is in a model's file, and what it writes")->require_subcommand(1);
-  generate_ = model->add_subcommand("generate", "Have a language model go on from a text");
-  generate_->add_option("--prompt", options_.prompt, "What it goes on from [a new line]");
-  generate_->add_option("--tokens", options_.tokens, "How many to write")
+  auto* model = app.add_subcommand("model")->require_subcommand(1);
+  generate_ = model->add_subcommand("generate");
+  generate_->add_option("--prompt", options_.prompt, "Text to continue; default: a new line");
+  generate_->add_option("--tokens", options_.tokens, "Number of tokens to generate")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000));
-  generate_->add_option("--temperature", options_.temperature, "0: always the likeliest")
+      ->check(between(1, 1'000'000));
+  generate_
+      ->add_option("--temperature", options_.temperature,
+                   "Sampling temperature; 0: always the most likely token")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
-  generate_->add_option("--top", options_.top, "Only among so many likeliest; 0: all")->capture_default_str();
-  generate_->add_option("--seed", options_.seed, "Of what is drawn")->capture_default_str();
-  evaluate_ =
-      model->add_subcommand("evaluate", "Its figures on held-out data, also of its first ranks alone");
+      ->check(between(0, 100));
+  generate_->add_option("--top", options_.top, "Sample from this many most likely tokens only; 0: from all")
+      ->capture_default_str();
+  generate_->add_option("--seed", options_.seed, "Seed of the sampling")->capture_default_str();
+  evaluate_ = model->add_subcommand("evaluate");
   add_evaluation();
-  info_ = model->add_subcommand("info", "Its tensors");
-  merge_ = model->add_subcommand("merge", "Add its adapters to the matrices they belong to");
-  adapters_ = model->add_subcommand("adapters", "Write its adapters alone, as LoRA files name them");
+  info_ = model->add_subcommand("info");
+  merge_ = model->add_subcommand("merge");
+  adapters_ = model->add_subcommand("adapters");
   for (auto* command : {merge_, adapters_})
-    command->add_option("--out", options_.out, "The file to be written (.safetensors)")->required();
+    command->add_option("--out", options_.out, "Output file (.safetensors)")->type_name("FILE")->required();
   for (auto* command : {generate_, merge_, adapters_})
-    command->add_option("--ranks", options_.ranks, "Only so many ranks of its adapters [all]");
+    command->add_option("--ranks", options_.ranks,
+                        "Use only this many first ranks of the adapters; default: all");
   for (auto* command : {generate_, info_, merge_, adapters_})
-    command->add_option("file", options_.file, "A run's model.safetensors, or a pretrained one")->required();
+    command
+        ->add_option("FILE", options_.file, "Model file: model.safetensors of a run, or a pretrained model")
+        ->required();
 }
 
 void ModelCommands::add_evaluation() {
   evaluation_.threads = available_processors();
-  evaluate_->add_option("file", evaluation_.file, "A run's model.safetensors, or a pretrained one")
+  evaluate_
+      ->add_option("FILE", evaluation_.file, "Model file: model.safetensors of a run, or a pretrained model")
       ->required();
-  evaluate_->add_option("--dataset", evaluation_.dataset, "Of what is held out [what it was trained on]");
-  evaluate_->add_option("--directory", evaluation_.directory, "Where that lies [where its package puts it]");
+  evaluate_->add_option("--dataset", evaluation_.dataset, "Data set; default: the one of the model's run")
+      ->type_name("NAME");
+  evaluate_
+      ->add_option("--directory", evaluation_.directory,
+                   "Directory of the data set; default: where its Debian package installs it")
+      ->type_name("DIR");
   evaluate_->add_option("--test-windows", evaluation_.test_windows,
-                        "Of a text: held-out samples of each group [as its run]");
+                        "Text only: held-out samples of each group; default: as in the model's run");
   evaluate_
       ->add_option("--ranks", evaluation_.ranks,
-                   "How many ranks of its adapters, as in: 4,8 [those it was trained for, and all]")
+                   "Numbers of adapter ranks to evaluate; default: those used in training, and all")
+      ->type_name("NUMBER,...")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   evaluate_
-      ->add_option("--rouge", evaluation_.rouge,
-                   "ROUGE-L of so many held-out lines of each group that it ends behind their \": \"")
-      ->check(CLI::Range(1, 1'000'000));
-  evaluate_->add_option("--threads", evaluation_.threads, "Threads; the result does not depend on it")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  evaluate_->add_option("--format", format_, "table or json, an object a line")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
+      ->add_option(
+          "--rouge", evaluation_.rouge,
+          "Add ROUGE-L of this many held-out lines of each group: the model completes each line after "
+          "its first \": \"")
+      ->check(between(1, 1'000'000));
+  add_threads(*evaluate_, evaluation_.threads, "Number of threads; does not affect the result");
+  add_format(*evaluate_, format_);
 }
 
 std::optional<Result<std::string>> ModelCommands::run() const {

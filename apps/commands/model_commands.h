@@ -1,5 +1,5 @@
-// fedge model generate, evaluate, info, merge, adapters: what can be done with a model's file. Each returns
-// what the tool prints; evaluate prints while it works.
+// `fedge model generate`, `evaluate`, `info`, `merge`, `adapters`: commands on a model file. Each returns the
+// text to print; evaluate prints while it works.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ struct ModelOptions {
 class ModelCommands {
  public:
   explicit ModelCommands(CLI::App& app);
-  // What the command that was asked for says; nothing if it is none of these.
+  // The output of the command that was given; nothing if it is none of these.
   std::optional<Result<std::string>> run() const;
 
  private:

@@ -15,7 +15,7 @@
 namespace fedge::apps {
 namespace {
 
-// What a model is evaluated on.
+// The data on which a model is evaluated.
 struct Question {
   std::shared_ptr<const learn::Dataset> data;
   std::optional<learn::Tokenizer> tokenizer;
@@ -38,24 +38,26 @@ Result<Question> read_question(const EvaluationOptions& options, const learn::Mo
   const learn::DataSpec spec = data_of(options, file);
   const bool text = learn::is_text(spec);
   if (text != file.model->input().tokens)
-    return invalid("--dataset: " + options.file + (text ? " takes no text" : " takes nothing but text"));
+    return invalid("--dataset: " + spec.dataset + (text ? " is text, but " : " is not text, but ") +
+                   options.file + (text ? " is not a language model" : " is a language model"));
   Question question;
   FEDGE_TRY(data, learn::load_test(spec));
   if (!(data->shape == file.model->input()))
-    return invalid("--dataset: " + spec.dataset + " has not the shape of what " + options.file + " takes");
+    return invalid("--dataset: the samples of " + spec.dataset + " do not have the input shape of " +
+                   options.file);
   question.data = std::move(data);
   if (options.rouge == 0) return question;
-  if (!text) return invalid("--rouge: " + options.file + " writes no text");
+  if (!text) return invalid("--rouge needs a language model; " + options.file + " is none");
   FEDGE_TRY(tokenizer, learn::make_tokenizer(spec.tokenizer));
   question.tokenizer = std::move(tokenizer);
   FEDGE_TRY(groups, learn::load_corpus(spec.dataset, spec.directory));
   question.lines = learn::completions(groups, options.rouge);
   if (question.lines.empty())
-    return invalid("--rouge: no held-out line of " + spec.dataset + " has \": \" with something behind it");
+    return invalid("--rouge: no held-out line of " + spec.dataset + " contains \": \" followed by text");
   return question;
 }
 
-// How many ranks to evaluate with, ascending, the whole model last.
+// The numbers of ranks to evaluate with, ascending; the whole model is last.
 Result<std::vector<std::size_t>> ranks_of(const EvaluationOptions& options, const learn::ModelFile& file) {
   const learn::Adapters* adapters = file.model->adapters();
   if (adapters == nullptr) {
@@ -71,8 +73,8 @@ Result<std::vector<std::size_t>> ranks_of(const EvaluationOptions& options, cons
   const auto doubled = std::ranges::unique(ranks);
   ranks.erase(doubled.begin(), doubled.end());
   if (ranks.back() > adapters->rank())
-    return invalid("--ranks: " + options.file + " has " + std::to_string(adapters->rank()) + " ranks, not " +
-                   std::to_string(ranks.back()));
+    return invalid("--ranks is " + std::to_string(ranks.back()) + ", but " + options.file + " has " +
+                   std::to_string(adapters->rank()) + " adapter ranks");
   return ranks;
 }
 
@@ -83,7 +85,7 @@ struct Figures {
   std::optional<learn::RougeScore> rouge;
 };
 
-// How much of what the adapters have learned lies in their first ranks; 0 if they have learned nothing.
+// The share of the adapters' energy that lies in their first ranks; 0 if the adapters are all zero.
 double energy_share(const learn::Adapters& adapters, std::span<const float> values, std::size_t ranks) {
   const double all = learn::energy(adapters.shape(), values, {0, adapters.rank()});
   return all > 0 ? learn::energy(adapters.shape(), values, {0, ranks}) / all : 0;
@@ -122,7 +124,7 @@ void print_row(const Figures& figures, std::FILE* out) {
 void print_head(const Question& question, const std::string& dataset, bool adapters, std::FILE* out) {
   const bool text = question.data->shape.tokens;
   std::fprintf(out, "%zu held-out samples of %s", question.data->size(), dataset.c_str());
-  if (!question.lines.empty()) std::fprintf(out, ", %zu lines to be ended", question.lines.size());
+  if (!question.lines.empty()) std::fprintf(out, ", %zu lines to complete", question.lines.size());
   std::fprintf(out, "\n%5s  %7s  %9s", "ranks", "loss", "accuracy%");
   if (text) std::fprintf(out, "  %10s  %9s  %8s", "perplexity", "bits/byte", "of groups");
   if (adapters) std::fprintf(out, "  %7s", "energy%");

@@ -1,5 +1,5 @@
-// fedge model evaluate: a model's figures on held-out data, with all of its adapters' ranks and with the
-// first ones alone.
+// `fedge model evaluate`: a model's metrics on held-out data, with all ranks of its adapters and with the
+// first ranks only.
 #pragma once
 
 #include <cstddef>

@@ -34,23 +34,25 @@ std::string row(const std::string& number, const std::vector<std::string>& cells
   return line + "\n";
 }
 
-// The run that was named, or the only one that has begun and has not ended.
+// The policy of the run named with --run, or of the only run in progress.
 Result<server::PolicyFile> policy_of(const PolicyOptions& options) {
   if (options.run != 0) return server::PolicyFile(options.data_directory, server::RunNumber(options.run));
   const auto path = server::run_store_path(options.data_directory);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    return Error{ErrorCode::kNotFound, "a coordinator has never run in " + options.data_directory};
+    return Error{ErrorCode::kNotFound, "there are no runs in " + options.data_directory + ": " +
+                                           path.string() +
+                                           " does not exist; is this the coordinator's data directory?"};
   FEDGE_TRY(store, server::open_sqlite_store(path));
   FEDGE_TRY(runs, store->open_runs());
   std::erase_if(runs, [](const server::RunRecord& run) { return run.started == 0; });
   if (runs.size() == 1) return server::PolicyFile(options.data_directory, runs.front().number);
   if (runs.empty())
     return Error{ErrorCode::kNotFound,
-                 "no run has begun in " + options.data_directory + " that has not ended; see: fedge run ls"};
+                 "no run is in progress in " + options.data_directory + "; list runs with: fedge run ls"};
   std::string numbers;
   for (const server::RunRecord& run : runs) numbers += " " + std::to_string(run.number.value());
-  return invalid("there are several runs; say which one with --run:" + numbers);
+  return invalid("several runs are in progress; name one with --run; their numbers:" + numbers);
 }
 
 }  // namespace
@@ -69,13 +71,13 @@ Result<std::string> add_disagreement(const PolicyOptions& options) {
   FEDGE_TRY(file, policy_of(options));
   FEDGE_TRY(place, file.add(table));
   return "disagreement " + std::to_string(place) +
-         " holds from the next round on, or from its own first round\n";
+         " starts with the next round, or with its own first round if that is later\n";
 }
 
 Result<std::string> lift_disagreement(const PolicyOptions& options) {
   FEDGE_TRY(file, policy_of(options));
   FEDGE_TRY_VOID(file.lift(options.place));
-  return "disagreement " + std::to_string(options.place) + " ends with this round\n";
+  return "disagreement " + std::to_string(options.place) + " ends after the current round\n";
 }
 
 Result<std::string> list_disagreements(const PolicyOptions& options) {
@@ -85,7 +87,7 @@ Result<std::string> list_disagreements(const PolicyOptions& options) {
   for (std::size_t i = 0; i < policy.disagreements.size(); ++i) {
     const aggregation::Disagreement& entry = policy.disagreements[i];
     const std::string rounds = std::to_string(entry.from_round.value()) + " to " +
-                               (entry.until_round ? std::to_string(entry.until_round->value()) : "ever");
+                               (entry.until_round ? std::to_string(entry.until_round->value()) : "end");
     const bool data = entry.kind == aggregation::DisagreementKind::kPartialData;
     const char* past = data ? "-" : entry.deep || policy.strict ? "removed" : "stays";
     text += row(std::to_string(i + 1), {aggregation::name_of(entry.kind), listed(policy, entry.clients),

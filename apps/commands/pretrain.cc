@@ -34,7 +34,7 @@ class Progress {
     sum_ += static_cast<double>(loss);
     ++count_;
     if (step % every_ != 0 && step != steps_) return;
-    std::fprintf(out_, "step %8llu of %llu  loss %.4f  %.0f a second\n",
+    std::fprintf(out_, "step %8llu of %llu  loss %.4f  %.0f per second\n",
                  static_cast<unsigned long long>(step), static_cast<unsigned long long>(steps_),
                  sum_ / static_cast<double>(count_),
                  static_cast<double>(step * per_step_) / seconds_since(start_));
@@ -55,14 +55,14 @@ class Progress {
 
 void print(const learn::Evaluation& evaluation, std::FILE* out) {
   std::fprintf(out, "held out  loss %.4f, accuracy %.2f %%", evaluation.loss, 100 * evaluation.accuracy);
-  if (evaluation.bits_per_byte > 0) std::fprintf(out, ", %.3f bits a byte", evaluation.bits_per_byte);
+  if (evaluation.bits_per_byte > 0) std::fprintf(out, ", %.3f bits per byte", evaluation.bits_per_byte);
   std::fprintf(out, "\n");
 }
 
 }  // namespace
 
 Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& command, std::FILE* out) {
-  // Not after an hour of training.
+  // Checked first, not after an hour of training.
   if (const auto parent = std::filesystem::absolute(command.out).parent_path();
       ::access(parent.c_str(), W_OK | X_OK) != 0)
     return system_error("cannot write into", parent, errno);
@@ -71,8 +71,8 @@ Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& comma
   learn::PretrainOptions options;
   for (const std::uint32_t label : command.labels) {
     if (label >= data->classes)
-      return invalid("--labels: " + std::to_string(label) + " is none of the " +
-                     std::to_string(data->classes) + " labels");
+      return invalid("--labels: there is no label " + std::to_string(label) + "; labels are 0 to " +
+                     std::to_string(data->classes - 1));
     options.labels.push_back(static_cast<std::uint8_t>(label));
   }
   std::size_t samples = data->size();

@@ -14,20 +14,20 @@ namespace {
 
 constexpr std::size_t kShownDigits = 16;
 
-// The command-line tool makes no store where there is none.
+// Opens the store; does not create one.
 Result<std::unique_ptr<server::RunStore>> open_store(const std::filesystem::path& directory) {
   const auto path = server::run_store_path(directory);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     return Error{ErrorCode::kNotFound,
-                 directory.string() + " is not a coordinator's data directory: it holds no runs.db"};
+                 directory.string() + " is not a coordinator's data directory: it contains no runs.db"};
   return server::open_sqlite_store(path);
 }
 
 Result<server::RunRecord> find_run(server::RunStore& store, const ReplayCommand& command) {
   if (command.run) return store.run(server::RunNumber(*command.run));
   FEDGE_TRY(runs, store.runs());
-  if (runs.empty()) return Error{ErrorCode::kNotFound, command.directory + " holds no run"};
+  if (runs.empty()) return Error{ErrorCode::kNotFound, command.directory + " contains no run"};
   return runs.back();
 }
 
@@ -86,7 +86,7 @@ void print_outcome(const sim::ReplaySummary& summary, std::FILE* out) {
   std::fprintf(out, "%s, %s: all equal\n", counted(summary.rounds, "round").c_str(),
                counted(summary.updates, "update").c_str());
   if (summary.unrecorded > 0)
-    std::fprintf(out, "%s not recorded yet, and so compared with nothing\n",
+    std::fprintf(out, "%s not recorded yet, and therefore not compared\n",
                  counted(summary.unrecorded, "round").c_str());
 }
 

@@ -31,14 +31,15 @@ struct RunOptions {
   std::string print(const Listing& list) const { return format == "json" ? list.json() : list.table(); }
 };
 
-// Looking must not make a store where there is none.
+// Opens the store; does not create one.
 Result<std::unique_ptr<server::RunStore>> open_store(const RunOptions& options) {
   const auto path = server::run_store_path(options.data_directory);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     FEDGE_TRY_VOID(server::check_runs_kept(options.data_directory, server::RunNumber(0)));
-    return Error{ErrorCode::kNotFound, "there are no runs in " + options.data_directory +
-                                           ": a coordinator has never run there (" + path.string() + ")"};
+    return Error{ErrorCode::kNotFound, "there are no runs in " + options.data_directory + ": " +
+                                           path.string() +
+                                           " does not exist; is this the coordinator's data directory?"};
   }
   return server::open_sqlite_store(path);
 }
@@ -46,7 +47,7 @@ Result<std::unique_ptr<server::RunStore>> open_store(const RunOptions& options) 
 Result<server::RunRecord> find_run(server::RunStore& store, const RunOptions& options) {
   auto run = store.run(server::RunNumber(options.number));
   if (!run && run.error().code == ErrorCode::kNotFound)
-    return Error{ErrorCode::kNotFound, run.error().message + "; see: fedge run ls"};
+    return Error{ErrorCode::kNotFound, run.error().message + "; list runs with: fedge run ls"};
   return run;
 }
 
@@ -100,7 +101,7 @@ std::string figure(double value) {
   return std::isnan(value) ? "" : text;
 }
 
-// As JSON the lines of metrics.jsonl, as they are.
+// JSON output is the lines of metrics.jsonl.
 Result<std::string> log_run(const RunOptions& options) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));
@@ -120,7 +121,7 @@ Result<std::string> log_run(const RunOptions& options) {
   return list.table();
 }
 
-// In the audit log before it holds. A run has its number only then, its id from the beginning.
+// Writes the change to the audit log before it takes effect. A submitted run has an id but no number yet.
 Result<std::uint64_t> note(const RunOptions& options, const char* action, const server::RunRecord& run) {
   char id[17];
   std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(run.id.value()));
@@ -131,7 +132,7 @@ Result<std::uint64_t> note(const RunOptions& options, const char* action, const 
       .record({server::operator_name(), action, "run " + run.name, details});
 }
 
-// What the entry tells of has not come to pass, which the log says as well, if it still can.
+// Notes in the audit log that the change of this entry failed, if the log can still be written.
 Error failed(const RunOptions& options, std::uint64_t entry, const char* action, const Error& error) {
   (void)server::AuditLog(options.data_directory).append(server::change_failed(entry, action, error.message));
   return error;
@@ -147,7 +148,7 @@ Result<std::string> say(const RunOptions& options, server::RunStore& store, cons
   return "run " + std::to_string(run.number.value()) + " is " + name_of(run.status) + "\n";
 }
 
-// A coordinator that is at work here looks every second.
+// Requests a change of state; a running coordinator looks for requests every second.
 Result<std::string> ask(const RunOptions& options, server::RunStatus wanted, const char* action) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));
@@ -172,7 +173,7 @@ Result<std::string> stop_run(const RunOptions& options) {
   return ask(options, server::RunStatus::kStopped, "run.stopped");
 }
 
-// Checked here rather than by the coordinator: who hands it in is still there to put it right.
+// Checks the run file here, where the user can still correct it, and not only in the coordinator.
 Result<std::string> submit_run(const RunOptions& options) {
   FEDGE_TRY(document, load_document(options.file, options.assignments));
   FEDGE_TRY(config, run::read_run_config(document));
@@ -193,23 +194,21 @@ struct RunCommands::Impl : CommandTable<RunOptions> {};
 
 RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   RunOptions& options = impl_->options;
-  auto* run = app.add_subcommand("run", "The runs of a coordinator")->require_subcommand(1);
-  auto* submit =
-      impl_->add(run, "submit", "Hand a run file in: its run begins when its turn comes", submit_run);
-  submit->add_option("file", options.file, "Run file (TOML)")->required();
-  submit->add_option("--set", options.assignments, "Override a key of the run file: section.key=value")
-      ->take_all();
-  auto* list = impl_->add(run, "ls", "List them, with what they have come to", list_runs);
-  auto* show = impl_->add(run, "show", "Show one, with its run file", show_run);
-  auto* log = impl_->add(run, "log", "Show the rounds of one", log_run);
-  auto* pause = impl_->add(run, "pause", "Give one no more work until it is resumed", pause_run);
-  auto* resume = impl_->add(run, "resume", "Go on with a paused one, when its turn comes", resume_run);
-  auto* stop = impl_->add(run, "stop", "End one for good; its last model stays", stop_run);
+  auto* run = app.add_subcommand("run")->require_subcommand(1);
+  auto* submit = impl_->add(run, "submit", submit_run);
+  add_run_file(*submit, options.file);
+  add_assignments(*submit, options.assignments);
+  auto* list = impl_->add(run, "ls", list_runs);
+  auto* show = impl_->add(run, "show", show_run);
+  auto* log = impl_->add(run, "log", log_run);
+  auto* pause = impl_->add(run, "pause", pause_run);
+  auto* resume = impl_->add(run, "resume", resume_run);
+  auto* stop = impl_->add(run, "stop", stop_run);
   for (CLI::App* command : {pause, stop})
-    command->add_option("--reason", options.reason, "Why, for those who look at it later");
+    command->add_option("--reason", options.reason, "Reason, shown by 'fedge run ls' and in the audit log");
   for (CLI::App* command : {submit, list, show, log, pause, resume, stop}) impl_->add_format(command);
   for (CLI::App* command : {show, log, pause, resume, stop})
-    command->add_option("number", options.number, "Its number, as in: fedge run ls")->required();
+    command->add_option("NUMBER", options.number, "The run's number in: fedge run ls")->required();
 }
 
 RunCommands::~RunCommands() = default;

@@ -1,4 +1,4 @@
-// `fedge run`: the runs of a coordinator's data directory, whether or not a coordinator is at work there.
+// `fedge run`: the runs of a coordinator's data directory, whether or not the coordinator is running.
 #pragma once
 
 #include <memory>

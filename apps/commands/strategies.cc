@@ -103,6 +103,13 @@ std::string strategies(const std::string& name) {
   return text;
 }
 
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const Recipe& recipe : aggregation::recipes()) names.emplace_back(recipe.name);
+  for (const PartDoc& part : all_parts()) names.push_back(part.name);
+  return names;
+}
+
 std::string strategies_page() {
   std::string text =
       "# Strategies and their parts\n\nWritten by `fedge strategies --markdown`. How each works, where it is "

@@ -106,10 +106,10 @@ void print_json(const Resolution& resolution, const Policy& policy, std::uint32_
 
 constexpr std::size_t kShown = 6;
 
-// "nobody", "a, b", or of many the first: "a, b, c, d, e, f, ... (17)". At least kShown of `first` if there
+// "none", "a, b", or of many the first: "a, b, c, d, e, f, ... (17)". At least kShown of `first` if there
 // are as many.
 std::string short_list(const Policy& policy, std::span<const ClientId> first, std::size_t count) {
-  if (count == 0) return "nobody";
+  if (count == 0) return "none";
   std::string text = policy.name(first.front());
   for (std::size_t i = 1; i < std::min(kShown, count); ++i) text += ", " + policy.name(first[i]);
   if (count > kShown) text += ", ... (" + std::to_string(count) + ")";

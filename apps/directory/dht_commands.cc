@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "apps/cli/validators.h"
 #include "apps/commands/listing.h"
 #include "apps/common.h"
 #include "apps/directory/dht_doctor.h"
@@ -85,16 +86,17 @@ Result<std::string> get_records(const DhtOptions& options) {
                  static_cast<unsigned long long>(ignored[flaw]), to_string(flaw));
   }
   if (records.empty() && !options.json())
-    return Error{ErrorCode::kNotFound, "nothing lies under " + to_hex(key) + " in the directory"};
+    return Error{ErrorCode::kNotFound, "the directory holds no record under " + to_hex(key)};
   return options.json() ? records_as_json(records) : records_as_text(records);
 }
 
-// A coordinator's announcement, for one that cannot make it itself.
+// Publishes the announcement of a coordinator that cannot publish it itself.
 Result<std::string> put_record(const DhtOptions& options) {
   FEDGE_TRY(addresses, parse_all(options.addresses, "--address"));
   FEDGE_TRY(run, parse_run_id(options.run_id));
   if (::access(options.key_file.c_str(), F_OK) != 0)
-    return Error{ErrorCode::kNotFound, "--key-file: there is no " + options.key_file};
+    return Error{ErrorCode::kNotFound, "--key-file: " + options.key_file +
+                                           " does not exist; expected DATA_DIR/node.key of a coordinator"};
   FEDGE_TRY(key, load_or_create_key(options.key_file));
   const Time now = calendar_time();
   dht::SequenceNumbers numbers;
@@ -115,7 +117,7 @@ Result<std::string> examine(const DhtOptions& options, bool& good) {
   return options.json() ? list.json() : list.table();
 }
 
-// Until a signal.
+// Runs until SIGINT or SIGTERM.
 Result<std::string> be_a_node(const DhtOptions& options) {
   FEDGE_TRY(settings, settings_of(options));
   settings.fixed = true;
@@ -152,55 +154,60 @@ struct DhtCommands::Impl {
 };
 
 void DhtCommands::Impl::add_common(CLI::App& command, bool needs_bootstrap) {
-  auto* bootstrap = command.add_option("--bootstrap", options.bootstrap,
-                                       "A node that is in the directory already; may be repeated");
+  auto* bootstrap =
+      command.add_option("--bootstrap", options.bootstrap, "A node that is already in the directory");
   bootstrap->type_name("HOST:PORT")->required(needs_bootstrap);
-  command.add_option("--listen", options.listen, "Where this node listens (UDP); port 0 picks a free one")
+  command.add_option("--listen", options.listen, "UDP address of this node; port 0 picks a free port")
       ->type_name("IP:PORT")
       ->capture_default_str();
   if (!needs_bootstrap) return;
-  command.add_option("--wait", options.wait, "Seconds to wait for an answer")
+  command.add_option("--wait", options.wait, "Longest time to wait for an answer")
+      ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 600.0));
-  command.add_option("--format", options.format, "table or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
+      ->check(between(0.1, 600));
+  add_format(command, options.format);
 }
 
 void DhtCommands::Impl::add_put(CLI::App& dht) {
-  put = dht.add_subcommand("put", "Announce a coordinator; other nodes keep that for ten minutes at most");
-  put->add_option("--key-file", options.key_file, "The coordinator's key: DATA_DIR/node.key")->required();
-  put->add_option("--address", options.addresses, "Where clients reach it, at most 4")
+  put = dht.add_subcommand("put");
+  put->add_option("--key-file", options.key_file, "The coordinator's key file, DATA_DIR/node.key")
+      ->type_name("FILE")
+      ->required();
+  put->add_option("--address", options.addresses, "Address at which clients reach the coordinator; at most 4")
       ->type_name("HOST:PORT")
       ->required();
-  put->add_option("--run", options.run_name, "Under this run's name, instead of the coordinator's own key");
-  put->add_option("--run-id", options.run_id, "That run's number")->capture_default_str();
-  put->add_option("--seconds", options.lasts, "How long it is true")
+  put->add_option("--run", options.run_name, "Announce a run of this name, not the coordinator's key")
+      ->type_name("NAME");
+  put->add_option("--run-id", options.run_id, "The run's id, 16 hexadecimal digits")
+      ->type_name("ID")
+      ->capture_default_str();
+  put->add_option("--seconds", options.lasts, "Time until the record expires")
+      ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 86400.0));
+      ->check(between(1, 86'400));
   add_common(*put, true);
 }
 
 DhtCommands::DhtCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   DhtOptions& options = impl_->options;
-  auto* dht = app.add_subcommand("dht", "The distributed directory")->require_subcommand(1);
-  impl_->ls = dht->add_subcommand("ls", "List the nodes that answer and those known besides");
+  auto* dht = app.add_subcommand("dht")->require_subcommand(1);
+  impl_->ls = dht->add_subcommand("ls");
   impl_->add_common(*impl_->ls, true);
-  impl_->get = dht->add_subcommand("get", "Show the records under a key");
-  impl_->get
-      ->add_option("what", options.words,
-                   "run NAME, coordinator KEY, node KEY RUN, model KEY RUN [TRACK], peers OBJECT, or key KEY")
-      ->required();
+  impl_->get = dht->add_subcommand("get");
+  impl_->get->add_option("KEY", options.words, "Kind of key and its parts; see below")->required();
   impl_->add_common(*impl_->get, true);
   impl_->add_put(*dht);
-  impl_->doctor = dht->add_subcommand("doctor", "Check whether the directory can be used from here");
+  impl_->doctor = dht->add_subcommand("doctor");
   impl_->add_common(*impl_->doctor, true);
-  impl_->node = dht->add_subcommand("node", "Be a node, which others may begin with, until told to stop");
+  impl_->node = dht->add_subcommand("node");
   impl_->add_common(*impl_->node, false);
-  impl_->node->add_option("--known-nodes", options.known_nodes,
-                          "File of the nodes it knew when it last ended, and goes on with");
-  impl_->node->add_option("--ready-fd", options.ready_fd,
-                          "Write the address to this file descriptor once it listens");
+  impl_->node
+      ->add_option("--known-nodes", options.known_nodes,
+                   "File in which the node keeps the nodes it knows, for its next start")
+      ->type_name("FILE");
+  impl_->node
+      ->add_option("--ready-fd", options.ready_fd, "Write the address to this file descriptor when listening")
+      ->type_name("FD");
 }
 
 DhtCommands::~DhtCommands() = default;

@@ -1,4 +1,4 @@
-// `fedge dht`: a node of the directory, and what lies in it.
+// `fedge dht`: a node of the directory, and the records in it.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ class DhtCommands {
   explicit DhtCommands(CLI::App& app);
   ~DhtCommands();
 
-  // Carries out the command that was asked for, once the command line has been parsed, and returns the
-  // program's exit code; nothing if it is none of these.
+  // Executes the command that was given, after the command line has been parsed, and returns the program's
+  // exit code; nothing if it is none of these.
   std::optional<int> run(const std::string& program) const;
 
  private:

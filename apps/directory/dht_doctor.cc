@@ -32,8 +32,8 @@ DirectoryCheck check_bootstrap(const dht::NodeSettings& settings, const protocol
   }
   check.good = (*visit)->wait_for_contact(kPatience).has_value();
   check.detail = check.good ? "answers after " + since(start)
-                            : "does not answer within 5 s: is a node there (fedge dht node), and does every "
-                              "firewall between let UDP through?";
+                            : "no answer within 5 s; check that a node runs there (fedge dht node) and that "
+                              "firewalls let UDP through";
   return check;
 }
 
@@ -49,7 +49,7 @@ DirectoryCheck check_record(Visit& visit, const dht::NodeSettings& settings) {
   }
   const auto start = steady_clock::now();
   if (const auto put = visit.publish(*record, kPatience); !put) {
-    check.detail = "cannot be published: " + put.error().message;
+    check.detail = "publishing failed: " + put.error().message;
     return check;
   }
   dht::NodeSettings other = settings;
@@ -57,14 +57,14 @@ DirectoryCheck check_record(Visit& visit, const dht::NodeSettings& settings) {
   other.listen.port = 0;
   auto reader = Visit::begin(other);
   if (!reader || !(*reader)->wait_for_contact(kPatience)) {
-    check.detail = "was published, but a second node could not enter to look for it";
+    check.detail = "was published, but a second node could not join the directory to look it up";
     return check;
   }
   const auto found = (*reader)->lookup(record->key, kPatience);
   check.good = found && found->size() == 1 && found->front() == *record;
   check.detail = check.good ? "published here and found by a second node, " + since(start)
-                            : "was published, but a second node did not find it: are the calendars of the "
-                              "nodes right?";
+                            : "was published, but a second node did not find it; check the clocks of the "
+                              "nodes";
   return check;
 }
 
@@ -89,7 +89,7 @@ std::vector<DirectoryCheck> examine_directory(const dht::NodeSettings& settings)
   if (!contact) return checks;
   std::string seen;
   for (const std::string& address : status.public_addresses) seen += (seen.empty() ? "" : ", ") + address;
-  checks.push_back({"seen as", true, seen.empty() ? "no node has said yet" : seen});
+  checks.push_back({"seen as", true, seen.empty() ? "no node has reported it yet" : seen});
   checks.push_back(check_record(**visit, settings));
   return checks;
 }

@@ -1,4 +1,4 @@
-// `fedge dht doctor`: whether the directory can be used from here, checked one by one.
+// `fedge dht doctor`: checks whether the directory can be used from this machine.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace fedge::apps {
 struct DirectoryCheck {
   std::string name;  // "bootstrap 192.0.2.7:4222"
   bool good = false;
-  std::string detail;  // what was found, and what to do about it
+  std::string detail;  // the finding, and how to correct it
 };
 
-// In the order in which they were made; blocks, with a time limit for each step.
+// The checks in the order in which they were made. Blocks, with a time limit for each step.
 std::vector<DirectoryCheck> examine_directory(const dht::NodeSettings& settings);
 
 }  // namespace fedge::apps

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 Result<Digest> parse_digest(const std::string& text, const std::string& what) {
   const auto parsed = parse_public_key(text);  // 32 bytes as well
   if (!parsed)
-    return invalid(what + " is 64 lower-case hexadecimal digits, not '" + text.substr(0, 80) + "'");
+    return invalid(what + " must be 64 lower-case hexadecimal digits, not '" + text.substr(0, 80) + "'");
   return parsed->bytes;
 }
 
@@ -25,7 +25,7 @@ Result<std::uint32_t> parse_track(const std::string& text) {
   std::uint32_t track = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), track);
   if (error != std::errc() || end != text.data() + text.size())
-    return invalid("a track is a number, not '" + text.substr(0, 80) + "'");
+    return invalid("a track must be a number, not '" + text.substr(0, 80) + "'");
   return track;
 }
 
@@ -104,7 +104,7 @@ Result<RunId> parse_run_id(const std::string& text) {
   std::uint64_t run = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), run, 16);
   if (text.size() != 16 || error != std::errc() || end != text.data() + text.size())
-    return invalid("a run's number is 16 lower-case hexadecimal digits, not '" + text.substr(0, 80) + "'");
+    return invalid("a run's id must be 16 lower-case hexadecimal digits, not '" + text.substr(0, 80) + "'");
   return RunId(run);
 }
 
@@ -125,8 +125,9 @@ Result<dht::Key> key_sought(const std::vector<std::string>& words) {
   }
   if (kind == "key" && takes(1, 1)) return parse_digest(words[1], "a key of the directory");
   return invalid(
-      "what to get is one of: run NAME, coordinator KEY, node KEY RUN, model KEY RUN [TRACK], peers OBJECT, "
-      "key KEY");
+      "unknown kind of key, or wrong number of words; expected one of: run NAME, coordinator KEY, node KEY "
+      "RUN, "
+      "model KEY RUN [TRACK], peers OBJECT, key KEY");
 }
 
 std::string records_as_text(const std::vector<dht::Record>& records) {

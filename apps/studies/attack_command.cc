@@ -3,37 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "apps/cli/validators.h"
 #include "apps/studies/figure_text.h"
 #include "core/platform/thread_pool.h"
 #include "core/text.h"
 
 namespace fedge::apps {
 namespace {
-
-constexpr const char* kAttackExamples = R"(
-Attacks:
-  crowd     Sybils at a key: as near to it as they can get, so that its records are theirs to keep
-  eclipse   victims hear of nobody but hostile nodes, all the time, and again when they start anew
-  poison    holders give out forged or old records, and fill others with rubbish
-  reflect   requests in a victim's name, so that the answers hit it
-
-Protections:
-  ids          an id is a hash of its node's public key: nobody chooses one (but for --ground-bits)
-  groups       one node of a group of addresses in a bucket and in a search
-  paths        three disjoint paths a look-up
-  stable       an old contact that answers is not replaced
-  all-holders  a look-up asks all that are responsible, not only the first that has something
-  tokens       a request is answered with no more than a token until it shows one
-  signatures   nodes keep and readers believe signed records alone, the latest of them
-  bootstraps   three addresses to begin with instead of one; the first is hostile
-  saved        who starts anew remembers whom it knew
-  opendht      what OpenDHT does, with Fedge's records: all but ids, groups and paths
-
-Examples:
-  fedge-sim attack crowd --jobs 2
-  fedge-sim attack crowd --protect ids --protect ids,groups --ground-bits 16
-  fedge-sim attack poison --protect signatures --protect signatures,all-holders --format json
-)";
 
 struct Column {
   std::string name;
@@ -92,31 +68,38 @@ void print_json(const AttackCommand& command, const std::vector<Column>& columns
 }  // namespace
 
 CLI::App* add_attack(CLI::App& app, AttackCommand& command) {
-  auto* sub = app.add_subcommand(
-      "attack",
-      "Simulate hostile nodes in a directory without a centre, in virtual time: how many look-ups still "
-      "succeed, what damage is done, and what each protection brings and costs");
-  sub->add_option("attack", command.attack, "crowd, eclipse, poison or reflect")->capture_default_str();
-  sub->add_option("--protect", command.protections,
-                  "What stands against it, joined by commas; may be repeated")
+  auto* sub = app.add_subcommand("attack");
+  sub->add_option("ATTACK", command.attack, "Attack to simulate; see below")
+      ->capture_default_str()
+      ->check(one_of({"crowd", "eclipse", "poison", "reflect"}));
+  sub->add_option("--protect", command.protections, "Set of protections, joined by commas; see below")
+      ->type_name("NAME,...")
       ->capture_default_str()
       ->take_all();
   const auto add = [&](const char* name, auto& value, const char* help) {
-    sub->add_option(name, value, help)->capture_default_str();
+    return sub->add_option(name, value, help)->capture_default_str();
   };
-  add("--nodes", command.options.nodes, "All of them");
-  add("--hostile", command.options.hostile, "Share of hostile nodes; 0: what the protections cost");
-  add("--groups", command.options.groups, "Groups of addresses, such as /24 networks, that these lie in");
+  add("--nodes", command.options.nodes, "Number of nodes, hostile ones included")
+      ->check(between(100, 100'000));
+  add("--hostile", command.options.hostile, "Fraction of hostile nodes; 0 shows what the protections cost")
+      ->type_name("FRACTION")
+      ->check(between(0, 0.9));
+  add("--groups", command.options.groups,
+      "Number of address groups (such as /24 networks) of the hostile nodes")
+      ->check(between(1, 100'000));
   add("--ground-bits", command.options.ground_bits,
-      "crowd with ids: leading bits that the attacker gets right by making 2^bits keys a node");
-  add("--replication", command.options.replication, "Nodes that keep a record");
-  add("--rounds", command.options.rounds, "Of a second; the attack begins in the fifth");
-  add("--seeds", command.seeds, "Runs of each");
-  add("--seed", command.options.seed, "The first seed");
-  sub->add_option("--jobs", command.jobs, "Runs at a time; the result does not depend on it")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  sub->footer(kAttackExamples);
+      "crowd with ids: leading bits of an id that the attacker chooses by creating 2^bits keys for each node")
+      ->type_name("BITS")
+      ->check(between(0, 40));
+  add("--replication", command.options.replication, "Number of nodes that store a record")
+      ->check(between(1, 20));
+  add("--rounds", command.options.rounds, "Rounds of one second; the attack starts in round 5")
+      ->check(between(10, 10'000));
+  add("--seeds", command.seeds, "Number of runs of each set, each with its own seed")
+      ->check(between(1, 1000));
+  add("--seed", command.options.seed, "First seed");
+  add("--jobs", command.jobs, "Number of concurrent runs; does not affect the result")
+      ->check(between(1, 1024));
   return sub;
 }
 
@@ -124,7 +107,6 @@ Result<void> run_attack_command(const AttackCommand& given, std::FILE* out) {
   AttackCommand command = given;
   FEDGE_TRY(attack, sim::attack_of(command.attack));
   command.options.attack = attack;
-  if (command.seeds < 1 || command.seeds > 1000) return invalid("--seeds must be 1 to 1000");
   std::vector<Column> columns;
   std::vector<sim::AttackOptions> runs;
   for (const std::string& name : command.protections) {

@@ -1,4 +1,4 @@
-// `fedge-sim attack`: hostile nodes in a directory on Kademlia, with and without what stands against them.
+// `fedge-sim attack`: hostile nodes in a Kademlia directory, with and without protections.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,15 @@ struct AttackCommand {
   bool json = false;
 };
 
-// Adds the sub-command, which fills in `command`.
+// Adds the subcommand, which fills in `command`.
 CLI::App* add_attack(CLI::App& app, AttackCommand& command);
 
-// Table: a row a figure, a column a set of protections, mean and half of the 95 % interval over the seeds.
+// Table: a row for each metric, a column for each set of protections: mean and half of the 95 % confidence
+// interval over the seeds.
 // JSON: one object,
 //   {"attack":"crowd","nodes":1000,"hostile":0.2,"seeds":5,"protections":[{"protect":"none",
 //    "figures":{"success_percent":{"mean":0,"half_width":0},...}}]}
-// where what was not measured is null. Errors name the option that is at fault.
+// where null means not measured. Errors name the wrong option.
 Result<void> run_attack_command(const AttackCommand& command, std::FILE* out);
 
 }  // namespace fedge::apps

@@ -3,24 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "apps/cli/validators.h"
 #include "apps/common.h"
 #include "apps/studies/figure_text.h"
 #include "core/text.h"
 
 namespace fedge::apps {
 namespace {
-
-constexpr const char* kGossipExamples = R"(
-Every client begins with the run file's model. In each round it trains its own by [training]; then x_i becomes the
-sum of W_ij x_j over itself and its neighbours, W_ij = 1 / (1 + max(d_i, d_j)) with their degrees d, however many
-samples they have. [sampling] must ask for all clients. Evaluated are the rounds that run.evaluate_every asks for, and
-the last.
-
-Examples:
-  fedge-sim gossip examples/fashion-mlp.toml --degree 3
-  fedge-sim gossip examples/fashion-mlp.toml --degree 3 --topology fixed --set data.partition.alpha=0.1
-  fedge-sim gossip examples/fashion-mlp.toml --degree 9            all are neighbours: one model for all
-)";
 
 void print_head(const GossipCommand& command, const run::RunConfig& config, const sim::Gossip& gossip,
                 std::FILE* out) {
@@ -61,7 +50,7 @@ void print_json(const GossipCommand& command, const run::RunConfig& config, cons
   std::fprintf(out, "],\n \"models_hash\":\"%s\"}\n", to_hex(gossip.hash()).c_str());
 }
 
-// To the end of the run; what is evaluated goes to `report` as it is known.
+// Runs all rounds; calls `report` for each evaluated round.
 Result<void> run_rounds(const run::RunConfig& config, const std::string& evaluate, sim::Gossip& gossip,
                         const std::function<void()>& report) {
   for (std::uint32_t round = 1; round <= config.rounds; ++round) {
@@ -77,33 +66,27 @@ Result<void> run_rounds(const run::RunConfig& config, const std::string& evaluat
 }  // namespace
 
 CLI::App* add_gossip(CLI::App& app, GossipCommand& command) {
-  auto* sub = app.add_subcommand(
-      "gossip",
-      "Train a run file's clients without a common model: each trains its own and mixes it with its "
-      "neighbours' "
-      "(mix-and-forward with Metropolis weights), for comparison with rounds that have one");
-  sub->add_option("file", command.run_file, "Run file (TOML)")->required();
-  sub->add_option("--degree", command.gossip.degree, "Neighbours that each client has at least")
+  auto* sub = app.add_subcommand("gossip");
+  add_run_file(*sub, command.run_file);
+  sub->add_option("--degree", command.gossip.degree, "Smallest number of neighbours of a client")
       ->capture_default_str();
   sub->add_option("--topology", command.topology,
-                  "each_round: neighbours are drawn anew for each round; fixed: once")
+                  "each_round: draw the neighbours again in each round; fixed: draw them once")
+      ->type_name("TOPOLOGY")
       ->capture_default_str()
-      ->check(CLI::IsMember({"each_round", "fixed"}));
-  sub->add_option(
-         "--evaluate", command.evaluate,
-         "mixed: the models that a round ends with; trained: those that clients have trained, before "
-         "they mix them")
+      ->check(one_of({"each_round", "fixed"}));
+  sub->add_option("--evaluate", command.evaluate,
+                  "mixed: evaluate models at the end of a round; trained: after training, before mixing")
+      ->type_name("MODELS")
       ->capture_default_str()
-      ->check(CLI::IsMember({"mixed", "trained"}));
+      ->check(one_of({"mixed", "trained"}));
   sub->add_option("--tested", command.gossip.most_tested,
-                  "Most clients whose models are evaluated; of more, so many are drawn once")
+                  "Evaluate the models of at most this many clients, drawn once")
       ->capture_default_str();
-  sub->add_option("--set", command.assignments, "Override a key of the run file: section.key=value")
-      ->take_all();
-  sub->add_option("--jobs", command.jobs, "Threads; the result does not depend on it")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  sub->footer(kGossipExamples);
+  add_assignments(*sub, command.assignments);
+  sub->add_option("--jobs", command.jobs, "Number of threads; does not affect the result")
+      ->default_str("number of processors")
+      ->check(between(1, 1024));
   return sub;
 }
 

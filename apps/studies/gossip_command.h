@@ -27,7 +27,7 @@ struct GossipCommand {
   bool json = false;
 };
 
-// Adds the sub-command, which fills in `command`.
+// Adds the subcommand, which fills in `command`.
 CLI::App* add_gossip(CLI::App& app, GossipCommand& command);
 
 // Table: a row for each round that is evaluated, printed as it ends. JSON: one object at the end,

@@ -3,22 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "apps/cli/validators.h"
 #include "apps/studies/figure_text.h"
 #include "core/platform/thread_pool.h"
 #include "core/text.h"
 
 namespace fedge::apps {
 namespace {
-
-constexpr const char* kOverlayExamples = R"(
-Examples:
-  fedge-sim overlay --nodes 256 --rounds 60 --seeds 2          a first look, in seconds
-  fedge-sim overlay --jobs 2                                   4096 nodes that stay, warmed up
-  fedge-sim overlay --warm-up 0                                lookups begin when the last has begun to join
-  fedge-sim overlay --session-rounds 300                       churn: up for 300 rounds in the mean, down for 75
-  fedge-sim overlay --messages-per-round 10                    periods such that all cost as much to maintain
-  fedge-sim overlay --kind kademlia --k 8 --alpha 1 --format json
-)";
 
 double events_per_second(const sim::OverlayColumn& column) {
   return column.wall_seconds > 0 ? column.events / column.wall_seconds : 0;
@@ -33,7 +24,7 @@ std::string headline(const sim::ComparisonOptions& options) {
                             : "joined over " + std::to_string(run.join_rounds) + " rounds") +
          ", warm-up " + number(warm_up, "%g") + ", " +
          (run.session_rounds > 0 ? "sessions of " + number(run.session_rounds, "%g") + " rounds"
-                                 : std::string("nobody leaves")) +
+                                 : std::string("no churn")) +
          ", loss " + number(run.overlay.loss, "%g") + ", seeds " + std::to_string(run.seed) + " to " +
          std::to_string(run.seed + options.seeds - 1);
 }
@@ -58,7 +49,7 @@ void print_table(const OverlayCommand& command, const sim::ComparisonOptions& op
   if (options.messages_per_round > 0 || options.run.overlay.maintenance_scale != 1)
     row("periods, times", [](const auto& column) { return with_decimals(column.maintenance_scale, 3); });
   row("events, millions", [](const auto& column) { return with_decimals(column.events * 1e-6, 1); });
-  row("events a second and thread, millions",
+  row("events per second and thread, millions",
       [](const auto& column) { return with_decimals(events_per_second(column) * 1e-6, 2); });
   std::fprintf(out, "\nthreads: %zu\n", command.jobs);
 }
@@ -91,62 +82,70 @@ void print_json(const sim::ComparisonOptions& options, const std::vector<sim::Ov
 void add_world(CLI::App& app, OverlayCommand& command) {
   sim::OverlayRunOptions& run = command.comparison.run;
   const auto add = [&](const char* name, auto& value, const char* help) {
-    app.add_option(name, value, help)->capture_default_str()->group("World");
+    return app.add_option(name, value, help)->capture_default_str()->group("Simulated network");
   };
-  add("--nodes", run.nodes, "Nodes that are up, in the mean where they come and go");
-  add("--rounds", run.rounds, "Rounds with lookups; figures are of these");
-  add("--seeds", command.comparison.seeds, "Runs of each overlay, each with a seed of its own");
-  add("--seed", run.seed, "The first seed");
+  add("--nodes", run.nodes, "Number of nodes that are up; under churn, on average");
+  add("--rounds", run.rounds, "Rounds with lookups, which are measured");
+  add("--seeds", command.comparison.seeds, "Number of runs of each overlay, each with its own seed");
+  add("--seed", run.seed, "First seed");
   add("--join-rounds", run.join_rounds, "Rounds over which the nodes join, one after the other");
-  app.add_option(
-         "--warm-up", command.warm_up,
-         "Rounds from the last node's beginning to join until lookups begin; log2 of --nodes if it is "
-         "left out")
-      ->group("World");
-  add("--session-rounds", run.session_rounds, "Mean time that a node stays up; 0: for ever");
-  add("--availability", run.availability, "Share of the time that a node is up where nodes come and go");
-  add("--graceful", run.graceful, "Share of departures with a goodbye");
-  add("--lookups-per-round", run.lookups_per_round, "By random members, for random published keys");
-  add("--keys", run.keys, "Published by random nodes");
-  add("--value-bytes", run.value_bytes, "Size of what lies under each key");
-  add("--agent-warm-rounds", run.agent_warm_rounds, "Mean time that a live node's agent is warm; 0: always");
-  add("--agent-cold-rounds", run.agent_cold_rounds, "Mean time that it is cold");
-  add("--loss", run.overlay.loss, "Chance that a message is lost");
-  add("--round-ms", command.round_ms, "Length of a round");
-  add("--rpc-timeout-ms", command.rpc_timeout_ms, "How long a request waits for its reply");
-  app.add_flag("--static", run.static_tables, "Perfect tables from the start instead of joining")
-      ->group("World");
+  app.add_option("--warm-up", command.warm_up,
+                 "Rounds between the start of the last join and the first lookup; default: log2 of --nodes")
+      ->type_name("ROUNDS")
+      ->group("Simulated network");
+  add("--session-rounds", run.session_rounds, "Mean time that a node stays up; 0: no node leaves")
+      ->type_name("ROUNDS");
+  add("--availability", run.availability, "Under churn: fraction of the time that a node is up")
+      ->type_name("FRACTION");
+  add("--graceful", run.graceful, "Fraction of nodes that announce their departure")->type_name("FRACTION");
+  add("--lookups-per-round", run.lookups_per_round, "Lookups by random nodes of random published keys");
+  add("--keys", run.keys, "Number of keys that random nodes publish");
+  add("--value-bytes", run.value_bytes, "Size of the value of each key")->type_name("BYTES");
+  add("--agent-warm-rounds", run.agent_warm_rounds,
+      "Mean time that a live node's agent stays warm; 0: always")
+      ->type_name("ROUNDS");
+  add("--agent-cold-rounds", run.agent_cold_rounds, "Mean time that it stays cold")->type_name("ROUNDS");
+  add("--loss", run.overlay.loss, "Probability that a message is lost");
+  add("--round-ms", command.round_ms, "Length of a round, in milliseconds")->type_name("MS");
+  add("--rpc-timeout-ms", command.rpc_timeout_ms, "Timeout of a request, in milliseconds")->type_name("MS");
+  app.add_flag("--static", run.static_tables, "Start with perfect routing tables instead of joining")
+      ->group("Simulated network");
 }
 
 void add_protocols(CLI::App& app, OverlayCommand& command) {
   sim::OverlayOptions& overlay = command.comparison.run.overlay;
+  const char* group = "Protocols (periods in rounds)";
   const auto add = [&](const char* name, auto& value, const char* help) {
-    app.add_option(name, value, help)->capture_default_str()->group("Protocols (periods in rounds)");
+    app.add_option(name, value, help)->capture_default_str()->group(group);
   };
-  add("--replication", overlay.replication, "Nodes that hold a value");
-  add("--republish", overlay.republish, "T_rep: publishers publish again; values live three times as long");
-  add("--repair", overlay.repair, "Holders look whether others have become responsible");
-  add("--maintenance-scale", overlay.maintenance_scale, "The maintenance periods below times this");
+  add("--replication", overlay.replication, "Number of nodes that store a value");
+  add("--republish", overlay.republish,
+      "T_rep: period after which publishers publish again; values expire after three periods");
+  add("--repair", overlay.repair, "Period after which holders look for nodes that have become responsible");
+  add("--maintenance-scale", overlay.maintenance_scale, "Factor for all maintenance periods below");
   add("--messages-per-round", command.comparison.messages_per_round,
-      "Find that scale, for each overlay by pilot runs, such that maintenance costs so many messages a node "
+      "Choose that factor for each overlay by pilot runs, so that maintenance costs this many messages per "
+      "node "
       "and round; 0: do not");
   add("--successors", overlay.chord.successors, "Chord: length of the successor list");
-  add("--stabilize", overlay.chord.stabilize, "Chord: T_s");
-  add("--fix-finger", overlay.chord.fix_finger, "Chord: T_f, one finger");
-  add("--check-predecessor", overlay.chord.check_predecessor, "Chord: ping the predecessor");
-  add("--digit-bits", overlay.pastry.digit_bits, "Pastry: b");
-  add("--leaf-set", overlay.pastry.leaf_set, "Pastry: L, both sides");
-  add("--neighbourhood", overlay.pastry.neighbourhood, "Pastry: M, nodes near by delay; 0: none are kept");
-  add("--probe-leaves", overlay.pastry.probe_leaves, "Pastry: T_s, both adjacent leaves and one more");
-  add("--fetch-row", overlay.pastry.fetch_row, "Pastry: T_r, a row from a node in it");
+  add("--stabilize", overlay.chord.stabilize, "Chord: T_s, period of stabilization");
+  add("--fix-finger", overlay.chord.fix_finger, "Chord: T_f, period after which one finger is corrected");
+  add("--check-predecessor", overlay.chord.check_predecessor, "Chord: period of pings to the predecessor");
+  add("--digit-bits", overlay.pastry.digit_bits, "Pastry: b, bits of a digit");
+  add("--leaf-set", overlay.pastry.leaf_set, "Pastry: L, size of the leaf set, both sides together");
+  add("--neighbourhood", overlay.pastry.neighbourhood,
+      "Pastry: M, number of nearby nodes (by delay) that are kept");
+  add("--probe-leaves", overlay.pastry.probe_leaves,
+      "Pastry: T_s, period of probes to both adjacent leaves and one more");
+  add("--fetch-row", overlay.pastry.fetch_row, "Pastry: T_r, period after which a table row is fetched");
   add("--k", overlay.kademlia.k, "Kademlia: size of a bucket and of an answer");
-  add("--alpha", overlay.kademlia.alpha, "Kademlia: requests of a lookup at a time");
-  add("--refresh", overlay.kademlia.refresh, "Kademlia: T_b, buckets untouched for so long are looked up");
-  add("--ping", overlay.kademlia.ping, "Kademlia: between pings of a full bucket's oldest contact");
-  const char* group = "Protocols (periods in rounds)";
-  app.add_flag("--recursive", overlay.recursive, "Chord and Pastry: lookups are passed on, not iterated")
+  add("--alpha", overlay.kademlia.alpha, "Kademlia: concurrent requests of a lookup");
+  add("--refresh", overlay.kademlia.refresh,
+      "Kademlia: T_b, refresh buckets that were unused for this period");
+  add("--ping", overlay.kademlia.ping, "Kademlia: period of pings to the oldest contact of a full bucket");
+  app.add_flag("--recursive", overlay.recursive, "Chord and Pastry: recursive instead of iterative lookups")
       ->group(group);
-  app.add_flag("!--no-cache", overlay.kademlia.cache, "Kademlia: lookups leave no copies behind")
+  app.add_flag("!--no-cache", overlay.kademlia.cache, "Kademlia: lookups do not cache values on their path")
       ->group(group);
   app.add_flag("--open-interval", command.open_interval, "Chord: fingers in (n, k) instead of (n, k]")
       ->group(group);
@@ -155,17 +154,17 @@ void add_protocols(CLI::App& app, OverlayCommand& command) {
 }  // namespace
 
 CLI::App* add_overlay(CLI::App& app, OverlayCommand& command) {
-  auto* sub = app.add_subcommand(
-      "overlay",
-      "Simulate overlays for discovery without a centre (Chord, Pastry, Kademlia) in virtual time: what a "
-      "lookup costs, how well it succeeds under churn, and what upkeep takes");
-  sub->add_option("--kind", command.kinds, "chord, pastry or kademlia; may be repeated")->take_all();
-  sub->add_option("--jobs", command.jobs, "Runs at a time; the result does not depend on it")
+  auto* sub = app.add_subcommand("overlay");
+  sub->add_option("--kind", command.kinds, "Overlay to simulate")
+      ->type_name("KIND")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      ->check(one_of({"chord", "pastry", "kademlia"}))
+      ->take_all();
+  sub->add_option("--jobs", command.jobs, "Number of concurrent runs; does not affect the result")
+      ->capture_default_str()
+      ->check(between(1, 1024));
   add_world(*sub, command);
   add_protocols(*sub, command);
-  sub->footer(kOverlayExamples);
   return sub;
 }
 

@@ -26,14 +26,15 @@ struct OverlayCommand {
   bool json = false;
 };
 
-// Adds the sub-command, which fills in `command`.
+// Adds the subcommand, which fills in `command`.
 CLI::App* add_overlay(CLI::App& app, OverlayCommand& command);
 
-// Table: a row a figure, a column an overlay, mean and half of the 95 % interval. JSON: one object,
+// Table: a row for each metric, a column for each overlay: mean and half of the 95 % confidence interval.
+// JSON:
 //   {"nodes":4096,"rounds":300,"seeds":5,"overlays":[{"kind":"chord","maintenance_scale":1,"pilots":0,
 //    "figures":{"lookups":{"mean":3000,"half_width":0},...},"events":1,"wall_seconds":1,
 //    "events_per_second":1,"trace_hashes":["..."]}]}
-// where what was not measured is null. Errors name the option that is at fault.
+// where null means not measured. Errors name the wrong option.
 Result<void> run_overlay_command(const OverlayCommand& command, std::FILE* out);
 
 }  // namespace fedge::apps

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "apps/cli/validators.h"
 #include "apps/studies/figure_text.h"
 #include "core/platform/thread_pool.h"
 #include "core/text.h"
@@ -12,23 +13,7 @@
 namespace fedge::apps {
 namespace {
 
-constexpr const char* kSwarmExamples = R"(
-Mechanisms of --warmup, with commas between them: pre-round (owners spray chunks to clients that are no
-neighbours), lags (nobody sends at once), gating (own chunks wait until k of others are held, and then --kappa of
-them may go), non-owner-first (the tracker prefers a holder that is not the owner); all; or none, which is plain
-swarming from the first slot on.
-
-Examples:
-  fedge-sim swarm --nodes 25 --chunks 40 --seeds 2             a first look, in a second
-  fedge-sim swarm --warmup none --attack sequence              what a plain swarm gives away
-  fedge-sim swarm --warmup pre-round,lags --warmup-only        without gating, and without the rest of the round
-  fedge-sim swarm --scheduler random_fifo --max-flow 1         against the most that each slot could carry
-  fedge-sim swarm --spray-ratio 0 --owner-fallback 3           gating that only owners' help gets going
-  fedge-sim swarm --relayed-spray --blended --warmup-only      what daemons do, and what it hides
-  fedge-sim swarm --coalition 5,25 --jobs 2 --format json
-)";
-
-// Options' errors begin with an option's name.
+// Errors of the options begin with an option's name.
 Error of_option(const Error& error) { return error.with_prefix("--"); }
 
 Result<void> set_mechanisms(const SwarmCommand& command, sim::SwarmRoundOptions& round) {
@@ -49,9 +34,10 @@ Result<void> set_mechanisms(const SwarmCommand& command, sim::SwarmRoundOptions&
     if (!all && !round.plain && name != "pre-round" && name != "lags" && name != "gating" &&
         name != "non-owner-first")
       return invalid(
-          "warmup must be none, all, or some of pre-round, lags, gating and non-owner-first with commas "
-          "between them; \"" +
-          name + "\" is none of these");
+          "warmup must be none, all, or some of pre-round, lags, gating and non-owner-first, joined by "
+          "commas; "
+          "not '" +
+          name + "'");
   }
   return {};
 }
@@ -61,8 +47,7 @@ Result<void> set_fallback(const std::string& text, swarm::WarmupConfig& warmup) 
   std::size_t slots = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
   if (error != std::errc() || end != text.data() + text.size())
-    return invalid("owner-fallback must be never, or after how many slots without a transfer; \"" + text +
-                   "\" is neither");
+    return invalid("owner-fallback must be never or a number of slots, not '" + text + "'");
   warmup.fallback_after = slots;
   return {};
 }
@@ -73,8 +58,6 @@ Result<sim::SwarmStudyOptions> study_options(const SwarmCommand& command) {
   FEDGE_TRY_VOID(set_fallback(command.owner_fallback, study.round.warmup));
   FEDGE_TRY(k_mode, swarm::k_mode_named(command.k_mode));
   study.round.warmup.k_mode = k_mode;
-  if (command.chunk_order != "rarest" && command.chunk_order != "random")
-    return invalid("chunk-order must be rarest or random; \"" + command.chunk_order + "\" is neither");
   if (command.chunk_order == "random") study.round.warmup.order = swarm::ChunkOrder::kRandom;
   study.round.up = {command.up.at(0), command.up.at(1)};
   study.round.down = {command.down.at(0), command.down.at(1)};
@@ -110,9 +93,9 @@ void print_table(const SwarmCommand& command, const sim::SwarmStudyOptions& stud
   for (const sim::SwarmFigure& figure : result.figures)
     if (const std::string text = shown(figure.over_seeds, figure.decimals); text != "-")
       print_row(out, figure.label, {text});
-  print_row(out, "slots simulated a second and thread", {with_decimals(slots_per_second(result), 0)});
+  print_row(out, "simulated slots per second and thread", {with_decimals(slots_per_second(result), 0)});
   if (const auto deadlock = swarm::deadlock_of(warmup); deadlock && !study.round.plain)
-    std::fprintf(out, "\nOwners had to help, and each time gave away what the gate protects: the %s\n",
+    std::fprintf(out, "\nOwners had to send in spite of the gate, which revealed their chunks: the %s\n",
                  deadlock->c_str());
   for (const std::string& why : result.failed_open) std::fprintf(out, "\nFailed open, %s\n", why.c_str());
 }
@@ -147,22 +130,29 @@ void print_json(const SwarmCommand& command, const sim::SwarmStudyOptions& study
   std::fprintf(out, "]}\n");
 }
 
-void add_world(CLI::App& app, SwarmCommand& command) {
+std::vector<std::string> scheduler_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : swarm::schedulers()) names.emplace_back(entry.name);
+  return names;
+}
+
+void add_clients(CLI::App& app, SwarmCommand& command) {
   sim::SwarmRoundOptions& round = command.study.round;
   const auto add = [&](const char* name, auto& value, const char* help) {
-    return app.add_option(name, value, help)->capture_default_str()->group("World");
+    return app.add_option(name, value, help)->capture_default_str()->group("Clients and network");
   };
-  add("--nodes", round.warmup.nodes, "n: clients");
+  add("--nodes", round.warmup.nodes, "n: number of clients");
   add("--chunks", round.warmup.chunks, "K: chunks of each client's update");
-  add("--degree", round.warmup.degree, "m: neighbours that each has at least");
-  add("--up", command.up, "Chunks a slot (a second) that a client can send, drawn between these two")
+  add("--degree", round.warmup.degree, "m: smallest number of neighbours of a client");
+  add("--up", command.up, "Least and most chunks that a client can send in a slot of one second")
       ->expected(2);
-  add("--down", command.down, "And receive")->expected(2);
-  add("--deadline", round.warmup.deadline, "s_max: slots after which the round ends");
-  add("--drop", round.drop, "Share of the clients that vanish");
-  add("--drop-slots", round.drop_slots, "Each in one of so many first slots");
-  add("--seeds", command.study.seeds, "Rounds, each with a seed of its own");
-  add("--seed", round.seed, "The first seed");
+  add("--down", command.down, "Least and most chunks that a client can receive in a slot")->expected(2);
+  add("--deadline", round.warmup.deadline, "s_max: slots after which the round ends")->type_name("SLOTS");
+  add("--drop", round.drop, "Fraction of clients that drop out")->type_name("FRACTION");
+  add("--drop-slots", round.drop_slots, "Each dropout happens in one of this many first slots")
+      ->type_name("SLOTS");
+  add("--seeds", command.study.seeds, "Number of rounds, each with its own seed");
+  add("--seed", round.seed, "First seed");
 }
 
 void add_warmup(CLI::App& app, SwarmCommand& command) {
@@ -170,66 +160,76 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->capture_default_str()->group("Warm-up");
   };
-  std::string names;
-  for (const auto& entry : swarm::schedulers())
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  add("--scheduler", warmup.scheduler, names.c_str());
-  add("--warmup", command.mechanisms, "none, all, or mechanisms; see below")->delimiter(',');
+  add("--scheduler", warmup.scheduler, "Scheduler of the warm-up")
+      ->type_name("NAME")
+      ->check(one_of(scheduler_names()));
+  add("--warmup", command.mechanisms, "Mechanisms, joined by commas; see below")
+      ->type_name("NAME,...")
+      ->delimiter(',');
   add("--threshold", warmup.threshold,
-      "alpha: share of chunks that everybody needs of others; 0: no warm-up");
+      "alpha: fraction of chunks that each client needs from others; 0: no warm-up")
+      ->type_name("FRACTION");
   add("--k-mode", command.k_mode,
-      "per_update: of one update's chunks; per_universe: of everybody's; split: the gate's k is of one "
-      "update, the "
-      "warm-up's of everybody's");
-  add("--chunk-order", command.chunk_order,
-      "rarest or random: which chunk a receiver gets first in the warm-up");
-  add("--spray-ratio", warmup.spray_ratio, "R: share of its update that an owner sprays");
+      "alpha is a fraction of: per_update: one update's chunks; per_universe: all updates' chunks; split: "
+      "one "
+      "update's chunks for the gate, all updates' for the warm-up")
+      ->type_name("MODE")
+      ->check(one_of({"per_update", "per_universe", "split"}));
+  add("--chunk-order", command.chunk_order, "Chunk that a receiver gets first in the warm-up")
+      ->type_name("ORDER")
+      ->check(one_of({"rarest", "random"}));
+  add("--spray-ratio", warmup.spray_ratio, "R: fraction of its update that an owner sprays")
+      ->type_name("FRACTION");
   app.add_flag("--relayed-spray", warmup.relayed,
-               "sprayed chunks pass a common neighbour, as daemons send them, not a tunnel of their own")
+               "Send sprayed chunks through a common neighbour, as client daemons do, instead of a tunnel")
       ->group("Warm-up");
-  app.add_flag(
-         "--blended", warmup.blended,
-         "Ours: a client gets its own chunks as if they were another's, and sprays to neighbours as well")
+  app.add_flag("--blended", warmup.blended,
+               "A client also receives its own chunks and sprays to neighbours, so that no client stands out "
+               "(Fedge's own mechanism)")
       ->group("Warm-up");
-  add("--lag", warmup.lag, "T_lag: each waits for 0 to so many less one slots");
+  add("--lag", warmup.lag, "T_lag: each client waits for 0 to T_lag - 1 slots")->type_name("SLOTS");
   add("--kappa", warmup.kappa, "Own chunks that a client may send in the warm-up");
-  add("--parallel", warmup.parallel, "tau: receivers that a sender serves in a slot (random_*, plain)");
+  add("--parallel", warmup.parallel, "tau: receivers that a sender serves in a slot (random_* and plain)");
   add("--owner-fallback", command.owner_fallback,
-      "never, or after how many slots without a transfer owners may send regardless");
+      "Slots without a transfer after which owners may send in spite of the gate, or never")
+      ->type_name("SLOTS");
 }
 
 void add_measures(CLI::App& app, SwarmCommand& command) {
   const auto add = [&](const char* name, auto& value, const char* help) {
-    return app.add_option(name, value, help)->capture_default_str()->group("What is measured");
+    return app.add_option(name, value, help)->capture_default_str()->group("Measurements");
   };
-  add("--attack", command.attacks,
-      "sequence, count, cluster, absence, elimination, with commas between; all; none")
-      ->delimiter(',');
-  add("--early", command.study.early, "Chunks of each sender that count looks at");
-  add("--coalition", command.study.coalitions, "Observers that pool what they see; several with commas")
+  std::vector<std::string> attacks = {"all", "none"};
+  for (const auto& entry : swarm::attacks()) attacks.emplace_back(entry.name);
+  add("--attack", command.attacks, "Attacks that try to find the owners, joined by commas")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->check(one_of(attacks));
+  add("--early", command.study.early, "Chunks of each sender that the attack count looks at");
+  add("--coalition", command.study.coalitions,
+      "Numbers of observers that pool their observations, joined by commas")
+      ->type_name("NUMBER,...")
       ->delimiter(',');
   add("--watch", command.study.round.watch,
-      "Attacks look at so many slots after the warm-up, and not at it; 0: at the warm-up");
+      "Attacks observe this many slots after the warm-up instead of the warm-up; 0: the warm-up")
+      ->type_name("SLOTS");
   add("--max-flow", command.study.round.max_flow,
-      "Compare each how many slots of the warm-up with its maximum flow; 0: never");
+      "Compare every Nth slot of the warm-up with its maximum flow; 0: none")
+      ->type_name("N");
   app.add_flag("--warmup-only", command.warmup_only, "End with the warm-up (and --watch)")
-      ->group("What is measured");
+      ->group("Measurements");
 }
 
 }  // namespace
 
 CLI::App* add_swarm(CLI::App& app, SwarmCommand& command) {
-  auto* sub = app.add_subcommand(
-      "swarm",
-      "Simulate rounds of serverless federated learning (FLTorrent): clients exchange their updates' chunks "
-      "among themselves, after a warm-up that hides whose they are; what it costs, and what it hides");
-  sub->add_option("--jobs", command.jobs, "Rounds at a time; the result does not depend on it")
+  auto* sub = app.add_subcommand("swarm");
+  sub->add_option("--jobs", command.jobs, "Number of concurrent rounds; does not affect the result")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  add_world(*sub, command);
+      ->check(between(1, 1024));
+  add_clients(*sub, command);
   add_warmup(*sub, command);
   add_measures(*sub, command);
-  sub->footer(kSwarmExamples);
   return sub;
 }
 

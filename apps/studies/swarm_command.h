@@ -1,5 +1,5 @@
-// `fedge-sim swarm`: rounds of serverless federated learning in slots: how long a warm-up that hides who made
-// which chunk takes, and what curious receivers can still tell.
+// `fedge-sim swarm`: rounds of serverless federated learning in slots: the cost of a warm-up that hides the
+// owners of chunks, and what honest-but-curious receivers still learn.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +31,16 @@ struct SwarmCommand {
   bool json = false;
 };
 
-// Adds the sub-command, which fills in `command`.
+// Adds the subcommand, which fills in `command`.
 CLI::App* add_swarm(CLI::App& app, SwarmCommand& command);
 
-// Table: a row a figure, mean and half of the 95 % interval over the seeds. JSON: one object,
+// Table: a row for each metric: mean and half of the 95 % confidence interval over the seeds. JSON: one
+// object,
 //   {"nodes":100,"chunks":206,"scheduler":"greedy_fastest_first","warmup":"all","k_mode":"per_universe",
 //    "seeds":5,"deadlock":null,"failed_open":[],"figures":{"warmup_slots":{"mean":240,"half_width":1},...},
 //    "slots":1,"transfers":1,"wall_seconds":1,"slots_per_second":1,"log_hashes":["..."]}
-// where what was not measured is null, and "deadlock" says which inequality owners had to help out of. Errors
-// name the option that is at fault.
+// where null means not measured, and "deadlock" names the violated inequality because of which owners had to
+// send. Errors name the wrong option.
 Result<void> run_swarm_command(const SwarmCommand& command, std::FILE* out);
 
 }  // namespace fedge::apps

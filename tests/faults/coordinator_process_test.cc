@@ -32,7 +32,7 @@ TEST_CASE("signals: told to end in any phase a coordinator does within 10 s, and
     whole.server->signal(SIGTERM);
     CHECK(whole.server->ends_within(10'000));
     CHECK(whole.server->wait() == 0);
-    CHECK(contains(whole.server->log(), "the same command goes on with the run"));
+    CHECK(contains(whole.server->log(), "the same command continues the run"));
     whole.kill_clients();  // they were told to stay away for a while
     REQUIRE(whole.go_on());
     whole.start_clients();

@@ -355,9 +355,11 @@ TEST_CASE("access: tokens for several uses, approval and revocation, in tables a
   CHECK(site.fedge("client show 3").output.starts_with("client    3\nstate     enrolled\n"));
   CHECK(site.fedge("client approve 3").code == 1);
   CHECK(site.fedge("client revoke 3").output ==
-        "client 3 is revoked, and so is token 5, which it knows and others could still have joined with\n");
+        "client 3 is revoked; token 5 is revoked too, because the client knows it and others could join with "
+        "it\n");
   CHECK(nlohmann::json::parse(site.fedge("token ls --format json").output)[4]["state"] == "revoked");
-  CHECK(site.fedge("client show 9").output == "fedge: there is no client 9; see: fedge client ls\n");
+  CHECK(site.fedge("client show 9").output ==
+        "fedge: there is no client 9; list clients with: fedge client ls\n");
   CHECK(site.fedge("token revoke 9").code == 1);
 }
 
@@ -433,9 +435,9 @@ TEST_CASE("coordinator config: --check-config judges a file, and options on the 
   const auto file = site.root.path() / "coordinator.toml";
   std::ofstream(file) << "data_directory = \"" << site.data() << "\"\nlisten = \"127.0.0.1:0\"\n";
   const std::string program = "fedge-coordinator --config " + file.string();
-  CHECK(test::run(program + " --check-config").output == file.string() + " is right\n");
+  CHECK(test::run(program + " --check-config").output == file.string() + ": the configuration is valid\n");
   CHECK(test::run(program + " --set run.rounds=3").code == 2);
-  CHECK(test::run("fedge-coordinator --run x.toml").output.find("--data-dir is required") !=
+  CHECK(test::run("fedge-coordinator --run x.toml").output.find("the data directory is missing") !=
         std::string::npos);
   // It makes its key before it finds that the data set is not there.
   const std::string no_data =

@@ -81,7 +81,7 @@ TEST_CASE(
   const Setup setup;
   const Outcome trained = setup.pretrain();
   REQUIRE_MESSAGE(trained.code == 0, trained.output);
-  CHECK(contains(trained.output, "bits a byte"));
+  CHECK(contains(trained.output, "bits per byte"));
   std::string more;
   SUBCASE("prelort") { more = ""; }
   SUBCASE("one rank") { more = " --set strategy={kind=\\\"fedit\\\"}"; }
@@ -174,7 +174,8 @@ TEST_CASE("language: a model's file is evaluated as its run evaluated it, at eve
   }
   CHECK_FALSE(std::getline(lines, line));
   CHECK(contains(run("fedge model evaluate " + tuned + " --ranks 2").output, "perplexity"));
-  CHECK(contains(run("fedge model evaluate " + tuned + " --ranks 5").output, "has 4 ranks, not 5"));
+  CHECK(contains(run("fedge model evaluate " + tuned + " --ranks 5").output,
+                 "--ranks is 5, but " + tuned + " has 4 adapter ranks"));
   CHECK(contains(run("fedge model evaluate " + tuned + " --rouge 1").output, "no held-out line of text"));
   const TemporaryDirectory sayings;
   std::string said;
@@ -182,10 +183,10 @@ TEST_CASE("language: a model's file is evaluated as its run evaluated it, at eve
   sayings.write("sayings.txt", {said.begin(), said.end()});
   const Outcome ended =
       run("fedge model evaluate " + tuned + " --rouge 2 --directory " + sayings.path().string());
-  CHECK_MESSAGE(contains(ended.output, "of text, 2 lines to be ended\n"), ended.output);
+  CHECK_MESSAGE(contains(ended.output, "of text, 2 lines to complete\n"), ended.output);
   CHECK(contains(ended.output, "ROUGE-L\n"));
   CHECK(contains(run("fedge model evaluate " + tuned + " --dataset fashion-mnist").output,
-                 tuned + " takes nothing but text"));
+                 "fashion-mnist is not text, but " + tuned + " is a language model"));
   CHECK(contains(run("fedge model evaluate " + setup.base + " --ranks 2").output, "has no adapters"));
 }
 

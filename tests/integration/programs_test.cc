@@ -236,7 +236,8 @@ TEST_CASE("errors: devices that come and go are refused where processes are real
                 "/examples/fashion-mlp.toml --mode concrete --set simulation.availability.kind=diurnal");
   CHECK(outcome.code == 1);
   CHECK(outcome.output ==
-        "fedge-sim: simulation.availability needs --mode abstract: real processes do not come and go\n");
+        "fedge-sim: simulation.availability needs --mode abstract: real client processes are always "
+        "available\n");
 }
 
 TEST_CASE("examples: every run file goes through, on a data set small enough for a test") {
@@ -393,5 +394,5 @@ TEST_CASE("strategies: each says what it is made of, what it needs and its optio
   CHECK(top_k.find("levels") == std::string::npos);
   const Outcome unknown = test::run("fedge strategies krun");
   CHECK(unknown.code == 1);
-  CHECK(unknown.output.find("there is no strategy or part named \"krun\"") != std::string::npos);
+  CHECK(unknown.output.find("unknown strategy or part 'krun'; did you mean 'krum'?") != std::string::npos);
 }

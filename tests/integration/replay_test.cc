@@ -271,7 +271,7 @@ TEST_CASE("replay: what is not there is named, and nothing is made in its place"
   const test::TemporaryDirectory empty;
   const Outcome nothing = replay(empty.path());
   CHECK(nothing.code == 1);
-  CHECK(contains(nothing.output, "it holds no runs.db"));
+  CHECK(contains(nothing.output, "it contains no runs.db"));
   CHECK(std::filesystem::is_empty(empty.path()));
   Federation federation(1, {"run.rounds=1"});
   federation.add_client();

@@ -104,7 +104,7 @@ TEST_CASE("tracks: a table for people, long lists cut short") {
         "withdrawn: 1\n"
         "\n"
         "excludes                            used by                             trained by\n"
-        "nobody                              0, 2                                0, 2, 3, 4, 5\n"
+        "none                                0, 2                                0, 2, 3, 4, 5\n"
         "2                                   3                                   0, 3, 4, 5\n"
         "4                                   5                                   0, 2, 3, 5\n"
         "5                                   4                                   0, 2, 3, 4\n");
@@ -113,7 +113,7 @@ TEST_CASE("tracks: a table for people, long lists cut short") {
       "round 1: 1 track, 12 trainings by 12 clients\n"
       "\n"
       "excludes                            used by                             trained by\n"
-      "nobody                              0, 1, 2, 3, 4, 5, ... (12)          0, 1, 2, 3, 4, 5, ... (12)\n");
+      "none                                0, 1, 2, 3, 4, 5, ... (12)          0, 1, 2, 3, 4, 5, ... (12)\n");
 }
 
 TEST_CASE("tracks: a run file's section is read, with the clients of its data and whatever else is in it") {
@@ -159,7 +159,9 @@ TEST_CASE("tracks: a full disk is an error, not half a result") {
 TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordinator's run") {
   const TemporaryDirectory data;
   const Outcome nowhere = run("fedge tracks ls --data-dir " + data.path().string());
-  CHECK(nowhere.output == "fedge: a coordinator has never run in " + data.path().string() + "\n");
+  CHECK(nowhere.output == "fedge: there are no runs in " + data.path().string() + ": " +
+                              data.path().string() +
+                              "/runs.db does not exist; is this the coordinator's data directory?\n");
   const std::string where = " --run 3 --data-dir " + data.path().string();
   const Outcome none = run("fedge tracks ls" + where);
   CHECK(none.code == 1);
@@ -170,7 +172,7 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   REQUIRE(make_directory(file.parent_path()));
   REQUIRE(write_file_atomic(file, "clients = [\"a\", \"b\", \"c\"]\n"));
   CHECK(run("fedge tracks add --kind inbound --clients a --against b,c --until 9" + where).output ==
-        "disagreement 1 holds from the next round on, or from its own first round\n");
+        "disagreement 1 starts with the next round, or with its own first round if that is later\n");
   CHECK(run("fedge tracks add --kind full --clients c --from 4 --deep" + where).code == 0);
   const Outcome unknown = run("fedge tracks add --kind inbound --clients a --against d" + where);
   CHECK(unknown.code == 1);
@@ -180,7 +182,7 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
             "   1  inbound        a                         b,c                       1 to 9        "
             "stays\n") != std::string::npos);
   CHECK(listed.output.find(
-            "   2  full           c                         -                         4 to ever     "
+            "   2  full           c                         -                         4 to end      "
             "removed\n") != std::string::npos);
   CHECK(run("fedge tracks lift 3" + where).code == 1);
   CHECK(run("fedge tracks lift 1" + where).code == 0);

@@ -222,5 +222,5 @@ TEST_CASE("data: each client's file holds its part of the data, and every sample
   CHECK(std::count(listed.output.begin(), listed.output.end(), '\n') == 6);
   const auto beyond = run("fedge data partition" + options + " --client 4 --out " + out.path().string());
   CHECK(beyond.code == 1);
-  CHECK(contains(beyond.output, "there is no client 4: data.partition.clients of "));
+  CHECK(contains(beyond.output, "--client 4: there is no such client; data.partition.clients of "));
 }

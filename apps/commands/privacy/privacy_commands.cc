@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/validators.h"
 #include "core/detail/json.h"
 #include "privacy/differential/accounting/accountant.h"
 #include "privacy/differential/accounting/calibration.h"
@@ -16,7 +17,7 @@ namespace {
 using privacy::AccountantKind;
 using privacy::Mechanism;
 
-// What a mechanism is told; the first of its own numbers is its noise.
+// The options of a mechanism; `noise` is the one that sets its noise.
 struct MechanismDoc {
   const char* name;
   const char* noise;
@@ -45,33 +46,30 @@ struct NumberDoc {
   const char* doc;
 };
 constexpr NumberDoc kNumbers[] = {
-    {"sampling-rate", "Chance of each client to be in a round; of a fixed cohort, its share of all clients"},
+    {"sampling-rate", "Probability that a client is in a round; of a fixed cohort, its share of all clients"},
     {"noise-multiplier",
-     "Standard deviation of the sum's noise over the clipping norm (fixed cohort: over twice it)"},
-    {"scale", "laplace: b over what one client can change (L1)"},
-    {"variance", "skellam: of the noise in the sum, in grid units"},
-    {"local-sigma", "distributed-discrete-gaussian: of each client's noise, in grid units"},
-    {"clients", "distributed-discrete-gaussian: how many clients' noise is in the sum"},
+     "Standard deviation of the noise in the sum, divided by the clipping norm (fixed cohort: by twice the "
+     "norm)"},
+    {"scale", "laplace: scale b of the noise, divided by one client's L1 sensitivity"},
+    {"variance", "skellam: variance of the noise in the sum, in grid units"},
+    {"local-sigma",
+     "distributed-discrete-gaussian: standard deviation of each client's noise, in grid units"},
+    {"clients", "distributed-discrete-gaussian: number of clients whose noise is in the sum"},
     {"l2", "skellam, distributed-discrete-gaussian: clipping norm in grid units, before rounding"},
-    {"l1", "The same: L1 norm; both norms are then meant as they are after rounding"},
-    {"dimension", "The same: numbers in an update [1]"},
-    {"beta", "The same: rounding is repeated until the norm is likely enough; 0: any rounding [0.6065]"},
-    {"max-participations", "tree: how often a client takes part at most [1]"},
-    {"min-separation", "tree: steps between two of them at least [0]"},
+    {"l1", "skellam, distributed-discrete-gaussian: L1 norm; with it, both norms are those after rounding"},
+    {"dimension", "skellam, distributed-discrete-gaussian: number of parameters in an update; default: 1"},
+    {"beta",
+     "skellam, distributed-discrete-gaussian: the beta of conditional rounding; 0: unconditional; default: "
+     "0.6065"},
+    {"max-participations", "tree: largest number of rounds in which a client takes part; default: 1"},
+    {"min-separation", "tree: smallest number of steps between two of them; default: 0"},
 };
 
-constexpr const char* kPrivacyExamples = R"(
-Examples:
-  fedge privacy epsilon --sampling-rate 0.01 --noise-multiplier 1 --steps 1000 --delta 1e-5
-                                                            what a thousand rounds of a hundredth of the clients cost
-  fedge privacy noise --sampling-rate 0.01 --steps 1000 --epsilon 2 --delta 1e-5
-                                                            the noise multiplier for a guarantee
-  fedge privacy rounds --sampling-rate 0.01 --noise-multiplier 1 --epsilon 2 --delta 1e-5
-                                                            how many rounds it allows
-  fedge privacy epsilon --mechanism tree --noise-multiplier 7 --steps 2000 --max-participations 6
-      --min-separation 313 --delta 1e-10                    DP-FTRL, which needs no sampling
-Epsilon is an upper bound for adding or removing one client (fixed-cohort-gaussian: for replacing one). Without any
-noise it is infinite: in JSON "epsilon" is then null and "unbounded" true. docs/algorithms/privacy-accounting.md)";
+std::string plain(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
 
 // The options of the mechanism that was asked for.
 class Numbers {
@@ -98,12 +96,13 @@ Result<void> check_numbers(const PrivacyOptions& options, bool needs_noise) {
   std::vector<std::string> needed = doc.needed;
   if (needs_noise) needed.emplace_back(doc.noise);
   for (const std::string& name : needed)
-    if (!number.given(name)) return invalid("--" + name + " is needed for --mechanism " + options.mechanism);
+    if (!number.given(name)) return invalid("--mechanism " + options.mechanism + " needs --" + name);
   for (const auto& [name, value] : options.numbers) {
     const bool known = std::ranges::find(needed, name) != needed.end() ||
                        std::ranges::find(doc.optional, name) != doc.optional.end();
     if (value && !known)
-      return invalid("--" + name + " is not for " + (name == doc.noise ? "this command" : options.mechanism));
+      return invalid("--" + name + " cannot be used with " +
+                     (name == doc.noise ? "this command" : "--mechanism " + options.mechanism));
   }
   return {};
 }
@@ -112,7 +111,7 @@ Result<std::uint32_t> whole(const Numbers& number, const std::string& name, doub
   const double value = number(name, fallback);
   if (value >= 0 && value <= UINT32_MAX && value == std::floor(value))
     return static_cast<std::uint32_t>(value);
-  return invalid("--" + name + ": must be a whole number, not " + std::to_string(value));
+  return invalid("--" + name + " must be an integer from 0 to 4294967295, not " + plain(value));
 }
 
 privacy::GridSensitivity sensitivity_of(const Numbers& number) {
@@ -123,9 +122,9 @@ privacy::GridSensitivity sensitivity_of(const Numbers& number) {
 
 Result<void> check_rounding(const Numbers& number) {
   const double beta = number("beta", 0.5);
-  if (!(beta >= 0 && beta < 1)) return invalid("--beta: must be 0 or above and below 1");
-  if (!(number("l2", 1) >= 0)) return invalid("--l2: must be 0 or above");
-  if (!(number("dimension", 1) >= 1)) return invalid("--dimension: must be 1 or above");
+  if (!(beta >= 0 && beta < 1)) return invalid("--beta must be at least 0 and below 1");
+  if (!(number("l2", 1) >= 0)) return invalid("--l2 must be 0 or more");
+  if (!(number("dimension", 1) >= 1)) return invalid("--dimension must be 1 or more");
   return {};
 }
 
@@ -143,7 +142,7 @@ Result<Mechanism> mechanism_of(const PrivacyOptions& options) {
     return Mechanism(
         privacy::DistributedGaussianMechanism{rate, {noise, number("clients", 1)}, sensitivity_of(number)});
   if (options.mechanism == "tree") {
-    if (options.steps > UINT32_MAX) return invalid("--steps: too many for a tree");
+    if (options.steps > UINT32_MAX) return invalid("--steps must be at most 4294967295 for --mechanism tree");
     FEDGE_TRY(times, whole(number, "max-participations", 1));
     FEDGE_TRY(separation, whole(number, "min-separation", 0));
     const auto steps = static_cast<std::uint32_t>(options.steps);
@@ -165,7 +164,7 @@ std::string underscored(std::string name) {
   return name;
 }
 
-// Never less than the value: a bound that is printed must be one.
+// Rounds up, so that the printed number is still an upper bound.
 std::string rounded_up(double value) {
   if (std::isinf(value)) return "infinite";
   char text[64];
@@ -173,13 +172,7 @@ std::string rounded_up(double value) {
   return text;
 }
 
-std::string plain(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value);
-  return text;
-}
-
-// The figure that was asked for, then what it is the answer to.
+// The result, then the options that it belongs to.
 using NamedFigures = std::vector<std::pair<std::string, double>>;
 
 Result<std::string> present(const PrivacyOptions& options, const NamedFigures& figures, bool steps) {
@@ -253,40 +246,37 @@ Result<std::string> say_rounds(const PrivacyOptions& options) {
 void add_options(CLI::App& command, PrivacyOptions& options) {
   std::vector<std::string> names;
   for (const MechanismDoc& doc : mechanisms()) names.emplace_back(doc.name);
-  command.add_option("--mechanism", options.mechanism, "Which noise, on which clients")
+  command.add_option("--mechanism", options.mechanism, "Noise and sampling of the training")
+      ->type_name("MECHANISM")
       ->capture_default_str()
-      ->check(CLI::IsMember(names));
+      ->check(one_of(names));
   for (const NumberDoc& number : kNumbers)
     command.add_option(std::string("--") + number.name, options.numbers[number.name], number.doc);
-  command.add_option("--delta", options.delta, "Chance that the guarantee does not hold; below 1 / clients")
+  command
+      .add_option("--delta", options.delta,
+                  "Probability that the guarantee does not hold; choose it below 1 / number of clients")
       ->required();
-  command.add_option("--accountant", options.accountant, "pld (tight) or rdp (fast)")
+  command.add_option("--accountant", options.accountant, "pld gives the lower epsilon, rdp is faster")
+      ->type_name("ACCOUNTANT")
       ->capture_default_str()
-      ->check(CLI::IsMember({"pld", "rdp"}));
-  command.add_option("--format", options.format, "table or json")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"table", "json"}));
+      ->check(one_of({"pld", "rdp"}));
+  add_format(command, options.format);
 }
 
 }  // namespace
 
 PrivacyCommands::PrivacyCommands(CLI::App& app) {
-  auto* parent = app.add_subcommand("privacy", "What a training with noise reveals of one client at most")
-                     ->require_subcommand(1);
-  parent->footer(kPrivacyExamples);
-  epsilon_ = parent->add_subcommand("epsilon", "The guarantee of so many steps with so much noise");
-  noise_ = parent->add_subcommand("noise", "How much noise a guarantee needs");
-  rounds_ = parent->add_subcommand("rounds", "How many rounds a guarantee allows");
-  for (auto* command : {epsilon_, noise_, rounds_}) {
-    add_options(*command, options_);
-    command->footer(kPrivacyExamples);
-  }
+  auto* parent = app.add_subcommand("privacy")->require_subcommand(1);
+  epsilon_ = parent->add_subcommand("epsilon");
+  noise_ = parent->add_subcommand("noise");
+  rounds_ = parent->add_subcommand("rounds");
+  for (auto* command : {epsilon_, noise_, rounds_}) add_options(*command, options_);
   for (auto* command : {epsilon_, noise_})
-    command->add_option("--steps", options_.steps, "Rounds; of a tree, its leaves")
+    command->add_option("--steps", options_.steps, "Number of rounds; for a tree, number of its leaves")
         ->capture_default_str()
-        ->check(CLI::Range(std::uint64_t{0}, privacy::kMostRounds));
+        ->check(between(0, privacy::kMostRounds));
   for (auto* command : {noise_, rounds_})
-    command->add_option("--epsilon", options_.epsilon, "What the whole training may cost")->required();
+    command->add_option("--epsilon", options_.epsilon, "Largest epsilon of the whole training")->required();
 }
 
 std::optional<Result<std::string>> PrivacyCommands::run() const {

@@ -1,5 +1,5 @@
-// fedge privacy epsilon, noise, rounds: what a training with noise reveals at most, before anybody trains.
-// Each returns what the tool prints.
+// `fedge privacy epsilon`, `noise`, `rounds`: differential privacy guarantees, calculated before a run. Each
+// returns the text to print.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ struct PrivacyOptions {
 class PrivacyCommands {
  public:
   explicit PrivacyCommands(CLI::App& app);
-  // What the command that was asked for says; nothing if it is none of these.
+  // The output of the command that was given; nothing if it is none of these.
   std::optional<Result<std::string>> run() const;
 
  private:

@@ -293,7 +293,7 @@ TEST_CASE("discovery: of two coordinators that announce one name neither is take
                                 site.bootstrap + wrong);
     CHECK(changed.code == 1);
     CHECK_MESSAGE(contains(changed.output, "--coordinator: "), changed.output);
-    CHECK(contains(changed.output, "belongs to another one, " + key));
+    CHECK(contains(changed.output, "belongs to another coordinator, " + key));
   }
 }
 
@@ -306,23 +306,23 @@ TEST_CASE("discovery: where nothing is, each command says what it looked for and
     CHECK_MESSAGE(contains(outcome.output, says), outcome.output);
   };
   const std::string client = "fedge-client --state-dir " + site.state(0).string();
-  fails("fedge dht get run nowhere" + here, "nothing lies under");
-  fails("fedge dht get nothing x" + here, "what to get is one of: run NAME");
-  fails("fedge dht get node " + std::string(64, 'a') + " 12" + here, "a run's number is 16");
+  fails("fedge dht get run nowhere" + here, "the directory holds no record under");
+  fails("fedge dht get nothing x" + here, "expected one of: run NAME");
+  fails("fedge dht get node " + std::string(64, 'a') + " 12" + here, "a run's id must be 16");
   fails("fedge dht get run x --bootstrap 127.0.0.1:9 --wait 1", "no node of the directory answers");
   fails("fedge dht get run x --bootstrap nowhere", "--bootstrap: 'nowhere' is not an address");
-  fails("fedge dht put --key-file none --address 127.0.0.1:1" + here, "--key-file: there is no none");
+  fails("fedge dht put --key-file none --address 127.0.0.1:1" + here, "--key-file: none does not exist");
   fails(client + " join", "nothing says where the coordinator is");
   fails(client + " join" + here, "say which coordinator is meant: --run NAME, or --coordinator KEY");
   fails(client + " join --coordinator abc" + here, "--coordinator: ");
   // What follows an option that may be repeated is not the option's.
-  fails("fedge dht get" + here + " run nowhere", "nothing lies under");
+  fails("fedge dht get" + here + " run nowhere", "the directory holds no record under");
   fails(client + " join" + here + " no-token-at-all", "join token");
   fails(client + " join --run nowhere" + here, "no coordinator announces a run 'nowhere' in the directory");
   fails(client + " run --withhold size", "--withhold: 'size' is none of latency");
   const Outcome doctor = run("fedge dht doctor --bootstrap 127.0.0.1:9" + here);
   CHECK(doctor.code == 1);
-  CHECK(contains(doctor.output, "does not answer within 5 s"));
+  CHECK(contains(doctor.output, "no answer within 5 s"));
   CHECK(contains(doctor.output, "published here and found by a second node"));
   const Outcome nodes = run("fedge dht ls" + here);
   CHECK(nodes.code == 0);

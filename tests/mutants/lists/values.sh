@@ -59,8 +59,8 @@ old '    if (std::ranges::find(own, key) == own.end()) root.ignore(key);'
 new '    if (std::ranges::find(own, key) == own.end() && value.where.empty()) root.ignore(key);'
 caught_by unit_run 'the model of a serverless'
 
-mutant option-takes-files 'R3: --set takes the files that stand behind it for more values'
-file apps/common.cc
+mutant option-takes-files 'R3: --set takes the files after it as further values'
+file apps/cli/command_line.cc
 old '    if (!option->get_positional()) option->allow_extra_args(false);'
 new '    if (option->get_positional()) option->allow_extra_args(false);'
 caught_by integration_programs 'one that may be repeated'

@@ -1,0 +1,156 @@
+#include "apps/cli/command_line.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <string_view>
+
+#include "apps/cli/help.h"
+#include "apps/cli/validators.h"
+#include "apps/common.h"
+
+namespace fedge::apps {
+namespace {
+
+void take_one_value_each(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    if (!option->get_positional()) option->allow_extra_args(false);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    take_one_value_each(*command);
+}
+
+// A command without documentation, or the other way round, is a mistake in this program.
+std::size_t check_documented(const CLI::App& command, const ProgramDoc& doc) {
+  if (find_doc(command, doc) == nullptr) throw std::logic_error(full_name(command) + " is not documented");
+  std::size_t count = 1;
+  for (const CLI::App* part : commands_of(command)) count += check_documented(*part, doc);
+  return count;
+}
+
+// The innermost command that was given.
+const CLI::App& given_command(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
+  return *command;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* level = &command; level != nullptr; level = level->get_parent()) {
+    for (const CLI::Option* option : level->get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    if (!level->get_fallthrough()) break;
+  }
+  return names;
+}
+
+std::string unexpected_word(const CLI::App& command, const std::string& word) {
+  if (word.starts_with("-"))
+    return unknown_word("option", word.substr(0, word.find('=')), option_names(command));
+  std::vector<std::string> names;
+  for (const CLI::App* part : commands_of(command)) names.push_back(part->get_name());
+  return names.empty() ? "unexpected argument '" + word.substr(0, 80) + "'" : unknown_word("command", word, names);
+}
+
+struct Complaint {
+  const CLI::App* command;
+  std::string text;
+};
+
+std::string missing_command(const CLI::App& command) {
+  std::string names;
+  for (const CLI::App* part : commands_of(command)) names += (names.empty() ? "" : ", ") + part->get_name();
+  return "a command is missing; expected one of " + names;
+}
+
+// CLI11 puts the option's name in front of ": " or in the middle of its sentence.
+std::string reworded(const CLI::ParseError& error, const CLI::App& command) {
+  const std::string text = error.what();
+  if (error.get_name() == "RequiredError") {
+    if (text.starts_with("A subcommand")) return missing_command(command);
+    const std::string name = text.substr(0, text.find(' '));
+    const CLI::Option* option = command.get_option_no_throw(name);
+    return (option == nullptr ? name : usage_of(*option)) + " is missing";
+  }
+  if (error.get_name() == "ArgumentMismatch") {
+    const std::string name = text.substr(0, text.find(':'));
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option != nullptr) return name + " needs a value: " + placeholder_of(*option);
+  }
+  if (error.get_name() == "ConversionError" && text.starts_with("Could not convert: ")) {
+    const std::string rest = text.substr(std::string_view("Could not convert: ").size());
+    const std::size_t at = rest.find(" = ");
+    if (at != std::string::npos)
+      return rest.substr(0, at) + ": '" + rest.substr(at + 3) + "' is not a valid number";
+  }
+  if (error.get_name() == "ExcludesError")
+    return "use only one of " + text.substr(0, text.find(' ')) + " and " + text.substr(text.rfind(' ') + 1);
+  return text;
+}
+
+Complaint complaint_about(const CLI::App& app, const CLI::ParseError& error) {
+  for (const CLI::App* command = &app;; command = command->get_subcommands().back()) {
+    const auto unexpected = command->remaining();
+    if (!unexpected.empty()) return {command, unexpected_word(*command, unexpected.front())};
+    if (command->get_subcommands().empty()) return {command, reworded(error, *command)};
+  }
+}
+
+int report_complaint(const CLI::App& app, const CLI::ParseError& error) {
+  const auto [command, text] = complaint_about(app, error);
+  const std::string name = full_name(*command);
+  std::fprintf(stderr, "%s: %s\nRun '%s --help' for its %s.\n", name.c_str(), text.c_str(), name.c_str(),
+               commands_of(*command).empty() ? "options" : "commands");
+  return kWrongUsage;
+}
+
+// What the program itself gets: without its name, redirections and other programs.
+std::string arguments_of(const std::string& example) {
+  const std::size_t begin = example.find(' ');
+  if (begin == std::string::npos) return "";
+  return example.substr(begin, example.find_first_of("<>|", begin) - begin);
+}
+
+}  // namespace
+
+Result<void> check_examples(CLI::App& app, const ProgramDoc& doc) {
+  for (const CommandDoc& command : doc.commands)
+    for (const Example& example : command.examples) {
+      const std::string begin = doc.program + (command.command.empty() ? "" : " " + command.command);
+      const std::string wrong = "the example \"" + example.command + "\" of " + begin + " is wrong: ";
+      if (!(example.command + " ").starts_with(begin + " "))
+        return invalid(wrong + "it is not of this command");
+      try {
+        app.parse(arguments_of(example.command), false);
+      } catch (const CLI::ParseError& error) {
+        return invalid(wrong + complaint_about(app, error).text);
+      }
+    }
+  return {};
+}
+
+std::optional<int> parse_command_line(CLI::App& app, const ProgramDoc& doc, int argc, char** argv) {
+  take_one_value_each(app);
+  if (check_documented(app, doc) != doc.commands.size())
+    throw std::logic_error(doc.program + ": a command is documented that does not exist");
+  if (argc == 2 && std::string_view(argv[1]) == "--help-markdown") {
+    if (const auto right = check_examples(app, doc); !right)
+      return report_failure(doc.program, right.error());
+    std::printf("%s", help_markdown(app, doc).c_str());
+    return kOk;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::printf("%s", help_text(given_command(app), doc, terminal_width()).c_str());
+    return kOk;
+  } catch (const CLI::CallForVersion& version) {
+    std::printf("%s\n", version.what());
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return report_complaint(app, error);
+  }
+  return std::nullopt;
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,49 @@
+#include "apps/cli/program_doc.h"
+
+namespace fedge::apps {
+
+ProgramDoc client_doc() {
+  return {"fedge-client",
+          {{"",
+            "",
+            "The client daemon: trains models on this device for the coordinator that it has joined",
+            {{"Join the coordinator that created the token", "fedge-client join --token-file token.txt"},
+             {"Stay connected and train when asked", "fedge-client run"},
+             {"Check connectivity, credentials, clock and disk", "fedge-client doctor"}},
+            {},
+            {{"Exit codes",
+              {{"0", "Success; SIGINT or SIGTERM stopped the daemon"},
+               {"1", "The command failed"},
+               {"2", "The command line is wrong"}}}}},
+           {"join",
+            "Commands",
+            "Join a coordinator",
+            {{"Join with a token in a file", "fedge-client join --token-file token.txt"},
+             {"Read the token from standard input", "fedge-client join --token-file - < token.txt"},
+             {"Join without a token, after the operator has run 'fedge client add' with this device's key",
+              "fedge-client join --bootstrap dht.example.org:4222 --run fashion"}}},
+           {"run",
+            "Commands",
+            "Run the daemon: stay connected and train when asked",
+            {{"Run the daemon", "fedge-client run"},
+             {"Join first unless this device has joined already, for containers",
+              "fedge-client run --token-file token.txt"},
+             {"Train with your own program (docs/reference/trainer-protocol.md)",
+              "fedge-client run --trainer \"python3 train.py data.safetensors\""}}},
+           {"key",
+            "Commands",
+            "Print this device's public key; create the key if there is none",
+            {{"Print the key", "fedge-client key"}}},
+           {"status",
+            "Commands",
+            "Show the identity of this client and what its daemon is doing",
+            {{"Show the status", "fedge-client status"},
+             {"Show the status as JSON", "fedge-client status --format json"}}},
+           {"doctor",
+            "Commands",
+            "Check connectivity, credentials, clock and disk",
+            {{"Check this client", "fedge-client doctor"}},
+            {"Exit code 1 means that a check failed and the client cannot take part."}}}};
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,213 @@
+// The commands of `fedge` that work on a coordinator's data directory, and on the directory of coordinators.
+#include "apps/cli/docs/parts.h"
+
+namespace fedge::apps {
+namespace {
+
+constexpr const char* kGroup = "Operate a coordinator";
+
+}  // namespace
+
+std::vector<CommandDoc> token_docs() {
+  return {
+      {"token", kGroup, "Manage join tokens", {}},
+      {"token create",
+       "",
+       "Create join tokens and print one per line",
+       {{"Create three tokens, each for one device",
+         "fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433 --count 3"},
+        {"Create one token for 100 devices; approve each device after it has joined",
+         "fedge token create --data-dir /var/lib/fedge --uses 100 --approve"}},
+       {"A token holds the coordinator's address, its public key and a secret. Keep it private until it has "
+        "been used."}},
+      {"token ls",
+       "",
+       "List join tokens without their secrets",
+       {{"List the tokens", "fedge token ls --data-dir /var/lib/fedge"}}},
+      {"token revoke",
+       "",
+       "Revoke a join token, so that no further client can join with it",
+       {{"Revoke token 2", "fedge token revoke 2 --data-dir /var/lib/fedge"}}},
+  };
+}
+
+std::vector<CommandDoc> client_command_docs() {
+  return {
+      {"client", kGroup, "Manage enrolled clients", {}},
+      {"client ls",
+       "",
+       "List enrolled clients and unused invitations",
+       {{"List the clients", "fedge client ls --data-dir /var/lib/fedge"}}},
+      {"client show",
+       "",
+       "Show one client",
+       {{"Show client 7 as JSON", "fedge client show 7 --data-dir /var/lib/fedge --format json"}}},
+      {"client add",
+       "",
+       "Enrol a device by its public key, without a token",
+       {{"Enrol a device with the output of 'fedge-client key'",
+         "fedge client add \"$(cat device-key.txt)\" --data-dir /var/lib/fedge"}}},
+      {"client approve",
+       "",
+       "Approve a pending client",
+       {{"Approve client 7", "fedge client approve 7 --data-dir /var/lib/fedge"}}},
+      {"client revoke",
+       "",
+       "Revoke a client for good and disconnect it",
+       {{"Revoke client 7", "fedge client revoke 7 --data-dir /var/lib/fedge"}},
+       {"A running coordinator disconnects the client within a second. If the client joined with a token "
+        "that "
+        "others can still use, that token is revoked too."}},
+  };
+}
+
+std::vector<CommandDoc> run_docs() {
+  return {
+      {"run",
+       kGroup,
+       "Submit and manage runs",
+       {},
+       {"The commands also work while the coordinator is stopped. A running coordinator reacts within a "
+        "second."}},
+      {"run submit",
+       "",
+       "Submit a run file to a coordinator",
+       {{"Submit a run", "fedge run submit fashion.toml --data-dir /var/lib/fedge"},
+        {"Submit the same run with 20 rounds",
+         "fedge run submit fashion.toml --data-dir /var/lib/fedge --set run.rounds=20"}},
+       {"The run file is checked before it is submitted. Runs start in the order of submission."}},
+      {"run ls",
+       "",
+       "List runs with their states",
+       {{"List the runs", "fedge run ls --data-dir /var/lib/fedge"}}},
+      {"run show",
+       "",
+       "Show one run and its run file",
+       {{"Show run 1", "fedge run show 1 --data-dir /var/lib/fedge"}}},
+      {"run log",
+       "",
+       "Show the metrics of each round of a run",
+       {{"Show the rounds of run 1", "fedge run log 1 --data-dir /var/lib/fedge"},
+        {"Print the lines of metrics.jsonl", "fedge run log 1 --data-dir /var/lib/fedge --format json"}}},
+      {"run pause",
+       "",
+       "Pause a run: its clients receive no further tasks until it is resumed",
+       {{"Pause run 1",
+         "fedge run pause 1 --data-dir /var/lib/fedge --reason \"labels are being checked\""}}},
+      {"run resume",
+       "",
+       "Resume a paused run",
+       {{"Resume run 1", "fedge run resume 1 --data-dir /var/lib/fedge"}},
+       {"The run continues when the runs in front of it have ended."}},
+      {"run stop",
+       "",
+       "Stop a run for good and keep its last model",
+       {{"Stop run 1", "fedge run stop 1 --data-dir /var/lib/fedge"}}},
+  };
+}
+
+std::vector<CommandDoc> tracks_docs() {
+  return {
+      {"tracks",
+       kGroup,
+       "Manage disagreements: train models without the influence of some clients",
+       {},
+       {"A disagreement says whose updates must not influence whose model. Each combination of excluded "
+        "clients "
+        "is a track: a model that all other clients train. See docs/algorithms/tracks.md."}},
+      {"tracks resolve",
+       "",
+       "Show which models a policy creates in one round, and which clients train them",
+       {{"Show the tracks of round 4", "fedge tracks resolve examples/tracks.toml --round 4"}},
+       {"A policy file lists the clients and their disagreements:"},
+       {{"Policy file",
+         {{"clients = [\"a\", \"b\", \"c\"]", "Names, or a number n for the names \"0\" to \"n-1\""},
+          {"[[disagreement]]", "One section for each disagreement"},
+          {"kind = \"inbound\"", "One of full, partial_data, inbound, outbound, bidirectional"},
+          {"clients = [\"a\"]", "The clients that disagree"},
+          {"against = [\"b\"]", "The clients they disagree with"},
+          {"from_round = 1", "First round; default: 1"},
+          {"until_round = 4", "Last round; default: no end"}}}}},
+      {"tracks add",
+       "",
+       "Add a disagreement to a run in progress",
+       {{"From the next round on, train client 0's model without client 1",
+         "fedge tracks add --data-dir /var/lib/fedge --kind inbound --clients 0 --against 1"}},
+       {},
+       {{"Kinds",
+         {{"full", "The clients do not take part"},
+          {"partial_data", "The clients train on a part of their samples only"},
+          {"inbound", "Clients of --against must not influence the models of --clients"},
+          {"outbound", "The clients must not influence the models of --against"},
+          {"bidirectional", "Both inbound and outbound"}}}}},
+      {"tracks lift",
+       "",
+       "End a disagreement of a run in progress",
+       {{"End the first disagreement", "fedge tracks lift 1 --data-dir /var/lib/fedge"}}},
+      {"tracks ls",
+       "",
+       "List the disagreements of a run",
+       {{"List the disagreements", "fedge tracks ls --data-dir /var/lib/fedge"}}},
+  };
+}
+
+std::vector<CommandDoc> audit_docs() {
+  return {
+      {"audit", kGroup, "Show and verify the audit log", {}},
+      {"audit ls",
+       "",
+       "List the entries of the audit log",
+       {{"List the entries", "fedge audit ls --data-dir /var/lib/fedge"}}},
+      {"audit verify",
+       "",
+       "Check that no entry was changed, removed or moved",
+       {{"Verify the log and print its head hash", "fedge audit verify --data-dir /var/lib/fedge"}},
+       {"Store the printed head hash elsewhere and pass it to --expect later: the check then also finds "
+        "entries "
+        "that were cut off at the end."}},
+  };
+}
+
+std::vector<CommandDoc> dht_docs() {
+  return {
+      {"dht",
+       kGroup,
+       "Use the distributed directory (DHT)",
+       {},
+       {"Coordinators announce their addresses in the directory, so that clients find them after a move."}},
+      {"dht node",
+       "",
+       "Run a node of the directory until it is told to stop",
+       {{"Run a node to which others can bootstrap", "fedge dht node --listen 0.0.0.0:4222"}}},
+      {"dht ls",
+       "",
+       "List known nodes",
+       {{"List the nodes", "fedge dht ls --bootstrap dht.example.org:4222"}}},
+      {"dht get",
+       "",
+       "Show the records under a key",
+       {{"Show which coordinator announces the run fashion",
+         "fedge dht get run fashion --bootstrap dht.example.org:4222"}},
+       {},
+       {{"Keys",
+         {{"run NAME", "Coordinators that announce a run of this name"},
+          {"coordinator KEY", "The coordinator with this public key"},
+          {"node KEY RUN", "The status of the client with this public key in a run"},
+          {"model KEY RUN [TRACK]", "The current model of a coordinator's run; default track: 0"},
+          {"peers OBJECT", "The peers that hold an object"},
+          {"key KEY", "Any key of the directory"}}}}},
+      {"dht put",
+       "",
+       "Announce a coordinator in the directory",
+       {{"Announce a coordinator that cannot announce itself",
+         "fedge dht put --key-file /var/lib/fedge/node.key --address fedge.example.org:7433 "
+         "--bootstrap dht.example.org:4222"}},
+       {"Other nodes keep the record for at most ten minutes: repeat the command before it expires."}},
+      {"dht doctor",
+       "",
+       "Check whether the directory can be used from this machine",
+       {{"Check the directory", "fedge dht doctor --bootstrap dht.example.org:4222"}}},
+  };
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,31 @@
+// The help of a command as text for a terminal and as a section of docs/reference/command-line.md.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "apps/cli/program_doc.h"
+
+namespace fedge::apps {
+
+// "fedge token create".
+std::string full_name(const CLI::App& command);
+// "--count NUMBER", or the name of an argument.
+std::string usage_of(const CLI::Option& option);
+// "NUMBER"; empty for a flag.
+std::string placeholder_of(const CLI::Option& option);
+
+// No line is longer than `width`, if no word is.
+std::string help_text(const CLI::App& command, const ProgramDoc& doc, std::size_t width);
+// The program and all of its commands: options, defaults, examples.
+std::string help_markdown(const CLI::App& program, const ProgramDoc& doc);
+// Columns of the terminal that standard output is, or $COLUMNS; 60 to 100, 80 if neither is known.
+std::size_t terminal_width();
+
+const CommandDoc* find_doc(const CLI::App& command, const ProgramDoc& doc);
+// Those that exist, not only those that were given.
+std::vector<const CLI::App*> commands_of(const CLI::App& command);
+
+}  // namespace fedge::apps

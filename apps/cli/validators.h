@@ -1,0 +1,29 @@
+// Checks of an option's value. Each says in the help what is allowed, and in an error what would be right.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace fedge::apps {
+
+// A number from `least` to `most`.
+CLI::Validator between(double least, double most);
+CLI::Validator at_least(double least);
+// One word of a closed list; the error for another word suggests the nearest.
+CLI::Validator one_of(const std::vector<std::string>& words);
+
+// "unknown command 'tokn'; did you mean 'token'?", or a list of all known words if none is near.
+std::string unknown_word(const std::string& what, const std::string& word,
+                         const std::vector<std::string>& known);
+
+// Options that several commands have.
+void add_format(CLI::App& command, std::string& format);
+void add_log_level(CLI::App& command, std::string& level);
+void add_assignments(CLI::App& command, std::vector<std::string>& assignments);
+void add_data_directory(CLI::App& command, std::string& directory);
+void add_run_file(CLI::App& command, std::string& file);
+// `what` is the sentence of the help. The default is the number of processors.
+void add_threads(CLI::App& command, std::size_t& threads, const std::string& what);
+
+}  // namespace fedge::apps

@@ -1,0 +1,143 @@
+// The command lines of all programs: help, examples, suggestions, and the reference page made from them.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "apps/cli/command_line.h"
+#include "core/platform/files.h"
+#include "tests/integration/run_program.h"
+
+using fedge::test::Outcome;
+
+namespace {
+
+const std::vector<std::string> kPrograms = {"fedge", "fedge-coordinator", "fedge-client", "fedge-sim"};
+
+std::string pages_of_all_programs() {
+  std::string pages;
+  for (const std::string& program : kPrograms) {
+    const Outcome page = fedge::test::run(program + " --help-markdown");
+    REQUIRE_MESSAGE(page.code == 0, page.output);
+    pages += page.output;
+  }
+  return pages;
+}
+
+std::vector<std::string> lines_in(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Every program and command, as its heading on the page names it.
+std::vector<std::string> all_commands() {
+  std::vector<std::string> commands;
+  for (const std::string& line : lines_in(pages_of_all_programs()))
+    if (line.starts_with("## `") || line.starts_with("### `")) {
+      const std::size_t begin = line.find('`') + 1;
+      commands.push_back(line.substr(begin, line.rfind('`') - begin));
+    }
+  return commands;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+TEST_CASE("command line: the reference page is what the programs print, whose examples all parse") {
+  const auto page = fedge::read_file(FEDGE_SOURCE_DIR "/docs/reference/command-line.md", 1 << 20);
+  REQUIRE(page);
+  CHECK_MESSAGE(pages_of_all_programs() == *page,
+                "write docs/reference/command-line.md again: its first lines say how");
+}
+
+TEST_CASE("command line: a wrong example is found") {
+  CLI::App app("", "tool");
+  auto* copy = app.add_subcommand("copy");
+  std::string file;
+  copy->add_option("--from", file)->required();
+  const auto verdict = [&](const std::string& example) {
+    const fedge::apps::ProgramDoc doc{"tool", {{"copy", "", "Copy", {{"Copy a file", example}}}}};
+    const auto right = fedge::apps::check_examples(app, doc);
+    return right ? std::string() : right.error().message;
+  };
+  CHECK(verdict("tool copy --from a < b").empty());
+  CHECK(verdict("tool copy --form a") ==
+        "the example \"tool copy --form a\" of tool copy is wrong: unknown option "
+        "'--form'; did you mean '--from'?");
+  CHECK(verdict("tool copy").ends_with("--from TEXT is missing"));
+  CHECK(verdict("tool move --from a").ends_with("it is not of this command"));
+}
+
+TEST_CASE("command line: help of every command fits into 80 and 100 columns and has examples") {
+  const auto commands = all_commands();
+  CHECK(commands.size() > 50);
+  for (const char* columns : {"80", "100"}) {
+    REQUIRE(::setenv("COLUMNS", columns, 1) == 0);
+    for (const std::string& command : commands) {
+      const Outcome help = fedge::test::run(command + " --help");
+      CHECK(help.code == 0);
+      CHECK(help.output.find("\nUsage: " + command) != std::string::npos);
+      const bool group = help.output.find("COMMAND --help'") != std::string::npos;
+      CHECK_MESSAGE((group || help.output.find("\nExamples:\n") != std::string::npos), command);
+      for (const std::string& line : lines_in(help.output))
+        CHECK_MESSAGE(line.size() <= std::strtoul(columns, nullptr, 10), command << ": " << line);
+    }
+  }
+  ::unsetenv("COLUMNS");
+}
+
+TEST_CASE("command line: a wrong command, option or value is answered with the nearest right one") {
+  for (const auto& [command, answer] : std::vector<std::pair<std::string, std::string>>{
+           {"fedge tokn", "fedge: unknown command 'tokn'; did you mean 'token'?"},
+           {"fedge run sumbit", "fedge run: unknown command 'sumbit'; did you mean 'submit'?"},
+           {"fedge token xyz", "fedge token: unknown command 'xyz'; expected one of create, ls, revoke"},
+           {"fedge-sim run --sett run.rounds=1 a.toml",
+            "fedge-sim run: unknown option '--sett'; did you mean '--set'?"},
+           {"fedge-client status --state-dri=x",
+            "fedge-client: unknown option '--state-dri'; did you mean '--state-dir'?"},
+           {"fedge reference coordinatr",
+            "fedge reference: PAGE: unknown value 'coordinatr'; did you mean 'coordinator'?"},
+           {"fedge-sim attack crowdd",
+            "fedge-sim attack: ATTACK: unknown value 'crowdd'; did you mean 'crowd'?"},
+           {"fedge-coordinator run.toml", "fedge-coordinator: unexpected argument 'run.toml'"}}) {
+    const Outcome outcome = fedge::test::run(command);
+    CHECK(outcome.code == 2);
+    CHECK(first_line(outcome.output) == answer);
+  }
+  const Outcome strategy = fedge::test::run("fedge strategies fedadamm");
+  CHECK(first_line(strategy.output) ==
+        "fedge: unknown strategy or part 'fedadamm'; did you mean 'fedadam'? (list all with: fedge "
+        "strategies)");
+}
+
+TEST_CASE("command line: an error names the option and what would be right") {
+  for (const auto& [arguments, answer] : std::vector<std::pair<std::string, std::string>>{
+           {"", "fedge token create: --data-dir DIR is missing"},
+           {"--data-dir", "fedge token create: --data-dir needs a value: DIR"},
+           {"--data-dir x --count 0", "fedge token create: --count: must be 1 to 100000, not 0"},
+           {"--data-dir x --count many", "fedge token create: --count: 'many' is not a number"},
+           {"--data-dir x --count 1.5", "fedge token create: --count: '1.5' is not a valid number"},
+           {"--data-dir x --no-address --address a:1",
+            "fedge token create: use only one of --address and --no-address"}}) {
+    const Outcome outcome = fedge::test::run("fedge token create " + arguments);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.output == answer + "\nRun 'fedge token create --help' for its options.\n");
+  }
+  CHECK(first_line(fedge::test::run("fedge audit").output) ==
+        "fedge audit: a command is missing; expected one of ls, verify");
+}
+
+TEST_CASE("command line: --check says whether a run file with its --set values is right, and runs nothing") {
+  const std::string check = "fedge-sim run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --check";
+  const Outcome right = fedge::test::run(check + " --out /nonexistent/out");
+  CHECK(right.code == 0);
+  CHECK(right.output == FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml: the run file is valid\n");
+  const Outcome wrong = fedge::test::run(check + " --set run.rounds=0");
+  CHECK(wrong.code == 1);
+  CHECK(wrong.output.find("run.rounds: 0 is out of range") != std::string::npos);
+}
