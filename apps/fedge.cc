@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/help.h"
 #include "apps/cli/validators.h"
 #include "apps/commands/access_commands.h"
 #include "apps/commands/aggregate.h"
@@ -43,6 +44,7 @@ std::vector<fedge::config::KeyDoc> keys_of(const std::string& page) {
 
 int print_reference(const Options& options) {
   const bool run_file = options.page == "run-file";
+  const std::size_t width = fedge::apps::terminal_width(100);
   if (options.markdown)
     std::printf(
         "# %s\n\nWritten by `fedge reference%s --markdown`.\n\n"
@@ -53,8 +55,9 @@ int print_reference(const Options& options) {
       std::printf("| `%s` | `%s` | %s | %s |\n", key.path.c_str(), key.fallback.c_str(), key.type.c_str(),
                   key.doc.c_str());
     else
-      std::printf("%-38s %s\n%-38s default %s; %s\n", key.path.c_str(), key.doc.c_str(), "",
-                  key.fallback.c_str(), key.type.c_str());
+      std::printf(
+          "%s\n    %s    %s", key.path.c_str(), fedge::apps::wrapped(key.doc, 4, 4, width).c_str(),
+          fedge::apps::wrapped("Default: " + key.fallback + "; " + key.type + ".", 4, 4, width).c_str());
   }
   return fedge::apps::kOk;
 }

@@ -49,7 +49,8 @@ std::string unexpected_word(const CLI::App& command, const std::string& word) {
     return unknown_word("option", word.substr(0, word.find('=')), option_names(command));
   std::vector<std::string> names;
   for (const CLI::App* part : commands_of(command)) names.push_back(part->get_name());
-  return names.empty() ? "unexpected argument '" + word.substr(0, 80) + "'" : unknown_word("command", word, names);
+  return names.empty() ? "unexpected argument '" + word.substr(0, 80) + "'"
+                       : unknown_word("command", word, names);
 }
 
 struct Complaint {
@@ -142,7 +143,7 @@ std::optional<int> parse_command_line(CLI::App& app, const ProgramDoc& doc, int 
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::printf("%s", help_text(given_command(app), doc, terminal_width()).c_str());
+    std::printf("%s", help_text(given_command(app), doc, terminal_width(80)).c_str());
     return kOk;
   } catch (const CLI::CallForVersion& version) {
     std::printf("%s\n", version.what());

@@ -24,6 +24,9 @@ bool repeats(const CLI::Option& option) {
          option.get_delimiter() == '\0';
 }
 
+// A space at which no line ends.
+constexpr char kGlue = '\x01';
+
 // A description may end with the default in words: "Last round; default: no end".
 constexpr std::string_view kDefaultMark = "; default: ";
 
@@ -65,29 +68,12 @@ std::vector<std::string> conditions_of(const CLI::Option& option) {
 }
 
 std::string meaning_of(const CLI::Option& option, bool with_default) {
+  constexpr std::size_t kShort = 24;
   std::vector<std::string> facts = conditions_of(option);
   if (with_default && !default_of(option).empty()) facts.push_back("default: " + default_of(option));
+  for (std::string& fact : facts)
+    if (with_default && fact.size() <= kShort) std::ranges::replace(fact, ' ', kGlue);
   return description_of(option) + (facts.empty() ? "" : " (" + joined(facts, "; ") + ")");
-}
-
-// Splits at spaces; the text's first line goes on from `begin` characters.
-std::string wrapped(const std::string& text, std::size_t begin, std::size_t indent, std::size_t width) {
-  std::istringstream words(text);
-  std::string out;
-  std::size_t column = begin;
-  bool first = true;
-  for (std::string word; words >> word; first = false) {
-    if (!first && column + 1 + word.size() > width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (!first) {
-      out += " ";
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out + "\n";
 }
 
 // Continues a long command in a second line of the shell, in front of an option.
@@ -266,6 +252,26 @@ std::string markdown_of_all(const CLI::App& command, const ProgramDoc& doc) {
 
 }  // namespace
 
+std::string wrapped(const std::string& text, std::size_t begin, std::size_t indent, std::size_t width) {
+  std::istringstream words(text);
+  std::string out;
+  std::size_t column = begin;
+  bool first = true;
+  for (std::string word; words >> word; first = false) {
+    if (!first && column + 1 + word.size() > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      out += " ";
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  std::ranges::replace(out, kGlue, ' ');
+  return out + "\n";
+}
+
 std::string full_name(const CLI::App& command) {
   const std::string own = command.get_name();
   return command.get_parent() == nullptr ? own : full_name(*command.get_parent()) + " " + own;
@@ -330,14 +336,13 @@ std::string help_markdown(const CLI::App& program, const ProgramDoc& doc) {
   return doc.preface + markdown_of_all(program, doc);
 }
 
-std::size_t terminal_width() {
-  constexpr std::size_t kUnknown = 80;
+std::size_t terminal_width(std::size_t unknown) {
   std::size_t width = 0;
   if (const char* columns = std::getenv("COLUMNS"); columns != nullptr)
     width = std::strtoul(columns, nullptr, 10);
   winsize window{};
   if (width == 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) width = window.ws_col;
-  return width == 0 ? kUnknown : std::clamp<std::size_t>(width, 60, 100);
+  return width == 0 ? unknown : std::clamp<std::size_t>(width, 60, 100);
 }
 
 }  // namespace fedge::apps

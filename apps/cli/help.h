@@ -21,8 +21,11 @@ std::string placeholder_of(const CLI::Option& option);
 std::string help_text(const CLI::App& command, const ProgramDoc& doc, std::size_t width);
 // The program and all of its commands: options, defaults, examples.
 std::string help_markdown(const CLI::App& program, const ProgramDoc& doc);
-// Columns of the terminal that standard output is, or $COLUMNS; 60 to 100, 80 if neither is known.
-std::size_t terminal_width();
+// $COLUMNS, or the columns of the terminal that standard output is, but 60 to 100; `unknown` without both.
+std::size_t terminal_width(std::size_t unknown);
+// The words of the text in lines of at most `width`: the first line continues one of `begin` characters, the
+// others are indented. Ends with a line feed.
+std::string wrapped(const std::string& text, std::size_t begin, std::size_t indent, std::size_t width);
 
 const CommandDoc* find_doc(const CLI::App& command, const ProgramDoc& doc);
 // Those that exist, not only those that were given.

@@ -1,6 +1,7 @@
 #include "apps/cli/validators.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include "core/config/reader.h"

@@ -1,11 +1,11 @@
 #include "apps/commands/strategies.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "aggregation/spec.h"
+#include "apps/cli/help.h"
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "run/run_config.h"
@@ -61,21 +61,9 @@ std::string cited(const std::string& paper) { return paper.empty() ? "" : " [" +
 // A name and what is said about it, in lines of a terminal.
 std::string entry(const std::string& indent, const std::string& name, const std::string& about) {
   constexpr std::size_t kColumn = 23;
-  constexpr std::size_t kWidth = 100;
-  std::string text;
   std::string line = indent + name;
   line.resize(std::max(kColumn, line.size() + 1), ' ');
-  std::istringstream words(about);
-  bool begun = false;
-  for (std::string word; words >> word; begun = true) {
-    if (begun && line.size() + 1 + word.size() > kWidth) {
-      text += line + "\n";
-      line.assign(kColumn, ' ');
-      begun = false;
-    }
-    line += (begun ? " " : "") + word;
-  }
-  return text + line + "\n";
+  return line + wrapped(about, line.size(), kColumn, terminal_width(100));
 }
 
 }  // namespace

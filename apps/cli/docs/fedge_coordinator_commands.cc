@@ -98,7 +98,7 @@ std::vector<CommandDoc> run_docs() {
        "",
        "Resume a paused run",
        {{"Resume run 1", "fedge run resume 1 --data-dir /var/lib/fedge"}},
-       {"The run continues when the runs in front of it have ended."}},
+       {"The run waits for its turn like a submitted run."}},
       {"run stop",
        "",
        "Stop a run for good and keep its last model",

@@ -94,3 +94,9 @@ file learn/trainer.cc
 old '    return static_cast<float>(rate * progress(step + 1) / schedule.warmup);'
 new '    return static_cast<float>(rate * progress(step + 2) / schedule.warmup);'
 caught_by unit_learn 'in just as many steps'
+
+mutant examples-unread 'an example of the help names an option that does not exist, and no test notices'
+file apps/cli/command_line.cc
+old '        app.parse(arguments_of(example.command), false);'
+new '        app.parse(arguments_of(example.command).substr(0, 0), false);'
+caught_by integration_programs 'a wrong example'
