@@ -173,7 +173,7 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       ->add_option("--data-directory", options.data_directories,
                    "Directory of the data sets, or with NAME= of one data set; the data set \"text\" needs "
                    "it; default: "
-                   "where their Debian packages install them")
+                   "where their packages or scripts/data.sh install them")
       ->type_name("[NAME=]DIR");
   run_command->add_flag("--once", options.once, "Exit when a run has ended and no other run is in progress");
   add_cache_option(*run_command, options);

@@ -190,7 +190,7 @@ DataCommands add_data(CLI::App& app, fedge::apps::DataOptions& options) {
       ->required();
   tokenizer
       ->add_option("--directory", options.directory,
-                   "Directory of the corpus; default: where its Debian package installs it")
+                   "Directory of the corpus; default: where its package or scripts/data.sh installs it")
       ->type_name("DIR");
   tokenizer->add_option("--vocabulary", options.vocabulary, "Number of tokens, 256 of which are single bytes")
       ->capture_default_str()

@@ -177,7 +177,7 @@ void ModelCommands::add_evaluation() {
       ->type_name("NAME");
   evaluate_
       ->add_option("--directory", evaluation_.directory,
-                   "Directory of the data set; default: where its Debian package installs it")
+                   "Directory of the data set; default: where its package or scripts/data.sh installs it")
       ->type_name("DIR");
   evaluate_->add_option("--test-windows", evaluation_.test_windows,
                         "Text only: held-out samples of each group; default: as in the model's run");
