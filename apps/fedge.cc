@@ -90,7 +90,7 @@ int resolve_tracks(const Options& options) {
 
 CLI::App* add_aggregate(CLI::App& app, fedge::apps::AggregateOptions& options) {
   auto* merge = app.add_subcommand("aggregate");
-  merge->add_option("--strategy", options.strategy, "Strategy or aggregator; list: fedge strategies")
+  merge->add_option("--strategy", options.strategy, "Strategy or aggregator; 'fedge strategies' lists them")
       ->type_name("NAME")
       ->required();
   merge->add_option("--set", options.assignments, "Option of the strategy, for example --set trim=2")
@@ -156,7 +156,8 @@ TracksCommands add_tracks(CLI::App& app, Options& options) {
   auto* add = tracks->add_subcommand("add");
   add_policy_options(*add, options.policy);
   auto* lift = tracks->add_subcommand("lift");
-  lift->add_option("NUMBER", options.policy.place, "The disagreement's number in: fedge tracks ls")
+  lift->add_option("NUMBER", options.policy.place,
+                   "The disagreement's number, as listed by 'fedge tracks ls'")
       ->required();
   auto* list = tracks->add_subcommand("ls");
   for (auto* command : {add, lift, list}) {

@@ -219,7 +219,7 @@ class Daemon {
 
 void add_options(CLI::App& app, Options& options) {
   auto* config = app.add_option("--config", options.config_file,
-                                "Configuration file (TOML); its keys: fedge reference coordinator")
+                                "Configuration file (TOML); 'fedge reference coordinator' lists its keys")
                      ->type_name("FILE");
   app.add_flag("--check-config", options.check_config, "Check the configuration file and exit")
       ->needs(config);

@@ -59,8 +59,10 @@ std::vector<std::string> checks_of(const CLI::Option& option) {
 // What holds for an option besides its description and its default.
 std::vector<std::string> conditions_of(const CLI::Option& option) {
   std::vector<std::string> facts = checks_of(option);
-  if (option.get_required()) facts.insert(facts.begin(), "required");
-  if (!option.get_envname().empty()) facts.push_back("or environment variable " + option.get_envname());
+  if (option.get_required())
+    facts.insert(facts.begin(), option.get_envname().empty()
+                                    ? "required"
+                                    : "required unless " + option.get_envname() + " is set");
   if (!option.get_positional() && repeats(option)) facts.emplace_back("may be repeated");
   for (const CLI::Option* needed : option.get_needs()) facts.push_back("needs " + needed->get_name());
   for (const CLI::Option* other : option.get_excludes()) facts.push_back("not with " + other->get_name());
@@ -185,11 +187,18 @@ std::string usage_line(const CLI::App& command) {
   return text;
 }
 
+std::string comment(const std::string& text, std::size_t width) {
+  std::string lines = "  # " + wrapped(text, 4, 4, width);
+  for (std::size_t at = lines.find("\n    "); at != std::string::npos; at = lines.find("\n    ", at + 1))
+    lines[at + 3] = '#';
+  return lines;
+}
+
 std::string examples_text(const CommandDoc& doc, std::size_t width) {
   if (doc.examples.empty()) return "";
   std::string out = "\nExamples:\n";
   for (const Example& example : doc.examples)
-    out += "  # " + wrapped(example.purpose, 4, 4, width) + wrapped_command(example.command, width);
+    out += comment(example.purpose, width) + wrapped_command(example.command, width);
   return out;
 }
 

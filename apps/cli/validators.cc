@@ -88,7 +88,7 @@ void add_data_directory(CLI::App& command, std::string& directory) {
 }
 
 void add_run_file(CLI::App& command, std::string& file) {
-  command.add_option("FILE", file, "Run file (TOML); its keys: fedge reference")->required();
+  command.add_option("FILE", file, "Run file (TOML); 'fedge reference' lists its keys")->required();
 }
 
 void add_threads(CLI::App& command, std::size_t& threads, const std::string& what) {

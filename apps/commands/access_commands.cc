@@ -213,7 +213,7 @@ void AccessCommands::Impl::add_token(CLI::App& app) {
   add_format(create);
   add_format(add(token, "ls", list_tokens));
   auto* revoke = add(token, "revoke", revoke_token);
-  add_number(revoke, "The token's number in: fedge token ls");
+  add_number(revoke, "The token's number, as listed by 'fedge token ls'");
 }
 
 void AccessCommands::Impl::add_client(CLI::App& app) {
@@ -229,7 +229,7 @@ void AccessCommands::Impl::add_client(CLI::App& app) {
   revoke->add_flag("--keep-token", options.keep_token,
                    "Do not revoke the client's token, if other clients can still join with it");
   for (CLI::App* command : {show, approve, revoke})
-    add_number(command, "The client's number in: fedge client ls");
+    add_number(command, "The client's number, as listed by 'fedge client ls'");
 }
 
 void AccessCommands::Impl::add_audit(CLI::App& app) {

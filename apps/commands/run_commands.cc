@@ -208,7 +208,8 @@ RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
     command->add_option("--reason", options.reason, "Reason, shown by 'fedge run ls' and in the audit log");
   for (CLI::App* command : {submit, list, show, log, pause, resume, stop}) impl_->add_format(command);
   for (CLI::App* command : {show, log, pause, resume, stop})
-    command->add_option("NUMBER", options.number, "The run's number in: fedge run ls")->required();
+    command->add_option("NUMBER", options.number, "The run's number, as listed by 'fedge run ls'")
+        ->required();
 }
 
 RunCommands::~RunCommands() = default;

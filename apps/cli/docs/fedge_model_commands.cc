@@ -26,7 +26,8 @@ done > docs/reference/command-line.md
 - Every program and every command accepts `-h` and `--help`. Every program accepts `--version`.
 - Results go to standard output, errors and logs to standard error.
 - A wrong command line ends with exit code 2. The error suggests the nearest command, option or value.
-- In the examples, `/var/lib/fedge`, `fedge.example.org` and `dht.example.org` stand for your own data directory and hosts.
+- In the examples, `/var/lib/fedge`, `fedge.example.org` and `dht.example.org` stand for your own data directory and
+  hosts.
 )";
 
 }  // namespace
