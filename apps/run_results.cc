@@ -11,7 +11,7 @@ namespace fedge::apps {
 namespace {
 
 void log_round(server::RunNumber run, const server::RoundMetrics& metrics) {
-  Event event{Severity::kInfo, "round.done", {}};
+  Event event{Severity::kInfo, "round.completed", {}};
   event.with("round", static_cast<std::int64_t>(metrics.round));
   if (!std::isnan(metrics.test_accuracy)) event.with("accuracy", metrics.test_accuracy);
   if (!std::isnan(metrics.test_loss)) event.with("loss", metrics.test_loss);

@@ -129,8 +129,8 @@ void ClientEngine::on(const Connected& connected, const StepContext& context, st
     const bool prepared = run.stage == Stage::kPrepared;
     leave(run, "the run has ended", effects);
     if (prepared)
-      effects.push_back(
-          about_run(run.name, event(Severity::kInfo, "run.ended"), "while this client was away"));
+      effects.push_back(about_run(run.name, event(Severity::kInfo, "run.ended"),
+                                  "the run ended while this client was disconnected"));
   }
 }
 
@@ -176,8 +176,8 @@ void ClientEngine::on_message(const protocol::RunDescription& description, Time 
 }
 
 void ClientEngine::refuse_run(const protocol::RunDescription& description, std::vector<Effect>& effects) {
-  const std::string reason = "this client takes part in " + std::to_string(kMaxRuns) +
-                             " runs already, which is the most that it can";
+  const std::string reason =
+      "this client already takes part in " + std::to_string(kMaxRuns) + " runs, which is the maximum";
   effects.push_back(about_run(description.name, event(Severity::kError, "run.rejected"), reason));
   effects.push_back(Send{protocol::RunAnswer{description.run, false, {}, ErrorCode::kResource, reason}});
 }
@@ -201,7 +201,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
   if (!prepared && (run == nullptr || run->stage != Stage::kPreparing)) {
     const Error reason = run != nullptr && run->stage == Stage::kRejected
                              ? run->rejection
-                             : invalid("this client was not told about the run");
+                             : invalid("the coordinator has not described this run to the client");
     return refuse(reason);
   }
   run->task = request;
@@ -213,12 +213,11 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
 
 Result<void> ClientEngine::check_task(const Run& run, const protocol::TrainRequest& request) {
   if (run.masked && request.secure_attempt == 0)
-    return Error{
-        ErrorCode::kRefused,
-        "the run was described as one whose updates are masked, and this task asks for one that is not"};
+    return Error{ErrorCode::kRefused,
+                 "the run was announced with masked updates, but this task asks for an unmasked update"};
   if (!run.masked && request.secure_attempt > 0)
     return Error{ErrorCode::kRefused,
-                 "the run was described as one whose updates are not masked, and this task asks for masks"};
+                 "the run was announced without masked updates, but this task asks for a masked update"};
   return {};
 }
 
@@ -226,7 +225,7 @@ Result<void> ClientEngine::check_task(const Run& run, const protocol::TrainReque
 void ClientEngine::go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects) {
   if (run.work != WorkState::kOffered || run.task->track != request.track ||
       run.task->round != request.last_round)
-    return drop(run, "the coordinator asks for another task", effects);
+    return drop(run, "the coordinator assigned another task", effects);
   // Its verdict was lost on the way.
   effects.push_back(about_task(run, Severity::kInfo, "update.accepted", ""));
   abandon(run, effects);

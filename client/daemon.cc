@@ -46,9 +46,9 @@ void Daemon::Impl::start() {
   for (auto& kept : files_->take_up([this](const Event& event) { report(event); })) {
     // An earlier process, which did not insist on masks or noise, may have left a plain one. One that has
     // noise is made again, and is the same.
-    const char* insists = options_.secure.required ? "it has no masks (--only-secure)"
-                          : options_.max_epsilon   ? "it may have no noise (--max-epsilon)"
-                          : options_.require_noise ? "it may have no noise (--require-noise)"
+    const char* insists = options_.secure.required ? "the saved update is not masked (--only-secure)"
+                          : options_.max_epsilon   ? "the saved update may have no noise (--max-epsilon)"
+                          : options_.require_noise ? "the saved update may have no noise (--require-noise)"
                                                    : nullptr;
     if (insists != nullptr && !protocol::is_masked(kept.pending.offer.update.codec)) {
       files_->forget(kept.pending.request.run);
@@ -134,7 +134,7 @@ void Daemon::Impl::run_ended() {
 // Ends a daemon that was started for one run alone. Others wait for their owner: a program that ends is
 // started again by whoever watches over it, and asks again.
 void Daemon::Impl::revoked(const std::string& reason) {
-  const std::string remedy = "stop this daemon; join with a new token and an empty state directory";
+  const std::string remedy = "stop this daemon, then join with a new token and an empty state directory";
   report(Event{Severity::kError, "client.revoked", {}}.with("reason", reason).with("remedy", remedy));
   if (!options_.stop_after_run) return;
   failure_ = Error{ErrorCode::kRefused, "the coordinator has revoked this client (" + reason +
@@ -180,7 +180,7 @@ void Daemon::Impl::remember(const protocol::Address& address) {
     const auto written = write_membership(self->options_.state_directory, membership);
     if (written) return;
     protocol::post(self->io_, [self, error = written.error()] {
-      self->report(Event{Severity::kWarning, "membership.not_written", {}}.with("reason", error.message));
+      self->report(Event{Severity::kWarning, "membership.save_failed", {}}.with("reason", error.message));
     });
   });
 }
@@ -257,7 +257,7 @@ bool Daemon::Impl::withhold(const protocol::UpdateOffer& offer) {
   report(Event{Severity::kError, "update.withheld", {}}
              .with("run", part.name)
              .with("round", std::int64_t{offer.round.value()})
-             .with("reason", "it has no masks, and may not leave this client without"));
+             .with("reason", "the update is not masked, and this client may send only masked updates"));
   return true;
 }
 

@@ -106,7 +106,7 @@ void Daemon::Impl::publish(const ClientEngine::Publish& publish) {
 
 void Daemon::Impl::publish_in_directory(RunId run, const NodeRecord& record, Time expires) {
   const auto say = [self = shared_from_this()](const Error& error) {
-    self->report(Event{Severity::kWarning, "record.not_published", {}}.with("reason", error.message));
+    self->report(Event{Severity::kWarning, "record.publish_failed", {}}.with("reason", error.message));
   };
   const auto made = dht::make_record(key_, {record.sequence, expires}, dht::NodeStatus{run, record});
   if (!made) return say(made.error());
@@ -243,12 +243,12 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
     task.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
   }
   auto result = work_on(run, task);
-  if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task has been given up"};
+  if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task was cancelled"};
   if (!run.masking && !run.local_privacy) return result;
   if (result && result->fault) report_fault(run, request, *result->fault);
   if (result) return result;
   report_fault(run, request, result.error());
-  return Error{result.error().code, "training has failed; this client's log says why"};
+  return Error{result.error().code, "training failed; see this client's log"};
 }
 
 // On the worker. Why may tell of the data, which nobody else is told of in such a run.

@@ -24,18 +24,20 @@ void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting
             on_goodbye = greeting.on_goodbye](const protocol::Message& message) {
              if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
                if (welcome->version != protocol::kProtocolVersion) {
-                 (*shared)(Error{ErrorCode::kUnsupported,
-                                 whom + " chose protocol version " + std::to_string(welcome->version) +
-                                     ", this client speaks " + std::to_string(protocol::kProtocolVersion)});
+                 (*shared)(Error{ErrorCode::kUnsupported, whom + " chose protocol version " +
+                                                              std::to_string(welcome->version) +
+                                                              ", but this client supports version " +
+                                                              std::to_string(protocol::kProtocolVersion)});
                  return;
                }
                if (const auto alive = weak.lock()) alive->authorise();
                (*shared)(*welcome);
              } else if (const auto* goodbye = std::get_if<protocol::Goodbye>(&message)) {
                if (on_goodbye) on_goodbye(*goodbye);
-               (*shared)(Error{goodbye->code, whom + " refused: " + goodbye->reason});
+               (*shared)(Error{goodbye->code, whom + " refused the connection: " + goodbye->reason});
              } else {
-               (*shared)(invalid(whom + " began with " + protocol::name_of(message) + " instead of welcome"));
+               (*shared)(invalid(whom + " sent " + protocol::name_of(message) +
+                                 " instead of welcome as its first message"));
              }
            },
        .on_closed = [shared](const Error& error) { (*shared)(error); }});

@@ -32,7 +32,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     coordinator_.addresses.empty() ? look() : try_next();
   }
 
-  Result<protocol::Welcome> outcome = Error{ErrorCode::kUnavailable, "no coordinator address was tried"};
+  Result<protocol::Welcome> outcome =
+      Error{ErrorCode::kUnavailable, "there is no coordinator address to connect to"};
   const FoundCoordinator& coordinator() const { return coordinator_; }
 
  private:
@@ -95,17 +96,18 @@ Result<void> check(const JoinOrder& order) {
     return Error{ErrorCode::kRefused,
                  order.state_directory.string() +
                      " already belongs to a coordinator; use another state directory, or remove "
-                     "membership.json there to leave it"};
+                     "membership.json from this one to leave that coordinator"};
   if (order.token && order.coordinator && order.token->coordinator != *order.coordinator)
-    return Error{ErrorCode::kRefused, "--coordinator: the join token is another coordinator's, " +
-                                          to_hex(order.token->coordinator)};
+    return Error{ErrorCode::kRefused,
+                 "--coordinator names another key than the join token, which is for coordinator " +
+                     to_hex(order.token->coordinator)};
   if (order.token && !order.token->addresses.empty()) return {};
   if (!order.directory)
     return invalid(
-        "nothing says where the coordinator is: give a join token with an address, or --bootstrap "
-        "HOST:PORT to look in the directory");
+        "the coordinator's address is not known; use a join token that contains an address, or add "
+        "--bootstrap HOST:PORT to search the directory");
   if (!order.token && !order.coordinator && order.run_name.empty())
-    return invalid("without a join token, say which coordinator is meant: --run NAME, or --coordinator KEY");
+    return invalid("without a join token, name the coordinator with --run NAME or --coordinator KEY");
   return {};
 }
 

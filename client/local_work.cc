@@ -125,7 +125,7 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
   const learn::TrainingSpec& spec = task_.spec().training;
   if (scaffold()) {
     if (order.control.size() != model.size())
-      return invalid("the coordinator sent no control variate, which the objective scaffold needs");
+      return invalid("the coordinator sent no control variate; the objective \"scaffold\" needs one");
     correction_.assign(order.control.begin(), order.control.end());
     for (std::size_t i = 0; i < memory.control.size(); ++i)
       correction_[i] = static_cast<float>(static_cast<double>(order.control[i]) -
@@ -206,7 +206,7 @@ Result<OutgoingUpdate> OutgoingUpdate::in_the_clear(WorkResult result,
                                                     const std::optional<privacy::MaskingSpec>& masking) {
   if (masking)
     return Error{ErrorCode::kRefused,
-                 "an update of a run that masks its updates cannot be sent without masks"};
+                 "this run masks its updates, but this update has no masks; it is not sent"};
   return OutgoingUpdate(std::move(result));
 }
 

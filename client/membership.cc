@@ -20,7 +20,7 @@ Result<Membership> read_membership(const std::filesystem::path& state_directory)
   const auto file = membership_file(state_directory);
   auto text = read_file(file, kMaxMembershipFile);
   if (!text && text.error().code == ErrorCode::kNotFound)
-    return Error{ErrorCode::kNotFound, "no membership in " + state_directory.string() +
+    return Error{ErrorCode::kNotFound, "there is no membership.json in " + state_directory.string() +
                                            "; join a coordinator first: fedge-client join TOKEN"};
   if (!text) return text.error();
   const Error damaged{ErrorCode::kCorrupt,

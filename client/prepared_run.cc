@@ -42,10 +42,9 @@ struct Outside {
 Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescription& description,
                                                      const ClientSide& side, const Outside& outside) {
   if (outside.spec.status.labels != protocol::LabelReport::kNone)
-    return Error{
-        ErrorCode::kUnsupported,
-        "the run asks clients for the labels of their samples (status.labels), which this client does "
-        "not know: it trains with a program of its own"};
+    return Error{ErrorCode::kUnsupported,
+                 "the run asks clients for the labels of their samples (status.labels), but a client with a "
+                 "trainer program does not know them"};
   FEDGE_TRY(data, learn::describe(outside.spec.task.data));
   FEDGE_TRY(ready, side.trainer->begin({.client = side.client,
                                         .name = description.name,
@@ -78,7 +77,9 @@ Result<Described> read_description(const protocol::RunDescription& description) 
   if (document.root.contains("dissemination")) {
     FEDGE_TRY(whole, run::read_described_run(document));
     if (!whole.dissemination.serverless)
-      return invalid("run " + description.name + ": [dissemination] is no matter of its clients");
+      return invalid(
+          "run " + description.name +
+          ": the run description for clients contains [dissemination], which only serverless runs may send");
     whole.id = description.run;
     return Described{{whole.task, whole.compression, whole.status},
                      std::make_shared<const run::RunConfig>(std::move(whole))};
@@ -93,19 +94,21 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                                                   const ClientSide& side, WorkSpec spec) {
   const bool publishes = spec.status.every > Duration::zero();
   if (publishes && spec.status.via == protocol::StatusSpec::Via::kDirectory && !side.in_directory)
-    return Error{ErrorCode::kUnsupported,
-                 "this run's clients publish their records in the directory (status.via), which this client "
-                 "takes no part in; start it with: fedge-client run --bootstrap HOST:PORT"};
+    return Error{
+        ErrorCode::kUnsupported,
+        "in this run clients publish their node records in the directory (status.via), but this client is "
+        "not connected to it; start the client with: fedge-client run --bootstrap HOST:PORT"};
   if (!side.trainer) FEDGE_TRY_VOID(learn::choose_directory(side.data_directories, spec.task.data));
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
                                : learn::Task::build_for(spec.task, description.seed, side.client));
   if (task->model().layout()->hash() != description.layout)
     return Error{ErrorCode::kUnsupported,
-                 "this client builds another model from the run's description than the "
-                 "coordinator; update the older of the two"};
+                 "this client and the coordinator build different models from the run file; update the older "
+                 "program of the two"};
   const auto memory = memory_of(side.state_directory, description.run);
   if (side.trainer) return prepare_outside(description, side, {spec, task, memory});
-  if (task->samples_of(side.client).empty()) return invalid("this client has no training samples");
+  if (task->samples_of(side.client).empty())
+    return invalid("this client has no training samples in this run");
   FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, side.state_directory));
   return std::make_shared<PreparedRun>(
       PreparedRun{.name = description.name,
@@ -131,20 +134,18 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
   if (!side.max_epsilon) return {};
   const std::string wanted = "this client was started with --max-epsilon " + number_text(*side.max_epsilon);
   if (!spec)
-    return Error{ErrorCode::kRefused,
-                 wanted +
-                     ", and the run's clients add no noise to their own updates: the run file needs "
-                     "differential_privacy.kind = \"local\""};
+    return Error{ErrorCode::kRefused, wanted +
+                                          ", but the clients of this run add no noise to their own updates; "
+                                          "set differential_privacy.kind = \"local\" in the run file"};
   FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
   // At this client's delta: a run that is content with less certainty costs more.
   const PrivateReleases::Noise noise = {spec->noise_multiplier, spec->noise_multiplier};
   FEDGE_TRY(epsilon, releases.epsilon({description.run, noise, spec->max_participations}, side.max_delta));
   if (epsilon <= *side.max_epsilon) return {};
-  return Error{ErrorCode::kRefused, wanted +
-                                        ", and its updates in this run, with those of runs before, may "
-                                        "come to epsilon = " +
-                                        number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
-                                        "; use more noise or fewer updates a client in the run"};
+  return Error{ErrorCode::kRefused,
+               wanted + ", but its updates in this run and in earlier runs may reach epsilon = " +
+                   number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
+                   "; use more noise or fewer updates per client in the run file"};
 }
 
 // Checks that noise that clients add hides this one's updates, those of runs before among them, as far as
@@ -154,27 +155,26 @@ Result<void> check_noise(const PrivateReleases::Planned& planned, const ClientSi
   const std::string wanted =
       "this client was started with --require-noise " + number_text(*side.require_noise);
   if (!(planned.noise.in_sums > 0))
-    return Error{ErrorCode::kRefused, wanted +
-                                          ", and no client of the run adds any: the run file needs "
-                                          "differential_privacy.kind = \"distributed\" or \"local\""};
+    return Error{ErrorCode::kRefused,
+                 wanted +
+                     ", but no client of this run adds noise; set differential_privacy.kind = "
+                     "\"distributed\" or \"local\" in the run file"};
   FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
   FEDGE_TRY(epsilon, releases.epsilon_in_sums(planned, side.max_delta));
   if (epsilon <= *side.require_noise) return {};
-  return Error{ErrorCode::kRefused,
-               wanted +
-                   ", and with the noise of this run its updates, with those in runs before, may come to "
-                   "epsilon = " +
-                   number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
-                   "; use more noise or fewer updates a client in the run"};
+  return Error{ErrorCode::kRefused, wanted +
+                                        ", but with the noise of this run its updates in this run and in "
+                                        "earlier runs may reach epsilon = " +
+                                        number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
+                                        "; use more noise or fewer updates per client in the run file"};
 }
 
 // Refuses runs that hide updates and ask for labels besides: nothing hides how many samples these come to.
 Result<void> check_labels(const WorkSpec& work) {
   if (!(work.local_privacy || work.masking) || work.status.labels == protocol::LabelReport::kNone) return {};
-  return Error{
-      ErrorCode::kRefused,
-      "the run hides its clients' updates by masks or noise and asks for the labels of their samples: "
-      "the run file must not ask for labels (status.labels, sampling.labels)"};
+  return Error{ErrorCode::kRefused,
+               "the run protects its clients' updates with masks or noise, but asks clients for the labels "
+               "of their samples; remove status.labels and sampling.labels from the run file"};
 }
 
 // Refuses noise of each client's own that is no more than a name for none: what it leaves of an update is not
@@ -182,11 +182,12 @@ Result<void> check_labels(const WorkSpec& work) {
 Result<void> check_second_sums(const WorkSpec& work) {
   if (!work.masking || !work.local_privacy || work.local_privacy->noise_multiplier >= privacy::kHidingNoise)
     return {};
-  return Error{ErrorCode::kRefused, "with secure_aggregation each client's own noise must be at least " +
-                                        number_text(privacy::kHidingNoise) +
-                                        " (differential_privacy.noise_multiplier), and in this run it is " +
-                                        number_text(work.local_privacy->noise_multiplier) +
-                                        ": a second sum could reveal an update"};
+  return Error{ErrorCode::kRefused,
+               "with secure_aggregation the noise that each client adds must be at least " +
+                   number_text(privacy::kHidingNoise) +
+                   " (differential_privacy.noise_multiplier), but this run uses " +
+                   number_text(work.local_privacy->noise_multiplier) +
+                   "; with less noise, a second sum over the same update could reveal it"};
 }
 
 }  // namespace
@@ -204,8 +205,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   FEDGE_TRY_VOID(check_second_sums(described.work));
   if (side.only_secure && !masking)
     return Error{ErrorCode::kRefused,
-                 "the coordinator would see this client's single updates, and the client was started with "
-                 "--only-secure: the run file needs secure_aggregation.kind"};
+                 "this client was started with --only-secure, but in this run the coordinator would see its "
+                 "individual updates; set secure_aggregation.kind in the run file"};
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
   prepared->masking = masking;
   prepared->local_privacy = local;
@@ -231,9 +232,8 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
     if (!task.request.live_tracks.empty()) keep_only(run.memory, task.request.live_tracks);
     FEDGE_TRY(kept, store.load(task.request.last_round));
     if (!kept && task.control != nullptr)
-      return Error{ErrorCode::kNotFound, "this client has lost what its task " +
-                                             std::to_string(task.request.last_round.value()) +
-                                             " left, its control variate"};
+      return Error{ErrorCode::kNotFound, "this client has lost the control variate of its task " +
+                                             std::to_string(task.request.last_round.value())};
     if (kept) memory = std::move(*kept);
   }
   const WorkOrder order{

@@ -41,11 +41,12 @@ std::vector<TaskFiles::Update> TaskFiles::take_up(const std::function<void(const
   };
   // A client of before runs went side by side kept its one update in a file of that name.
   if (const auto old = directory_ / "pending"; std::filesystem::is_regular_file(old))
-    drop(old, old.string() + " is of an earlier version of this client");
+    drop(old, old.string() + " was written by an earlier version of this program");
   for (const auto& file : pending_updates(directory_)) {
     auto update = updates.size() < kMaxRuns
                       ? take_up(file)
-                      : Error{ErrorCode::kResource, file.string() + " is the update of one run too many"};
+                      : Error{ErrorCode::kResource,
+                              file.string() + " belongs to one run more than a client may take part in"};
     if (update) {
       updates.push_back(std::move(*update));
     } else {
@@ -58,11 +59,11 @@ std::vector<TaskFiles::Update> TaskFiles::take_up(const std::function<void(const
 Result<TaskFiles::Update> TaskFiles::take_up(const std::filesystem::path& file) {
   FEDGE_TRY(pending, read_pending_update(file));
   auto payload = store_->create(pending.offer.update);
-  if (!payload) return payload.error().with_prefix("the payload of the pending update cannot be read: ");
+  if (!payload) return payload.error().with_prefix("cannot read the payload of the pending update: ");
   if (!(*payload)->complete()) {
     store_->remove(pending.offer.update.id());
     return Error{ErrorCode::kCorrupt,
-                 "the payload of the pending update is not whole in " + chunk_cache(directory_).string()};
+                 "the payload of the pending update is incomplete in " + chunk_cache(directory_).string()};
   }
   payloads_[pending.request.run] = *payload;
   return Update{std::move(pending), std::move(*payload)};
@@ -75,18 +76,20 @@ Result<void> TaskFiles::check_room(const char* what, std::uint64_t bytes) const 
   for (const auto& [run, objects] : held_)
     for (const auto& [id, object] : objects) kept += object->manifest().payload_size;
   if (bytes + kept <= max_bytes_) return {};
-  const std::string beside =
-      kept == 0 ? "" : " beside " + std::to_string(kept) + " of updates in rounds that are not over";
+  const std::string beside = kept == 0 ? ""
+                                       : " in addition to " + std::to_string(kept) +
+                                             " bytes of updates in rounds that have not ended";
   return Error{ErrorCode::kResource, std::string(what) + " takes " + std::to_string(bytes) + " bytes" +
-                                         beside + ", the cache of this client holds " +
-                                         std::to_string(max_bytes_) + "; start it with a larger --cache-mb"};
+                                         beside + ", but the cache of this client holds only " +
+                                         std::to_string(max_bytes_) +
+                                         "; start the client with a larger --cache-mb"};
 }
 
 Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, const Offer& offer) {
   const auto& [model, control, needed, frozen] = offer;
   for (const auto* offered : {&model, control ? &*control : &model})
     if (offered->layout != layout.hash() || offered->coverage != Coverage::all(layout.size()))
-      return invalid("what is offered is not of the run's model");
+      return invalid("the offered model does not match the run's model");
   const std::uint64_t bytes = model.payload_size + (control ? control->payload_size : 0);
   FEDGE_TRY_VOID(check_room("the model", bytes));
   const auto wanted = [&](const std::shared_ptr<protocol::StoredObject>& object) {
@@ -191,7 +194,7 @@ Result<TaskFiles::Update> TaskFiles::keep(const protocol::TrainRequest& request,
   auto kept = write({request, update.offer(request)}, update);
   if (kept) return kept;
   forget(request.run);
-  return kept.error().with_prefix("the update cannot be kept: ");
+  return kept.error().with_prefix("cannot save the update: ");
 }
 
 void TaskFiles::forget(RunId run) {
@@ -208,7 +211,7 @@ Result<std::shared_ptr<protocol::StoredObject>> TaskFiles::hold(RunId run,
                                                                 const protocol::Manifest& manifest) {
   const protocol::ObjectId id = manifest.id();
   if (const auto known = held_[run].find(id); known != held_[run].end()) return known->second;
-  FEDGE_TRY_VOID(check_room("what is exchanged in this round", manifest.payload_size));
+  FEDGE_TRY_VOID(check_room("the data that clients exchange in this round", manifest.payload_size));
   FEDGE_TRY(object, store_->create(manifest));
   held_[run][id] = object;
   return object;

@@ -79,7 +79,8 @@ Result<void> MemoryDirectory::keep(Record record) {
   }
   if (present != nullptr && present->bytes == record.bytes) return {};  // published once more
   if (present != nullptr && record.sequence <= present->sequence) {
-    const std::string numbers = "number " + std::to_string(record.sequence) + " does not follow number " +
+    const std::string numbers = "sequence number " + std::to_string(record.sequence) +
+                                " is not higher than the stored sequence number " +
                                 std::to_string(present->sequence);
     return ignore({record.sequence < present->sequence ? Flaw::kRolledBack : Flaw::kConflicting, numbers});
   }

@@ -13,12 +13,12 @@ Error refused(const std::string& what) { return invalid("node record: " + what);
 
 Result<void> check_amount(const std::optional<double>& value, const std::string& what) {
   if (!value || (std::isfinite(*value) && *value >= 0)) return {};
-  return refused(what + " of " + std::to_string(*value) + ", expected a finite number of at least 0");
+  return refused(what + " of " + std::to_string(*value) + "; expected a finite number of at least 0");
 }
 
 Result<void> check_share(const std::optional<double>& value, const std::string& what) {
   if (!value || (*value >= 0 && *value <= 1)) return {};
-  return refused(what + " of " + std::to_string(*value) + ", expected a share from 0 to 1");
+  return refused(what + " of " + std::to_string(*value) + "; expected a fraction from 0 to 1");
 }
 
 Result<void> check(const NodeRecord& record) {
@@ -33,7 +33,7 @@ Result<void> check(const NodeRecord& record) {
   for (std::size_t i = 0; i < record.labels.size(); ++i)
     if (!(std::abs(record.labels[i]) <= std::numeric_limits<float>::max()))
       return refused("label " + std::to_string(i) + " is " + std::to_string(record.labels[i]) +
-                     ", expected a finite number in single precision");
+                     "; expected a finite single-precision number");
   return {};
 }
 
@@ -53,8 +53,9 @@ void to_wire(const NodeRecord& record, wire::NodeStatus& out) {
 
 Result<NodeRecord> from_wire(const wire::NodeStatus& status) {
   if (status.version() != kNodeStatusVersion)
-    return Error{ErrorCode::kUnsupported, "node record: version " + std::to_string(status.version()) +
-                                              ", this program speaks " + std::to_string(kNodeStatusVersion)};
+    return Error{ErrorCode::kUnsupported,
+                 "node record: its format version is " + std::to_string(status.version()) +
+                     ", but this program supports version " + std::to_string(kNodeStatusVersion)};
   NodeRecord record{.round = status.round(), .sequence = status.sequence()};
   if (status.has_latency_ms()) record.latency_ms = status.latency_ms();
   if (status.has_packet_loss()) record.packet_loss = status.packet_loss();
@@ -81,7 +82,7 @@ Result<NodeRecord> decode_node_record(std::span<const std::byte> bytes) {
     return refused(std::to_string(bytes.size()) + " bytes; at most " +
                    std::to_string(protocol::kMaxRecordBytes) + " are allowed");
   wire::NodeStatus status;
-  if (!parse_message(bytes, status)) return refused("its bytes are no NodeStatus");
+  if (!parse_message(bytes, status)) return refused("its bytes are not a valid NodeStatus message");
   return from_wire(status);
 }
 

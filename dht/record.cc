@@ -37,14 +37,15 @@ Opened malformed(std::string reason) { return Refusal{Flaw::kMalformed, std::mov
 // Everything that can be said of the record without a key, a clock or its signature.
 Opened read_fields(const wire::DirectoryRecord& in) {
   if (in.version() != kRecordVersion)
-    return malformed("version " + std::to_string(in.version()) + ", this program speaks " +
-                     std::to_string(kRecordVersion));
+    return malformed("its format version is " + std::to_string(in.version()) +
+                     ", but this program supports version " + std::to_string(kRecordVersion));
   Record record{.sequence = in.sequence()};
-  if (!take_bytes(in.key(), record.key)) return malformed("a key of other than 32 bytes");
-  if (!take_bytes(in.signer(), record.signer.bytes)) return malformed("a signer of other than 32 bytes");
+  if (!take_bytes(in.key(), record.key)) return malformed("its key does not have 32 bytes");
+  if (!take_bytes(in.signer(), record.signer.bytes)) return malformed("its signer does not have 32 bytes");
   // What would not fit the time line is far beyond every lifetime.
   const auto latest = std::chrono::duration_cast<milliseconds>(Duration::max()).count();
-  if (in.expires_ms() > static_cast<std::uint64_t>(latest)) return malformed("an end beyond the time line");
+  if (in.expires_ms() > static_cast<std::uint64_t>(latest))
+    return malformed("its expiry time is out of range");
   record.expires = Time(milliseconds(static_cast<std::int64_t>(in.expires_ms())));
   auto content = content_from_wire(in);
   if (!content) return malformed(content.error().message);
@@ -79,7 +80,7 @@ const char* to_string(Flaw flaw) {
 
 Result<Record> make_record(const SecretKey& signer, const RecordTerms& terms, Content content) {
   const auto expires = std::chrono::floor<milliseconds>(terms.expires.time_since_epoch());
-  if (expires.count() < 0) return invalid("directory record: an end before 1970");
+  if (expires.count() < 0) return invalid("directory record: its expiry time is before 1970");
   wire::DirectoryRecord made;
   made.set_version(kRecordVersion);
   const Key key = key_of(content, signer.public_key());
@@ -123,18 +124,18 @@ Opened open_record(const Key& key, std::span<const std::byte> bytes, Time now) {
   Signature signature{};
   if (!parse_message(bytes, envelope) || !take_bytes(envelope.signature(), signature) ||
       !parse_message(std::as_bytes(std::span(envelope.record())), inner))
-    return malformed("its bytes are no SignedRecord");
+    return malformed("its bytes are not a valid SignedRecord message");
   Opened opened = read_fields(inner);
   auto* record = std::get_if<Record>(&opened);
   if (record == nullptr) return opened;
   // The cheap questions first: a flood of what fails them costs no signature.
   if (record->key != key || key_of(record->content, record->signer) != key)
-    return Refusal{Flaw::kMisplaced, "signed for another key than the one it lies under"};
-  if (record->expires <= now) return Refusal{Flaw::kExpired, "its time is over"};
+    return Refusal{Flaw::kMisplaced, "it is stored under another key than the one it was signed for"};
+  if (record->expires <= now) return Refusal{Flaw::kExpired, "it has expired"};
   if (record->expires - now > kMaxRecordLifetime)
-    return Refusal{Flaw::kFarFetched, "it would last longer than a day"};
+    return Refusal{Flaw::kFarFetched, "its expiry time is more than a day away"};
   if (!verify(record->signer, signed_text(envelope.record()), signature))
-    return Refusal{Flaw::kForged, "its signature is not its signer's"};
+    return Refusal{Flaw::kForged, "its signature does not verify with its signer's key"};
   // What others may have put beside the signed bytes goes no further.
   record->bytes = serialize(envelope.record(), signature);
   return opened;

@@ -21,16 +21,17 @@ std::string text_of(const Array& bytes) {
 // As one that is written down: what cannot be read back as it is does not count.
 Result<protocol::Address> address_of(const std::string& text) {
   if (text.size() > kMaxAddress)
-    return invalid("an address of " + std::to_string(text.size()) + " bytes is none");
+    return invalid("its address has " + std::to_string(text.size()) +
+                   " bytes, more than an address can have");
   auto parsed = protocol::parse_address(text);
   if (parsed && parsed->port != 0 && protocol::to_string(*parsed) == text) return parsed;
-  return invalid("'" + clean_text(text, kMaxAddress) + "' is not an address");
+  return invalid("'" + clean_text(text, kMaxAddress) + "' is not an address; expected HOST:PORT");
 }
 
 template <class Texts>
 Result<std::vector<protocol::Address>> addresses_of(const Texts& texts, std::size_t most, const char* whose) {
   if (texts.empty() || static_cast<std::size_t>(texts.size()) > most)
-    return invalid(std::to_string(texts.size()) + " addresses of " + whose + ", expected 1 to " +
+    return invalid(std::to_string(texts.size()) + " addresses of " + whose + "; expected 1 to " +
                    std::to_string(most));
   std::vector<protocol::Address> addresses;
   for (const std::string& text : texts) {
@@ -58,19 +59,20 @@ Result<Content> content_of(const wire::ModelPointer& in) {
                      .track = TrackId(in.track()),
                      .round = RoundNumber(in.round()),
                      .size = Bytes(in.bytes())};
-  if (!take_bytes(in.manifest(), model.manifest)) return invalid("a manifest's id of other than 32 bytes");
+  if (!take_bytes(in.manifest(), model.manifest)) return invalid("its manifest id does not have 32 bytes");
   return Content(model);
 }
 
 Result<Content> content_of(const wire::PeerList& in) {
   PeerList list;
-  if (!take_bytes(in.object(), list.object)) return invalid("an object's id of other than 32 bytes");
+  if (!take_bytes(in.object(), list.object)) return invalid("its object id does not have 32 bytes");
   FEDGE_TRY(addresses, addresses_of(in.addresses(), kMaxListedPeers, "peers"));
-  if (in.keys_size() != in.addresses_size()) return invalid("as many keys as peers are expected");
+  if (in.keys_size() != in.addresses_size())
+    return invalid("the number of keys differs from the number of peers");
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     list.peers.push_back({std::move(addresses[i]), {}});
     if (!take_bytes(in.keys(static_cast<int>(i)), list.peers.back().key.bytes))
-      return invalid("a peer's key of other than 32 bytes");
+      return invalid("the key of a peer does not have 32 bytes");
   }
   return Content(std::move(list));
 }
@@ -123,7 +125,8 @@ Result<Content> content_from_wire(const wire::DirectoryRecord& record) {
     case wire::DirectoryRecord::CONTENT_NOT_SET:
       break;
   }
-  return Error{ErrorCode::kUnsupported, "a content that this program does not know"};
+  return Error{ErrorCode::kUnsupported,
+               "its content is of a type that this program does not know; update this program"};
 }
 
 const char* name_of(const Content& content) {

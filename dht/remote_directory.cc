@@ -23,8 +23,10 @@ void RemoteDirectory::publish(const Record& record, Done done) {
   Published& last = published_[{checked.key, checked.signer}];
   const bool known = !last.bytes.empty();
   if (known && checked.bytes != last.bytes && checked.sequence <= last.sequence)
-    return done(Error{ErrorCode::kStale, "directory record: number " + std::to_string(checked.sequence) +
-                                             " does not follow number " + std::to_string(last.sequence)});
+    return done(Error{ErrorCode::kStale, "directory record: sequence number " +
+                                             std::to_string(checked.sequence) +
+                                             " is not higher than the published sequence number " +
+                                             std::to_string(last.sequence)});
   last = {checked.bytes, checked.sequence, checked.expires};
   put(checked, std::move(done));
 }

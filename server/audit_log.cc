@@ -42,7 +42,7 @@ class LockedFile {
 
   Result<std::uint64_t> size() const {
     struct stat info {};
-    if (::fstat(fd_, &info) != 0) return error("cannot look at");
+    if (::fstat(fd_, &info) != 0) return error("cannot inspect");
     if (!S_ISREG(info.st_mode)) return invalid(path_.string() + " is not a regular file");
     return static_cast<std::uint64_t>(info.st_size);
   }
@@ -99,8 +99,8 @@ Result<Tail> read_tail(const LockedFile& file, const std::string& name) {
   const std::size_t end = text.rfind('\n');
   const Error corrupt{ErrorCode::kCorrupt,
                       name +
-                          " is damaged at its end; see: fedge audit verify. Nothing that must be recorded "
-                          "is done until it is restored or moved away"};
+                          " is damaged at its end; check it with: fedge audit verify. Changes that must be "
+                          "recorded are refused until you restore the file or move it away"};
   Tail tail;
   tail.torn = end == std::string::npos ? text : text.substr(end + 1);
   if (tail.torn.size() >= kMaxAuditLine) return corrupt;
@@ -134,9 +134,10 @@ Result<std::optional<Anchor>> read_anchor(const std::filesystem::path& path) {
   const char* end = text->data() + kAnchorDigits;
   const bool shaped = text->size() == kAnchorSize && (*text)[kAnchorDigits] == ' ' && text->back() == '\n';
   if (!shaped || std::from_chars(text->data(), end, anchor.sequence).ptr != end)
-    return Error{ErrorCode::kCorrupt, path.string() +
-                                          " is damaged; compare the audit log with a head hash that was kept "
-                                          "elsewhere (fedge audit verify --expect), then remove this file"};
+    return Error{ErrorCode::kCorrupt,
+                 path.string() +
+                     " is damaged; compare the audit log with a head hash that you stored elsewhere (fedge "
+                     "audit verify --expect), then remove this file"};
   anchor.hash = text->substr(kAnchorDigits + 1, 64);
   return std::optional(std::move(anchor));
 }
@@ -166,7 +167,7 @@ std::optional<AuditEvent> go_on_from(const std::optional<Anchor>& anchor, Tail& 
   return AuditEvent{"audit log",
                     "log.gap",
                     "entries " + std::to_string(first) + " to " + std::to_string(anchor->sequence),
-                    {{"reason", "the log was cut off, moved away or replaced"}}};
+                    {{"reason", "the log was truncated, moved away or replaced"}}};
 }
 
 // Follows the chain from line to line.
@@ -181,19 +182,19 @@ class Chain {
     if (entry->previous != head_)
       return wrong("it does not continue " +
                    (lines_ == 1 ? std::string("an empty log") : "line " + std::to_string(lines_ - 1)) +
-                   "; lines have been left out, added or moved");
-    if (entry->sequence != lines_) return wrong("it has the number " + std::to_string(entry->sequence));
+                   "; lines were removed, inserted or moved");
+    if (entry->sequence != lines_) return wrong("its sequence number is " + std::to_string(entry->sequence));
     head_ = entry->hash;
     return entry;
   }
   // Of a line that is not there as a whole.
   Error unfinished() {
     ++lines_;
-    return wrong("it is not complete, as after a crash; the next entry cuts it off and says so");
+    return wrong("it is incomplete, as after a crash; the next entry removes it and records that");
   }
   Error too_long() {
     ++lines_;
-    return wrong("it is longer than an entry can be");
+    return wrong("it is longer than the maximum length of an entry");
   }
 
   std::uint64_t lines() const { return lines_; }
@@ -302,10 +303,10 @@ Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
   const Error closed = file->held() ? Error{} : file->error("cannot open");
   FEDGE_TRY(anchor, read_anchor(head_file_));
   const auto cut = [&](std::uint64_t entries) {
-    return Error{ErrorCode::kCorrupt, file_.string() + " has " + std::to_string(entries) +
-                                          " entries, and entry " + std::to_string(anchor->sequence) +
-                                          " (audit.head) is not among them; the log has been cut off, moved "
-                                          "away or replaced"};
+    return Error{ErrorCode::kCorrupt,
+                 file_.string() + " has " + std::to_string(entries) + " entries, but entry " +
+                     std::to_string(anchor->sequence) +
+                     " (audit.head) is not among them; the log was truncated, moved away or replaced"};
   };
   if (!file->held()) return anchor && closed.code == ErrorCode::kNotFound ? cut(0) : closed;
   FEDGE_TRY(size, file->size());
@@ -336,7 +337,7 @@ Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
   if (!found)
     return Error{ErrorCode::kCorrupt, file_.string() + ": none of its " + std::to_string(chain.lines()) +
                                           " entries has the hash " + expected +
-                                          "; it has been cut off below that entry, or replaced"};
+                                          "; the log was truncated before that entry or replaced"};
   if (!anchored) return cut(chain.lines());
   return Summary{chain.lines(), chain.head()};
 }

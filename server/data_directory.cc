@@ -13,9 +13,9 @@ Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directo
   FEDGE_TRY(had_key, Enrolment(data_directory).has_coordinator());
   if (had_key)
     return Error{ErrorCode::kNotFound,
-                 file.string() + " is missing, and the clients of " +
+                 file.string() + " is missing, but the clients in " +
                      enrolment_path(data_directory).string() +
-                     " trust no other key; restore it from a backup, or use an empty data directory"};
+                     " trust only that key; restore the file from a backup, or use an empty data directory"};
   return load_or_create_key(file);
 }
 
@@ -27,8 +27,9 @@ Result<Secret> open_noise_key(const std::filesystem::path& data_directory) {
 Result<protocol::Address> last_address(const std::filesystem::path& data_directory) {
   auto text = read_file(data_directory / "address", 1024);
   if (!text && text.error().code == ErrorCode::kNotFound)
-    return Error{ErrorCode::kNotFound, "no coordinator has listened with " + data_directory.string() +
-                                           " yet; give its address with --address HOST:PORT"};
+    return Error{ErrorCode::kNotFound, "no coordinator has ever listened with the data directory " +
+                                           data_directory.string() +
+                                           "; give the coordinator's address with --address HOST:PORT"};
   if (!text) return text.error();
   while (!text->empty() && text->back() == '\n') text->pop_back();
   return protocol::parse_address(*text);

@@ -51,9 +51,9 @@ AuditEvent enrolled(const ClientRecord& client, const Redemption& redemption) {
 // Why this token cannot be used once more; null if it can.
 const char* objection(const TokenRecord& token, UnixSeconds now) {
   if (token.used >= token.uses)
-    return token.uses == 1 ? "the join token has already been used; ask for a new one"
-                           : "the join token has been used as often as it may be; ask for a new one";
-  return now > token.expires ? "the join token has expired; ask for a new one" : nullptr;
+    return token.uses == 1 ? "the join token was already used; ask the operator for a new one"
+                           : "all uses of the join token are used up; ask the operator for a new one";
+  return now > token.expires ? "the join token has expired; ask the operator for a new one" : nullptr;
 }
 
 }  // namespace
@@ -79,9 +79,10 @@ Result<EnrolmentStore*> Enrolment::store() {
   FEDGE_TRY(opened, EnrolmentStore::open(directory_));
   FEDGE_TRY(rows, opened->rows());
   if (!identity_.empty() && rows.marks.identity != identity_)
-    return Error{ErrorCode::kUnavailable, enrolment_path(directory_).string() +
-                                              " is not the enrolment book in force; restore that one, or "
-                                              "restart the coordinator to use this one"};
+    return Error{ErrorCode::kUnavailable,
+                 enrolment_path(directory_).string() +
+                     " is not the enrolment book that the running coordinator uses; restore that file, or "
+                     "restart the coordinator to use this one"};
   identity_ = rows.marks.identity;
   store_ = std::move(opened);
   opened_anew_ = true;
@@ -120,10 +121,10 @@ Result<std::vector<AuditEntry>> Enrolment::catch_up(EnrolmentStore& book) {
     if (!entries.empty()) rows.marks.recorded = entries.back().sequence;
     if (made_good.empty()) return !entries.empty();
     FEDGE_TRY(sequence, audit_.record({operator_name(),
-                                       "book.made_good",
+                                       "enrolment.repaired",
                                        "entries " + std::to_string(made_good.front().sequence) + " to " +
                                            std::to_string(made_good.back().sequence),
-                                       {{"reason", "the enrolment book lacked them"}}}));
+                                       {{"reason", "the enrolment book lacked these changes"}}}));
     rows.marks.recorded = sequence;
     return true;
   }));
@@ -141,8 +142,8 @@ Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator)
     }));
   else if (now.marks.coordinator != key)
     return Error{ErrorCode::kRefused, enrolment_path(directory_).string() +
-                                          " is the book of the coordinator with key " +
-                                          now.marks.coordinator + ", and node.key is " + key +
+                                          " belongs to the coordinator with key " + now.marks.coordinator +
+                                          ", but node.key is " + key +
                                           "; restore the data directory from a backup"};
   return catch_up(*book);
 }
@@ -159,7 +160,7 @@ Result<NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds l
 }
 
 Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) {
-  if (order.count == 0 || order.uses == 0) return invalid("a token is for one use at least");
+  if (order.count == 0 || order.uses == 0) return invalid("a token must have at least one use");
   std::vector<NewToken> tokens;
   FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     for (std::size_t i = 0; i < order.count; ++i) {
@@ -184,12 +185,12 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
   const auto refuse = [&](const char* reason) { return *(refusal = refused(reason)); };
   const auto done = update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(token, rows.find_secret(secret_hash(redemption.secret)));
-    if (!token) return refuse("the join token is not known here");
+    if (!token) return refuse("this coordinator does not know the join token");
     if (token->revoked) return refuse("the join token has been revoked");
     FEDGE_TRY(known, rows.find_key(redemption.key));
     if (known) {
       if (known->state == ClientState::kRevoked) return refuse("this client's key has been revoked");
-      if (known->token != token->id) return refuse("this client has already joined with another token");
+      if (known->token != token->id) return refuse("this client already joined with another token");
       standing = {known->client, known->state == ClientState::kPending, false};
       return std::optional<AuditEvent>();
     }
@@ -216,8 +217,8 @@ Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now) {
   FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(known, rows.find_key(key));
     if (known)
-      return Error{ErrorCode::kRefused,
-                   "that key is " + client_name(known->client) + "'s, which is " + to_string(known->state)};
+      return Error{ErrorCode::kRefused, "this key belongs to " + client_name(known->client) + ", which is " +
+                                            to_string(known->state)};
     client = rows.take_client();
     FEDGE_TRY_VOID(rows.put(ClientRecord{.client = client, .key = key, .enrolled = now}));
     return std::optional(
@@ -283,7 +284,8 @@ Result<Standing> Enrolment::authenticate(const PublicKey& key) {
   if (known == index_.end()) {
     if (!current) return unavailable(current.error());
     if (!*current) return being_written();
-    return Error{ErrorCode::kNotFound, "this client is not enrolled here; join with a token first"};
+    return Error{ErrorCode::kNotFound,
+                 "this client is not enrolled at this coordinator; join with a token first"};
   }
   if (known->second.state == ClientState::kRevoked) return refused("this client's key has been revoked");
   return Standing{known->second.client, known->second.state == ClientState::kPending};
@@ -347,7 +349,8 @@ Result<void> Enrolment::approve(ClientId client) {
       return Error{ErrorCode::kNotFound,
                    "there is no " + client_name(client) + " in " + enrolment_path(directory_).string()};
     if (record->state != ClientState::kPending)
-      return invalid(client_name(client) + " does not wait for approval: it is " + to_string(record->state));
+      return invalid(client_name(client) + " does not wait for approval; its state is " +
+                     to_string(record->state));
     record->state = ClientState::kEnrolled;
     FEDGE_TRY_VOID(rows.put(*record));
     return std::optional(

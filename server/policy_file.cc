@@ -53,7 +53,7 @@ Result<aggregation::Policy> PolicyFile::open(const aggregation::Policy& own) {
   seen_ = std::move(text);
   FEDGE_TRY(policy, parse_policy(seen_, file_));
   if (policy.clients != own.clients || policy.names != own.names)
-    return invalid(file_.string() + " speaks of other clients than the run; remove it");
+    return invalid(file_.string() + " names other clients than the run; remove the file");
   known_ = std::move(policy);
   return known_;
 }
@@ -67,7 +67,7 @@ Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
   if (!text) return text.error();
   FEDGE_TRY(policy, parse_policy(*text, file_));
   if (policy.clients != known_.clients || policy.names != known_.names)
-    return invalid(file_.string() + " speaks of other clients than the run");
+    return invalid(file_.string() + " names other clients than the run");
   if (policy == known_) return std::optional<aggregation::Policy>();
   known_ = policy;
   return std::optional(std::move(policy));
@@ -76,11 +76,10 @@ Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
 Result<void> PolicyFile::must_exist() const {
   std::error_code ignored;
   if (std::filesystem::exists(file_, ignored)) return {};
-  return Error{
-      ErrorCode::kNotFound,
-      "there is no " + file_.string() +
-          "; a coordinator makes it when it begins a run of synchronous rounds with a server, and not "
-          "if secure sums are all that hides the updates"};
+  return Error{ErrorCode::kNotFound,
+               "there is no " + file_.string() +
+                   "; a coordinator creates this file when it starts a run with synchronous rounds and a "
+                   "server, unless the run uses secure aggregation without enough client noise"};
 }
 
 Result<aggregation::Policy> PolicyFile::read() const {
@@ -98,7 +97,7 @@ Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
   config::Value& list =
       document.root.try_emplace("disagreement", config::Value{config::Array{}, file_.string()}).first->second;
   auto* entries = std::get_if<config::Array>(&list.data);
-  if (entries == nullptr) return invalid(file_.string() + ": disagreement is not a list of tables");
+  if (entries == nullptr) return invalid(file_.string() + ": \"disagreement\" is not an array of tables");
   entries->push_back({disagreement, "the new one"});
   FEDGE_TRY(policy, aggregation::read_policy(document));
   const std::size_t place = policy.disagreements.size();

@@ -337,7 +337,7 @@ Result<std::shared_ptr<protocol::StoredObject>> RunState::take_up(const protocol
 Result<void> RunState::restore(std::string_view saved, const Descriptions& descriptions) {
   FEDGE_TRY(state, decode_state(saved));
   if (state.tracks.empty() || state.participation.size() != participation_.counts().size())
-    return Error{ErrorCode::kCorrupt, "the checkpoint is another run's"};
+    return Error{ErrorCode::kCorrupt, "the checkpoint belongs to another run"};
   const run::TrackModel parent = std::move(tracks_.begin()->second.model);
   tracks_.clear();
   for (const SavedTrack& track : state.tracks) {

@@ -75,9 +75,9 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   }
   if (failure_) return *failure_;
   if (!finished_)
-    return Error{ErrorCode::kUnavailable, "the simulation has come to a standstill in round " +
+    return Error{ErrorCode::kUnavailable, "the simulation stalled in round " +
                                               std::to_string(engine_->round().value()) +
-                                              ": nobody is left who could go on"};
+                                              ": the event queue is empty, so the run cannot continue"};
   return {};
 }
 

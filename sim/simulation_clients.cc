@@ -75,7 +75,8 @@ void Simulation::prepare(ClientId id, RunId run) {
   client::ClientEngine::Input outcome = client::ClientEngine::RunPrepared{
       run, told, device(id).capability(), state_.config().status.every, state_.config().secure.on};
   if (samples.value() == 0)
-    outcome = client::ClientEngine::RunRejected{run, invalid("this client has no training samples")};
+    outcome =
+        client::ClientEngine::RunRejected{run, invalid("this client has no training samples in this run")};
   schedule(now_, id, ClientInput{std::move(outcome), at(id).session});
 }
 

@@ -47,7 +47,7 @@ void Simulation::find_coordinator(ClientId id) {
         if (found && !found->empty() && at(id).phase.up) return connect_to_coordinator(id);
         schedule(now_, id,
                  ClientInput{client::ClientEngine::Disconnected{
-                                 {ErrorCode::kUnavailable, "the coordinator is not found in the directory"}},
+                                 {ErrorCode::kUnavailable, "the directory has no record of the coordinator"}},
                              at(id).session});
       });
 }
@@ -66,7 +66,7 @@ void Simulation::publish_in_directory(ClientId id, RunId run, const NodeRecord& 
   if (!made) return fail(made.error());
   directory_->of(id).publish(*made, [this, id](const Result<void>& kept) {
     if (kept || kept.error().code == ErrorCode::kStale) return;
-    report(Event{Severity::kInfo, "record.not_published", {}}
+    report(Event{Severity::kInfo, "record.publish_failed", {}}
                .with("client", std::int64_t{id.value()})
                .with("reason", kept.error().message));
   });

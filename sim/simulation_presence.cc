@@ -42,11 +42,11 @@ void Simulation::change(ClientId id) {
 std::optional<Error> Simulation::standstill() const {
   if (spec_.availability.kind == AvailabilityKind::kAlways) return {};
   if (now_ - round_closed_ <= kPresencePatience + 2 * state_.config().round_deadline) return {};
-  return Error{
-      ErrorCode::kUnavailable,
-      "the simulation has come to a standstill in round " + std::to_string(engine_->round().value()) +
-          ": no round has ended for 30 days of virtual time; too few devices are up at once, so lower "
-          "run.wait_for_clients or sampling.min_available, or change simulation.availability"};
+  return Error{ErrorCode::kUnavailable,
+               "the simulation stalled in round " + std::to_string(engine_->round().value()) +
+                   ": no round ended within 30 days of virtual time, because too few devices are available "
+                   "at the same time; lower run.wait_for_clients or sampling.min_available, or change "
+                   "simulation.availability"};
 }
 
 }  // namespace fedge::sim

@@ -136,9 +136,11 @@ void Exchange::carry_out(const Peer::Ask& effect) {
   const auto link = links_.find(effect.peer);
   if (link == links_.end() || link->second->ask(effect.chunk)) return;
   // Other fetches on the link have taken its credit.
-  step(Peer::Refused{
-      effect.peer,
-      {effect.chunk.object, effect.chunk.index, 1, {ErrorCode::kResource, "no credit is left on the link"}}});
+  step(Peer::Refused{effect.peer,
+                     {effect.chunk.object,
+                      effect.chunk.index,
+                      1,
+                      {ErrorCode::kResource, "the connection has no credit left"}}});
 }
 
 void Exchange::carry_out(const Peer::SendChunk& effect) {

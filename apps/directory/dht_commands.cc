@@ -127,7 +127,7 @@ Result<std::string> be_a_node(const DhtOptions& options) {
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
   signals.async_wait([&](const boost::system::error_code&, int) { io.stop(); });
   const std::string address = protocol::to_string({settings.listen.host, node->directory().port()});
-  log_event(Event{Severity::kInfo, "directory.entered", {}}.with("address", address));
+  log_event(Event{Severity::kInfo, "directory.joined", {}}.with("address", address));
   if (options.ready_fd >= 0) {
     const std::string line = address + "\n";
     if (::write(options.ready_fd, line.data(), line.size()) < 0) std::perror("fedge: --ready-fd");

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import time
 
-LABELS = {"success_percent": "success, %", "stale_percent": "an earlier record believed, %",
-          "forged_percent": "a forged record believed, %",
-          "kept_percent": "victims with somebody honest near every key, %",
+LABELS = {"success_percent": "success, %", "stale_percent": "outdated record accepted, %",
+          "forged_percent": "forged record accepted, %",
+          "kept_percent": "victims with an honest node near every key, %",
           "honest_contacts_percent": "honest contacts of victims, %",
-          "amplification": "bytes at the victim for each sent", "rubbish_kb": "rubbish an honest node keeps, KB",
-          "latency_ms": "latency of successes, mean, ms", "messages": "messages a look-up",
-          "traffic_kb": "KB an honest node sends a round"}
+          "amplification": "bytes at the victim per byte sent", "rubbish_kb": "junk data stored per honest node, KB",
+          "latency_ms": "mean latency of successful lookups, ms", "messages": "messages per lookup",
+          "traffic_kb": "KB sent per honest node and round"}
 DECIMALS = {"amplification": 2, "latency_ms": 0, "traffic_kb": 2}
 BY_ATTACK = {
     "crowd": ["none", "opendht", "opendht,ids", "opendht,ids,paths", "all"],

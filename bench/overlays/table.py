@@ -18,7 +18,7 @@ ROWS = [
     ("correct_owner_percent", "correct owner, %", 2),
     ("first_success_percent", "success in the first 12 rounds, %", 2),
     ("first_latency_ms", "mean latency in the first 12 rounds, ms", 0),
-    ("first_messages", "messages a lookup in the first 12 rounds", 1),
+    ("first_messages", "messages per lookup in the first 12 rounds", 1),
     ("startup_rounds", "startup, rounds", 1),
     ("hops_mean", "hops, mean", 2),
     ("hops_p50", "hops, p50", 1),
@@ -27,19 +27,19 @@ ROWS = [
     ("latency_p50_ms", "latency, p50, ms", 0),
     ("latency_p95_ms", "latency, p95, ms", 0),
     ("latency_p99_ms", "latency, p99, ms", 0),
-    ("timeouts_per_lookup", "time-outs a lookup", 3),
-    ("messages_per_lookup", "messages a lookup", 1),
-    ("maintenance_messages", "maintenance messages a node and round", 2),
-    ("publish_messages", "publishing messages a node and round", 2),
-    ("repair_messages", "repair messages a node and round", 2),
-    ("all_messages", "all messages a node and round", 2),
-    ("maintenance_bytes", "maintenance bytes a node and round", 0),
-    ("all_bytes", "all bytes a node and round", 0),
-    ("join_messages", "messages a join", 1),
-    ("join_bytes", "bytes a join", 0),
-    ("state_contacts", "contacts a node knows", 1),
+    ("timeouts_per_lookup", "timeouts per lookup", 3),
+    ("messages_per_lookup", "messages per lookup", 1),
+    ("maintenance_messages", "maintenance messages per node and round", 2),
+    ("publish_messages", "publishing messages per node and round", 2),
+    ("repair_messages", "repair messages per node and round", 2),
+    ("all_messages", "all messages per node and round", 2),
+    ("maintenance_bytes", "maintenance bytes per node and round", 0),
+    ("all_bytes", "all bytes per node and round", 0),
+    ("join_messages", "messages per join", 1),
+    ("join_bytes", "bytes per join", 0),
+    ("state_contacts", "contacts per node", 1),
     ("load_imbalance", "load, most over mean", 2),
-    ("values_per_node", "values a node holds", 2),
+    ("values_per_node", "values per node", 2),
     ("values_gini", "values, Gini coefficient", 3),
 ]
 SHORT = ["success_percent", "correct_owner_percent", "hops_mean", "latency_p50_ms", "latency_p99_ms",
@@ -138,7 +138,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--budget", type=float, default=10, help="maintenance messages a node and round for all")
+    parser.add_argument("--budget", type=float, default=10, help="maintenance messages per node and round for all")
     parser.add_argument("--only", default="", help="one of cold, warm, rush-cold, rush-warm, churn-1000, churn-300, churn-100, budget, sensitivity")
     options = parser.parse_args()
     bench = Bench(options)
@@ -152,7 +152,7 @@ def main():
         if options.only in ("", name):
             bench.regime(title, extra, 30)
     if options.only in ("", "budget"):
-        bench.regime(f"Equal budgets: {options.budget:g} maintenance messages a node and round, sessions of 300 rounds",
+        bench.regime(f"Equal budgets: {options.budget:g} maintenance messages per node and round, sessions of 300 rounds",
                      ["--session-rounds", "300", "--messages-per-round", f"{options.budget:g}"], 100)
     if options.only in ("", "sensitivity"):
         bench.sensitivity()

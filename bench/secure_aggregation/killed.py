@@ -31,12 +31,12 @@ WITHOUT, WITH, EVERYBODYS = "without its update", "with its update", "everybody'
 # What a log says when a stage is there, and with which models the client's sum may leave it if it dies then. Until it has
 # consented its update may be on its way.
 STAGES = {
-    "keys": ('secure.sent message="secure_keys"', [WITHOUT]),
-    "shares": ('secure.sent message="secure_shares"', [WITHOUT]),
-    "agreed": ("secure.agreed", [WITHOUT, WITH]),
-    "masked": ("secure.masked", [WITHOUT, WITH]),
-    "consent": ('secure.sent message="secure_consent"', [WITH]),
-    "unmask": ('secure.sent message="secure_unmask"', [WITH]),
+    "keys": ('secure.message_sent message="secure_keys"', [WITHOUT]),
+    "shares": ('secure.message_sent message="secure_shares"', [WITHOUT]),
+    "agreed": ("secure.keys_exchanged", [WITHOUT, WITH]),
+    "masked": ("secure.update_masked", [WITHOUT, WITH]),
+    "consent": ('secure.message_sent message="secure_consent"', [WITH]),
+    "unmask": ('secure.message_sent message="secure_unmask"', [WITH]),
 }
 
 

@@ -106,7 +106,7 @@ class Daemons:
         begun = self.options.clients * self.options.clients // 10
         with self.changed:
             if not self.changed.wait_for(
-                    lambda: self.count(f"update.held round={self.options.in_round} ") > begun, timeout=600):
+                    lambda: self.count(f"update.checked round={self.options.in_round} ") > begun, timeout=600):
                 sys.exit("the round never began")
         for client in self.clients[:self.options.kill]:
             client.send_signal(signal.SIGKILL)
@@ -135,9 +135,9 @@ def main():
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         before = [0.0, 0.0]
         for number, line in enumerate(rounds, 1):
-            made = daemons.of_round("model.made", number)
+            made = daemons.of_round("model.aggregated", number)
             objects = {re.search(r'object="(\w+)"', text).group(1) for _, text in made}
-            figures = dict(re.findall(r"(\w+)=(\d+)", daemons.of_round("round.exchanged", number)[0][1]))
+            figures = dict(re.findall(r"(\w+)=(\d+)", daemons.of_round("round.updates_exchanged", number)[0][1]))
             alike = line["model_hash"] == reference[number - 1]["model_hash"] == direct[number - 1]["model_hash"]
             now = [line["wall_seconds"], direct[number - 1]["wall_seconds"]]
             print(f"| {number} | {'yes' if alike else 'no'} | {len(made)} clients, {len(objects)} model"
@@ -145,16 +145,16 @@ def main():
                   f" {figures['lost']} | {now[0] - before[0]:.2f} | {now[1] - before[1]:.2f} |")
             before = now
         if options.warmup:
-            names = ["members", "slots", "seconds", "transfers", "of_owners", "blended", "sprayed", "not_sprayed", "left_out"]
+            names = ["members", "slots", "seconds", "transfers", "owner_transfers", "blended", "sprayed", "not_sprayed", "excluded"]
             print("\n| round | " + " | ".join(names) + " | failed open |\n|" + " --- |" * (len(names) + 2))
             for number in range(1, len(rounds) + 1):
-                text = daemons.of_round("round.warmed_up", number)[0][1]
+                text = daemons.of_round("round.warmup_ended", number)[0][1]
                 figures = dict(re.findall(r"(\w+)=([\d.]+)", text))
                 failure = re.search(r'failed_open="([^"]*)"', text)
                 print(f"| {number} | " + " | ".join(figures.get(name, "") for name in names) +
                       f" | {failure.group(1) if failure else 'no'} |")
         print(f"\nLast model: {rounds[-1]['model_hash'][:12]}, simulated {reference[-1]['model_hash'][:12]}; "
-              f"model.differs: {daemons.count('model.differs')}; accuracy {rounds[-1]['test_accuracy']:.4f}")
+              f"model.mismatch: {daemons.count('model.mismatch')}; accuracy {rounds[-1]['test_accuracy']:.4f}")
 
 
 if __name__ == "__main__":

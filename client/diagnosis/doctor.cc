@@ -46,13 +46,14 @@ Check state_directory(const std::filesystem::path& directory) {
   } else if (!S_ISDIR(info.st_mode)) {
     check.detail = directory.string() + " is not a directory";
   } else if (::access(directory.c_str(), R_OK | W_OK | X_OK) != 0) {
-    check.detail = directory.string() + " cannot be written by this user: " + std::strerror(errno);
+    check.detail =
+        directory.string() + " is not readable and writable for this user: " + std::strerror(errno);
   } else if ((info.st_mode & 077) != 0) {
-    check.detail = directory.string() + " has mode " + octal(info.st_mode) + ", open to others: chmod 700 " +
-                   directory.string();
+    check.detail = directory.string() + " has mode " + octal(info.st_mode) +
+                   ", so other users can access it; run: chmod 700 " + directory.string();
   } else {
     check.health = Health::kGood;
-    check.detail = directory.string() + ", writable, private";
+    check.detail = directory.string() + ", writable, accessible to this user only";
   }
   return check;
 }
@@ -89,11 +90,11 @@ Check clock_of(const std::filesystem::path& directory) {
   struct stat info {};
   const bool has_key = ::stat((directory / "node.key").c_str(), &info) == 0;
   if (now < kYear2024)
-    return {"clock", Health::kBad, calendar(now) + " is in the past; set the clock, or let NTP do it"};
+    return {"clock", Health::kBad, calendar(now) + " is too far in the past; set the clock or enable NTP"};
   if (has_key && now < info.st_mtim.tv_sec)
     return {"clock", Health::kBad,
-            calendar(now) + " is before this client's key was made, " + calendar(info.st_mtim.tv_sec) +
-                "; set the clock"};
+            calendar(now) + " is earlier than the creation of this client's key, " +
+                calendar(info.st_mtim.tv_sec) + "; set the clock"};
   return {"clock", Health::kGood, calendar(now)};
 }
 
@@ -104,11 +105,12 @@ Check disk(const DoctorOptions& options) {
   const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
   const std::uint64_t used = chunk_cache_use(options.state_directory);
   const std::string found =
-      megabytes(free) + " free, cache " + megabytes(used) + " of " + megabytes(options.cache_bytes);
-  if (free < kLeastSpace) return {"disk", Health::kBad, found + "; free some space"};
+      megabytes(free) + " free, cache uses " + megabytes(used) + " of " + megabytes(options.cache_bytes);
+  if (free < kLeastSpace) return {"disk", Health::kBad, found + "; free some disk space"};
   if (free + used < options.cache_bytes)
     return {"disk", Health::kWarning,
-            found + "; start with --cache-mb " + std::to_string((free + used) / 2 >> 20)};
+            found + "; the cache may fill the disk; start the client with --cache-mb " +
+                std::to_string((free + used) / 2 >> 20)};
   return {"disk", Health::kGood, found};
 }
 

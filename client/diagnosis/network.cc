@@ -66,8 +66,8 @@ bool reach(const protocol::Address& address, const tcp::resolver::results_type& 
   const std::string port = protocol::to_string(address);
   if (outcome) {
     checks.push_back({"tcp", Health::kBad,
-                      port + " cannot be reached: " + outcome.message() +
-                          "; is the coordinator up, and does a firewall let this through?"});
+                      port + " is not reachable: " + outcome.message() +
+                          "; check that the coordinator is running and that no firewall blocks this port"});
     return false;
   }
   checks.push_back(
@@ -81,7 +81,9 @@ void say_hello(boost::asio::io_context& io, const Route& route, const std::share
     const auto status = read_status(route.options.state_directory);
     const std::string link_name = status ? status->activity.link : "not known";
     checks.push_back(
-        {"hello", Health::kSkipped, "the daemon that runs here would be thrown out; it is " + link_name});
+        {"hello", Health::kSkipped,
+         "not tested, because a test connection would disconnect the running daemon; its connection is " +
+             link_name});
     return;
   }
   std::optional<Result<protocol::Welcome>> answer;
@@ -90,14 +92,14 @@ void say_hello(boost::asio::io_context& io, const Route& route, const std::share
         [&](Result<protocol::Welcome> welcome) { answer = std::move(welcome); });
   while (!answer && SteadyClock::now() - begun < kSessionTimeout && io.run_one_for(kSessionTimeout) > 0) {
   }
-  if (!answer) answer = Error{ErrorCode::kUnavailable, "no answer in time"};
+  if (!answer) answer = Error{ErrorCode::kUnavailable, "the coordinator did not answer in time"};
   if (!*answer) {
     checks.push_back({"hello", Health::kBad, answer->error().message});
     return;
   }
-  checks.push_back(
-      {"hello", Health::kGood,
-       "welcome as client " + std::to_string((*answer)->client.value()) + ", from " + (*answer)->software});
+  checks.push_back({"hello", Health::kGood,
+                    "accepted as client " + std::to_string((*answer)->client.value()) +
+                        ", coordinator software: " + (*answer)->software});
   checks.push_back({"round trip", Health::kGood, milliseconds_text(SteadyClock::now() - begun)});
 }
 
@@ -109,14 +111,14 @@ void open_session(const Route& route, const protocol::Address& address, std::vec
                     [&](Result<std::shared_ptr<protocol::Link>> link) { connected = std::move(link); });
   while (!connected && SteadyClock::now() - begun < kSessionTimeout && io.run_one_for(kSessionTimeout) > 0) {
   }
-  if (!connected) connected = Error{ErrorCode::kUnavailable, "no TLS handshake in time"};
+  if (!connected) connected = Error{ErrorCode::kUnavailable, "the TLS handshake did not complete in time"};
   if (!*connected) {
     checks.push_back({"tls", Health::kBad, connected->error().message});
     return skip({"hello"}, "needs TLS", checks);
   }
-  checks.push_back(
-      {"tls", Health::kGood,
-       "the coordinator has the pinned key, handshake in " + milliseconds_text(SteadyClock::now() - begun)});
+  checks.push_back({"tls", Health::kGood,
+                    "the coordinator's key matches the pinned key, handshake in " +
+                        milliseconds_text(SteadyClock::now() - begun)});
   const auto link = std::move(**connected);
   say_hello(io, route, link, checks);
   link->set_callbacks({});

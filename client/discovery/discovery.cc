@@ -57,7 +57,7 @@ class Asking : public std::enable_shared_from_this<Asking> {
   Duration patience_;
   protocol::Timer pause_;
   protocol::Timer end_;
-  Result<Records> last_ = Error{ErrorCode::kUnavailable, "no node of the directory has answered"};
+  Result<Records> last_ = Error{ErrorCode::kUnavailable, "no directory node answered"};
 };
 
 std::vector<FoundCoordinator> coordinators_of(const Records& records) {
@@ -80,7 +80,7 @@ std::string ignored_since(const dht::FlawCounts& before, const dht::FlawCounts& 
   if (text.empty()) return text;
   const bool time = now[dht::Flaw::kExpired] + now[dht::Flaw::kFarFetched] >
                     before[dht::Flaw::kExpired] + before[dht::Flaw::kFarFetched];
-  return "; records there were ignored: " + text + (time ? "; is this device's clock right?" : "");
+  return "; ignored records: " + text + (time ? "; check this device's clock" : "");
 }
 
 Result<FoundCoordinator> choose(const std::string& run_name, const Records& records,
@@ -88,10 +88,10 @@ Result<FoundCoordinator> choose(const std::string& run_name, const Records& reco
   const std::vector<FoundCoordinator> found = coordinators_of(records);
   if (found.empty())
     return Error{ErrorCode::kNotFound,
-                 "no coordinator announces a run '" + run_name + "' in the directory" + ignored};
+                 "no coordinator in the directory announces a run named '" + run_name + "'" + ignored};
   if (found.size() == 1) return found.front();
-  std::string message = "several coordinators announce a run '" + run_name +
-                        "' in the directory; say which is yours with --coordinator KEY:";
+  std::string message = "several coordinators in the directory announce a run named '" + run_name +
+                        "'; choose one with --coordinator KEY:";
   for (const FoundCoordinator& one : found)
     message += " " + to_hex(one.key) + " at " + protocol::to_string(one.addresses.front());
   return Error{ErrorCode::kRefused, std::move(message)};
@@ -105,7 +105,7 @@ dht::Subscription find_coordinator(const SearchTerms& terms, const PublicKey& ke
     if (!records) return done(records.error());
     const auto found = coordinators_of(*records);
     if (found.empty())
-      return done(Error{ErrorCode::kNotFound, "the coordinator is not announced in the directory" +
+      return done(Error{ErrorCode::kNotFound, "the directory has no record of the coordinator" +
                                                   ignored_since(before, directory.ignored())});
     done(found.front());
   };

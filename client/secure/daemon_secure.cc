@@ -76,10 +76,9 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
     if (run == sum.run || !part.secure) continue;
     const SummedUpdates::Sum& other = part.secure->sum;
     if ((!hidden && other.origin == sum.origin) || (sum.update != Digest() && other.update == sum.update))
-      return Error{ErrorCode::kRefused, "this update is on its way to a sum in run " +
-                                            std::to_string(run.value()) +
-                                            ", and a second sum could reveal it: give the run another "
-                                            "run.seed"};
+      return Error{ErrorCode::kRefused,
+                   "this update is already being summed in run " + std::to_string(run.value()) +
+                       ", and a second sum could reveal it; use another run.seed in one of the runs"};
   }
   return {};
 }
@@ -99,7 +98,7 @@ void Daemon::Impl::keep_known_clients() {
 
 void Daemon::Impl::kept_known_clients(std::size_t number, const Result<void>& written) {
   Event event{written ? Severity::kDebug : Severity::kWarning,
-              written ? "known_clients.written" : "known_clients.not_written",
+              written ? "known_clients.saved" : "known_clients.save_failed",
               {}};
   event.with("clients", static_cast<std::int64_t>(number));
   report(written ? event : event.with("reason", written.error().message));
@@ -113,7 +112,7 @@ void Daemon::Impl::kept_known_clients(std::size_t number, const Result<void>& wr
       carry_out(run, held);
     else
       stop_session(run, {ErrorCode::kUnavailable,
-                         "the other clients' keys cannot be written down; this client's log says why"});
+                         "the keys of the other clients cannot be saved; see this client's log"});
   }
 }
 
@@ -175,7 +174,8 @@ void Daemon::Impl::repeat_session(const protocol::TrainRequest& request) {
 
 void Daemon::Impl::say(RunId run, const protocol::Message& message) {
   send(message);
-  report_stage(run, Event{Severity::kDebug, "secure.sent", {}}.with("message", protocol::name_of(message)));
+  report_stage(
+      run, Event{Severity::kDebug, "secure.message_sent", {}}.with("message", protocol::name_of(message)));
 }
 
 // How far a session has come can be followed in the log.
@@ -209,7 +209,7 @@ void Daemon::Impl::carry_out(RunId run, const std::vector<privacy::SecureClient:
 
 // What the coordinator asks is against the terms, or too few are left: this client has no further part.
 void Daemon::Impl::stop_session(RunId run, const Error& error) {
-  report(Event{Severity::kWarning, "secure.stopped", {}}
+  report(Event{Severity::kWarning, "secure.session_stopped", {}}
              .with("run", parts_[run].name)
              .with("reason", error.message));
   const protocol::TrainRequest* task = engine_.task(run);
@@ -272,7 +272,7 @@ void Daemon::Impl::mask(RunId run) {
       Part& owner = self->parts_[order.request.run];
       if (kept && owner.secure) {
         owner.secure->session.masked();
-        self->report_stage(order.request.run, Event{Severity::kDebug, "secure.masked", {}});
+        self->report_stage(order.request.run, Event{Severity::kDebug, "secure.update_masked", {}});
       }
       self->trained(order, kept);
     });

@@ -33,8 +33,8 @@ Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_direc
   const bool sound = words && (digest || words >> round >> track);
   if (!sound || !(words >> std::ws).eof())
     return Error{ErrorCode::kCorrupt, daily.file_.string() +
-                                          " is damaged; without it this client cannot know "
-                                          "how many updates it has made today; remove it to count from 0"};
+                                          " is damaged, so this client cannot tell how many updates it has "
+                                          "made today; remove the file to count from 0"};
   if (known < day) return daily;
   daily.day_ = known;
   daily.made_ = made;
@@ -57,8 +57,7 @@ Result<void> DailyUpdates::admit(const Digest& work, std::uint32_t most) const {
   if (made_ < most || is_last(work)) return {};
   return Error{ErrorCode::kRefused,
                "this client has made " + std::to_string(made_) +
-                   " updates today, as many as --max-updates-per-day allows; it makes more "
-                   "from the next day on (UTC)"};
+                   " updates today, the limit of --max-updates-per-day; it trains again after midnight UTC"};
 }
 
 Result<void> DailyUpdates::count(const Digest& work, std::uint32_t most) {

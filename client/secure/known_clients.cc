@@ -33,8 +33,9 @@ Result<KnownClients> KnownClients::read(const std::filesystem::path& state_direc
     const auto number = std::from_chars(line.data(), line.data() + std::min(space, line.size()), client);
     const auto key = parse_public_key(space == std::string::npos ? "" : line.substr(space + 1));
     if (number.ec != std::errc() || number.ptr != line.data() + space || !key)
-      return Error{ErrorCode::kCorrupt, file.string() + ":" + std::to_string(count) +
-                                            ": is damaged; remove the file to know other clients anew"};
+      return Error{ErrorCode::kCorrupt,
+                   file.string() + ":" + std::to_string(count) +
+                       ": this line is damaged; remove the file to pin the keys of other clients anew"};
     known.keys_.insert_or_assign(ClientId(client), *key);
   }
   return known;
@@ -43,10 +44,9 @@ Result<KnownClients> KnownClients::read(const std::filesystem::path& state_direc
 Result<void> KnownClients::check_pinned_key(ClientId client, const PublicKey& key) {
   const auto known = keys_.try_emplace(client, key).first;
   if (known->second == key) return {};
-  return Error{ErrorCode::kRefused,
-               "client " + std::to_string(client.value()) +
-                   " had another key when it was seen first: the coordinator may have put "
-                   "its own in its place"};
+  return Error{ErrorCode::kRefused, "client " + std::to_string(client.value()) +
+                                        " had another key when this client first saw it; the coordinator may "
+                                        "have substituted a key of its own"};
 }
 
 Result<void> KnownClients::write(const std::filesystem::path& state_directory) const {

@@ -16,9 +16,8 @@ constexpr const char* kFile = "private-releases";
 constexpr std::size_t kMaxReleasesFile = std::size_t{4} << 20;  // some 80,000 runs
 
 Error one_too_many(std::uint32_t most) {
-  return {ErrorCode::kRefused, "this client has sent the " + std::to_string(most) +
-                                   " updates that the run's privacy allows it "
-                                   "(differential_privacy.max_participations)"};
+  return {ErrorCode::kRefused, "this client has already sent " + std::to_string(most) +
+                                   " updates, the limit of differential_privacy.max_participations"};
 }
 
 // Returns the weaker of two noises that hide a run's updates. 0 hides nothing, and takes nothing from what
@@ -49,8 +48,8 @@ Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state
         !(known.noise.own >= 0 && known.noise.in_sums >= known.noise.own))
       return Error{ErrorCode::kCorrupt,
                    releases.file_.string() +
-                       " is damaged; without it this client cannot "
-                       "know how much its updates have revealed; if it is removed, limits count from 0"};
+                       " is damaged, so this client cannot tell how much its updates have revealed; if you "
+                       "remove the file, the privacy limits count from 0"};
     known.task = {RoundNumber(round), TrackId(track)};
     releases.runs_.insert_or_assign(RunId(run), known);
   }
@@ -67,7 +66,7 @@ Result<void> PrivateReleases::write() const {
     text += number_text(run.noise.own) + " " + number_text(run.noise.in_sums) + "\n";
   }
   if (text.size() > kMaxReleasesFile)
-    return Error{ErrorCode::kUnavailable, file_.string() + " has no room for another run"};
+    return Error{ErrorCode::kUnavailable, file_.string() + " is full and cannot hold another run"};
   return write_file_atomic(file_, text, 0600);
 }
 
@@ -107,8 +106,8 @@ Result<void> PrivateReleases::check(const Planned& planned, const Limits& limits
   const auto within = [](double told, double most, const char* option) -> Result<void> {
     if (told <= most) return {};
     return Error{ErrorCode::kRefused,
-                 "with this update all that this client has sent would come to epsilon = " +
-                     number_text(told) + ", and it was started with " + option + " " + number_text(most)};
+                 "with this update the epsilon of everything that this client has sent would be " +
+                     number_text(told) + ", above the limit of " + option + " " + number_text(most)};
   };
   if (limits.max_epsilon) {
     FEDGE_TRY(told, epsilon(planned, limits.delta));

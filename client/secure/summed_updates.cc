@@ -80,8 +80,8 @@ Result<SummedUpdates> SummedUpdates::read(const std::filesystem::path& state_dir
     if (!is_whole(record) && at + 2 * kSumRecord > bytes.size()) break;
     if (!is_whole(record))
       return Error{ErrorCode::kCorrupt, summed.file_.string() +
-                                            " is damaged; without it this client cannot know which sums it "
-                                            "has helped to reveal; remove it only if they may be repeated"};
+                                            " is damaged, so this client cannot tell in which sums it has "
+                                            "taken part; remove the file only if those sums may be repeated"};
     Tag origin{};
     Tag update{};
     std::memcpy(origin.data(), record.data(), origin.size());
@@ -106,8 +106,8 @@ void SummedUpdates::note(RunId run, TaskId task, const Tag& origin, const Tag& u
 Result<void> SummedUpdates::admit_task(RunId run, TaskId task) const {
   const auto last = last_.find({run, task.track});
   if (last == last_.end() || task.round > last->second) return {};
-  return Error{ErrorCode::kRefused,
-               "the masks of " + name_of(run, {last->second, task.track}) + " have been taken away before"};
+  return Error{ErrorCode::kRefused, "the masks of " + name_of(run, {last->second, task.track}) +
+                                        " were already removed; that round is closed"};
 }
 
 Result<void> SummedUpdates::admit_origin(const Sum& sum) const {
@@ -116,20 +116,20 @@ Result<void> SummedUpdates::admit_origin(const Sum& sum) const {
   const auto& [run, task] = before->second;
   if (run == sum.run && task.track == sum.task.track && task.round < sum.task.round) return {};
   return Error{ErrorCode::kRefused,
-               "an update of this model under these terms was summed in " + name_of(run, task) +
-                   ", and a second sum could reveal a single update: give the run another run.seed"};
+               "an update of the same model under the same terms was already summed in " +
+                   name_of(run, task) +
+                   ", and a second sum could reveal a single update; use another run.seed"};
 }
 
 Result<void> SummedUpdates::admit_update(const Digest& update) const {
   if (!updates_.contains(tag_of(update))) return {};
   return Error{ErrorCode::kRefused,
-               "this same update has been summed before, and a second sum could reveal it: give the run "
-               "another run.seed"};
+               "this update was already summed once, and a second sum could reveal it; use another run.seed"};
 }
 
 Result<SummedUpdates::Record> SummedUpdates::add(const Sum& sum) {
   if (sums_ >= kMaxSumsFile / kSumRecord)
-    return Error{ErrorCode::kResource, file_.string() + " has no room for another sum"};
+    return Error{ErrorCode::kResource, file_.string() + " is full and cannot hold another sum"};
   Record record{.file = file_, .end = end_};
   const Tag origin = tag_of(sum.origin);
   const Tag update = tag_of(sum.update);

@@ -97,7 +97,7 @@ void ServerlessUpdates::take(const protocol::WarmupSlot& slot) {
 void ServerlessUpdates::take(const protocol::WarmupOver& over) {
   if (std::exchange(warm_, true)) return;
   if (!plan_) return open_all();
-  Event event{Severity::kDebug, "warmed.up", {}};
+  Event event{Severity::kDebug, "warmup.ended", {}};
   event.with("round", std::int64_t{task_.round.value()});
   if (!over.failure.empty()) event.with("failed_open", over.failure);
   owner_.on_event(event);
@@ -112,7 +112,7 @@ void ServerlessUpdates::audit(std::uint64_t seed) {
   owner_.compute([honest, plan = *plan_, seed](TaskFiles&) { *honest = swarm::audit_plan(plan, seed); },
                  [self = shared_from_this(), honest] {
                    if (*honest) return;
-                   self->owner_.on_event(Event{Severity::kWarning, "warmup.not_as_planned", {}}
+                   self->owner_.on_event(Event{Severity::kWarning, "warmup.audit_failed", {}}
                                              .with("round", std::int64_t{self->task_.round.value()})
                                              .with("reason", honest->error().message));
                  });
@@ -150,10 +150,10 @@ void ServerlessUpdates::examine(const protocol::ObjectId& id) {
 }
 
 void ServerlessUpdates::answer(const protocol::ObjectId& id, const Entry& entry) {
-  owner_.on_event(Event{Severity::kDebug, "update.held", {}}
+  owner_.on_event(Event{Severity::kDebug, "update.checked", {}}
                       .with("round", std::int64_t{task_.round.value()})
                       .with("object", short_hex(id))
-                      .with("reason", *entry.examined ? "it is sound" : entry.examined->error().message));
+                      .with("reason", *entry.examined ? "valid" : entry.examined->error().message));
   protocol::UpdateHeld held{.run = run_, .round = task_.round, .track = task_.track, .object = id};
   held.sound = static_cast<bool>(*entry.examined);
   if (!held.sound) {
@@ -190,7 +190,7 @@ void ServerlessUpdates::aggregate_if_ready() {
         self->made_ = ***made;
         const auto& object = self->made_;
         self->owner_.swarm->open_as(self->model_->manifest().id(), whole(object), [](const Result<void>&) {});
-        self->owner_.on_event(Event{Severity::kDebug, "model.made", {}}
+        self->owner_.on_event(Event{Severity::kDebug, "model.aggregated", {}}
                                   .with("round", std::int64_t{self->task_.round.value()})
                                   .with("object", short_hex(object->manifest().id())));
         self->owner_.send(
@@ -200,7 +200,7 @@ void ServerlessUpdates::aggregate_if_ready() {
 
 // The others make it; the next round's model comes from them.
 void ServerlessUpdates::give_up(const Error& error) {
-  owner_.on_event(Event{Severity::kWarning, "aggregate.not_made", {}}
+  owner_.on_event(Event{Severity::kWarning, "model.not_aggregated", {}}
                       .with("round", std::int64_t{task_.round.value()})
                       .with("reason", error.message));
 }

@@ -242,7 +242,7 @@ void SwarmImpl::tick() {
         dial(contact->first, contact->second);
     } else if (now() - contact->second.busy >= kIdle && !contact->second.dialling) {
       if (contact->second.link)
-        contact->second.link->close("nothing is exchanged any more");
+        contact->second.link->close("all transfers with this client have ended");
       else if (!contact->second.banned)
         contacts_.erase(contact);
     }
@@ -286,14 +286,14 @@ void SwarmImpl::dialled(ClientId client, const std::shared_ptr<Link>& link,
   const auto contact = contacts_.find(client);
   if (contact != contacts_.end()) contact->second.dialling = false;
   if (!welcome) {
-    report(Event{Severity::kDebug, "peer.not_reached", {}}
+    report(Event{Severity::kDebug, "peer.unreachable", {}}
                .with("client", std::int64_t{client.value()})
                .with("reason", welcome.error().message));
     if (link) link->close("no welcome");
     return;
   }
   if (contact == contacts_.end() || contact->second.link || contact->second.banned)
-    return link->close("there is another link already");
+    return link->close("there is already a connection between these clients");
   linked(client, contact->second, link);
 }
 
@@ -312,18 +312,19 @@ void SwarmImpl::accepted(const std::shared_ptr<Link>& link) {
 void SwarmImpl::greeted(const std::shared_ptr<Link>& link, const protocol::Message& message) {
   if (stopped_) return link->close("this client stops");
   const auto* hello = std::get_if<protocol::Hello>(&message);
-  if (hello == nullptr) return refuse(link, ErrorCode::kInvalid, "a link begins with hello");
+  if (hello == nullptr)
+    return refuse(link, ErrorCode::kInvalid, "the first message of a connection must be hello");
   if (hello->min_version > protocol::kProtocolVersion || hello->max_version < protocol::kProtocolVersion)
     return refuse(link, ErrorCode::kUnsupported,
-                  "this client speaks protocol version " + std::to_string(protocol::kProtocolVersion));
+                  "this client supports protocol version " + std::to_string(protocol::kProtocolVersion));
   const auto known = std::ranges::find_if(contacts_, [&](const auto& contact) {
     return contact.second.member.key == link->peer() && named_.names(contact.first);
   });
   if (known == contacts_.end() || known->second.banned)
-    return refuse(link, ErrorCode::kUnavailable, "nothing is exchanged with this key now");
+    return refuse(link, ErrorCode::kUnavailable, "this client exchanges no data with your key at present");
   // Both may have called each other: the lower number's call counts.
   if (known->second.link || (known->second.dialling && self_.client < known->first))
-    return refuse(link, ErrorCode::kStale, "there is another link already");
+    return refuse(link, ErrorCode::kStale, "there is already a connection between these clients");
   link->authorise();
   link->send(protocol::Welcome{.version = protocol::kProtocolVersion,
                                .features = {},

@@ -79,7 +79,7 @@ Conversation::~Conversation() {
   read_errors();
   process_->end(kToLeave);
   read_errors();
-  log_.finish([&](const std::string& line) { report(Severity::kInfo, "trainer.printed", "line", line); });
+  log_.finish([&](const std::string& line) { report(Severity::kInfo, "trainer.output", "line", line); });
 }
 
 void Conversation::say(std::string frame) { outgoing_.push_back({std::move(frame), {}}); }
@@ -132,12 +132,12 @@ Result<bool> Conversation::answers(const TrainerMessage& message, const Waiting&
   const auto about = [&](std::uint64_t task) -> Result<bool> {
     if (task > waiting.task || task == 0)
       return invalid("the trainer program answered task " + std::to_string(task) +
-                     ", which it was not given");
+                     ", which this client did not send");
     return task == waiting.task;
   };
   return std::visit(Overloaded{[&](const TrainerReady&) -> Result<bool> {
                                  if (waiting.task == 0) return true;
-                                 return invalid("the trainer program said a second time that it is ready");
+                                 return invalid("the trainer program sent \"ready\" twice");
                                },
                                [&](const TrainerProgress& progress) -> Result<bool> {
                                  if (progress.fraction && options_.on_event) {
@@ -202,7 +202,7 @@ void Conversation::read_errors() {
   const ssize_t got = ::read(process_->errors(), bytes.data(), bytes.size());
   if (got > 0) {
     log_.feed({bytes.data(), static_cast<std::size_t>(got)}, trainer_now(),
-              [&](const std::string& line) { report(Severity::kInfo, "trainer.printed", "line", line); });
+              [&](const std::string& line) { report(Severity::kInfo, "trainer.output", "line", line); });
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     process_->close_errors();
   }
@@ -218,13 +218,13 @@ Error Conversation::closed() {
 
 Error Conversation::silent(const Waiting& waiting) const {
   if (give_up_at_)
-    return {ErrorCode::kUnavailable, "the trainer program did not give up task " +
-                                         std::to_string(waiting.task) + " when it was told to"};
+    return {ErrorCode::kUnavailable, "the trainer program did not stop task " + std::to_string(waiting.task) +
+                                         " when it was told to stop"};
   std::string length = std::to_string(to_seconds(options_.silence));
   length.erase(length.find_last_not_of('0') + 1);
   if (length.back() == '.') length.pop_back();
   return {ErrorCode::kUnavailable, "the trainer program has sent nothing for " + length +
-                                       " seconds; it counts as hanging (--trainer-timeout)"};
+                                       " seconds, the limit of --trainer-timeout, and was stopped"};
 }
 
 }  // namespace fedge::client

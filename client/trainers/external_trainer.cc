@@ -25,12 +25,12 @@ Duration pause_after(std::uint32_t failures) {
 Result<void> check_external(const learn::TrainingSpec& spec) {
   if (spec.objective.kind == learn::ObjectiveKind::kScaffold)
     return Error{ErrorCode::kUnsupported,
-                 "this client trains with a program of its own, which cannot take part in a run with the "
-                 "objective scaffold: control variates need the built-in trainer"};
+                 "a client with a trainer program cannot take part in a run with training.objective.kind = "
+                 "\"scaffold\"; control variates need the built-in trainer"};
   if (spec.local_model != LocalModel::kWhole)
     return Error{ErrorCode::kUnsupported,
-                 "this client trains with a program of its own, which cannot take part in a run that trains "
-                 "thinner networks (training.local_model): they need the built-in trainer"};
+                 "a client with a trainer program cannot take part in a run that trains thinner networks "
+                 "(training.local_model); they need the built-in trainer"};
   return {};
 }
 
@@ -65,7 +65,7 @@ Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
       conversation_->listen({.task = 0, .stop = stop, .finish = {}, .leave = leaving_.get_token()});
   if (!frame) return lost(frame.error());
   if (const auto* failure = std::get_if<TrainerFailure>(&frame->message))
-    return lost(invalid("the trainer program cannot take part: " + failure->reason));
+    return lost(invalid("the trainer program refused the run: " + failure->reason));
   const auto& ready = std::get<TrainerReady>(frame->message);
   samples_ = ready.samples;
   return ready;
@@ -81,7 +81,7 @@ Result<void> ExternalTrainer::wait_for_turn(const std::stop_token& stop) {
   if (pause > Duration::zero())
     bell.wait_for(lock, leaving_.get_token(), pause, [&] { return stop.stop_requested(); });
   if (leaving_.stop_requested() || stop.stop_requested())
-    return Error{ErrorCode::kUnavailable, "the task was given up before the trainer program was started"};
+    return Error{ErrorCode::kUnavailable, "the task was cancelled before the trainer program was started"};
   return {};
 }
 
@@ -125,13 +125,13 @@ Result<learn::TrainingResult> ExternalTrainer::take(const TrainerFrame& frame, c
   const auto& sent = std::get<TrainerUpdate>(frame.message);
   const SampleCount most = learn::trained_samples(samples_, order.data_share);
   if (sent.samples > most)
-    return invalid("the trainer program says that it trained on " + std::to_string(sent.samples.value()) +
-                   " samples; of its " + std::to_string(samples_.value()) + " this task may have " +
-                   std::to_string(most.value()));
+    return invalid("the trainer program reports training on " + std::to_string(sent.samples.value()) +
+                   " samples; this task may use at most " + std::to_string(most.value()) +
+                   " of the device's " + std::to_string(samples_.value()));
   const learn::TrainingSpec& spec = run_->task.training;
   const std::uint64_t steps = spec.steps(sent.samples.value());
   if (sent.steps > steps)
-    return invalid("the trainer program says that it made " + std::to_string(sent.steps) + " steps; " +
+    return invalid("the trainer program reports " + std::to_string(sent.steps) + " steps; " +
                    (spec.local_steps > 0
                         ? "training.local_steps is "
                         : std::to_string(spec.local_epochs) + " epochs of " +

@@ -38,7 +38,7 @@ void LineLog::say(const std::function<void(const std::string&)>& line) {
 }
 
 void LineLog::say_dropped(const std::function<void(const std::string&)>& line) {
-  if (dropped_ > 0) line("(" + std::to_string(dropped_) + " more lines in one second)");
+  if (dropped_ > 0) line("(" + std::to_string(dropped_) + " more lines in the same second were dropped)");
   dropped_ = 0;
 }
 

@@ -267,7 +267,7 @@ Result<std::vector<std::string>> split_command(const std::string& text) {
       *word += c;
     }
   }
-  if (quote != 0) return invalid("the command has a " + std::string(1, quote) + " without its partner");
+  if (quote != 0) return invalid("the command has an unclosed " + std::string(1, quote) + " quote");
   if (word) words.push_back(*word);
   if (words.empty() || words.front().empty()) return invalid("the command names no program");
   return words;
@@ -340,7 +340,7 @@ Result<std::size_t> ChildProcess::write(const void* bytes, std::size_t count) {
   const ssize_t written = ::write(input_, bytes, count);
   if (written >= 0) return static_cast<std::size_t>(written);
   if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
-  return failed("the trainer program reads no more", errno);
+  return failed("the trainer program stopped reading its standard input", errno);
 }
 
 bool ChildProcess::ends_within(Duration patience) const {

@@ -86,7 +86,7 @@ class Fields {
     if (const auto* whole = std::get_if<std::uint64_t>(&field->second)) value = static_cast<double>(*whole);
     if (const auto* whole = std::get_if<std::int64_t>(&field->second)) value = static_cast<double>(*whole);
     if (value >= least && value <= most) return value;
-    fail("must give " + key + " as a number from " + plain(least) + " to " + plain(most));
+    fail("needs " + key + " as a number from " + plain(least) + " to " + plain(most));
     return std::nullopt;
   }
   std::optional<std::uint64_t> count(const std::string& key, std::uint64_t least) {
@@ -95,19 +95,19 @@ class Fields {
       return std::nullopt;
     const auto* value = std::get_if<std::uint64_t>(&field->second);
     if (value != nullptr && *value >= least && static_cast<double>(*value) <= kLargestInteger) return *value;
-    fail("must give " + key + " as a whole number from " + std::to_string(least) + " to 2^53");
+    fail("needs " + key + " as an integer from " + std::to_string(least) + " to 2^53");
     return std::nullopt;
   }
   // As many as a message may say: a coordinator ends the link over one that says more.
   SampleCount samples() {
     const std::uint64_t samples = required("samples", count("samples", 1));
-    if (samples > protocol::kMaxSamples) fail("must give samples of at most 2^40");
+    if (samples > protocol::kMaxSamples) fail("needs samples of at most 2^40");
     return SampleCount(samples);
   }
   std::string text(const std::string& key) {
     const auto field = header_.fields.find(key);
     const auto* value = field == header_.fields.end() ? nullptr : std::get_if<std::string>(&field->second);
-    if (value == nullptr) fail("has no text " + key);
+    if (value == nullptr) fail("has no string " + key);
     return value == nullptr ? "" : *value;
   }
   template <class T>
@@ -134,8 +134,8 @@ class Fields {
 Result<TrainerMessage> read_ready(Fields fields, const Header& header) {
   const auto version = fields.required("protocol", fields.count("protocol", 0));
   if (header.fields.contains("protocol") && version != kTrainerProtocol)
-    return Error{ErrorCode::kUnsupported, "the trainer program speaks version " + std::to_string(version) +
-                                              " of the trainer protocol, this client speaks version " +
+    return Error{ErrorCode::kUnsupported, "the trainer program uses version " + std::to_string(version) +
+                                              " of the trainer protocol, but this client supports version " +
                                               std::to_string(kTrainerProtocol)};
   TrainerReady ready;
   ready.samples = fields.samples();
@@ -230,7 +230,7 @@ Result<TrainerMessage> parse_trainer_header(std::string_view text) {
     return invalid("a header from the trainer program " + header.problem);
   const auto field = header.fields.find("type");
   const auto* type = field == header.fields.end() ? nullptr : std::get_if<std::string>(&field->second);
-  if (type == nullptr) return invalid("a header from the trainer program has no text \"type\"");
+  if (type == nullptr) return invalid("a header from the trainer program has no string \"type\"");
   Fields fields(header, *type);
   if (*type == "ready") return read_ready(fields, header);
   if (*type == "update") return read_update(fields);
@@ -245,7 +245,7 @@ Result<TrainerMessage> parse_trainer_header(std::string_view text) {
     const std::string reason = clean_text(fields.text("reason"), kMaxTrainerReason);
     return fields.finish(TrainerFailure{task, reason});
   }
-  return invalid("the trainer program sent a message of the unknown type " + shown(*type));
+  return invalid("the trainer program sent a message of unknown type " + shown(*type));
 }
 
 Result<void> TrainerFrameReader::read_prefix() {
@@ -255,14 +255,14 @@ Result<void> TrainerFrameReader::read_prefix() {
   for (std::size_t i = 0; i < 8; ++i)
     payload_size_ |= std::to_integer<std::uint64_t>(buffer_[4 + i]) << (8 * i);
   const std::string_view begin(reinterpret_cast<const char*>(buffer_.data()), buffer_.size());
-  const std::string hint =
-      "; a frame that begins with " + shown(begin) + " may be text that something printed to standard output";
+  const std::string hint = "; a frame that begins with " + shown(begin) +
+                           " may be text that the program printed to standard output";
   if (header < 2 || header > kMaxTrainerHeader)
     return invalid("the trainer program announces a header of " + std::to_string(header) +
-                   " bytes, allowed are 2 to " + std::to_string(kMaxTrainerHeader) + hint);
+                   " bytes; a header has 2 to " + std::to_string(kMaxTrainerHeader) + " bytes" + hint);
   if (payload_size_ > max_payload_)
     return invalid("the trainer program announces a payload of " + std::to_string(payload_size_) +
-                   " bytes, at most " + std::to_string(max_payload_) + " are allowed" + hint);
+                   " bytes; at most " + std::to_string(max_payload_) + " are allowed" + hint);
   part_ = Part::kHeader;
   buffer_.resize(header);
   return {};
@@ -292,7 +292,7 @@ Result<std::optional<TrainerFrame>> TrainerFrameReader::filled(std::size_t bytes
     if (update && payload_size_ == 0) return invalid("the trainer program sent an update without a model");
     if (!update && payload_size_ > 0)
       return invalid("the trainer program sent " + std::to_string(payload_size_) +
-                     " bytes of payload with a message that has none");
+                     " bytes of payload with a message type that has no payload");
     message_ = std::move(message);
     if (update) {
       part_ = Part::kPayload;
@@ -335,7 +335,7 @@ Result<std::string> train_frame(const TrainerTask& task) {
   if (frame.size() - kTrainerPrefix > kMaxDaemonHeader)
     return Error{ErrorCode::kResource, "the part to be trained has " +
                                            std::to_string(task.coverage.ranges().size()) +
-                                           " ranges, too many for a trainer program"};
+                                           " ranges, more than a trainer program can receive"};
   return frame;
 }
 

@@ -54,7 +54,7 @@ Result<void> trained_difference(std::span<const std::byte> payload, const Traine
     if (bad != values.end())
       return invalid("the trained model's " +
                      from.layout.describe(tensor.offset + static_cast<std::size_t>(bad - values.begin())) +
-                     " is not a finite number; has the training diverged?");
+                     " is not a finite number; check whether the training diverged");
     packer.pack(tensor, values);
   }
   return {};

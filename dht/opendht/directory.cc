@@ -176,7 +176,7 @@ OpenDhtDirectory::~OpenDhtDirectory() {
 Result<void> OpenDhtDirectory::start() {
   const protocol::Address& at = options_.listen;
   const auto address = parse_ip(at);
-  if (!address) return invalid("the directory listens at an IP address, not at '" + at.host + "'");
+  if (!address) return invalid("the directory can listen only on an IP address, not on '" + at.host + "'");
   family_ = address->getFamily();
   odht::DhtRunner::Config config;
   config.dht_config.node_config.network = kNetwork;
@@ -186,7 +186,7 @@ Result<void> OpenDhtDirectory::start() {
     runner_.run(config, {});
   } catch (const std::exception& error) {
     return Error{ErrorCode::kUnavailable,
-                 "the directory cannot listen at UDP " + protocol::to_string(at) + ": " + error.what()};
+                 "the directory cannot listen on UDP " + protocol::to_string(at) + ": " + error.what()};
   }
   runner_.setStorageLimit(kMaxStored);
   for (std::size_t i = 0; i < kKept.size(); ++i) runner_.registerType(record_type(shared_, i));
@@ -251,7 +251,7 @@ void OpenDhtDirectory::put_now(const Record& record, Done done) {
   const auto told = [this, done = std::move(done)](bool kept) {
     hand_over([done, kept](OpenDhtDirectory&) {
       if (kept) return done({});
-      done(Error{ErrorCode::kUnavailable, "no other node of the directory could be reached"});
+      done(Error{ErrorCode::kUnavailable, "no other directory node is reachable"});
     });
   };
   runner_.put(hash_of(record.key), value, told, odht::time_point::max(), true);
@@ -291,7 +291,7 @@ void OpenDhtDirectory::get(const Key& key, Got got) {
       Values values = answer->wrong;
       for (const auto& [signer, latest] : answer->right) values.push_back(latest.second);
       if (answered || !values.empty()) return got(values);
-      got(Error{ErrorCode::kUnavailable, "no other node of the directory answers"});
+      got(Error{ErrorCode::kUnavailable, "no other directory node answers"});
     });
   };
   runner_.get(place, take, finish, is_record);

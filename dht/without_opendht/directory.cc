@@ -4,10 +4,9 @@
 namespace fedge::dht {
 
 Result<std::unique_ptr<NetworkDirectory>> open_network_directory(const NetworkOptions&) {
-  return Error{
-      ErrorCode::kUnsupported,
-      "this program was built without OpenDHT (FEDGE_WITH_OPENDHT=OFF): it knows no directory but its "
-      "coordinator's"};
+  return Error{ErrorCode::kUnsupported,
+               "this program was built without OpenDHT (FEDGE_WITH_OPENDHT=OFF) and cannot take part in the "
+               "distributed directory"};
 }
 
 }  // namespace fedge::dht

@@ -62,7 +62,7 @@ Result<std::string> format_audit_entry(const AuditEntry& entry) {
   std::string line = body;
   line.append(kBeforeHash).append(entry_hash(entry.previous, body)).append(kAfterHash).append("\n");
   if (line.size() > kMaxAuditLine)
-    return Error{ErrorCode::kResource, "an entry of the audit log would be longer than " +
+    return Error{ErrorCode::kResource, "an entry of the audit log would be longer than the maximum of " +
                                            std::to_string(kMaxAuditLine) + " bytes"};
   return line;
 }
@@ -76,10 +76,10 @@ Result<AuditEntry> parse_audit_entry(std::string_view line) {
   AuditEntry entry;
   if (!read_fields(json, entry)) return wrong("it is not an entry of an audit log");
   if (entry_hash(entry.previous, line.substr(0, line.size() - kTail)) != entry.hash)
-    return wrong("its hash does not fit what it says");
+    return wrong("its hash does not match its content");
   const auto again = format_audit_entry(entry);
   if (!again || std::string_view(*again).substr(0, again->size() - 1) != line)
-    return wrong("it is not written as entries are");
+    return wrong("it is not in the canonical form of an entry");
   return entry;
 }
 

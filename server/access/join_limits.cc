@@ -18,12 +18,13 @@ JoinLimits::JoinLimits(const JoinRates& rates)
 std::optional<Error> JoinLimits::objection(const JoinAttempt& attempt, Time now) {
   const auto later = [](const char* what) { return Error{ErrorCode::kResource, what}; };
   if (wrong_by_address_.full(attempt.address, now))
-    return later("too many wrong join tokens have come from this address; try again in a minute");
-  if (enrolled_.full(kAll, now)) return later("too many clients have joined within an hour; try again later");
+    return later("too many wrong join tokens came from this address; try again in a minute");
+  if (enrolled_.full(kAll, now))
+    return later("too many clients joined within the last hour; try again later");
   if (enrolled_by_address_.full(attempt.address, now))
-    return later("too many clients have joined from this address within an hour; try again later");
+    return later("too many clients joined from this address within the last hour; try again later");
   if (enrolled_by_token_.full(attempt.token_hash, now))
-    return later("too many clients have joined with this token within an hour; try again later");
+    return later("too many clients joined with this token within the last hour; try again later");
   return std::nullopt;
 }
 

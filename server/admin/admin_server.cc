@@ -134,7 +134,7 @@ class AdminServer::Impl : public std::enable_shared_from_this<AdminServer::Impl>
     if (!error) acceptor_.bind(found.begin()->endpoint(), error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (error)
-      return Error{ErrorCode::kUnavailable, "cannot listen for admin pages on " +
+      return Error{ErrorCode::kUnavailable, "cannot listen for the admin endpoint on " +
                                                 protocol::to_string(options_.listen) + ": " +
                                                 error.message()};
     accept();

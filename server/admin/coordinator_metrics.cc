@@ -19,50 +19,47 @@ namespace {
 constexpr std::uint64_t kLeastFreeBytes = 16 << 20;
 
 using enum MetricType;
-constexpr MetricFamily kBuild{"fedge_build_info", kGauge, "Always 1; the label says which version runs.",
-                              "version"};
+constexpr MetricFamily kBuild{"fedge_build_info", kGauge,
+                              "Always 1. The label is the version of the program.", "version"};
 constexpr MetricFamily kRuns{"fedge_runs", kGauge, "Runs that have not ended, by state.", "state"};
-constexpr MetricFamily kRounds{"fedge_rounds_total", kCounter, "Rounds that have ended, of all runs."};
-constexpr MetricFamily kRound{"fedge_last_round", kGauge, "Number of the run's last round that ended.",
-                              "run"};
+constexpr MetricFamily kRounds{"fedge_rounds_total", kCounter,
+                               "Rounds that have ended, summed over all runs."};
+constexpr MetricFamily kRound{"fedge_last_round", kGauge,
+                              "Number of the last round of the run that has ended.", "run"};
 constexpr MetricFamily kDuration{
     "fedge_round_duration_seconds", kHistogram,
-    "From the end of the round before, or the start of the run, to the round's end."};
-constexpr MetricFamily kAccuracy{
-    "fedge_test_accuracy_ratio", kGauge,
-    "Accuracy on the test samples, 0 to 1, of the run's last model that was evaluated.", "run"};
-constexpr MetricFamily kLoss{"fedge_test_loss", kGauge,
-                             "Mean cross-entropy on the test samples of the run's last model that was "
-                             "evaluated.",
-                             "run"};
-constexpr MetricFamily kTrainLoss{"fedge_train_loss", kGauge,
-                                  "Mean loss in local training in the run's last round that somebody "
-                                  "trained in.",
-                                  "run"};
-constexpr MetricFamily kEpsilon{
-    "fedge_privacy_epsilon", kGauge,
-    "What the run's models have cost so far, at the delta of its run file, with differential privacy.",
-    "run"};
+    "Time from the end of the previous round, or the start of the run, to the end of the round."};
+constexpr MetricFamily kAccuracy{"fedge_test_accuracy_ratio", kGauge,
+                                 "Test accuracy, 0 to 1, of the last model of the run that was evaluated.",
+                                 "run"};
+constexpr MetricFamily kLoss{
+    "fedge_test_loss", kGauge,
+    "Mean cross-entropy on the test samples of the last model of the run that was evaluated.", "run"};
+constexpr MetricFamily kTrainLoss{
+    "fedge_train_loss", kGauge,
+    "Mean local training loss in the last round of the run in which a client completed.", "run"};
+constexpr MetricFamily kEpsilon{"fedge_privacy_epsilon", kGauge,
+                                "Epsilon that the models of the run have spent so far, at the delta of its "
+                                "run file. Only with differential privacy.",
+                                "run"};
 constexpr MetricFamily kLeftOut{"fedge_secure_parameters_left_out", kGauge,
-                                "Parameters that are in no secure sum of the run's last round: fewer than "
-                                "min_clients of its clients train "
-                                "them.",
+                                "Parameters in no secure sum of the last round of the run, because fewer "
+                                "than min_clients clients train them.",
                                 "run"};
 constexpr MetricFamily kConnected{"fedge_clients_connected", kGauge, "Clients that are connected."};
 constexpr MetricFamily kEnrolled{"fedge_clients_enrolled", kGauge,
                                  "Clients that have joined and are not revoked."};
-constexpr MetricFamily kTasks{"fedge_tasks_in_hand", kGauge,
-                              "Tasks that clients have been given and have not answered."};
+constexpr MetricFamily kTasks{"fedge_tasks_in_progress", kGauge,
+                              "Tasks that are assigned to clients and not answered yet."};
 constexpr MetricFamily kAccepted{"fedge_updates_accepted_total", kCounter,
-                                 "Updates in the models of the rounds that have ended."};
+                                 "Updates that were aggregated in rounds that have ended."};
 constexpr MetricFamily kRefused{"fedge_updates_refused_total", kCounter,
-                                "Updates refused, by class of reason.", "reason"};
+                                "Updates that were refused, by error code.", "reason"};
 constexpr MetricFamily kBytesUp{"fedge_received_bytes_total", kCounter,
-                                "Bytes from clients, counted when a round ends."};
+                                "Bytes received from clients, counted when a round ends."};
 constexpr MetricFamily kBytesDown{"fedge_sent_bytes_total", kCounter,
-                                  "Bytes to clients, counted when a round ends."};
-constexpr MetricFamily kEvents{"fedge_events_total", kCounter, "Events reported, by name, as in the log.",
-                               "event"};
+                                  "Bytes sent to clients, counted when a round ends."};
+constexpr MetricFamily kEvents{"fedge_events_total", kCounter, "Events by name, as in the log.", "event"};
 constexpr MetricFamily kResident{"process_resident_memory_bytes", kGauge, "Resident memory size in bytes."};
 constexpr MetricFamily kVirtual{"process_virtual_memory_bytes", kGauge, "Virtual memory size in bytes."};
 constexpr MetricFamily kCpu{"process_cpu_seconds_total", kCounter,
@@ -132,7 +129,7 @@ void CoordinatorMetrics::add(const Event& event) {
     const std::string* code = text_field(event, "code");
     refused_.add(code != nullptr ? *code : "unknown");
   }
-  if (event.name == "update.not_stored") {
+  if (event.name == "update.store_failed") {
     const std::string* reason = text_field(event, "reason");
     not_stored_ = reason != nullptr ? *reason : "no reason is known";
   }
@@ -161,16 +158,16 @@ Result<void> CoordinatorMetrics::check_ready() const {
   const std::filesystem::path& directory = sources_.data_directory;
   struct statvfs disk {};
   if (::statvfs(directory.c_str(), &disk) != 0)
-    return system_error("cannot look at the data directory", directory, errno);
+    return system_error("cannot inspect the data directory", directory, errno);
   if (::access(directory.c_str(), W_OK | X_OK) != 0) return system_error("cannot write to", directory, errno);
   const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
   if (free < kLeastFreeBytes)
     return Error{ErrorCode::kResource, directory.string() + " has " + std::to_string(free >> 10) +
-                                           " KiB left on its disk; at least " +
-                                           std::to_string(kLeastFreeBytes >> 10) + " are needed"};
+                                           " KiB of free disk space; at least " +
+                                           std::to_string(kLeastFreeBytes >> 10) + " KiB are needed"};
   if (sources_.check) FEDGE_TRY_VOID(sources_.check());
   if (not_stored_)
-    return Error{ErrorCode::kUnavailable, "the last update that came could not be stored: " + *not_stored_};
+    return Error{ErrorCode::kUnavailable, "the last update received could not be stored: " + *not_stored_};
   return {};
 }
 

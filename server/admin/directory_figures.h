@@ -16,18 +16,19 @@ struct DirectoryFigures {
 
 inline constexpr MetricFamily kDirectoryNodes{
     "fedge_directory_nodes", MetricType::kGauge,
-    "Nodes of the directory that it knows: good ones have answered lately.", "state"};
+    "Directory nodes that the coordinator knows. State good: the node answered recently.", "state"};
 inline constexpr MetricFamily kDirectoryRecords{"fedge_directory_stored_records", MetricType::kGauge,
-                                                "Records that it keeps for the directory."};
+                                                "Records that the coordinator stores for the directory."};
 inline constexpr MetricFamily kDirectoryBytes{"fedge_directory_stored_bytes", MetricType::kGauge,
-                                              "Bytes of these."};
-inline constexpr MetricFamily kDirectoryMessages{"fedge_directory_messages_total", MetricType::kCounter,
-                                                 "Requests to other nodes, and messages from them.",
-                                                 "direction"};
-inline constexpr MetricFamily kDirectoryRefused{"fedge_directory_refused_stores_total", MetricType::kCounter,
-                                                "Records that it was asked to keep, and did not."};
+                                              "Bytes of these records."};
+inline constexpr MetricFamily kDirectoryMessages{
+    "fedge_directory_messages_total", MetricType::kCounter,
+    "Requests sent to other directory nodes, and messages received from them.", "direction"};
+inline constexpr MetricFamily kDirectoryRefused{
+    "fedge_directory_refused_stores_total", MetricType::kCounter,
+    "Records that the coordinator was asked to store and refused."};
 inline constexpr MetricFamily kDirectoryIgnored{"fedge_directory_ignored_records_total", MetricType::kCounter,
-                                                "Records that it was given and ignored, by what was wrong.",
+                                                "Records that the coordinator received and ignored, by flaw.",
                                                 "flaw"};
 
 inline constexpr std::array kDirectoryFamilies = {kDirectoryNodes,    kDirectoryRecords, kDirectoryBytes,

@@ -28,9 +28,10 @@ const char* phrase(int status) {
 
 HttpResponse answer(const HttpPages& pages, const HttpRequest& request) {
   const auto page = pages.find(request.path());
-  if (page == pages.end()) return {.status = 404, .body = "there is no such page\n"};
+  if (page == pages.end())
+    return {.status = 404, .body = "there is no such page; try /metrics, /healthz or /readyz\n"};
   if (request.method != "GET" && request.method != "HEAD")
-    return {.status = 405, .body = "only GET and HEAD are answered\n", .allow = "GET, HEAD"};
+    return {.status = 405, .body = "this server answers only GET and HEAD\n", .allow = "GET, HEAD"};
   return page->second(request);
 }
 

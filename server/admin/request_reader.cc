@@ -24,15 +24,15 @@ Result<HttpRequest> parse_head(std::string_view head) {
   boost::system::error_code error;
   parser.put(boost::asio::buffer(head), error);
   if (error == http::error::bad_version)
-    return Error{ErrorCode::kUnsupported, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
-  if (error) return invalid("this is no HTTP request: " + error.message());
-  if (!parser.is_header_done()) return invalid("this is no HTTP request: it has a line without an end");
+    return Error{ErrorCode::kUnsupported, "this server supports only HTTP/1.0 and HTTP/1.1"};
+  if (error) return invalid("this is not an HTTP request: " + error.message());
+  if (!parser.is_header_done()) return invalid("this is not an HTTP request: a line has no end");
   if (parser.chunked() || parser.content_length().value_or(0) > 0)
-    return invalid("a request may not have a body here");
+    return invalid("the request must not have a body");
   const auto& fields = parser.get();
   if (fields.version() >= 11 && fields.count(http::field::host) != 1)
-    return invalid("a request of HTTP/1.1 names one Host");
-  if (fields.target().starts_with('?')) return invalid("a request's target has a path");
+    return invalid("an HTTP/1.1 request needs exactly one Host header");
+  if (fields.target().starts_with('?')) return invalid("the target of the request has no path");
   return HttpRequest{std::string(fields.method_string()), std::string(fields.target()), parser.keep_alive()};
 }
 
@@ -43,9 +43,10 @@ class RequestReader::Impl {
   Result<std::size_t> take(std::string_view bytes) {
     for (; searched_ < bytes.size(); ++searched_) {
       if (searched_ == kMaxRequestHead)
-        return Error{ErrorCode::kResource,
-                     "a request's head may have at most " + std::to_string(kMaxRequestHead) + " bytes"};
-      if (is_foreign(bytes[searched_])) return invalid("this is no HTTP request: it has a control character");
+        return Error{ErrorCode::kResource, "the header of a request may have at most " +
+                                               std::to_string(kMaxRequestHead) + " bytes"};
+      if (is_foreign(bytes[searched_]))
+        return invalid("this is not an HTTP request: it contains a control character");
       const std::string_view head = bytes.substr(0, searched_ + 1);
       if (!head.ends_with(kEndOfHead)) continue;
       FEDGE_TRY(request, parse_head(head));

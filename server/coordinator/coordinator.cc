@@ -81,8 +81,8 @@ Result<std::vector<protocol::Address>> Coordinator::Impl::addresses_to_announce(
   const protocol::Address here = address();
   if (here.host == "0.0.0.0" || here.host == "::")
     return invalid(
-        "directory.announce: the coordinator listens on every address of this machine; say which one "
-        "clients reach it at");
+        "directory.announce: the coordinator listens on all addresses of this machine; name the address at "
+        "which clients reach it");
   return std::vector{here};
 }
 
@@ -96,8 +96,8 @@ Result<void> Coordinator::Impl::enter_directory(SecretKey key) {
                                         .addresses = std::move(addresses),
                                         .now = calendar_time,
                                         .on_event = [this](const Event& event) { report(event); }});
-  report(Event{Severity::kInfo, "directory.entered", {}}.with("port",
-                                                              std::int64_t{directory_->directory().port()}));
+  report(Event{Severity::kInfo, "directory.joined", {}}.with("port",
+                                                             std::int64_t{directory_->directory().port()}));
   return {};
 }
 
@@ -135,7 +135,7 @@ void Coordinator::Impl::start() {
       alive->announce_runs();
       alive->arrange();
     } else if (std::exchange(alive->unreadable_, runs.error().message) != runs.error().message) {
-      alive->report(Event{Severity::kError, "runs.unreadable", {}}.with("reason", runs.error().message));
+      alive->report(Event{Severity::kError, "runs.unavailable", {}}.with("reason", runs.error().message));
     }
   });
 }
@@ -154,13 +154,13 @@ Coordinator::Activity Coordinator::Impl::activity() const {
 
 void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> link,
                               const std::string& listens) {
-  if (finished_) return link->close("the coordinator stops");
+  if (finished_) return link->close("the coordinator is stopping");
   if (const auto old = peers_.find(client)) {
     departed(client, old.get());
     replaced(client, old->peer_address(), link->peer_address());
     old->send(protocol::Goodbye{ErrorCode::kStale,
-                                "this client has connected again, from " + link->peer_address()});
-    old->close("this client has connected again");
+                                "this client opened another connection, from " + link->peer_address()});
+    old->close("this client opened another connection");
   }
   link->set_callbacks({.on_message =
                            [self = weak_from_this(), client](const protocol::Message& message) {
@@ -170,13 +170,13 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                            [self = weak_from_this(), client, raw = link.get()](const Error& error) {
                              const auto alive = self.lock();
                              if (!alive) return;
-                             alive->report(Event{Severity::kInfo, "client.left", {}}
+                             alive->report(Event{Severity::kInfo, "client.disconnected", {}}
                                                .with("client", std::int64_t{client.value()})
                                                .with("reason", error.message));
                              alive->departed(client, raw);
                            }});
   if (const auto told = seeder_.connected(client, link, listens); !told)
-    report(Event{Severity::kWarning, "peer.not_announced", {}}
+    report(Event{Severity::kWarning, "peer.announce_failed", {}}
                .with("client", std::int64_t{client.value()})
                .with("reason", told.error().message));
   peers_.add(client, std::move(link));
@@ -187,12 +187,12 @@ void Coordinator::Impl::replaced(ClientId client, const std::string& from, const
   const std::string name = std::to_string(client.value());
   const Time now(std::chrono::steady_clock::now() - started_);
   if (replacements_.full(name, now) || !replacements_.count(name, now)) return;
-  report(Event{Severity::kError, "client.cloned", {}}
+  report(Event{Severity::kError, "key.cloned", {}}
              .with("client", std::int64_t{client.value()})
              .with("addresses", from + " and " + to)
              .with("reason",
-                   "two devices take turns with this client's key: its state directory was copied or stolen; "
-                   "revoke the client, and let both devices join again with a new key"));
+                   "two devices use this client's key in turn, so its state directory was copied or stolen; "
+                   "revoke the client and let each legitimate device join again with a new key"));
   if (!cloned_.insert(client).second) return;
   record({operator_name(), "key.cloned", "client " + name, {{"addresses", from + " and " + to}}});
 }
@@ -202,7 +202,7 @@ void Coordinator::Impl::record(const AuditEvent& event) {
     const auto done = AuditLog(self->options_.data_directory).append(event);
     if (done) return;
     protocol::post(self->io_, [self, reason = done.error().message] {
-      self->report(Event{Severity::kError, "audit.not_written", {}}.with("reason", reason));
+      self->report(Event{Severity::kError, "audit.write_failed", {}}.with("reason", reason));
     });
   });
 }
@@ -225,7 +225,7 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
   if (swarm::Peer::understands(message)) return seeder_.received(client, message);
   if (std::holds_alternative<protocol::Goodbye>(message))
     return;  // its reason comes with the end of the link
-  misbehaved(client, std::string(protocol::name_of(message)) + ", which is not a client's to send");
+  misbehaved(client, std::string(protocol::name_of(message)) + ", which clients must not send");
 }
 
 void Coordinator::Impl::misbehaved(ClientId client, const std::string& sent) {
@@ -261,14 +261,14 @@ void Coordinator::Impl::fail(const Error& error) {
   if (finished_) return;
   report(Event{Severity::kError, "coordinator.failed", {}}.with("reason", error.message));
   failure_ = error;
-  close_doors("the coordinator has to stop; come back later");
+  close_doors("the coordinator is stopping after a failure; connect again later");
   let_go();
 }
 
 void Coordinator::Impl::stop(const std::string& reason) {
   if (finished_) return;
   report(Event{Severity::kInfo, "coordinator.stopping", {}}.with("reason", reason));
-  close_doors(reason + "; come back later");
+  close_doors(reason + "; connect again later");
   let_go();
 }
 
@@ -330,12 +330,13 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   const auto impl = std::make_shared<Impl>(io, options, callbacks, std::move(lock));
   if (!made_good.empty())
     callbacks.on_event(
-        Event{Severity::kError, "enrolment.made_good", {}}
+        Event{Severity::kError, "enrolment.repaired", {}}
             .with("first_entry", static_cast<std::int64_t>(made_good.front().sequence))
             .with("last_entry", static_cast<std::int64_t>(made_good.back().sequence))
-            .with("reason",
-                  "the audit log has changes that the enrolment book lacks: an older copy of the book was "
-                  "restored; revocations hold again, and clients that joined since must join again"));
+            .with(
+                "reason",
+                "the audit log contains changes that the enrolment book lacks, because an older copy of the "
+                "book was restored; the recorded enrolments and revocations were added to the book again"));
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(impl->enter_directory(std::move(key)));

@@ -83,8 +83,8 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
   hosts_.emplace(run.id, host);
   if (waiting_for_room_.erase(run.number) > 0)
-    report(Event{Severity::kInfo, "disk.has_room", {}}.with("run", run.number.value()));
-  report(Event{Severity::kInfo, "run.led", {}}
+    report(Event{Severity::kInfo, "disk.space_available", {}}.with("run", run.number.value()));
+  report(Event{Severity::kInfo, "run.started", {}}
              .with("name", run.name)
              .with("rounds_done", static_cast<std::int64_t>(host->history().size()))
              .with("run", run.number.value()));
@@ -120,7 +120,7 @@ void Coordinator::Impl::not_opened(const RunRecord& run, const Error& error) {
   const RunStatus status = run.status == RunStatus::kStopped ? RunStatus::kStopped
                            : begun                           ? RunStatus::kPaused
                                                              : RunStatus::kFailed;
-  report(Event{Severity::kError, "run.not_led", {}}
+  report(Event{Severity::kError, "run.start_failed", {}}
              .with("reason", error.message)
              .with("run", run.number.value()));
   queue_->set_status(run.number, status, error.message);
@@ -140,7 +140,7 @@ void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
 
 void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {
   if (auto host = hosts_.extract(run.id); !host.empty()) host.mapped()->shut_down();
-  report(Event{Severity::kInfo, status == RunStatus::kPaused ? "run.paused" : "run.over", {}}
+  report(Event{Severity::kInfo, status == RunStatus::kPaused ? "run.paused" : "run.ended", {}}
              .with("state", name_of(status))
              .with("run", run.number.value()));
   queue_->look_now();

@@ -22,16 +22,17 @@ std::string household_of(const protocol::Link& link) {
 
 Error pending(ClientId client) {
   const std::string number = std::to_string(client.value());
-  return {ErrorCode::kUnavailable, "client " + number +
-                                       " waits for approval; the coordinator's operator lets it in with: "
-                                       "fedge client approve " +
-                                       number};
+  return {
+      ErrorCode::kUnavailable,
+      "client " + number +
+          " waits for approval; the operator of the coordinator can approve it with: fedge client approve " +
+          number};
 }
 
 // What is wrong on this machine is for its log, not for a stranger.
 Error hidden(const Error& error) {
   if (error.code != ErrorCode::kUnavailable) return error;
-  return {error.code, "the coordinator cannot check who you are now; try again later"};
+  return {error.code, "the coordinator cannot check this client's key at present; try again later"};
 }
 
 Event about(const char* name, const protocol::Link& link, const std::string& reason) {
@@ -102,10 +103,11 @@ void Gatekeeper::receive(std::shared_ptr<protocol::Link> link) {
 
 void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
   if (hello.min_version > protocol::kProtocolVersion || hello.max_version < protocol::kProtocolVersion)
-    return refuse(link, {ErrorCode::kUnsupported, "this coordinator speaks protocol version " +
-                                                      std::to_string(protocol::kProtocolVersion) +
-                                                      ", the client " + std::to_string(hello.min_version) +
-                                                      " to " + std::to_string(hello.max_version)});
+    return refuse(
+        link, {ErrorCode::kUnsupported,
+               "this coordinator supports protocol version " + std::to_string(protocol::kProtocolVersion) +
+                   ", but the client supports versions " + std::to_string(hello.min_version) + " to " +
+                   std::to_string(hello.max_version)});
   if (const auto window = arrivals_.arrive(options_.now())) return send_away(link, *window);
   return hello.token.empty() ? let_in(link, hello) : join(link, hello);
 }
@@ -117,7 +119,8 @@ void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protoco
   const auto known = enrolment_.knows(hello.token);
   if (!known) return refuse(link, known.error());
   const Joining joining{link, attempt, hello.token, hello.software, link->peer(), link->peer_address()};
-  if (!*known) return joined(joining, Error{ErrorCode::kRefused, "the join token is not known here"});
+  if (!*known)
+    return joined(joining, Error{ErrorCode::kRefused, "this coordinator does not know the join token"});
   waiting_.erase(link);  // nothing more of it is heeded
   entering_.insert(link);
   joining_.push_back(std::make_shared<const Joining>(joining));
@@ -159,7 +162,8 @@ void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing
       report_(Event{Severity::kWarning, "client.blocked", {}}
                   .with("address", joining.address)
                   .with("reason",
-                        "too many wrong join tokens from this address; its tokens are refused for a minute"));
+                        "too many wrong join tokens came from this address; its join attempts are refused "
+                        "for a minute"));
     if (link) refuse(link, standing.error());
     return;
   }
@@ -189,7 +193,7 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
   if (!standing) return refuse(link, standing.error());
   if (standing->pending) {
     const Error error = pending(standing->client);
-    report_(about("client.waiting", *link, error.message));
+    report_(about("client.awaiting_approval", *link, error.message));
     return dismiss(link, error);
   }
   if (!rate_.allow(standing->client, options_.now()))
@@ -197,7 +201,7 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
   waiting_.erase(link);
   link->authorise();
   welcome(*link, *standing, options_.runs());
-  report_(Event{Severity::kInfo, "client.arrived", {}}
+  report_(Event{Severity::kInfo, "client.connected", {}}
               .with("client", std::int64_t{standing->client.value()})
               .with("address", link->peer_address())
               .with("software", hello.software));
@@ -261,8 +265,8 @@ void Gatekeeper::look_again() {
 
 void Gatekeeper::report_fault(const std::string& fault) {
   if (std::exchange(fault_, fault) == fault) return;
-  report_(fault.empty() ? Event{Severity::kInfo, "enrolment.readable", {}}
-                        : Event{Severity::kError, "enrolment.unreadable", {}}.with("reason", fault));
+  report_(fault.empty() ? Event{Severity::kInfo, "enrolment.available", {}}
+                        : Event{Severity::kError, "enrolment.unavailable", {}}.with("reason", fault));
 }
 
 void Gatekeeper::expel(ClientId client) {
@@ -287,12 +291,12 @@ bool Gatekeeper::is_welcome(const std::shared_ptr<protocol::Link>& link) {
 
 void Gatekeeper::send_away(const std::shared_ptr<protocol::Link>& link, Duration window) {
   waiting_.erase(link);
-  report_(Event{Severity::kDebug, "client.sent_away", {}}
+  report_(Event{Severity::kDebug, "client.deferred", {}}
               .with("address", link->peer_address())
               .with("window_seconds", to_seconds(window)));
-  link->send(
-      protocol::Goodbye{ErrorCode::kUnavailable, "too many clients come at once; come back later", window});
-  link->close("too many clients come at once");
+  link->send(protocol::Goodbye{ErrorCode::kUnavailable,
+                               "too many clients connect at once; connect again later", window});
+  link->close("too many clients connect at once");
 }
 
 void Gatekeeper::close(const std::string& reason) {

@@ -83,7 +83,8 @@ void JournalWriter::written(const std::shared_ptr<const Work>& work, const Resul
     failed_ = true;
     return callbacks_.on_failure(outcome.error());
   }
-  if (std::exchange(waits_for_room_, false)) callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
+  if (std::exchange(waits_for_room_, false))
+    callbacks_.on_event(Event{Severity::kInfo, "disk.space_available", {}});
   writing_ = false;
   callbacks_.on_durable(work->last);
   for (const auto& durable : work->durable) durable();

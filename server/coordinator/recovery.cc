@@ -74,11 +74,12 @@ Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std:
     return RunEngine::Input(stored);
   }
   result_.lost.push_back({sequence});
-  result_.events.push_back(Event{Severity::kError, "update.lost", {}}
-                               .with("client", std::int64_t{stored.client.value()})
-                               .with("round", std::int64_t{stored.task.round.value()})
-                               .with("reason", std::string("the disk has lost what was stored of it; its "
-                                                           "client will be asked again")));
+  result_.events.push_back(
+      Event{Severity::kError, "update.lost", {}}
+          .with("client", std::int64_t{stored.client.value()})
+          .with("round", std::int64_t{stored.task.round.value()})
+          .with("reason", std::string("the stored update is missing or damaged on the disk; the client will "
+                                      "be asked to send it again")));
   return RunEngine::Input(RunEngine::ClientLeft{stored.client});
 }
 
@@ -142,7 +143,7 @@ Result<void> Recovery::fold(const RunEngine::Fold& accepted) {
   if (upload.empty())
     return Error{ErrorCode::kCorrupt, "the journal stores an update of client " +
                                           std::to_string(accepted.client.value()) +
-                                          " that was never offered"};
+                                          " that the client never offered"};
   const run::StoredUpdate& here = upload.mapped();
   const aggregation::Update update = update_of(accepted, here);
   FEDGE_TRY_VOID(parts_.state.fold(accepted.task.track, {&update, 1}));

@@ -22,7 +22,7 @@ std::optional<Event> RefusalLog::note(const std::string& household, const std::s
   }
   Event event{Severity::kWarning, "client.refused", {}};
   event.with("address", address).with("reason", reason);
-  if (entry.unsaid > 0) event.with("unsaid", entry.unsaid);
+  if (entry.unsaid > 0) event.with("suppressed", entry.unsaid);
   entry = {now, 0};
   return event;
 }

@@ -40,8 +40,8 @@ Result<void> RunHost::open_records() {
   const bool in_directory = status.via == protocol::StatusSpec::Via::kDirectory;
   if (in_directory && house_.directory == nullptr)
     return Error{ErrorCode::kUnsupported,
-                 "status.via = \"directory\": this coordinator takes part in no directory; its own "
-                 "configuration needs directory.listen"};
+                 "status.via is \"directory\", but this coordinator is not connected to a directory; set "
+                 "directory.listen in the coordinator's configuration"};
   nodes_.emplace(NodeRecords::Options{.run = config().id,
                                       .clients = config().task.data.partition.clients,
                                       .every = status.every,
@@ -63,7 +63,7 @@ void RunHost::follow(ClientId client) {
   if (!nodes_ || !link) return;
   const auto followed = nodes_->follow(client, link->peer());
   if (followed || followed.error().code == ErrorCode::kInvalid) return;
-  report(Event{Severity::kWarning, "record.not_followed", {}}
+  report(Event{Severity::kWarning, "record.subscribe_failed", {}}
              .with("client", std::int64_t{client.value()})
              .with("reason", followed.error().message));
 }
@@ -190,7 +190,8 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
   messages_.received += Bytes(protocol::frame_size(message));
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
   if (shared(client, message) || secure(client, message)) return;
-  if (!allowance_.answer(client)) return house_.misbehaved(client, "more answers than it was asked for");
+  if (!allowance_.answer(client))
+    return house_.misbehaved(client, "more answers than the coordinator requested");
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
     // Who has trained needs the model no more; but others may, and the swarm is theirs as well.
@@ -208,7 +209,8 @@ bool RunHost::shared(ClientId client, const protocol::Message& message) {
   const bool about_serverless = std::holds_alternative<protocol::UpdateHeld>(message) ||
                                 std::holds_alternative<protocol::AggregateMade>(message);
   if (about_serverless && !(serverless_ && serverless_->received(client, message)))
-    house_.misbehaved(client, std::string(protocol::name_of(message)) + ", which it was not asked for");
+    house_.misbehaved(client,
+                      std::string(protocol::name_of(message)) + ", which the coordinator did not request");
   return about_serverless;
 }
 
@@ -216,7 +218,7 @@ bool RunHost::shared(ClientId client, const protocol::Message& message) {
 void RunHost::published(ClientId client, const protocol::PublishRecord& record) {
   if (!nodes_ || finished_) return;
   if (!allowance_.record(client, now()))
-    return house_.misbehaved(client, "more records than it was asked for");
+    return house_.misbehaved(client, "more records than the coordinator requested");
   const auto kept = nodes_->received(client, record, now());
   if (kept || kept.error().code == ErrorCode::kStale) return;
   report(Event{Severity::kWarning, "record.refused", {}}
@@ -234,7 +236,7 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
         config(), parts_.partition.empty() ? std::nullopt
                                            : std::optional<std::uint64_t>(parts_.partition[client.value()]));
     if (answer.samples > most)
-      report(Event{Severity::kWarning, "client.weight_bounded", {}}
+      report(Event{Severity::kWarning, "client.weight_capped", {}}
                  .with("client", std::int64_t{client.value()})
                  .with("samples",
                        static_cast<std::int64_t>(std::min<std::uint64_t>(answer.samples.value(), INT64_MAX)))
@@ -246,8 +248,8 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
              .with("reason", has_part ? answer.reason
-                                      : "it has no part of the run's data: data.partition.clients is " +
-                                            std::to_string(clients)));
+                                      : "the client's number is beyond the " + std::to_string(clients) +
+                                            " parts of the run's data (data.partition.clients)"));
 }
 
 // What it may fetch for this task; a word about an older one must not take the next one's model away.

@@ -176,7 +176,8 @@ Result<void> RunHost::go_on_closing(Closing& closing) {
     auto outcome = state_.close(closing.close, closing.made ? &*closing.made : nullptr);
     // What most clients have made may be of no use; the model stays what it is.
     if (!outcome && closing.made && outcome.error().code == ErrorCode::kInvalid) {
-      closing.not_aggregated = outcome.error().with_prefix("what most clients have made: ");
+      closing.not_aggregated =
+          outcome.error().with_prefix("the model that most clients aggregated is invalid: ");
       parts_.models->remove(closing.made->model->manifest().id());
       closing.made.reset();
       outcome = state_.close(closing.close);
@@ -217,7 +218,7 @@ void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result
 
 // The new model is handed out, and the old one let go of, when the new one survives a power cut.
 void RunHost::committed(const std::shared_ptr<Closing>& closing) {
-  if (closing->waits_for_room) report(Event{Severity::kInfo, "disk.has_room", {}});
+  if (closing->waits_for_room) report(Event{Severity::kInfo, "disk.space_available", {}});
   for (const auto& object : closing->folded) parts_.updates->remove(object->manifest().id());
   closing->folded.clear();
   if (closing->summed) parts_.models->remove(closing->summed->manifest().id());

@@ -36,9 +36,10 @@ void RunHost::hear_secure() {
 bool RunHost::secure(ClientId client, const protocol::Message& message) {
   if (!SecureRound::is_about(message)) return false;
   if (!secure_)
-    house_.misbehaved(client, std::string(protocol::name_of(message)) + ", which it was not asked for");
+    house_.misbehaved(client,
+                      std::string(protocol::name_of(message)) + ", which the coordinator did not request");
   else if (!allowance_.answer(client))
-    house_.misbehaved(client, "more answers than it was asked for");
+    house_.misbehaved(client, "more answers than the coordinator requested");
   else
     secure_->received(client, message);
   return true;
@@ -91,7 +92,8 @@ void RunHost::unmasked(const std::shared_ptr<Closing>& closing, const Result<Run
   closing->close.train_loss = sum->train_loss;
   closing->summed = sum->object;
   for (const ClientId client : sum->bad_shares)
-    report(Event{Severity::kWarning, "secure.bad_share", {}}.with("client", std::int64_t{client.value()}));
+    report(
+        Event{Severity::kWarning, "secure.invalid_share", {}}.with("client", std::int64_t{client.value()}));
   journal_->add(now(), encode_record(sum->turn), sum->object);
   post_closing(closing);
 }

@@ -47,9 +47,8 @@ Result<TestBench> make_bench(const run::RunConfig& config) {
 // noise, and two models of it have less than either.
 Result<void> alarm(const std::filesystem::path& data_directory, RunParts& parts) {
   const std::string reason = (data_directory / "noise.key").string() +
-                             " was missing, though this private run had begun, and a new one was created; "
-                             "restore the old one from a "
-                             "backup, or stop the run";
+                             " was missing although this run with differential privacy had already begun, "
+                             "and a new key was created; restore the old file from a backup, or stop the run";
   parts.recovered.events.push_back(Event{Severity::kError, "noise.key_lost", {}}.with("reason", reason));
   return AuditLog(data_directory)
       .append({operator_name(),

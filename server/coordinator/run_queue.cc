@@ -38,10 +38,12 @@ Result<RunRecord> RunQueue::submit(const std::string& name, const std::string& d
     if (has_ended(run.status)) continue;  // and is only to be written down
     const std::string number = std::to_string(run.number.value());
     if (run.document != document)
-      return Error{ErrorCode::kRefused,
-                   "run " + number + " (" + run.name + ") has not ended, and its " +
-                       (differ_in_base_alone(run.document, document) ? "model.base" : "run file") +
-                       " is another; go on with its own, or end it: fedge run stop " + number};
+      return Error{
+          ErrorCode::kRefused,
+          "run " + number + " (" + run.name + ") has not ended, and its " +
+              (differ_in_base_alone(run.document, document) ? "model.base" : "run file") +
+              " differs from the given one; continue with its own run file, or end the run: fedge run stop " +
+              number};
     if (run.status == RunStatus::kPaused)
       FEDGE_TRY_VOID(store_->ask(run.number, RunStatus::kPending, "", calendar_now()));
     return store_->run(run.number);

@@ -37,7 +37,7 @@ void SecureRounds::returned(ClientId client) {
 
 std::optional<Error> SecureRounds::offered(const RunEngine::Fetch& fetch) {
   if (!round_ || round_->task() != fetch.offer.task())
-    return Error{ErrorCode::kStale, "the secure sum that this update is for is not made any more"};
+    return Error{ErrorCode::kStale, "the secure aggregation session of this update has ended"};
   return round_->offered(fetch.client, fetch.offer);
 }
 

@@ -13,8 +13,9 @@ Result<std::string> address_of(const protocol::Link& link, const std::string& li
   FEDGE_TRY(said, protocol::parse_listens(listens));
   FEDGE_TRY(seen, protocol::parse_address(link.peer_address()));
   if (!said.host.empty() && !protocol::same_host(said.host, seen.host))
-    return Error{ErrorCode::kRefused, "it announces " + listens + " to other clients, but connects from " +
-                                          seen.host + "; it may announce a port of that address alone"};
+    return Error{ErrorCode::kRefused, "the client announces " + listens +
+                                          " to other clients, but connects from " + seen.host +
+                                          "; it may announce only a port of that address"};
   return protocol::to_string({seen.host, said.port});
 }
 
@@ -27,7 +28,7 @@ class NoChunks final : public protocol::ChunkSource, public protocol::ChunkSink 
 
  private:
   static Result<void> nothing() {
-    return Error{ErrorCode::kNotFound, "the coordinator has no chunk of clients' updates"};
+    return Error{ErrorCode::kNotFound, "the coordinator does not store client updates in this run"};
   }
 };
 

@@ -141,8 +141,9 @@ void ServerlessRounds::offered(const RunEngine::Fetch& fetch) {
   const protocol::Manifest& update = fetch.offer.update;
   const bool known = watched_.contains(update.id());
   if (!known && !seeder_.watch(update)) {
-    const RunEngine::Damaged damaged{fetch.client, fetch.offer.task(),
-                                     invalid("what is offered is no update: it is exchanged as a model")};
+    const RunEngine::Damaged damaged{
+        fetch.client, fetch.offer.task(),
+        invalid("the offered object is not an update, because the clients exchange it as a model")};
     protocol::post(io_, [weak = weak_from_this(), damaged] {
       if (const auto self = weak.lock()) self->callbacks_.on_outcome(damaged);
     });
@@ -248,7 +249,7 @@ void ServerlessRounds::aggregate(TaskId task) {
   if (round_.task() != task) begin(task, model_);  // nobody was selected: it is the first that is heard of it
   round_.close();
   stage_ = Stage::kMaking;
-  if (warmup_) warmup_->close("the round was closed before");
+  if (warmup_) warmup_->close("the round was closed before the warm-up ended");
   report();
   if (round_.folds().empty()) return end_making(std::shared_ptr<protocol::StoredObject>());
   arm(config_.round_deadline);
@@ -259,7 +260,7 @@ void ServerlessRounds::aggregate(TaskId task) {
 
 // How much of what was offered is in the aggregate.
 void ServerlessRounds::report() const {
-  callbacks_.on_event(Event{Severity::kInfo, "round.exchanged", {}}
+  callbacks_.on_event(Event{Severity::kInfo, "round.updates_exchanged", {}}
                           .with("round", std::int64_t{round_.task().round.value()})
                           .with("reconstructable", static_cast<std::int64_t>(round_.folds().size()))
                           .with("participants", static_cast<std::int64_t>(round_.participants().size()))
@@ -297,14 +298,15 @@ void ServerlessRounds::fetched(const protocol::ObjectId& model, const Result<voi
     arriving_.reset();
     return wait_for_room(outcome.error());
   }
-  if (std::exchange(full_, false)) callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
+  if (std::exchange(full_, false)) callbacks_.on_event(Event{Severity::kInfo, "disk.space_available", {}});
   if (!outcome) return end_making(outcome.error());
   for (const ClientId client : round_.dissenters(model))
     callbacks_.on_event(
-        Event{Severity::kWarning, "model.differs", {}}
+        Event{Severity::kWarning, "model.mismatch", {}}
             .with("client", std::int64_t{client.value()})
             .with("round", std::int64_t{round_.task().round.value()})
-            .with("reason", "more than half of the clients made another model from the same updates"));
+            .with("reason",
+                  "more than half of the clients aggregated the same updates to a different model"));
   end_making(arriving_);
 }
 

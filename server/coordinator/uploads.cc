@@ -80,7 +80,7 @@ void Uploads::inspect(const Waiting& from) {
   const auto entry = entries_.find(from.fetch.client);
   if (entry == entries_.end()) return;
   if (waiting_.empty() && std::exchange(full_, false))
-    callbacks_.on_event(Event{Severity::kInfo, "disk.has_room", {}});
+    callbacks_.on_event(Event{Severity::kInfo, "disk.space_available", {}});
   worker_.post([self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
     const auto upload = run::examine_update(arrived, self->state_.value_rules(), self->store_);
     protocol::post(self->io_, [=] { self->examined(arrived, from, upload); });
@@ -111,7 +111,7 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, c
 // A bad disk here costs this update, not the run; the client is not to blame.
 void Uploads::lose(const Waiting& from, const Error& fault) {
   const ClientId client = from.fetch.client;
-  callbacks_.on_event(Event{Severity::kError, "update.not_stored", {}}
+  callbacks_.on_event(Event{Severity::kError, "update.store_failed", {}}
                           .with("client", std::int64_t{client.value()})
                           .with("reason", fault.message));
   discard(client);

@@ -78,7 +78,7 @@ void Announcer::publish(Said& said) {
   said.next = now + kEvery;
   const auto trouble = [this](const std::string& reason) {
     if (std::exchange(trouble_, reason) == reason || reason.empty()) return;
-    options_.on_event(Event{Severity::kWarning, "directory.not_announced", {}}.with("reason", reason));
+    options_.on_event(Event{Severity::kWarning, "directory.announce_failed", {}}.with("reason", reason));
   };
   const auto record = dht::make_record(options_.key, {sequences_.next(now), now + kLifetime}, said.content);
   if (!record) return trouble(record.error().message);

@@ -13,23 +13,26 @@ NodeRecords::NodeRecords(const Options& options, OnRecord on_record)
 
 Result<void> NodeRecords::check(ClientId client) const {
   if (client.value() < options_.clients) return {};
-  return invalid("a node record of client " + std::to_string(client.value()) +
-                 "; this run's clients are 0 to " + std::to_string(options_.clients - 1));
+  return invalid("node record: client " + std::to_string(client.value()) +
+                 " is not a client of this run; its clients are 0 to " +
+                 std::to_string(options_.clients - 1));
 }
 
 Result<void> NodeRecords::received(ClientId client, const protocol::PublishRecord& message, Time now) {
   FEDGE_TRY_VOID(check(client));
   if (in_directory())
-    return Error{ErrorCode::kUnsupported, "node record: this run's come from the directory (status.via)"};
+    return Error{
+        ErrorCode::kUnsupported,
+        "node record: this run receives node records from the directory (status.via), not in messages"};
   FEDGE_TRY(record, dht::decode_node_record(message.value));
   if (record.round != message.round.value() || record.sequence != message.sequence)
-    return invalid("node record: it is of round " + std::to_string(record.round) + ", sequence " +
-                   std::to_string(record.sequence) + ", its message of round " +
+    return invalid("node record: it has round " + std::to_string(record.round) + ", sequence " +
+                   std::to_string(record.sequence) + ", but its message has round " +
                    std::to_string(message.round.value()) + ", sequence " + std::to_string(message.sequence));
   const std::pair place{record.round, record.sequence};
   Last& last = last_[client];
   if (now < last.expires && place <= last.place)
-    return Error{ErrorCode::kStale, "node record: a later one of this client is there"};
+    return Error{ErrorCode::kStale, "node record: a later record of this client was already received"};
   last = {place, now + 3 * options_.every};
   on_record_(client, record);
   return {};

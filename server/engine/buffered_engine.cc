@@ -181,7 +181,7 @@ void BufferedEngine::catch_up(Member& member) const {
 
 void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects) {
   if (task->second.fetching) effects.push_back(Discard{task->first, name_of(task->second)});
-  effects.push_back(event(Severity::kWarning, "client.lost", task->first).with("reason", reason));
+  effects.push_back(event(Severity::kWarning, "client.dropped", task->first).with("reason", reason));
   deciders_.sampler->remember({.client = task->first, .round = round()});
   ++members_.at(task->first).steps;
   ++ended_;
@@ -208,18 +208,19 @@ void BufferedEngine::on(const Offered& offered, const StepContext& context, std:
   const auto task = tasks_.find(offered.client);
   const std::string name = "task " + std::to_string(offered.offer.round.value());
   if (task == tasks_.end() || name_of(task->second) != offered.offer.task())
-    return refuse(offered.client, offered.offer, {ErrorCode::kStale, name + " is not this client's any more"},
-                  effects);
+    return refuse(offered.client, offered.offer,
+                  {ErrorCode::kStale, name + " is no longer assigned to this client"}, effects);
   if (task->second.fetching)
     return refuse(offered.client, offered.offer,
-                  {ErrorCode::kRefused, "this client has already delivered its update of " + name}, effects);
+                  {ErrorCode::kRefused, "this client already delivered its update of " + name}, effects);
   const Member& member = members_.at(offered.client);
   auto error = check_offer(rules_, {task->second.coverage, member.said}, offered.offer);
   const std::uint32_t stale = staleness(task->second);
   if (!error && schedule_.max_staleness > 0 && stale > schedule_.max_staleness)
-    error = Error{ErrorCode::kStale, "the model has moved " + std::to_string(stale) +
-                                         " times since this task began; allowed are " +
-                                         std::to_string(schedule_.max_staleness)};
+    error = Error{ErrorCode::kStale,
+                  "the model was updated " + std::to_string(stale) +
+                      " times since this task began; the limit (strategy.schedule.max_staleness) is " +
+                      std::to_string(schedule_.max_staleness)};
   if (error) {
     refuse(offered.client, offered.offer, *error, effects);
     end_task(task, error->message, effects);
@@ -290,7 +291,7 @@ void BufferedEngine::close(const std::string& reason, std::vector<Effect>& effec
   if (!all_moves_made()) return;
   for (auto task = tasks_.begin(); task != tasks_.end(); task = tasks_.begin()) {
     effects.push_back(
-        Send{task->first, protocol::CancelTask{rules_.run, task->second.number, "the run is over", {}}});
+        Send{task->first, protocol::CancelTask{rules_.run, task->second.number, "the run has ended", {}}});
     if (task->second.fetching) effects.push_back(Discard{task->first, name_of(task->second)});
     tasks_.erase(task);
   }
@@ -319,14 +320,15 @@ void BufferedEngine::on(const Failed& failed, const StepContext& context, std::v
 void BufferedEngine::on(const Committed&, const StepContext& context, std::vector<Effect>& effects) {
   ++committed_;
   fill_by_ = context.now + rules_.deadline;
-  if (all_moves_made() && committed_ == moves_) return finish("all rounds done", effects);
+  if (all_moves_made() && committed_ == moves_) return finish("all rounds are done", effects);
   assign(context, effects);
 }
 
 // Without rounds there are no tracks: better no model than one that somebody may not have a part in.
 void BufferedEngine::on(const PolicyChanged& changed, const StepContext&, std::vector<Effect>& effects) {
   if (!changed.policy.disagreements.empty())
-    finish("clients disagree about sharing a model, and an asynchronous run has but one", effects);
+    finish("the policy has disagreements between clients, but an asynchronous run trains only one model",
+           effects);
 }
 
 void BufferedEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {
@@ -352,7 +354,8 @@ void BufferedEngine::on(const Restarted&, const StepContext& context, std::vecto
 void BufferedEngine::give_up_waiting(std::vector<Effect>& effects) {
   return_by_.reset();
   for (auto next = tasks_.begin(); next != tasks_.end();)
-    if (const auto task = next++; task->second.away) end_task(task, "it has not come back", effects);
+    if (const auto task = next++; task->second.away)
+      end_task(task, "the client did not reconnect in time", effects);
 }
 
 void BufferedEngine::finish(const std::string& reason, std::vector<Effect>& effects) {

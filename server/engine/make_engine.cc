@@ -35,7 +35,7 @@ Result<void> check_participation(const RoundRules& rules, const TrackBook& track
   if (wanted * rules.rounds <= static_cast<double>(clients) * static_cast<double>(each)) return {};
   return invalid("differential_privacy.max_participations: " + std::to_string(rules.max_participations) +
                  " is divided among " + std::to_string(sharing) + " tracks, " + std::to_string(each) +
-                 " for each: too few for run.rounds of sampling.clients_per_round clients; raise it");
+                 " for each, too few for run.rounds rounds of sampling.clients_per_round clients; raise it");
 }
 
 }  // namespace

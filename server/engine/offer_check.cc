@@ -12,11 +12,12 @@ namespace {
 // What a masked update covers is what its session has agreed on (SecureRound), at most all that was asked for
 // of anybody.
 std::optional<Error> check_masked(const RoundRules& rules, const protocol::UpdateOffer& offer) {
-  if (offer.update.codec != *rules.masked) return invalid("the update is not masked as the run says");
+  if (offer.update.codec != *rules.masked)
+    return invalid("the update is not masked in the way that the run requires");
   if (offer.update.coverage.end() > rules.parameters)
-    return invalid("the update covers parameters that the model has not");
+    return invalid("the update covers parameters that the model does not have");
   if (offer.samples.value() != 1 || offer.steps != 1)
-    return invalid("a masked update says nothing of its samples and steps but that they are 1");
+    return invalid("a masked update must state 1 sample and 1 step");
   return std::nullopt;
 }
 
@@ -31,22 +32,23 @@ std::optional<Error> check_offer(const RoundRules& rules, const Asked& asked,
                                  const protocol::UpdateOffer& offer) {
   if (offer.run != rules.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   if (offer.update.layout != rules.layout)
-    return invalid("the update's layout " + short_hex(offer.update.layout) + " is not the model's " +
-                   short_hex(rules.layout));
+    return invalid("the layout of the update, " + short_hex(offer.update.layout) +
+                   ", differs from the layout of the model, " + short_hex(rules.layout));
   if (offer.update.chunk_size != rules.chunk_size)
-    return invalid("the update's chunks are of " + std::to_string(offer.update.chunk_size) +
-                   " bytes, the run's of " + std::to_string(rules.chunk_size));
+    return invalid("the chunks of the update have " + std::to_string(offer.update.chunk_size) +
+                   " bytes, but the run uses chunks of " + std::to_string(rules.chunk_size));
   if (rules.masked) return check_masked(rules, offer);
   if (!protocol::made_by(rules.compression, offer.update))
-    return invalid("the update is not encoded as the run's [compression] says");
+    return invalid("the encoding of the update does not match [compression] of the run file");
   if (offer.update.coverage != asked.coverage)
     return invalid("the update covers " + std::to_string(offer.update.coverage.count()) +
-                   " parameters, the plan asked for " + std::to_string(asked.coverage.count()) +
-                   (offer.update.coverage.count() == asked.coverage.count() ? " others" : ""));
+                   " parameters, but the task asked for " + std::to_string(asked.coverage.count()) +
+                   (offer.update.coverage.count() == asked.coverage.count() ? " other parameters" : ""));
   if (offer.samples.value() == 0 || offer.samples > asked.said)
-    return invalid("the update claims " + std::to_string(offer.samples.value()) +
-                   " samples; by what the client said when it joined, this task has 1 to " +
-                   std::to_string(asked.said.value()));
+    return invalid(
+        "the update claims " + std::to_string(offer.samples.value()) +
+        " samples; according to the sample count that the client reported for this run, the task has 1 to " +
+        std::to_string(asked.said.value()));
   if (offer.steps == 0 || offer.steps > most_steps(rules, offer.samples))
     return invalid("the update claims " + std::to_string(offer.steps) + " steps over " +
                    std::to_string(offer.samples.value()) + " samples");

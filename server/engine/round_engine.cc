@@ -76,16 +76,16 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
   if (offer.run != rules_.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   const std::string round = std::to_string(offer.round.value());
   if (offer.task() != current() && offer.round == round_ && phase_ == Phase::kCollecting)
-    return Error{ErrorCode::kStale, "the turn of track " + std::to_string(offer.track.value()) +
-                                        " in round " + round + " is not now"};
+    return Error{ErrorCode::kStale, "the phase of track " + std::to_string(offer.track.value()) +
+                                        " in round " + round + " is not the current one"};
   if (offer.round != round_ || phase_ != Phase::kCollecting)
     return Error{ErrorCode::kStale,
                  "round " + round + " is closed; the current round is " + std::to_string(round_.value())};
   const auto task = tasks_.find(client);
   if (task == tasks_.end() || !at_work(task->second.state))
-    return Error{ErrorCode::kRefused, "this client has no work in round " + round};
+    return Error{ErrorCode::kRefused, "this client has no task in round " + round};
   if (task->second.state != TaskState::kAssigned)
-    return Error{ErrorCode::kRefused, "this client has already delivered its update of round " + round};
+    return Error{ErrorCode::kRefused, "this client already delivered its update of round " + round};
   return check_offer(rules_, {task->second.coverage, task->second.said}, offer);
 }
 
@@ -178,7 +178,7 @@ void RoundEngine::on(const Committed& committed, const StepContext& context, std
     ++turn_;
     return begin_turn(context, effects);
   }
-  if (round_.value() >= rules_.rounds) return finish("all rounds done", effects);
+  if (round_.value() >= rules_.rounds) return finish("all rounds are done", effects);
   if (budget_spent()) return finish("the privacy budget is spent", effects);
   phase_ = Phase::kWaiting;
   start_round_if_possible(context, effects);
@@ -263,8 +263,9 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
     effects.push_back(Discard{client, current()});
   set_state(task, spares() ? state : TaskState::kFailed);
   track().deciders.sampler->remember({.client = client, .round = round_});
-  effects.push_back(
-      event(Severity::kWarning, "client.lost", round_).with("client", number(client)).with("reason", reason));
+  effects.push_back(event(Severity::kWarning, "client.dropped", round_)
+                        .with("client", number(client))
+                        .with("reason", reason));
   if (!refills()) {
     // Its place in the mean stays, as that of an update of zeros.
     if (counts_missing(task)) count_as_zeros(client, task, effects);
@@ -304,7 +305,7 @@ void RoundEngine::give_up_waiting(const StepContext& context, std::vector<Effect
   for (const ClientId client : gone) {
     if (phase_ != Phase::kCollecting) break;
     if (missing.contains(client))
-      lose(client, TaskState::kLost, "it has not come back", context, effects);
+      lose(client, TaskState::kLost, "the client did not reconnect in time", context, effects);
     else if (refills())
       replace(client, context, effects);
   }
@@ -332,13 +333,13 @@ void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effe
   const std::size_t done = count(TaskState::kDone);
   // Who was drawn stands for others: without it the mean would be biased towards the fast ones.
   if (done >= rules_.clients_per_round && spares()) {
-    close("enough answers", effects);
+    close("enough updates", effects);
     return;
   }
   const std::size_t lost = count(TaskState::kLost);
   if (done + lost + count(TaskState::kFailed) + count(TaskState::kUnsent) < tasks_.size()) return;
   // Nobody is working any more. Wait for the deadline only if somebody lost may still come back.
-  if (lost == 0 || context.now >= deadline_) close("nobody left to answer", effects);
+  if (lost == 0 || context.now >= deadline_) close("no client is left that could answer", effects);
 }
 
 void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects) {

@@ -141,7 +141,7 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   wanted_ = selected.size();
   chance_ = traits().chance > 0 ? traits().chance : 1;
   for (const auto& choice : selected) chance_ = std::max(chance_, choice.inclusion);
-  if (selected.empty()) return close("nobody was selected", effects);
+  if (selected.empty()) return close("no client was selected", effects);
   for (const auto& choice : selected) plan(choice.client, context);
   weigh(selected);
   if (rules_.masked) begin_secure(effects);
@@ -246,16 +246,16 @@ void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<
     } else {
       set_state(task, TaskState::kUnsent);
       if (state == TaskState::kOffered)
-        effects.push_back(Send{
-            client,
-            protocol::CancelTask{rules_.run, round_, "this round can do without its upload", track().id}});
+        effects.push_back(
+            Send{client, protocol::CancelTask{rules_.run, round_,
+                                              "this round does not need the client's upload", track().id}});
       if (unbiased) count_as_zeros(client, task, effects);
     }
     task.offer.reset();
   }
-  effects.push_back(event(Severity::kInfo, "round.drawn", round_)
+  effects.push_back(event(Severity::kInfo, "round.uploads_sampled", round_)
                         .with("clients", number(participants.size()))
-                        .with("drawn", number(drawn)));
+                        .with("sampled", number(drawn)));
   close_if_complete(context, effects);
 }
 

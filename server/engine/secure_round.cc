@@ -34,7 +34,7 @@ SecureRound::SecureRound(const Setup& setup, const RunEngine::BeginSecure& begin
 }
 
 void SecureRound::begin(std::vector<Effect>& effects) {
-  for (const ClientId client : absent_) leave_out(client, "it is not here", effects);
+  for (const ClientId client : absent_) leave_out(client, "the client is not connected", effects);
 }
 
 bool SecureRound::is_about(const protocol::Message& message) {
@@ -92,8 +92,9 @@ Event SecureRound::about_sum(Severity severity, const char* name) const {
 
 // The engine takes it for a client that cannot do its work.
 void SecureRound::leave_out(ClientId client, const std::string& reason, std::vector<Effect>& effects) const {
-  effects.push_back(
-      about_sum(Severity::kWarning, "secure.left_out").with("client", number(client)).with("reason", reason));
+  effects.push_back(about_sum(Severity::kWarning, "secure.client_excluded")
+                        .with("client", number(client))
+                        .with("reason", reason));
   effects.push_back(
       Send{client, protocol::CancelTask{setup_.run, begin_.task.round, reason, begin_.task.track}});
   effects.push_back(
@@ -123,7 +124,7 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
             [&](const Session::Excluded& excluded) { leave_out(excluded.client, excluded.reason, effects); },
             [&](const Session::Agreed&) {
               agreed_ = true;
-              effects.push_back(about_sum(Severity::kInfo, "secure.agreed")
+              effects.push_back(about_sum(Severity::kInfo, "secure.keys_exchanged")
                                     .with("members", number(session_->members()))
                                     .with("neighbours", std::int64_t{session_->graph().degree})
                                     .with("threshold", std::int64_t{session_->graph().threshold})
@@ -133,8 +134,8 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
                     about_sum(Severity::kWarning, "secure.parameters_left_out")
                         .with("parameters", number(session_->left_out()))
                         .with("reason",
-                              std::string("fewer than secure_aggregation.min_clients of the round's "
-                                          "clients train them, so they keep their values")));
+                              std::string("fewer than secure_aggregation.min_clients clients of the round "
+                                          "train these parameters, so they keep their values")));
               effects.push_back(Open{session_->cells()});
             },
             [&](const Session::Unmaskable&) {
@@ -146,14 +147,15 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
 
 std::optional<Error> SecureRound::offered(ClientId client, const protocol::UpdateOffer& offer) {
   const Coverage* masked = agreed_ ? session_->coverage_of(client) : nullptr;
-  if (masked == nullptr) return Error{ErrorCode::kRefused, "this client takes no part in the secure sum"};
+  if (masked == nullptr)
+    return Error{ErrorCode::kRefused, "this client is not a member of the secure aggregation session"};
   if (offer.update.coverage != *masked)
     return invalid("the masked update covers " + std::to_string(offer.update.coverage.count()) +
-                   " parameters, what the session has agreed on " + std::to_string(masked->count()));
+                   " parameters, but the session covers " + std::to_string(masked->count()));
   const std::size_t scalars = session_->cells().size() + run::kSecureFigures;
   if (offer.masked_scalars.size() != scalars)
     return invalid("the masked update has " + std::to_string(offer.masked_scalars.size()) +
-                   " scalars; the session has " + std::to_string(scalars));
+                   " scalars, but the session has " + std::to_string(scalars));
   scalars_[client] = offer.masked_scalars;
   return std::nullopt;
 }
@@ -168,14 +170,14 @@ std::vector<std::uint64_t> SecureRound::take_scalars(ClientId client) {
 SecureRound::Closed SecureRound::nothing_to_sum(const RunEngine::CloseRound& turn) {
   return {std::nullopt,
           {ErrorCode::kUnavailable, turn.selected == 0
-                                        ? "nobody was selected"
-                                        : "the coordinator stopped while masks were being removed"}};
+                                        ? "no client was selected"
+                                        : "the coordinator stopped while the masks were being removed"}};
 }
 
 void SecureRound::close(Time now, std::vector<Effect>& effects) {
   closing_ = true;
   if (!failed_ && (!agreed_ || folded_.empty()))
-    return end({ErrorCode::kUnavailable, "no masked update has come"}, effects);
+    return end({ErrorCode::kUnavailable, "no masked update was received"}, effects);
   if (failed_) return effects.push_back(Closed{std::nullopt, *failed_});
   std::ranges::sort(folded_);
   std::vector<privacy::SecureServer::Effect> session;
@@ -190,7 +192,7 @@ std::vector<std::pair<ClientId, protocol::UpdateVerdict>> SecureRound::verdicts(
     if (!summed) {
       verdict.accepted = false;
       verdict.code = ErrorCode::kUnavailable;
-      verdict.reason = "no sum could be made of the masked updates";
+      verdict.reason = "the masked updates could not be summed";
     }
     result.emplace_back(client, std::move(verdict));
   }

@@ -113,9 +113,9 @@ std::vector<ServerlessRound::Decision> ServerlessRound::decide(
     offer.decided = true;
     Decision decision{client, std::nullopt, lost};
     if (refused && !lost)
-      decision.fault =
-          said.fault.with_prefix(std::to_string(said.unsound) + " of " +
-                                 std::to_string(said.heard() + said.silent) + " clients find it unsound: ");
+      decision.fault = said.fault.with_prefix(std::to_string(said.unsound) + " of " +
+                                              std::to_string(said.heard() + said.silent) +
+                                              " clients report that the update is invalid: ");
     decisions.push_back(std::move(decision));
   }
   std::erase_if(offers_, [&](const auto& offer) {
@@ -166,17 +166,18 @@ bool ServerlessRound::hopeless() const {
 Error ServerlessRound::no_model(bool fetching) const {
   if (fetching)
     return {ErrorCode::kUnavailable,
-            "no client sends the model that more than half of the clients have made"};
-  return {ErrorCode::kUnavailable, "no model was made by more than half of the round's " +
-                                       std::to_string(voters_.value_or(0)) + " clients; " +
-                                       std::to_string(most_made().second) + " have made the same one"};
+            "no client delivers the model that more than half of the clients aggregated"};
+  return {ErrorCode::kUnavailable,
+          "no model was aggregated by more than half of the " + std::to_string(voters_.value_or(0)) +
+              " clients of the round; the largest group that aggregated the same model has " +
+              std::to_string(most_made().second) + " clients"};
 }
 
 protocol::UpdateVerdict ServerlessRound::verdict(protocol::UpdateVerdict accepted, bool made) {
   if (made) return accepted;
   accepted.accepted = false;
   accepted.code = ErrorCode::kUnavailable;
-  accepted.reason = "no model was made by more than half of the round's clients";
+  accepted.reason = "no model was aggregated by more than half of the clients of the round";
   return accepted;
 }
 

@@ -25,7 +25,7 @@ bool ServerlessWarmup::begin(const ServerlessRound& round, const std::function<b
   std::size_t chunks = 0;
   for (const auto& [client, update] : owners) {
     if (chunks > 0 && update->chunk_count() != chunks)
-      close("updates of different sizes give their owners away");
+      close("the updates have different sizes, which would reveal their owners");
     chunks = update->chunk_count();
     members.push_back({client, update->id(), listens(client)});
   }
@@ -58,7 +58,7 @@ swarm::RoundWarmup::Orders ServerlessWarmup::go_on(Time now, const swarm::RoundW
                                                    RunId run) {
   if (!tracker_ || over_) return {};
   if (now - began_ >= end_within(deadline_))
-    tracker_->give_up("three quarters of the round's time have passed");
+    tracker_->give_up("three quarters of the round's deadline have passed");
   auto orders = tracker_->go_on(now, look, run, task_);
   over_ = tracker_->over();
   failure_ = tracker_->failure();
@@ -80,7 +80,7 @@ protocol::WarmupOver ServerlessWarmup::message(RunId run) const {
 }
 
 Event ServerlessWarmup::report(Time now) const {
-  Event event{failure_.empty() ? Severity::kInfo : Severity::kWarning, "round.warmed_up", {}};
+  Event event{failure_.empty() ? Severity::kInfo : Severity::kWarning, "round.warmup_ended", {}};
   event.with("round", std::int64_t{task_.round.value()});
   if (tracker_) {
     const auto& figures = tracker_->figures();
@@ -88,11 +88,11 @@ Event ServerlessWarmup::report(Time now) const {
         .with("slots", std::int64_t{figures.slots})
         .with("seconds", to_seconds(now - warming_since_))
         .with("transfers", static_cast<std::int64_t>(figures.transfers))
-        .with("of_owners", static_cast<std::int64_t>(figures.owner_transfers))
+        .with("owner_transfers", static_cast<std::int64_t>(figures.owner_transfers))
         .with("blended", static_cast<std::int64_t>(figures.blended))
         .with("sprayed", static_cast<std::int64_t>(figures.sprayed))
         .with("not_sprayed", static_cast<std::int64_t>(figures.not_sprayed))
-        .with("left_out", static_cast<std::int64_t>(figures.left_out));
+        .with("excluded", static_cast<std::int64_t>(figures.left_out));
   }
   if (!failure_.empty()) event.with("failed_open", failure_);
   return event;

@@ -234,7 +234,7 @@ std::string to_json(const RoundMetrics& metrics) {
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where) {
   constexpr int kLevels = 4;  // of a track's list of names
   const auto object = parse_ordered_json(line, kLevels);
-  if (!object.is_object()) return Error{ErrorCode::kCorrupt, where + ": is not a round's JSON object"};
+  if (!object.is_object()) return Error{ErrorCode::kCorrupt, where + ": is not the JSON object of a round"};
   Fields fields(object);
   RoundMetrics metrics;
   metrics.round = fields.count("round");

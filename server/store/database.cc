@@ -42,7 +42,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& pa
 
 Result<std::unique_ptr<Database>> Database::open_existing(const std::filesystem::path& path) {
   if (std::error_code error; std::filesystem::is_symlink(path, error))
-    return Error{ErrorCode::kRefused, path.string() + " is a symbolic link, which is not followed"};
+    return Error{ErrorCode::kRefused, path.string() + " is a symbolic link; symbolic links are not followed"};
   FEDGE_TRY(identity, identity_of(path));
   FEDGE_TRY_VOID(check_owner(path));
   sqlite3* handle = nullptr;
@@ -60,8 +60,8 @@ Result<void> Database::check_in_place() const {
   if (now && *now == identity_) return {};
   const std::string where = "database " + path_.string();
   return Error{ErrorCode::kUnavailable,
-               now ? where + " has been replaced by another file while this program had it open"
-                   : where + " has been removed while this program had it open: " + now.error().message};
+               now ? where + " was replaced by another file while this program had it open"
+                   : where + " was removed while this program had it open: " + now.error().message};
 }
 
 void Database::wait_for_others(std::chrono::milliseconds most) const {
@@ -93,9 +93,10 @@ Result<void> Database::check_kind(const DatabaseKind& kind) const {
     return Error{ErrorCode::kCorrupt, path_.string() + " is not " + kind.name + " of this program"};
   FEDGE_TRY(version, number("PRAGMA user_version"));
   if (version > kind.version)
-    return Error{ErrorCode::kUnsupported, path_.string() + " was made by a newer version (" +
-                                              std::to_string(version) + "; this one knows up to " +
-                                              std::to_string(kind.version) + "); update this program"};
+    return Error{ErrorCode::kUnsupported,
+                 path_.string() + " was written by a newer version of this program (format " +
+                     std::to_string(version) + "; this version reads formats up to " +
+                     std::to_string(kind.version) + "); update this program"};
   return {};
 }
 

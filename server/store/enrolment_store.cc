@@ -123,7 +123,7 @@ Result<std::unique_ptr<EnrolmentStore>> EnrolmentStore::open(const std::filesyst
       FEDGE_TRY(former, read_former(former_book(data_directory)));
       FEDGE_TRY(seen, former ? Result<std::optional<std::string>>(std::nullopt) : evidence(data_directory));
       if (seen)
-        return Error{ErrorCode::kUnavailable, file.string() + " is missing, though it existed before (" +
+        return Error{ErrorCode::kUnavailable, file.string() + " is missing although it existed before (" +
                                                   *seen +
                                                   "); restore it, or restore the data directory from a "
                                                   "backup"};

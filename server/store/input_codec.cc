@@ -132,7 +132,7 @@ Result<RunEngine::Input> input_of(const Record& record) {
     case Record::INPUT_NOT_SET:
       break;
   }
-  return Error{ErrorCode::kCorrupt, "it is of a kind that this version does not know"};
+  return Error{ErrorCode::kCorrupt, "its type is unknown to this version of the program"};
 }
 
 Result<SummedTurn> summed_of(const Record::Summed& record) {
@@ -143,13 +143,13 @@ Result<SummedTurn> summed_of(const Record::Summed& record) {
   for (int i = 0; i + 1 < record.cells_size(); i += 2) {
     const Range cell{record.cells(i), record.cells(i + 1)};
     if (cell.begin >= cell.end || (!summed.cells.empty() && cell.begin < summed.cells.back().end))
-      return invalid("its cells are not in order");
+      return invalid("its cells are not in ascending order");
     values += cell.size();
     summed.cells.push_back(cell);
   }
   if (summed.offer.masked_scalars.size() != summed.cells.size() ||
       summed.offer.update.payload_size != values * sizeof(std::int64_t))
-    return invalid("its sums are not those of its cells");
+    return invalid("its sums do not match its cells");
   for (const std::uint32_t client : record.clients()) summed.clients.emplace_back(client);
   return summed;
 }
@@ -171,7 +171,7 @@ std::string encode_record(const JournalRecord& record) {
 Result<JournalRecord> decode_record(std::string_view bytes) {
   Record record;
   if (!record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return Error{ErrorCode::kCorrupt, "it is no journal record"};
+    return Error{ErrorCode::kCorrupt, "it is not a journal record"};
   if (record.input_case() == Record::kLost) return JournalRecord(LostUpdate{record.lost()});
   if (record.input_case() == Record::kSummed) {
     auto summed = summed_of(record.summed());

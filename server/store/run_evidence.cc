@@ -46,8 +46,8 @@ Result<void> check_runs_kept(const std::filesystem::path& data_directory, RunNum
       ErrorCode::kUnavailable,
       file.string() +
           (highest.value() == 0 ? " has no runs" : " ends with run " + std::to_string(highest.value())) +
-          ", and the audit log tells of run " + std::to_string(told) +
-          "; the database was removed or replaced by an older copy. Restore the latest one, or restore the "
+          ", but the audit log records run " + std::to_string(told) +
+          "; the database was removed or replaced by an older copy. Restore the latest copy, or restore the "
           "data directory from a backup"};
 }
 

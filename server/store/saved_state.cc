@@ -27,7 +27,7 @@ bool take(std::string_view bytes, Digest& out) {
 }
 
 Result<protocol::Manifest> manifest_of(const Stored::Object& object) {
-  const Error wrong{ErrorCode::kCorrupt, "an object of the checkpoint does not fit together"};
+  const Error wrong{ErrorCode::kCorrupt, "the parts of an object in the checkpoint do not match"};
   protocol::Manifest manifest{.layout = {},
                               .coverage = Coverage::all(object.size() / sizeof(float)),
                               .payload_size = object.size(),
@@ -66,12 +66,12 @@ std::string encode_state(const SavedState& state) {
 Result<SavedState> decode_state(std::string_view bytes) {
   Stored in;
   if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return Error{ErrorCode::kCorrupt, "it is no checkpoint"};
+    return Error{ErrorCode::kCorrupt, "it is not a checkpoint"};
   SavedState state;
   for (const auto& track : in.tracks()) {
     SavedTrack made{.id = TrackId(track.id()), .turn = static_cast<std::size_t>(track.turn())};
     if (!take(track.hash(), made.hash))
-      return Error{ErrorCode::kCorrupt, "a model's hash in the checkpoint is no hash"};
+      return Error{ErrorCode::kCorrupt, "the hash of a model in the checkpoint is not valid"};
     FEDGE_TRY(model, manifest_of(track.model()));
     made.model = std::move(model);
     if (track.has_control()) {

@@ -64,8 +64,8 @@ class SqliteStore final : public RunStore {
   };
   Error damaged(const std::string& what) const {
     return {ErrorCode::kCorrupt, path_.string() + ": " + what +
-                                     " is not as it was written; the disk or another program has changed it. "
-                                     "Restore the data directory from a backup"};
+                                     " does not match its checksum; the disk or another program has changed "
+                                     "it. Restore the data directory from a backup"};
   }
   Result<void> migrate(std::int64_t from) const;
   Result<RunRecord> read(const Statement& row) const;
@@ -145,7 +145,7 @@ Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
   if (open >= static_cast<std::int64_t>(kMaxOpenRuns))
     return Error{ErrorCode::kResource,
                  "there are " + std::to_string(open) +
-                     " runs that have not ended, as many as there may be; stop one first"};
+                     " runs that have not ended, which is the maximum; stop one of them first"};
   FEDGE_TRY(insert, database_->prepare("INSERT INTO runs (id, name, document, status, reason, submitted, "
                                        "started, ended, checksum) VALUES (?, ?, ?, ?, '', ?, 0, 0, x'')"));
   FEDGE_TRY_VOID(insert.bind(1, static_cast<std::int64_t>(run.id.value()))

@@ -110,13 +110,14 @@ double strength_or(const AttackSpec& spec, double fallback) {
 AttackSpec read_attack(config::Reader& section) {
   AttackSpec spec;
   spec.kind = static_cast<AttackKind>(
-      section.choice("kind", kAttackNames, 0, "What hostile clients hand in; only in virtual time."));
+      section.choice("kind", kAttackNames, 0,
+                     "What hostile clients submit. Only simulations in virtual time use this key."));
   spec.fraction =
-      section.number("fraction", spec.fraction, {0.0, 1.0}, "Part of the clients that is hostile.");
-  spec.strength =
-      section.number("strength", 0.0, {0.0, 1e6},
-                     "sign_flip: factor (1), gaussian: standard deviation (10), alie: z (computed), "
-                     "ipm: factor (0.5); 0 = what stands in brackets.");
+      section.number("fraction", spec.fraction, {0.0, 1.0}, "Fraction of the clients that are hostile.");
+  spec.strength = section.number(
+      "strength", 0.0, {0.0, 1e6},
+      "Strength of the attack. sign_flip: factor (default 1); gaussian: standard deviation (default 10); "
+      "alie: z (default: computed); ipm: factor (default 0.5). 0 = the default.");
   return spec;
 }
 

@@ -32,7 +32,7 @@ Result<std::unique_ptr<Availability>> make_availability(const AvailabilitySpec& 
       return make_trace(spec, population);
   }
   FEDGE_CHECK(false, "availability of no known kind");
-  return invalid("simulation.availability.kind: unknown");
+  return invalid("simulation.availability.kind: unknown kind");
 }
 
 }  // namespace fedge::sim

@@ -78,7 +78,7 @@ Result<std::unique_ptr<Availability>> make_common_shock(const AvailabilitySpec& 
   const std::size_t clients = population.clients;
   if (spec.groups > clients)
     return invalid("simulation.availability.groups is " + std::to_string(spec.groups) +
-                   ", more than the clients, which are " + std::to_string(clients));
+                   ", but the run has only " + std::to_string(clients) + " clients");
   FEDGE_CHECK(!spec.tied_to_labels || population.task != nullptr, "labels come from a task");
   const Rng own = rng.fork("common-shock");
   const std::vector<std::uint32_t> order =

@@ -36,67 +36,75 @@ void check_keys(config::Reader& section, const AvailabilitySpec& spec) {
 
 void read_slots(config::Reader& section, AvailabilitySpec& spec) {
   spec.slot = seconds(section.number("slot_seconds", to_seconds(spec.slot), {0.001, 1e9},
-                                     "gilbert_elliott, common_shock: seconds between two draws."));
-  spec.p_up_down = section.number("p_up_down", spec.p_up_down, {0.0, 1.0},
-                                  "gilbert_elliott: chance that a device that is up goes down, a slot.");
-  spec.p_down_up = section.number("p_down_up", spec.p_down_up, {1e-9, 1.0},
-                                  "gilbert_elliott: chance that a device that is down comes up, a slot.");
+                                     "gilbert_elliott, common_shock: length of a time slot in seconds. "
+                                     "Availability is drawn once per slot."));
+  spec.p_up_down =
+      section.number("p_up_down", spec.p_up_down, {0.0, 1.0},
+                     "gilbert_elliott: probability per slot that an available device becomes unavailable.");
+  spec.p_down_up =
+      section.number("p_down_up", spec.p_down_up, {1e-9, 1.0},
+                     "gilbert_elliott: probability per slot that an unavailable device becomes available.");
 }
 
 void check_longest(config::Reader& section, const char* key, const IntervalLengths& lengths) {
   if (std::log(lengths.longest) < lengths.mu)
-    section.fail(key, "is shorter than half of the intervals, whose median is e^mu = " +
+    section.fail(key, "is below the median length of the intervals, e^mu = " +
                           std::to_string(std::exp(lengths.mu)) + " seconds");
 }
 
 void read_diurnal(config::Reader& section, AvailabilitySpec& spec) {
   spec.up.mu = section.number("up_mu", spec.up.mu, {0.0, 20.0},
-                              "diurnal: mean of the logarithm of the seconds that a device is up.");
-  spec.up.sigma = section.number("up_sigma", spec.up.sigma, {0.0, 10.0}, "diurnal: its standard deviation.");
-  spec.up.longest =
-      section.number("up_longest_seconds", spec.up.longest, {1.0, 1e9}, "diurnal: no longer than that.");
+                              "diurnal: mean of the logarithm of the seconds that a device is available.");
+  spec.up.sigma = section.number("up_sigma", spec.up.sigma, {0.0, 10.0},
+                                 "diurnal: standard deviation of that logarithm.");
+  spec.up.longest = section.number("up_longest_seconds", spec.up.longest, {1.0, 1e9},
+                                   "diurnal: maximum length of such an interval in seconds.");
   check_longest(section, "up_longest_seconds", spec.up);
-  spec.down.mu = section.number("down_mu", spec.down.mu, {0.0, 20.0},
-                                "diurnal: mean of the logarithm of the seconds that a device is down.");
-  spec.down.sigma =
-      section.number("down_sigma", spec.down.sigma, {0.0, 10.0}, "diurnal: its standard deviation.");
-  spec.down.longest =
-      section.number("down_longest_seconds", spec.down.longest, {1.0, 1e9}, "diurnal: no longer than that.");
+  spec.down.mu =
+      section.number("down_mu", spec.down.mu, {0.0, 20.0},
+                     "diurnal: mean of the logarithm of the seconds that a device is unavailable.");
+  spec.down.sigma = section.number("down_sigma", spec.down.sigma, {0.0, 10.0},
+                                   "diurnal: standard deviation of that logarithm.");
+  spec.down.longest = section.number("down_longest_seconds", spec.down.longest, {1.0, 1e9},
+                                     "diurnal: maximum length of such an interval in seconds.");
   check_longest(section, "down_longest_seconds", spec.down);
-  const std::vector<double> hours = section.numbers(
-      "hours", std::vector<double>(spec.hours.begin(), spec.hours.end()), {0.0, 1e6},
-      "diurnal: share of devices that is up in each hour of the day, from 0 h on; only ratios count.");
+  const std::vector<double> hours =
+      section.numbers("hours", std::vector<double>(spec.hours.begin(), spec.hours.end()), {0.0, 1e6},
+                      "diurnal: 24 weights, one for each hour of the day from 0 h: the fraction of devices "
+                      "that are available then. Only the ratios matter.");
   if (hours.size() != spec.hours.size())
-    section.fail("hours", "has " + std::to_string(hours.size()) + " numbers instead of 24");
+    section.fail("hours", "has " + std::to_string(hours.size()) + " numbers; expected 24");
   else if (*std::max_element(hours.begin(), hours.end()) <= 0)
-    section.fail("hours", "is zero in every hour");
+    section.fail("hours", "is zero in every hour; at least one hour must be above 0");
   else
     std::copy(hours.begin(), hours.end(), spec.hours.begin());
-  spec.start_hour =
-      section.number("start_hour", spec.start_hour, {0.0, 24.0}, "diurnal: hour of the day at time 0.");
+  spec.start_hour = section.number("start_hour", spec.start_hour, {0.0, 24.0},
+                                   "diurnal: hour of the day at the start of the simulation.");
 }
 
 void read_shock(config::Reader& section, AvailabilitySpec& spec) {
   spec.a = section.number("a", spec.a, {0.001, 1.0},
-                          "common_shock: chance that a device itself would be up, in a slot.");
-  spec.z =
-      section.number("z", spec.z, {0.001, 1.0},
-                     "common_shock: chance that a group is not struck, in a slot; 1 = independent devices.");
+                          "common_shock: probability per slot that a device is available if its group is not "
+                          "struck by a failure.");
+  spec.z = section.number("z", spec.z, {0.001, 1.0},
+                          "common_shock: probability per slot that a group is not struck by a failure. 1 = "
+                          "devices fail independently.");
   spec.groups = static_cast<std::size_t>(
-      section.integer("groups", 1, {1, 10'000'000}, "common_shock: groups of equal size."));
+      section.integer("groups", 1, {1, 10'000'000}, "common_shock: number of groups, of equal size."));
   spec.tied_to_labels = section.boolean(
       "tied_to_labels", spec.tied_to_labels,
-      "common_shock: devices that hold the same labels are in one group; otherwise groups are random.");
+      "common_shock: put devices with the same labels into the same group. false = random groups.");
 }
 
 void read_trace(config::Reader& section, AvailabilitySpec& spec) {
   spec.file = section.text("file", "",
-                           "trace: CSV file with the header client,up_seconds,down_seconds and a line for "
-                           "each interval.");
-  spec.period = seconds(section.number("period_seconds", 0.0, {0.0, 1e9},
-                                       "trace: begins again after so many seconds; 0 = it is not repeated."));
+                           "trace: CSV file with the header client,up_seconds,down_seconds and one line for "
+                           "each interval in which a client is available.");
+  spec.period =
+      seconds(section.number("period_seconds", 0.0, {0.0, 1e9},
+                             "trace: repeat the trace after this many seconds. 0 = do not repeat it."));
   if (spec.kind == AvailabilityKind::kTrace && spec.file.empty())
-    section.fail("file", "is missing: kind \"trace\" needs one");
+    section.fail("file", "is missing; kind \"trace\" needs a trace file");
 }
 
 }  // namespace
@@ -104,7 +112,8 @@ void read_trace(config::Reader& section, AvailabilitySpec& spec) {
 AvailabilitySpec read_availability(config::Reader& section) {
   AvailabilitySpec spec;
   spec.kind = static_cast<AvailabilityKind>(
-      section.choice("kind", kKindNames, 0, "When devices are there; only in virtual time."));
+      section.choice("kind", kKindNames, 0,
+                     "Model of when devices are available. Only simulations in virtual time use it."));
   check_keys(section, spec);
   read_slots(section, spec);
   read_diurnal(section, spec);

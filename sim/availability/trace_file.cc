@@ -51,16 +51,17 @@ Result<Line> parse_line(std::string_view text) {
     text.remove_prefix(comma + 1);
   }
   if (count != fields.size())
-    return invalid("has " + std::to_string(count) + " fields instead of 3: " + std::string(kHeader));
+    return invalid("the line has " + std::to_string(count) + " fields; expected 3: " + std::string(kHeader));
   Line line;
   const char* last = fields[0].data() + fields[0].size();
   const auto [end, code] = std::from_chars(fields[0].data(), last, line.client);
   if (code != std::errc{} || end != last)
-    return invalid("client " + shown(fields[0]) + " is not a whole number from 0 to 4294967295");
+    return invalid("client " + shown(fields[0]) + " is not an integer from 0 to 4294967295");
   FEDGE_TRY(up, parse_time(fields[1], "up_seconds"));
   FEDGE_TRY(down, parse_time(fields[2], "down_seconds"));
   if (up >= down)
-    return invalid("down_seconds " + shown(fields[2]) + " is not after up_seconds " + shown(fields[1]));
+    return invalid("down_seconds " + shown(fields[2]) + " must be greater than up_seconds " +
+                   shown(fields[1]));
   line.interval = {up, down};
   return line;
 }
@@ -88,24 +89,26 @@ class Builder {
  private:
   Result<void> take(std::string_view text) {
     if (text.size() > kLongestLine)
-      return invalid("is longer than " + std::to_string(kLongestLine) + " bytes");
+      return invalid("the line is longer than " + std::to_string(kLongestLine) + " bytes");
     if (text.ends_with('\r')) text.remove_suffix(1);
     if (number_ > 1) return add_interval(text);
     if (text != kHeader)
-      return invalid("the header is " + shown(text) + " instead of " + std::string(kHeader));
+      return invalid("the header is " + shown(text) + "; expected " + std::string(kHeader));
     return {};
   }
   Result<void> add_interval(std::string_view text) {
     FEDGE_TRY(line, parse_line(text));
     if (period_ > Duration{} && line.interval.down > Time(period_))
-      return invalid("down_seconds is beyond simulation.availability.period_seconds, which is " +
+      return invalid("down_seconds is greater than simulation.availability.period_seconds, which is " +
                      std::to_string(to_seconds(period_)));
     if (last_ && line.client < last_->client)
-      return invalid("client " + std::to_string(line.client) + " comes after client " +
-                     std::to_string(last_->client) + ": lines must be ordered by client, then by time");
+      return invalid("client " + std::to_string(line.client) + " follows client " +
+                     std::to_string(last_->client) + "; sort the lines by client, then by time");
     const bool goes_on = last_ && line.client == last_->client;
     if (goes_on && line.interval.up < last_->interval.down)
-      return invalid("up_seconds is before the end of the client's interval in the line above");
+      return invalid(
+          "up_seconds is before the end of the client's previous interval; intervals of a client must not "
+          "overlap");
     const bool touches = goes_on && line.interval.up == last_->interval.down;
     last_ = line;
     if (line.client >= clients_) return {};
@@ -114,8 +117,8 @@ class Builder {
       return {};
     }
     if (intervals.size() == kMaxTraceIntervals)
-      return Error{ErrorCode::kResource, "is more than the " + std::to_string(kMaxTraceIntervals) +
-                                             " intervals that a trace may have"};
+      return Error{ErrorCode::kResource, "the trace has more than the maximum of " +
+                                             std::to_string(kMaxTraceIntervals) + " intervals"};
     starts.resize(line.client + std::size_t{1}, intervals.size());
     intervals.push_back(line.interval);
     return {};
@@ -156,8 +159,8 @@ Result<IntervalTable> IntervalTable::load(const std::filesystem::path& path, std
                                           Duration period) {
   FEDGE_TRY(file, ReadOnlyFile::open(path));
   if (file.size() > kMaxTraceBytes)
-    return Error{ErrorCode::kResource,
-                 path.string() + " has " + std::to_string(file.size()) + " bytes; a trace may have 1 GiB"};
+    return Error{ErrorCode::kResource, path.string() + " has " + std::to_string(file.size()) +
+                                           " bytes; a trace file may have at most 1 GiB"};
   Builder builder(path, clients, period);
   FEDGE_TRY_VOID(read_lines(file, builder));
   builder.finish();

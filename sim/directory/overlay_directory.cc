@@ -48,7 +48,7 @@ void OverlayDirectory::put(const dht::Record& record, Done done) {
   network_.publish(node_, publication_of(record), [done = std::move(done)](const PublishResult& result) {
     // Holders that have it already, or a later one, refuse it.
     if (result.holders > 0 || result.refused > 0) return done({});
-    done(Error{ErrorCode::kUnavailable, "no other node of the directory could be reached"});
+    done(Error{ErrorCode::kUnavailable, "no other directory node is reachable"});
   });
 }
 
@@ -58,7 +58,7 @@ void OverlayDirectory::get(const dht::Key& key, Got got) {
     for (const Value& value : result.values)
       if (value.bytes) values.push_back(*value.bytes);
     const bool nobody = !result.ok && (result.aborted || !result.owner.known());
-    if (nobody) return got(Error{ErrorCode::kUnavailable, "no other node of the directory answers"});
+    if (nobody) return got(Error{ErrorCode::kUnavailable, "no other directory node answers"});
     got(values);
   });
 }

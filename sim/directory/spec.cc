@@ -4,13 +4,13 @@ namespace fedge::sim {
 
 DirectorySpec read_directory(config::Reader& section) {
   DirectorySpec spec;
-  const std::size_t kind = section.choice(
-      "kind", {"none", "memory", "chord", "pastry", "kademlia"}, 0,
-      "The directory in which devices look for the coordinator before they connect, and, with status.via = "
-      "\"directory\", publish their records. memory: one table, at once; the others: a simulated overlay of "
-      "all devices and the coordinator, with the delays of docs/experiments/overlays.md. With --mode "
-      "concrete, "
-      "whichever is named: a real one on loopback.");
+  const std::size_t kind =
+      section.choice("kind", {"none", "memory", "chord", "pastry", "kademlia"}, 0,
+                     "The directory that devices search for the coordinator before they connect. With "
+                     "status.via = \"directory\" they also publish their node records in it. memory: one "
+                     "table without delays. chord, pastry, kademlia: a simulated overlay of all devices and "
+                     "the coordinator, with the delays of docs/experiments/overlays.md. With --mode "
+                     "concrete, any kind but none starts a real directory on loopback.");
   if (kind == 1) spec.kind = DirectorySpec::Kind::kMemory;
   if (kind >= 2) {
     spec.kind = DirectorySpec::Kind::kOverlay;
@@ -18,12 +18,13 @@ DirectorySpec read_directory(config::Reader& section) {
   }
   spec.overlay.protections.read_all = true;  // dht/remote_directory.h: from everybody who answers
   spec.overlay.loss =
-      section.number("loss", 0.0, {0.0, 0.9}, "Chance that a message of the overlay is lost.");
+      section.number("loss", 0.0, {0.0, 0.9}, "Probability that a message of the overlay is lost.");
   spec.overlay.replication = static_cast<std::size_t>(
-      section.integer("replication", 3, {1, 8}, "Nodes that keep each record in the overlay."));
+      section.integer("replication", 3, {1, 8}, "Number of overlay nodes that store each record."));
   for (const char* key : {"loss", "replication"})
     if (section.has(key) && spec.kind != DirectorySpec::Kind::kOverlay)
-      section.fail(key, "has no effect without an overlay: simulation.directory.kind");
+      section.fail(key,
+                   "has no effect unless simulation.directory.kind is \"chord\", \"pastry\" or \"kademlia\"");
   return spec;
 }
 

@@ -210,7 +210,7 @@ void VirtualSharing::aggregate(TaskId task) {
   round_.close();
   stage_ = Stage::kMaking;
   if (warmup_) warmup_->close("the round was closed before");
-  surroundings_.on_event(Event{Severity::kInfo, "round.exchanged", {}}
+  surroundings_.on_event(Event{Severity::kInfo, "round.updates_exchanged", {}}
                              .with("round", std::int64_t{round_.task().round.value()})
                              .with("reconstructable", static_cast<std::int64_t>(round_.folds().size()))
                              .with("participants", static_cast<std::int64_t>(round_.participants().size()))

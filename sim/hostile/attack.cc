@@ -63,7 +63,7 @@ const char* to_string(Attack attack) {
 Result<Attack> attack_of(const std::string& name) {
   for (const NamedAttack& named : kAttacks)
     if (name == named.name) return named.attack;
-  return invalid("there is no attack \"" + name + "\": it must be crowd, eclipse, poison or reflect");
+  return invalid("unknown attack \"" + name + "\"; use crowd, eclipse, poison or reflect");
 }
 
 Result<Defence> defence_of(const std::string& text) {
@@ -73,10 +73,9 @@ Result<Defence> defence_of(const std::string& text) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string word = text.substr(begin, end - begin);
     if (!add(defence, word))
-      return invalid(
-          "--protect knows no \"" + word +
-          "\": ids, groups, paths, stable, all-holders, tokens, signatures, bootstraps or saved; none, "
-          "all, or opendht; joined by commas");
+      return invalid("--protect: unknown word \"" + word +
+                     "\"; use none, all, opendht, or a comma-separated list of ids, groups, paths, stable, "
+                     "all-holders, tokens, signatures, bootstraps and saved");
     begin = end + 1;
   }
   return defence;
@@ -96,15 +95,15 @@ Result<void> check_attack(const AttackOptions& options) {
 const std::vector<AttackFigure>& attack_figures() {
   static const std::vector<AttackFigure> figures = {
       {"success_percent", "success, %", &AttackResult::success, 100, 1},
-      {"stale_percent", "an earlier record believed, %", &AttackResult::stale, 100, 1},
-      {"forged_percent", "a forged record believed, %", &AttackResult::forged, 100, 1},
-      {"kept_percent", "victims with somebody honest near every key, %", &AttackResult::kept, 100, 1},
+      {"stale_percent", "outdated record accepted, %", &AttackResult::stale, 100, 1},
+      {"forged_percent", "forged record accepted, %", &AttackResult::forged, 100, 1},
+      {"kept_percent", "victims with an honest node near every key, %", &AttackResult::kept, 100, 1},
       {"honest_contacts_percent", "honest contacts of victims, %", &AttackResult::honest_contacts, 100, 1},
-      {"amplification", "bytes at the victim for each sent", &AttackResult::amplification, 1, 2},
-      {"rubbish_kb", "rubbish an honest node keeps, KB", &AttackResult::rubbish, 1e-3, 1},
-      {"latency_ms", "latency of successes, mean, ms", &AttackResult::latency_ms, 1, 0},
-      {"messages", "messages a look-up", &AttackResult::messages, 1, 1},
-      {"traffic_kb", "KB an honest node sends a round", &AttackResult::traffic, 1e-3, 2}};
+      {"amplification", "bytes at the victim per byte sent", &AttackResult::amplification, 1, 2},
+      {"rubbish_kb", "junk data stored per honest node, KB", &AttackResult::rubbish, 1e-3, 1},
+      {"latency_ms", "mean latency of successful lookups, ms", &AttackResult::latency_ms, 1, 0},
+      {"messages", "messages per lookup", &AttackResult::messages, 1, 1},
+      {"traffic_kb", "KB sent per honest node and round", &AttackResult::traffic, 1e-3, 2}};
   return figures;
 }
 

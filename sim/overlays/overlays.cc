@@ -109,15 +109,16 @@ Result<void> check_options(const OverlayOptions& options) {
       return invalid(must_be(period.option, "from 0.01 to 1000000"));
   if (options.replication < 1 || options.replication > 8) return invalid(must_be("--replication", "1 to 8"));
   if (!(options.loss >= 0 && options.loss < 1))
-    return invalid(must_be("--loss", "a chance, at least 0 and below 1"));
+    return invalid(must_be("--loss", "a probability of at least 0 and below 1"));
   if (options.chord.successors < options.replication || options.chord.successors > 64)
     return invalid(must_be("--successors", "at least --replication and at most 64"));
   const unsigned bits = options.pastry.digit_bits;
   if (bits != 1 && bits != 2 && bits != 4 && bits != 8)
-    return invalid(must_be("--digit-bits", "1, 2, 4 or 8: a divisor of the ids' 64 bits"));
+    return invalid(must_be("--digit-bits", "1, 2, 4 or 8"));
   const std::size_t leaves = options.pastry.leaf_set;
   if (leaves % 2 != 0 || leaves < 2 || leaves < options.replication || leaves > 128)
-    return invalid(must_be("--leaf-set", "even, at least 2 and --replication, and at most 128"));
+    return invalid(
+        must_be("--leaf-set", "an even number of at least 2, at least --replication and at most 128"));
   if (options.pastry.neighbourhood > 128) return invalid(must_be("--neighbourhood", "at most 128"));
   if (options.kademlia.k < options.replication || options.kademlia.k > 128)
     return invalid(must_be("--k", "at least --replication and at most 128"));

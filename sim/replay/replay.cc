@@ -131,7 +131,7 @@ void Replayer::compare(server::RoundMetrics metrics) {
   ++summary_.rounds;
   if (round.recorded && !same_models(round.replayed, *round.recorded))
     summary_.difference =
-        "round " + std::to_string(summary_.rounds) + " ended with another model than recorded";
+        "round " + std::to_string(summary_.rounds) + " produced a different model than the recorded one";
   if (parts_.options.on_round) parts_.options.on_round(round);
 }
 
@@ -162,13 +162,13 @@ Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecor
   FEDGE_TRY(config, read_config(run));
   if (config.secure.on)
     return Error{ErrorCode::kUnsupported, "run " + std::to_string(run.number.value()) +
-                                              " sums its updates in secret: what each of them was, which a "
-                                              "replay compares, is not in its journal"};
+                                              " uses secure aggregation; its journal does not contain the "
+                                              "individual updates that a replay compares"};
   if (config.privacy.on())
-    return Error{ErrorCode::kUnsupported,
-                 "run " + std::to_string(run.number.value()) +
-                     " has noise in its models or updates, whose key is known to who "
-                     "made it alone: they cannot be made again"};
+    return Error{
+        ErrorCode::kUnsupported,
+        "run " + std::to_string(run.number.value()) +
+            " uses differential privacy; the noise cannot be reproduced, so the run cannot be replayed"};
   // Before the journal: a coordinator that is running writes a round's entries first.
   FEDGE_TRY(recorded, read_rounds(store, run.number));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));

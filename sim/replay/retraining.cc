@@ -15,13 +15,14 @@ constexpr std::size_t kUpdatesPerThread = 8;
 
 // Why the re-made update is not the offered one; empty if it is.
 std::string difference_of(const protocol::UpdateOffer& offered, const protocol::UpdateOffer& made) {
-  if (offered.update != made.update) return "is not what its data and the model give";
+  if (offered.update != made.update) return "differs from the update that its data and the model produce";
   const auto figures = [](const protocol::UpdateOffer& offer) {
     return std::tuple(offer.samples, offer.steps, offer.train_loss, offer.norm, offer.loss_rms,
                       offer.wanted_share);
   };
   if (figures(offered) != figures(made))
-    return "came with other figures (samples, steps, loss or norm) than its data and the model give";
+    return "was offered with other metrics (samples, steps, loss or norm) than its data and the model "
+           "produce";
   return {};
 }
 
@@ -68,7 +69,8 @@ Result<void> Retraining::accepted(const server::RunEngine::Fold& fold, bool coun
   if (task == assigned_.end() || task->second.request.task() != fold.task || offer.empty() ||
       offer.mapped().task() != fold.task)
     return Error{ErrorCode::kCorrupt, "the journal stores an update of client " +
-                                          std::to_string(fold.client.value()) + " that was never offered"};
+                                          std::to_string(fold.client.value()) +
+                                          " that the client never offered"};
   waiting_.push_back({.fold = fold,
                       .task = std::move(task->second),
                       .offer = std::move(offer.mapped()),
@@ -104,9 +106,9 @@ Result<void> Retraining::begin(Waiting& waiting, Models& models) {
       memory,
       (memories_[{waiting.fold.client, waiting.fold.task.track}].load(waiting.task.request.last_round)));
   if (!memory)
-    return Error{ErrorCode::kCorrupt, name(waiting) + " goes on from a task " +
+    return Error{ErrorCode::kCorrupt, name(waiting) + " continues from task " +
                                           std::to_string(waiting.task.request.last_round.value()) +
-                                          " whose update the journal does not store"};
+                                          ", but the journal does not contain the update of that task"};
   waiting.memory = std::move(*memory);
   return {};
 }
@@ -148,7 +150,7 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
   ++updates_;
   const Result<client::OutgoingUpdate>& outcome = *waiting.outcome;
   if (!outcome) {
-    difference_ = name(waiting) + " cannot be made again: " + outcome.error().message;
+    difference_ = name(waiting) + " cannot be reproduced: " + outcome.error().message;
     return {};
   }
   const std::string difference = difference_of(waiting.offer, outcome->offer(waiting.task.request));

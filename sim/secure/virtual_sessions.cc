@@ -167,7 +167,7 @@ void VirtualSessions::carry_out(ClientId client, const std::vector<privacy::Secu
       surroundings_.on_ready(client);
     } else {
       const Error& error = std::get<Session::Stopped>(effect).error;
-      surroundings_.on_event(Event{Severity::kWarning, "secure.stopped", {}}
+      surroundings_.on_event(Event{Severity::kWarning, "secure.session_stopped", {}}
                                  .with("client", std::int64_t{client.value()})
                                  .with("reason", error.message));
       surroundings_.on_stopped(client, error);

@@ -59,7 +59,7 @@ class Round {
       give_up_if_stuck();
     }
     if (observing_) {
-      give_up("the round's deadline came before the warm-up's end");
+      give_up("the deadline of the round passed before the warm-up ended");
       end_observation();
     }
     result_.round_slots = slot_;
@@ -175,7 +175,7 @@ class Round {
   // Owners, if they may help, have had their chance.
   void give_up_if_stuck() {
     if (!warming() || still_ < config_.fallback_after.value_or(0) + kIdleSlots) return;
-    give_up("nothing has moved for " + std::to_string(still_) + " slots of the warm-up");
+    give_up("no chunk was transferred for " + std::to_string(still_) + " slots of the warm-up");
     end_observation();
   }
 
@@ -227,7 +227,8 @@ class Round {
 
 Result<void> check_between(Between between, const char* name) {
   if (between.least >= 1 && between.least <= between.most && between.most <= 100'000) return {};
-  return invalid(std::string(name) + " must be two numbers of chunks a slot, 1 to 100000, the smaller first");
+  return invalid(std::string(name) +
+                 " must be two numbers of chunks per slot from 1 to 100000, the smaller one first");
 }
 
 }  // namespace

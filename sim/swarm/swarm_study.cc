@@ -124,21 +124,22 @@ void add_time(const SwarmRoundOptions& options, const SwarmRoundResult& result,
   const auto round = static_cast<double>(result.round_slots);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   out.push_back(
-      {"threshold", "k, chunks of others", 0, static_cast<double>(swarm::cover_size(options.warmup))});
+      {"threshold", "k, chunks of other clients", 0, static_cast<double>(swarm::cover_size(options.warmup))});
   out.push_back({"warmup_slots", "warm-up, slots", 1, warmup});
   out.push_back({"round_slots", "round, slots", 1, options.whole_round ? round : nan});
-  out.push_back({"warmup_share_percent", "warm-up of the round, %", 2,
+  out.push_back({"warmup_share_percent", "warm-up, share of the round, %", 2,
                  options.whole_round ? percent(warmup, round) : nan});
   out.push_back({"warmup_upload_percent", "upload used in the warm-up, %", 2,
                  percent(static_cast<double>(result.warmup_transfers), result.warmup_capacity)});
   out.push_back(
       {"upload_percent", "upload used in the round, %", 2,
        options.whole_round ? percent(static_cast<double>(result.transfers), result.capacity) : nan});
-  out.push_back({"flow_percent", "of the maximum flow, %", 2, percent(result.flow_transfers, result.flow)});
-  out.push_back({"flow_least_percent", "of it, least slot, %", 2,
+  out.push_back(
+      {"flow_percent", "share of the maximum flow, %", 2, percent(result.flow_transfers, result.flow)});
+  out.push_back({"flow_least_percent", "share of the maximum flow, worst slot, %", 2,
                  result.flow_shares.empty() ? nan : 100 * std::ranges::min(result.flow_shares)});
   out.push_back(
-      {"spray_slots", "spraying at full upload, slots", 1, static_cast<double>(result.spray_slots)});
+      {"spray_slots", "spraying at full upload rate, slots", 1, static_cast<double>(result.spray_slots)});
 }
 
 void add_outcome(const SwarmRoundResult& result, std::vector<StudyValue>& out) {
@@ -149,11 +150,11 @@ void add_outcome(const SwarmRoundResult& result, std::vector<StudyValue>& out) {
       {"owner_percent", "own chunks in the warm-up, %", 3,
        percent(static_cast<double>(result.owner_transfers), static_cast<double>(result.warmup_transfers))});
   out.push_back({"fallbacks", "fallbacks to owners", 1, static_cast<double>(result.fallbacks)});
-  out.push_back({"failed_open", "failed open, share of rounds", 2, result.failed_open ? 1.0 : 0.0});
-  out.push_back({"vanished", "clients that vanished", 1, static_cast<double>(result.vanished)});
-  out.push_back({"reconstructable_mean", "updates put together, mean", 2, percent(sum, left) / 100});
+  out.push_back({"failed_open", "failed open, fraction of rounds", 2, result.failed_open ? 1.0 : 0.0});
+  out.push_back({"vanished", "clients that dropped out", 1, static_cast<double>(result.vanished)});
+  out.push_back({"reconstructable_mean", "reconstructed updates, mean", 2, percent(sum, left) / 100});
   out.push_back(
-      {"reconstructable_least", "updates put together, least", 1,
+      {"reconstructable_least", "reconstructed updates, minimum", 1,
        result.reconstructable.empty() ? 0 : static_cast<double>(std::ranges::min(result.reconstructable))});
 }
 
@@ -194,7 +195,7 @@ Result<void> check_swarm_study(const SwarmStudyOptions& options) {
   for (const std::size_t size : options.coalitions)
     if (size < 1 || size >= options.round.warmup.nodes)
       return invalid("coalition must be 1 to " + std::to_string(options.round.warmup.nodes - 1) +
-                     " observers, less than nodes, not " + std::to_string(size));
+                     " observers (nodes - 1), not " + std::to_string(size));
   return {};
 }
 

@@ -182,10 +182,10 @@ void Peer::on_message(ClientId peer, const protocol::ChunksHeld& message, Step& 
   if (share == nullptr) return;
   Torrent& torrent = *find(message.object);
   const auto has = ChunkSet::from_bytes(message.bits, torrent.held.size());
-  if (!has) return drop(peer, "it says that it has chunks which the object does not have", step);
+  if (!has) return drop(peer, "it announced chunks that the object does not have", step);
   auto wants = ChunkSet::from_bytes(message.wanted, torrent.held.size());
   if (!wants && !message.wanted.empty())
-    return drop(peer, "it wants chunks which the object does not have", step);
+    return drop(peer, "it requested chunks that the object does not have", step);
   if (wants && torrent.seeding) share->wants = std::move(*wants);
   // It began to exchange the object after it was told what is here, and has not heeded that.
   if (!std::exchange(share->heard, true)) tell_held(torrent, peer, step);
@@ -206,7 +206,7 @@ void Peer::on_message(ClientId peer, const protocol::ChunksAdded& message, Step&
   Torrent& torrent = *find(message.object);
   for (const std::uint32_t chunk : message.chunks) {
     if (chunk >= torrent.held.size())
-      return drop(peer, "it says that it has a chunk which the object does not have", step);
+      return drop(peer, "it announced a chunk that the object does not have", step);
     if (!share->has.has(chunk)) got_news(torrent, *share, chunk, step);
   }
   if (torrent.seeding) offer(torrent, peer, *share, step);

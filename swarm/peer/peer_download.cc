@@ -56,7 +56,8 @@ void Peer::on(const Arrived& arrived, Step& step) {
     ++figures_.bad;
     if (share->has.remove(chunk)) --torrent->copies[chunk];
     if (++neighbour.bad >= rules_.bad_chunks)
-      return drop(arrived.peer, "it has sent " + std::to_string(neighbour.bad) + " chunks with wrong bytes",
+      return drop(arrived.peer,
+                  "it sent " + std::to_string(neighbour.bad) + " chunks whose bytes do not match their hash",
                   step);
     return ask_all(step);
   }
@@ -111,7 +112,7 @@ void Peer::on(const Refused& refused, Step& step) {
       if (share->has.remove(chunk)) --torrent->copies[chunk];
     }
   }
-  if (lied) strike(refused.peer, "it does not send the chunks that it says it has", step);
+  if (lied) strike(refused.peer, "it does not send the chunks that it announced", step);
   ask_all(step);
 }
 

@@ -39,15 +39,18 @@ void Peer::on(const Requested& requested, Step& step) {
   for (std::uint32_t i = 0; i < request.count; ++i) {
     const protocol::Chunk chunk{request.object, request.first + i};
     if (neighbours_.at(requested.peer).choking && !torrent->warmup) {
-      step.emit(RefuseChunk{requested.peer, chunk, {ErrorCode::kUnavailable, "others are being served now"}});
+      step.emit(RefuseChunk{requested.peer,
+                            chunk,
+                            {ErrorCode::kUnavailable, "this peer is serving other peers; try again later"}});
     } else if (!may_ask_for(*torrent, requested.peer, chunk.index)) {
       step.emit(
-          RefuseChunk{requested.peer, chunk, {ErrorCode::kNotFound, "this chunk has not been offered"}});
-      strike(requested.peer, "it asks for chunks that it has not been told of", step);
+          RefuseChunk{requested.peer, chunk, {ErrorCode::kNotFound, "this chunk was not announced to you"}});
+      strike(requested.peer, "it requests chunks that were not announced to it", step);
       if (neighbours_.at(requested.peer).dropped) return;
     } else if (share->given.has(chunk.index)) {
-      step.emit(RefuseChunk{requested.peer, chunk, {ErrorCode::kInvalid, "this chunk has been sent"}});
-      strike(requested.peer, "it asks again for chunks that it has been sent", step);
+      step.emit(
+          RefuseChunk{requested.peer, chunk, {ErrorCode::kInvalid, "this chunk was already sent to you"}});
+      strike(requested.peer, "it requests chunks again that it already received", step);
       if (neighbours_.at(requested.peer).dropped) return;
     } else {
       share->waiting.push_back(chunk.index);
@@ -111,7 +114,8 @@ void Peer::set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step& 
     if (share == torrent.shares.end() || torrent.warmup) continue;
     for (const std::uint32_t chunk : std::exchange(share->second.waiting, {})) {
       share->second.given.remove(chunk);
-      step.emit(RefuseChunk{peer, {id, chunk}, {ErrorCode::kUnavailable, "others are being served now"}});
+      step.emit(RefuseChunk{
+          peer, {id, chunk}, {ErrorCode::kUnavailable, "this peer is serving other peers; try again later"}});
     }
   }
 }

@@ -103,7 +103,8 @@ void VirtualLinks::carry_out(ClientId id, const Peer::Ask& effect) {
   deliver(id, effect.peer, [this, id, effect, request] {
     if (nodes_.at(effect.peer).exchanged.contains({id, request.object}))
       return step(effect.peer, Peer::Requested{id, request});
-    carry_out(effect.peer, Peer::RefuseChunk{id, effect.chunk, {ErrorCode::kNotFound, "not served"}});
+    carry_out(effect.peer,
+              Peer::RefuseChunk{id, effect.chunk, {ErrorCode::kNotFound, "the chunk is not available"}});
   });
 }
 

@@ -13,7 +13,7 @@ Digest commit_to_seed(std::uint64_t seed) { return sha256("fedge warm-up seed " 
 Result<void> audit(const Digest& commitment, const WarmupConfig& config, const Budgets& budgets,
                    const Revealed& revealed) {
   if (commit_to_seed(revealed.seed) != commitment)
-    return Error{ErrorCode::kCorrupt, "the seed is not the one that the tracker committed to"};
+    return Error{ErrorCode::kCorrupt, "the seed does not match the commitment of the coordinator"};
   const RoundDraw round(config, revealed.seed);
   std::vector<ChunkSet> got(config.nodes, ChunkSet(config.universe()));
   for (std::size_t slot = 0; slot < revealed.log.size(); ++slot) {
@@ -27,14 +27,15 @@ Result<void> audit(const Digest& commitment, const WarmupConfig& config, const B
     };
     for (const Transfer& transfer : revealed.log[slot]) {
       if (transfer.from >= config.nodes || transfer.to >= config.nodes || transfer.chunk >= config.universe())
-        return refuse(transfer, "there is no such client or chunk");
+        return refuse(transfer, "the client or chunk does not exist");
       if (!round.overlay.adjacent(transfer.from, transfer.to))
-        return refuse(transfer, "they are no neighbours");
+        return refuse(transfer, "the two clients are not neighbours");
       if (round.universe.owner(transfer.chunk) == transfer.to && !config.blended)
-        return refuse(transfer, "it is the receiver's own");
-      if (!got[transfer.to].add(transfer.chunk)) return refuse(transfer, "it was delivered before");
-      if (up[transfer.from]-- == 0) return refuse(transfer, "the sender's budget is exceeded");
-      if (down[transfer.to]-- == 0) return refuse(transfer, "the receiver's budget is exceeded");
+        return refuse(transfer, "the chunk belongs to the receiver's own update");
+      if (!got[transfer.to].add(transfer.chunk))
+        return refuse(transfer, "the receiver already had this chunk");
+      if (up[transfer.from]-- == 0) return refuse(transfer, "the sender's upload budget is exceeded");
+      if (down[transfer.to]-- == 0) return refuse(transfer, "the receiver's download budget is exceeded");
     }
   }
   return {};

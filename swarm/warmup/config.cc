@@ -29,7 +29,7 @@ Result<void> check_sizes(const WarmupConfig& config) {
     return invalid("nodes times chunks must be at most " + text(kMostUniverse) + ", not " +
                    text(config.universe()));
   if (config.degree < 1 || config.degree > config.nodes - 1)
-    return invalid("degree must be 1 to " + text(config.nodes - 1) + ", one less than nodes, not " +
+    return invalid("degree must be 1 to " + text(config.nodes - 1) + " (nodes - 1), not " +
                    text(config.degree));
   if (config.lag < 1 || config.lag > 1000) return invalid("lag must be 1 (none) to 1000 slots");
   if (config.kappa > config.chunks) return invalid("kappa must be at most chunks, " + text(config.chunks));
@@ -37,7 +37,7 @@ Result<void> check_sizes(const WarmupConfig& config) {
   if (config.deadline < 1 || config.deadline > kMostSlots)
     return invalid("deadline must be 1 to " + text(kMostSlots) + " slots");
   if (config.fallback_after && (*config.fallback_after < 1 || *config.fallback_after > 1000))
-    return invalid("owner-fallback must be never, or after 1 to 1000 slots");
+    return invalid("owner-fallback must be \"never\" or 1 to 1000 slots");
   return {};
 }
 
@@ -76,11 +76,11 @@ std::optional<std::string> deadlock_of(const WarmupConfig& config) {
   if (const std::size_t k = gate_size(config); k > before)
     return "threshold is out of reach: k <= kappa + sigma (n - 1) does not hold, " + text(k) +
            " <= " + text(config.kappa) + " + " + text(sigma) + " * " + text(others) + " = " + text(before) +
-           ": with gating only sprayed chunks circulate before somebody holds k";
+           ": with gating, only sprayed chunks circulate until a client holds k chunks";
   if (const std::size_t k = cover_size(config); k > after)
     return "threshold is out of reach: k <= (sigma + kappa) (n - 1) does not hold, " + text(k) + " <= (" +
            text(sigma) + " + " + text(config.kappa) + ") * " + text(others) + " = " + text(after) +
-           ": with gating nothing else circulates in the warm-up";
+           ": with gating, no other chunks circulate in the warm-up";
   return std::nullopt;
 }
 
@@ -88,16 +88,17 @@ Result<void> check_warmup(const WarmupConfig& config) {
   FEDGE_TRY_VOID(check_sizes(config));
   if (!(config.spray_ratio >= 0 && config.spray_ratio <= 1)) return invalid("spray-ratio must be 0 to 1");
   if (sprayed_chunks(config) > 0 && config.degree > config.nodes - 2)
-    return invalid("degree must be at most " + text(config.nodes - 2) +
-                   ", two less than nodes, where owners spray: chunks go to clients that are no neighbours");
+    return invalid(
+        "degree must be at most " + text(config.nodes - 2) +
+        " (nodes - 2) if owners spray, because sprayed chunks go to clients that are not neighbours");
   if (!(config.threshold >= 0 && config.threshold <= 1)) return invalid("threshold must be 0 to 1");
   const std::size_t others = config.universe() - config.chunks;
   if (cover_size(config) > others)
     return invalid("threshold is out of reach: k = " + text(cover_size(config)) +
-                   " chunks of others, but there are " + text(others));
+                   " chunks of other clients are needed, but there are only " + text(others));
   FEDGE_TRY_VOID(check_scheduler(config.scheduler));
   if (const auto deadlock = deadlock_of(config); deadlock && !config.fallback_after)
-    return invalid(*deadlock + "; spray more, lower the threshold, or let owners help after a stall");
+    return invalid(*deadlock + "; raise spray-ratio, lower threshold, or set owner-fallback");
   return {};
 }
 

@@ -86,12 +86,12 @@ void WarmupMember::note_strikes(ClientId client, std::size_t strikes) {
 
 Result<void> audit_plan(const protocol::WarmupPlan& plan, std::uint64_t seed) {
   if (commit_to_seed(seed) != plan.commitment)
-    return Error{ErrorCode::kCorrupt, "the seed is not the one that the coordinator committed to"};
+    return Error{ErrorCode::kCorrupt, "the seed does not match the commitment of the coordinator"};
   const Overlay overlay = Overlay::random(plan.members, plan.degree, overlay_rng(seed));
   std::vector<Pseudonym> told;
   for (const protocol::WarmupPlan::Neighbour& neighbour : plan.neighbours) told.push_back(neighbour.number);
   if (!std::ranges::equal(told, overlay.neighbours(plan.number)))
-    return Error{ErrorCode::kRefused, "the neighbours are not those that the seed draws"};
+    return Error{ErrorCode::kRefused, "the assigned neighbours are not those that the seed produces"};
   return {};
 }
 

@@ -11,7 +11,7 @@ SprayTo spray_to(const WarmupConfig& config) {
 
 Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& universe, std::size_t sigma,
                                     SprayTo to, Rng rng) {
-  if (sigma > universe.chunks_each()) return invalid("spray: an owner has fewer chunks than it should spray");
+  if (sigma > universe.chunks_each()) return invalid("spray: an owner has fewer chunks than it must spray");
   std::vector<Transfer> sent;
   if (sigma == 0) return sent;
   for (Pseudonym owner = 0; owner < universe.owners(); ++owner) {
@@ -21,7 +21,8 @@ Result<std::vector<Transfer>> spray(const Overlay& overlay, const Universe& univ
           (!to.relayed || !common_neighbours(overlay, owner, other).empty()))
         receivers.push_back(other);
     if (receivers.empty())
-      return invalid("spray: client " + std::to_string(owner) + " is everybody's neighbour");
+      return invalid("spray: client " + std::to_string(owner) +
+                     " is a neighbour of every other client, so it has nobody to spray to");
     std::vector<Chunk> chunks = universe.chunks_of(owner);
     Rng draw = rng.fork("owner", owner);
     draw.shuffle(std::span(chunks));

@@ -341,7 +341,7 @@ bool RoundWarmup::covered() const {
 }
 
 void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::WarmupSlot>& slots) {
-  if (std::ranges::count(active_, true) < 2) return give_up("nearly everybody has gone");
+  if (std::ranges::count(active_, true) < 2) return give_up("fewer than two clients are left");
   over_ = covered();
   if (over_) return;
   if (!orders_.empty() && now - slot_began_ < kSlot) return;
@@ -356,7 +356,8 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
   const auto transfers = next_transfers();
   if (!transfers.empty() || !orders_.empty() || slot_ <= longest_lag_) busy_ = now;
   if (now - busy_ >= kPatience)
-    return give_up("nothing has moved for " + std::to_string(to_seconds(kPatience)).substr(0, 1) + " s");
+    return give_up("no chunk was transferred for " + std::to_string(to_seconds(kPatience)).substr(0, 1) +
+                   " s");
   for (const Transfer& transfer : transfers) {
     // An own one, like others' to its neighbours; nobody says that it has come, or waits for it.
     if (universe_.owner(transfer.chunk) == transfer.to) {

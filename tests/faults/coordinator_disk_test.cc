@@ -42,7 +42,7 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     const std::string said = whole.server->log();
     if (!went_well) CHECK_MESSAGE(code == 1, said);
     // That costs the update alone, and so changes the models (integration_federation).
-    if (contains(said, "update.not_stored")) continue;
+    if (contains(said, "update.store_failed")) continue;
     if (went_well) {
       whole.check(expected);
       continue;
@@ -53,7 +53,8 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     CHECK_MESSAGE(contains(whole.server->log(), whole.data().parent_path().string()), whole.server->log());
     whole.kill_clients();
     const bool goes_on = whole.go_on();
-    if (contains(said, "run.not_led") && !goes_on) {  // over before it began: nothing was promised to anybody
+    if (contains(said, "run.start_failed") &&
+        !goes_on) {  // over before it began: nothing was promised to anybody
       CHECK(whole.acknowledged().empty());
       continue;
     }

@@ -105,7 +105,7 @@ TEST_CASE("full disk: a run waits for room, says so, and loses nothing, N1 N6, r
             << std::chrono::duration<double>(std::chrono::steady_clock::now() - freed).count()
             << " s after there is room");
     whole.check(expected);
-    CHECK_FALSE(contains(whole.server_log(), "update.not_stored"));
+    CHECK_FALSE(contains(whole.server_log(), "update.store_failed"));
   }
 }
 

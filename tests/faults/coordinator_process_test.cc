@@ -24,7 +24,7 @@ const Setting kProcessSetting{"fedavg", "", 2, 20};
 
 TEST_CASE("signals: told to end in any phase a coordinator does within 10 s, and the run goes on, row 64") {
   const std::string expected = test::undisturbed(kProcessSetting);
-  for (const char* phase : {"client.arrived", "round.started round=2", "round.closed round=2"}) {
+  for (const char* phase : {"client.connected", "round.started round=2", "round.closed round=2"}) {
     CAPTURE(std::string(phase));
     WholeRun whole(kProcessSetting);
     whole.begin_well();

@@ -34,7 +34,7 @@ TEST_CASE("doctor: says of each step whether it is well, and the exit code says 
     for (const char* step : {"state directory", "key", "membership", "clock", "disk", "address", "tcp", "tls",
                              "hello", "round trip"})
       CHECK_MESSAGE(line(well.output, std::string("ok    ") + step) != "", step);
-    CHECK(contains(line(well.output, "ok    hello"), "welcome as client 0"));
+    CHECK(contains(line(well.output, "ok    hello"), "accepted as client 0"));
     const Outcome json = test::run(program + " doctor --format json");
     const auto document = nlohmann::json::parse(json.output, nullptr, false);
     REQUIRE_MESSAGE(document.is_object(), json.output);
@@ -55,7 +55,7 @@ TEST_CASE("doctor: says of each step whether it is well, and the exit code says 
   const Outcome alone = test::run(program + " doctor");  // the coordinator has ended
   MESSAGE(alone.output);
   CHECK(alone.code == 1);
-  CHECK(contains(line(alone.output, "FAIL  tcp"), "cannot be reached: Connection refused"));
+  CHECK(contains(line(alone.output, "FAIL  tcp"), "is not reachable: Connection refused"));
   CHECK(contains(line(alone.output, "skip  tls"), "needs TCP"));
   const Outcome nobody = test::run("fedge-client --state-dir /nonexistent doctor");
   CHECK(nobody.code == 1);

@@ -89,7 +89,7 @@ class Site {
     REQUIRE_MESSAGE(coordinator->wait_for(text), coordinator->log());
   }
   void wait_until_over(int run, const std::string& state = "finished") const {
-    const std::string over = "run.over state=\"" + state + "\" run=" + std::to_string(run) + "\n";
+    const std::string over = "run.ended state=\"" + state + "\" run=" + std::to_string(run) + "\n";
     const std::regex given_up("run\\.not_led .* run=" + std::to_string(run) + "\n");
     const std::size_t now = coordinator->log().size();
     REQUIRE_FALSE(is(run, "paused"));
@@ -164,7 +164,7 @@ TEST_CASE("runs: the second waits for the first, also one that is handed in mean
   Site site(1);
   site.submit(kScaffold);
   site.start();
-  site.wait_for("run.led");
+  site.wait_for("run.started");
   site.submit(kAdam);
   CHECK(site.is(1, "running"));
   CHECK(site.is(2, "pending"));
@@ -186,11 +186,11 @@ TEST_CASE("runs: paused, killed and resumed, a run comes to its models, and anot
   site.submit(kAdam);
   site.start();
   site.start_clients();
-  site.wait_for("round.done round=2");
+  site.wait_for("round.completed round=2");
   site.said("run pause 1 --reason lunch");
   site.wait_for("run.paused state=\"paused\" run=1");
   CHECK(contains(site.said("run show 1"), "\nreason     lunch\n"));
-  site.wait_for("run.led name=\"two\"");
+  site.wait_for("run.started name=\"two\"");
   site.coordinator->kill();
   site.start();
   CHECK(site.is(1, "paused"));
@@ -236,7 +236,7 @@ TEST_CASE("runs: one that is stopped ends with the model of its last round, also
   site.start();
   CHECK(contains(site.said("run stop 2"), "run 2 is stopped"));  // has not begun: there is nothing to keep
   site.start_clients();
-  site.wait_for("round.done round=2");
+  site.wait_for("round.completed round=2");
   site.coordinator->signal(SIGTERM);
   CHECK(site.coordinator->wait() == 0);
   CHECK(contains(site.said("run stop 1 --reason enough"), "run 1 is stopped"));
@@ -282,13 +282,13 @@ TEST_CASE(
   site.submit(kScaffold);
   site.start();
   site.start_clients();
-  site.wait_for("round.done round=2");
+  site.wait_for("round.completed round=2");
   site.coordinator->kill();
   const auto models = server::run_directory(site.data(), server::RunNumber(1)) / "chunks" / "models";
   const auto away = models.string() + ".away";
   std::filesystem::rename(models, away);
   site.start();
-  site.wait_for("run.not_led");
+  site.wait_for("run.start_failed");
   site.submit(kAdam);  // is led meanwhile
   site.wait_until_over(2);
   CHECK(site.is(1, "paused"));

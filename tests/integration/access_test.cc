@@ -380,7 +380,7 @@ TEST_CASE("access: fedge audit verifies the log, names the line that is wrong, a
   const auto file = site.data() + "/audit.log";
   const std::string text = *read_file(file, kLarge);
   std::ofstream(file) << text.substr(0, text.find('\n') + 1);
-  CHECK(site.fedge("audit verify").output.find("has 1 entries, and entry 2 (audit.head) is not") !=
+  CHECK(site.fedge("audit verify").output.find("has 1 entries, but entry 2 (audit.head) is not") !=
         std::string::npos);
   const Outcome cut = site.fedge("audit verify --expect " + head);
   CHECK(cut.code == 1);
@@ -390,7 +390,7 @@ TEST_CASE("access: fedge audit verifies the log, names the line that is wrong, a
   std::ofstream(file) << changed;
   const Outcome bad = site.fedge("audit verify");
   CHECK(bad.code == 1);
-  CHECK(bad.output == "fedge: " + file + " line 1: its hash does not fit what it says\n");
+  CHECK(bad.output == "fedge: " + file + " line 1: its hash does not match its content\n");
   CHECK(site.fedge("audit verify --expect nonsense").code == 2);
 }
 

@@ -92,8 +92,8 @@ TEST_CASE("admin pages: a coordinator's metrics are those of its results") {
   CHECK(scrape.problems.empty());
   CHECK(scrape.value("fedge_clients_connected") == 1);
   CHECK(scrape.value("fedge_clients_enrolled") == 1);
-  CHECK(scrape.value("fedge_events_total", {{"event", "client.arrived"}}) == 1);
-  CHECK(*scrape.value("fedge_tasks_in_hand") <= 1);
+  CHECK(scrape.value("fedge_events_total", {{"event", "client.connected"}}) == 1);
+  CHECK(*scrape.value("fedge_tasks_in_progress") <= 1);
 
   const auto rounds = server::read_metrics(watched.out.path() / "results" / "metrics.jsonl");
   REQUIRE(rounds);

@@ -147,7 +147,7 @@ std::string first_word(const Row& row, Identity identity) {
   const std::string name = protocol::name_of(row.type);
   if (row.type > MessageType::kGoodbye) return name + " came before the peer was authorised";
   if (row.type != MessageType::kHello) return "the first message must be hello, not " + name;
-  if (identity == Identity::kUnknown) return "this client is not enrolled here";
+  if (identity == Identity::kUnknown) return "this client is not enrolled at this coordinator";
   if (identity == Identity::kPending) return "waits for approval";
   return "this client's key has been revoked";
 }
@@ -176,7 +176,7 @@ TEST_CASE("A1 row 35: no message but hello does anything for whoever has not bee
       ++cases;
     }
   CHECK(cases == 4 * 38 - 1);
-  CHECK_FALSE(door.f.reported("client.arrived"));
+  CHECK_FALSE(door.f.reported("client.connected"));
   CHECK(door.state() == before);
 }
 
@@ -274,11 +274,13 @@ TEST_CASE(
   HostilePeer thief(f);
   thief.greet(secret);
   CHECK(thief.answer->error().message ==
-        "the coordinator refused: the join token has already been used; ask for a new one");
+        "the coordinator refused the connection: the join token was already used; ask the operator for a new "
+        "one");
   std::string nearly = secret;
   nearly.back() = nearly.back() == '0' ? '1' : '0';
   thief.greet(nearly);
-  CHECK(thief.answer->error().message == "the coordinator refused: the join token is not known here");
+  CHECK(thief.answer->error().message ==
+        "the coordinator refused the connection: this coordinator does not know the join token");
 }
 
 TEST_CASE(
@@ -294,14 +296,14 @@ TEST_CASE(
     REQUIRE_FALSE(*guesser.answer);
     CHECK(guesser.answer->error().code == ErrorCode::kResource);
     CHECK(guesser.answer->error().message ==
-          "the coordinator refused: too many wrong join tokens have come from this address; try again in a "
-          "minute");
+          "the coordinator refused the connection: too many wrong join tokens came from this address; try "
+          "again in a minute");
   }
   CHECK(f.count("client.refused") == 1);  // a flood of attempts is no flood of lines
   CHECK(f.enrolment().read()->clients.empty());
   // Whoever is enrolled comes in from there as before.
   f.add_client();
-  f.run_until([&] { return f.reported("client.arrived"); });
+  f.run_until([&] { return f.reported("client.connected"); });
 }
 
 TEST_CASE("A1 row 36: a pending client waits at the door, is told so, and is let in once it is approved") {
@@ -328,12 +330,12 @@ TEST_CASE("A1 row 36: a pending client waits at the door, is told so, and is let
              .on_event = [&](const Event& event) { said.push_back(to_string(event)); }});
   REQUIRE(daemon);
   (*daemon)->start();
-  f.run_until([&] { return f.count("client.waiting") >= 3; });
+  f.run_until([&] { return f.count("client.awaiting_approval") >= 3; });
   REQUIRE_FALSE(said.empty());
-  CHECK_MESSAGE(said.front().find("client 0 waits for approval; the coordinator's operator lets it in with: "
-                                  "fedge client approve 0") != std::string::npos,
+  CHECK_MESSAGE(said.front().find("client 0 waits for approval; the operator of the coordinator can approve "
+                                  "it with: fedge client approve 0") != std::string::npos,
                 said.front());
-  CHECK_FALSE(f.reported("client.arrived"));
+  CHECK_FALSE(f.reported("client.connected"));
   CHECK_FALSE((*daemon)->failure());
   REQUIRE(f.enrolment().approve(ClientId(0)));
   f.run_to_the_end();
@@ -349,7 +351,7 @@ TEST_CASE("A1: a revoked client is told and cut off while it works, without a wo
   one.wait_for_task(1);
   two.wait_for_task(1);
   REQUIRE(f.enrolment().revoke((*two.answer)->client));
-  f.run_until([&] { return two.goodbye && f.reported("client.lost round=1 client=1"); });
+  f.run_until([&] { return two.goodbye && f.reported("client.dropped round=1 client=1"); });
   CHECK(two.goodbye->code == ErrorCode::kRefused);
   CHECK(two.goodbye->reason == "this client's key has been revoked");
   one.send_update(one.offer(one.zero_update()), one.zero_update());
@@ -392,7 +394,7 @@ TEST_CASE(
   drive(f, two, [&] { return two.ended(); });
   REQUIRE(two.goodbye());
   CHECK(two.goodbye()->reason == "this client's key has been revoked");
-  f.run_until([&] { return f.reported("client.lost round=1 client=1 reason=\"revoked\""); });
+  f.run_until([&] { return f.reported("client.dropped round=1 client=1 reason=\"revoked\""); });
   one.send_update(one.offer(one.zero_update()), one.zero_update());
   CHECK(one.verdict->accepted);
   f.run_to_the_end();

@@ -78,7 +78,7 @@ void check_moves(const Federation& f, std::size_t moves, std::size_t buffer) {
     CHECK(f.rounds[i].clients_completed == buffer);
     if (i > 0) CHECK(f.rounds[i].model_hash != f.rounds[i - 1].model_hash);
   }
-  CHECK(f.reported("run.finished reason=\"all rounds done\""));
+  CHECK(f.reported("run.finished reason=\"all rounds are done\""));
   CHECK(f.rounds.back().model_hash == to_hex(model_hash((*f.final_models)->front().values.values())));
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("fedbuff: the model moves without the slow client, whose update then c
   // Without the others the model stays where it is: what they had not handed in yet is lost with them.
   f.stop_client(0);
   f.stop_client(1);
-  f.run_until([&] { return f.count("client.left") == 2; });
+  f.run_until([&] { return f.count("client.disconnected") == 2; });
   slow.send_update(offer, update);
   CHECK_MESSAGE(slow.verdict->accepted, slow.verdict->reason);
   CHECK(f.reported("update.buffered client=2 task=1 staleness=2"));
@@ -125,11 +125,13 @@ TEST_CASE("fedbuff: an update staler than the bound is refused by name, and its 
   const auto offer = slow.offer(update);
   f.run_until([&] { return f.rounds.size() == 2; });
   f.stop_client(0);
-  f.run_until([&] { return f.count("client.left") == 1; });
+  f.run_until([&] { return f.count("client.disconnected") == 1; });
   slow.send_update(offer, update);
   CHECK(!slow.verdict->accepted);
   CHECK(slow.verdict->code == ErrorCode::kStale);
-  CHECK(slow.verdict->reason == "the model has moved 2 times since this task began; allowed are 1");
+  CHECK(slow.verdict->reason ==
+        "the model was updated 2 times since this task began; the limit (strategy.schedule.max_staleness) is "
+        "1");
   slow.wait_for_task(2);
   slow.send_update(slow.offer(update), update);
   CHECK_MESSAGE(slow.verdict->accepted, slow.verdict->reason);
@@ -142,19 +144,19 @@ TEST_CASE("fedbuff: a client process killed in the middle is not missed") {
   Federation f(2, {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=2", "run.wait_for_clients=2",
                    "run.rounds=20"});
   ClientProcess victim(f.enrol("victim"));
-  f.run_until([&] { return f.reported("client.arrived client=0"); });
+  f.run_until([&] { return f.reported("client.connected client=0"); });
   ClientProcess survivor(f.enrol("survivor"));
   f.run_until([&] { return f.rounds.size() == 1; });
   // Both have work: the coordinator has just handed it to everybody, and handles nothing while this blocks.
   victim.kill();
-  const std::string lost = "client.lost client=0 reason=\"connection lost\"";
+  const std::string lost = "client.dropped client=0 reason=\"connection lost\"";
   f.run_until([&] { return f.reported(lost); });
   CHECK(f.rounds.size() < 20);
   f.run_to_the_end();
   check_moves(f, 20, 2);
   CHECK(!any(since(f, lost), "update.buffered client=0"));
   CHECK(any(since(f, lost), "update.buffered client=1"));
-  CHECK(f.count("client.lost") == 1);
+  CHECK(f.count("client.dropped") == 1);
   f.io.run_for(std::chrono::seconds(20));
   CHECK(f.io.stopped());
   CHECK_MESSAGE(survivor.wait() == 0, survivor.log());

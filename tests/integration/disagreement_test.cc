@@ -92,7 +92,8 @@ TEST_CASE("an update for one track cannot be handed in for another") {
   forged.track = TrackId(1);
   peer.send_update(forged, update);
   CHECK_FALSE(peer.verdict->accepted);
-  CHECK(peer.verdict->reason.find("the turn of track 1 in round 1 is not now") != std::string::npos);
+  CHECK(peer.verdict->reason.find("the phase of track 1 in round 1 is not the current one") !=
+        std::string::npos);
   peer.send_update(peer.offer(update), update);
   CHECK(peer.verdict->accepted);
   // The other track's turn comes, and it has no part in it.
@@ -167,7 +168,7 @@ TEST_CASE("policy file: where secure sums alone hide updates, nobody is left out
       federation.policy().add({{"kind", {std::string("full"), where}},
                                {"clients", {config::Array{{std::string("1"), where}}, where}}});
   REQUIRE_FALSE(added);
-  CHECK(added.error().message.find("and not if secure sums are all that hides the updates") !=
+  CHECK(added.error().message.find("unless the run uses secure aggregation without enough client noise") !=
         std::string::npos);
   // Nor does a file that somebody puts there.
   REQUIRE(write_file_atomic(federation.run_directory() / "policy.toml",
@@ -200,7 +201,7 @@ TEST_CASE("a policy file that somebody has spoilt is reported, and what held bef
   federation.run_to_the_end();
   CHECK(federation.rounds.size() == 3);
   CHECK(federation.count("policy.refused") == 2);
-  CHECK(federation.reported("speaks of other clients than the run"));
+  CHECK(federation.reported("names other clients than the run"));
   CHECK(federation.rounds[2].tracks.empty());
 }
 

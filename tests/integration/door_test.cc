@@ -52,7 +52,7 @@ TEST_CASE("A6 row 57: a client that connects 16 times without a pause is told to
   REQUIRE(!*storm.answer);
   CHECK(storm.answer->error().code == ErrorCode::kResource);
   CHECK(storm.answer->error().message ==
-        "the coordinator refused: this client connects too often; wait a few seconds");
+        "the coordinator refused the connection: this client connects too often; wait a few seconds");
   CHECK(f.reported("connects too often"));
   HostilePeer other(f);
   other.join(f.token());
@@ -73,7 +73,7 @@ TEST_CASE("A6 row 56: a client that says more than it was asked is heard a few t
   }
   f.run_until([&] { return flood.closed; });
   REQUIRE(flood.goodbye);
-  CHECK(flood.goodbye->reason == "sent more answers than it was asked for");
+  CHECK(flood.goodbye->reason == "sent more answers than the coordinator requested");
   // Four for its connection and four for its task, less the answer that it began with.
   CHECK(f.count("update.refused") + f.count("client.declined") == 7);
   CHECK(f.count("client.misbehaved") == 1);
@@ -91,7 +91,7 @@ TEST_CASE("A6 row 56: a client that publishes records without end is cut off") {
     flood.link->send(protocol::PublishRecord{flood.task->run, RoundNumber(1), i, std::vector<std::byte>(50)});
   f.run_until([&] { return flood.closed; });
   REQUIRE(flood.goodbye);
-  CHECK(flood.goodbye->reason == "sent more records than it was asked for");
+  CHECK(flood.goodbye->reason == "sent more records than the coordinator requested");
   CHECK(f.count("record.refused") == 16);
   CHECK(f.count("client.misbehaved") == 1);
   f.run_to_the_end();
@@ -129,7 +129,8 @@ TEST_CASE("N2 row 63: a client of another protocol version is told both versions
     const std::string number = std::to_string(version);
     CHECK(goodbye->code == ErrorCode::kUnsupported);
     CHECK(goodbye->reason ==
-          "this coordinator speaks protocol version 1, the client " + number + " to " + number);
+          "this coordinator supports protocol version 1, but the client supports versions " + number +
+              " to " + number);
   }
   f.add_client();
   f.run_to_the_end();

@@ -26,18 +26,20 @@ TEST_CASE("federation: a wrong, a used and an expired token are refused before a
   peer.join("0123456789abcdef0123456789abcdef");
   REQUIRE(!*peer.answer);
   CHECK(peer.answer->error().code == ErrorCode::kRefused);
-  CHECK(peer.answer->error().message == "the coordinator refused: the join token is not known here");
+  CHECK(peer.answer->error().message ==
+        "the coordinator refused the connection: this coordinator does not know the join token");
   CHECK(f.reported("client.refused"));
   const std::string secret = f.token();
   HostilePeer first(f);
   first.greet(secret);
   REQUIRE(*first.answer);
   f.run_until([&] { return first.closed; });
-  CHECK(!f.reported("client.arrived"));  // joining is not taking part
+  CHECK(!f.reported("client.connected"));  // joining is not taking part
   HostilePeer second(f);
   second.join(secret);
   CHECK(second.answer->error().message ==
-        "the coordinator refused: the join token has already been used; ask for a new one");
+        "the coordinator refused the connection: the join token was already used; ask the operator for a new "
+        "one");
 }
 
 TEST_CASE("federation: a revoked key is refused at the door, and a connected one is cut off") {
@@ -53,7 +55,8 @@ TEST_CASE("federation: a revoked key is refused at the door, and a connected one
   CHECK(peer.goodbye->reason == "this client's key has been revoked");
   peer.greet("");
   REQUIRE(!*peer.answer);
-  CHECK(peer.answer->error().message == "the coordinator refused: this client's key has been revoked");
+  CHECK(peer.answer->error().message ==
+        "the coordinator refused the connection: this client's key has been revoked");
 }
 
 TEST_CASE("federation: damaged updates are refused by name and the other client's round goes on") {
@@ -82,12 +85,12 @@ TEST_CASE("federation: damaged updates are refused by name and the other client'
   }
   SUBCASE("another layout") {
     offer.update.layout = sha256("another layout");
-    reason = "is not the model's";
+    reason = "differs from the layout of the model";
   }
   SUBCASE("another coverage") {
     offer.update = protocol::make_manifest(peer.task->model.layout, Coverage::of({{0, 2048}}),
                                            update->bytes().first(8192), 8192);
-    reason = "the plan asked for 7850";
+    reason = "but the task asked for 7850";
   }
   SUBCASE("an impossible weight") {
     offer.samples = SampleCount(1'000'000'000);
@@ -185,13 +188,14 @@ TEST_CASE("federation: while the enrolment book cannot be read who is in it is l
     REQUIRE(!*stranger.answer);
     CHECK(stranger.answer->error().code == ErrorCode::kUnavailable);
     CHECK(stranger.answer->error().message ==
-          "the coordinator refused: the coordinator cannot check who you are now; try again later");
+          "the coordinator refused the connection: the coordinator cannot check this client's key at "
+          "present; try again later");
   }
-  f.run_until([&] { return f.count("enrolment.unreadable") == 1; });
+  f.run_until([&] { return f.count("enrolment.unavailable") == 1; });
   std::filesystem::rename(book.string() + ".kept", book);
   stranger.greet(secret);
   CHECK(*stranger.answer);
-  f.run_until([&] { return f.reported("enrolment.readable"); });
+  f.run_until([&] { return f.reported("enrolment.available"); });
 }
 
 TEST_CASE("federation: a client that finds somebody else at the address tries again") {
@@ -243,7 +247,7 @@ TEST_CASE("federation: an update that cannot be stored is lost alone, and the cl
   one.send_update(one.offer(one.zero_update()), one.zero_update());
   CHECK(!one.verdict->accepted);
   CHECK(one.verdict->reason == "the coordinator could not store this update");
-  CHECK(f.reported("update.not_stored client=0"));
+  CHECK(f.reported("update.store_failed client=0"));
   std::filesystem::create_directory(updates);
   two.send_update(two.offer(two.zero_update()), two.zero_update());
   CHECK(two.verdict->accepted);

@@ -66,7 +66,7 @@ TEST_CASE("attack: a bad value gets one sentence that names it and what would be
   CHECK(attack.code == 2);
   CHECK(attack.output.starts_with(
       "fedge-sim attack: ATTACK: unknown value 'flood'; expected one of crowd, eclipse, poison, reflect\n"));
-  CHECK(run("fedge-sim attack --protect ids,hope").output.find("--protect knows no \"hope\"") !=
+  CHECK(run("fedge-sim attack --protect ids,hope").output.find("--protect: unknown word \"hope\"") !=
         std::string::npos);
   CHECK(run("fedge-sim attack --hostile 1")
             .output.starts_with("fedge-sim attack: --hostile: must be 0 to 0.9, not 1\n"));

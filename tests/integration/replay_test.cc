@@ -224,7 +224,7 @@ TEST_CASE("replay: a client that trained on other data is named, with the round"
   const Outcome outcome = replay(site.directory());
   CHECK(outcome.code == 1);
   CHECK_MESSAGE(contains(outcome.output, "client 19's update of round "), outcome.output);
-  CHECK(contains(outcome.output, " is not what its data and the model give"));
+  CHECK(contains(outcome.output, " differs from the update that its data and the model produce"));
   CHECK_FALSE(contains(outcome.output, "all equal"));
 }
 
@@ -245,7 +245,7 @@ TEST_CASE("replay: a journal with one changed entry is refused with the entry's 
   sqlite3_close(database);
   const Outcome after = replay(directory);
   CHECK(after.code == 1);
-  CHECK_MESSAGE(contains(after.output, "entry 4 of the journal of run 1 is not as it was written"),
+  CHECK_MESSAGE(contains(after.output, "entry 4 of the journal of run 1 does not match its checksum"),
                 after.output);
 }
 
@@ -253,10 +253,10 @@ TEST_CASE(
     "replay: a serverless round of which nothing has come is no difference, and its updates are made again") {
   Federation f(2, {"dissemination.kind=serverless", "run.round_deadline=4"});
   test::add_listening_clients(f, 2);
-  f.run_until([&] { return f.reported("round.exchanged round=1"); });
+  f.run_until([&] { return f.reported("round.updates_exchanged round=1"); });
   for (std::size_t i = 0; i < 2; ++i) f.stop_client(i);  // before either has made the model
   f.run_until([&] { return f.rounds.size() == 1; });
-  CHECK(f.reported("round.exchanged round=1 reconstructable=2"));
+  CHECK(f.reported("round.updates_exchanged round=1 reconstructable=2"));
   CHECK(f.reported("round.not_aggregated round=1"));
   for (std::size_t i = 0; i < 2; ++i) f.start_client(i);
   f.run_to_the_end();

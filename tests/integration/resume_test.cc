@@ -54,7 +54,7 @@ TEST_CASE("upload: after a cut the second offer of an update sends what had not 
       update, [&] { boost::asio::post(f.io, [&] { peer.link->close("cut"); }); });
   peer.link->serve(offer.update, first);
   peer.link->send(offer);
-  f.run_until([&] { return peer.closed && f.reported("client.lost"); });
+  f.run_until([&] { return peer.closed && f.reported("client.dropped"); });
   REQUIRE(first->bytes < all);
 
   peer.task.reset();
@@ -83,7 +83,7 @@ TEST_CASE("upload: after a cut another update may be offered, and only that one 
                      boost::asio::post(f.io, [&] { peer.link->close("cut"); });
                    }));
   peer.link->send(offer);
-  f.run_until([&] { return peer.closed && f.reported("client.lost"); });
+  f.run_until([&] { return peer.closed && f.reported("client.dropped"); });
   peer.task.reset();
   peer.greet("");
   peer.wait_for_task(1);
@@ -109,7 +109,7 @@ TEST_CASE("arrivals: who comes when there are too many is told when to come back
                {.per_second = 20, .burst = 1, .shortest = seconds(0.05), .longest = seconds(1)});
   for (int i = 0; i < 3; ++i) f.add_client();
   f.run_to_the_end();
-  CHECK(f.reported("client.sent_away"));
+  CHECK(f.reported("client.deferred"));
   CHECK(f.rounds.back().clients_completed == 3);
 }
 

@@ -38,10 +38,10 @@ TEST_CASE("scaffold: a client without its control variate refuses by name, and t
   for (std::uint32_t round = 2; round <= 4; ++round) {
     CHECK(f.rounds[round - 1].clients_selected == 3);
     CHECK(f.rounds[round - 1].clients_completed == 2);
-    CHECK(f.reported("client.lost round=" + std::to_string(round) +
-                     " client=1 reason=\"this client has lost what its task 1 left, its control variate\""));
+    CHECK(f.reported("client.dropped round=" + std::to_string(round) +
+                     " client=1 reason=\"this client has lost the control variate of its task 1\""));
   }
-  CHECK(f.count("client.lost") == 3);
+  CHECK(f.count("client.dropped") == 3);
   CHECK(f.rounds[3].model_hash != f.rounds[0].model_hash);
   CHECK(!std::filesystem::exists(f.memory_of(1)));  // it has not begun again in secret
 }
@@ -77,12 +77,12 @@ TEST_CASE("scaffold: a client that was away and has kept its control variate goe
   Scaffold f;
   f.until_closed(2);
   f.stop_client(2);
-  f.run_until([&] { return f.reported("client.lost round=3 client=2 reason=\"connection lost\""); });
+  f.run_until([&] { return f.reported("client.dropped round=3 client=2 reason=\"connection lost\""); });
   f.start_client(2);
   f.run_to_the_end();
   REQUIRE(f.rounds.size() == 4);
   for (const auto& round : f.rounds) CHECK(round.clients_completed == 3);
-  CHECK(f.count("client.lost") == 1);
+  CHECK(f.count("client.dropped") == 1);
   CHECK(f.hashes() == undisturbed.hashes());
 }
 
@@ -96,10 +96,11 @@ TEST_CASE(
   f.until_closed(2);
   f.stop_client(0);
   std::filesystem::remove_all(f.memory_of(0));
-  f.run_until([&] { return f.reported("client.lost round=3 client=0 reason=\"connection lost\""); });
+  f.run_until([&] { return f.reported("client.dropped round=3 client=0 reason=\"connection lost\""); });
   f.start_client(0);
   f.run_to_the_end();
-  CHECK(f.reported("client.lost round=3 client=0 reason=\"this client has lost what its task 2 left"));
+  CHECK(f.reported(
+      "client.dropped round=3 client=0 reason=\"this client has lost the control variate of its task 2"));
   REQUIRE(f.rounds.size() == 4);
   CHECK(f.rounds[2].clients_completed == 2);
   CHECK(f.rounds[3].clients_completed == 2);

@@ -165,7 +165,7 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   const std::string where = " --run 3 --data-dir " + data.path().string();
   const Outcome none = run("fedge tracks ls" + where);
   CHECK(none.code == 1);
-  CHECK(none.output.find("a coordinator makes it when it begins a run of synchronous rounds") !=
+  CHECK(none.output.find("a coordinator creates this file when it starts a run with synchronous rounds") !=
         std::string::npos);
   // As a coordinator leaves it.
   const auto file = data.path() / "runs" / "3" / "policy.toml";

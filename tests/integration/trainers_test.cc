@@ -79,7 +79,7 @@ TEST_CASE(
   const std::vector<Case> cases = {
       {"exits", "the trainer program ended with exit status 3"},
       {"exits_in_frame", "the trainer program ended with exit status 0 in the middle of a frame"},
-      {"garbage", "may be text that something printed to standard output"},
+      {"garbage", "may be text that the program printed to standard output"},
       {"huge_payload", "announces a payload of 1152921504606846976 bytes"},
       {"hangs", "has sent nothing for 10 seconds", {"--trainer-timeout", "10"}},
       {"nan", "is not a finite number"},
@@ -127,7 +127,7 @@ TEST_CASE("trainers: a run with control variates or label counts is declined by 
   std::string setting;
   SUBCASE("control variates") {
     setting = "strategy.kind=scaffold";
-    reason = "cannot take part in a run with the objective scaffold";
+    reason = "cannot take part in a run with training.objective.kind = \"scaffold\"";
   }
   SUBCASE("thinner networks") {
     setting = "strategy.kind=heterofl";
@@ -176,7 +176,7 @@ TEST_CASE("trainers: what is wrong with the options is said before anything is d
     return run("fedge-client --state-dir /nonexistent run " + options);
   };
   CHECK(said("--trainer 'python3 \"train.py'").output ==
-        "fedge-client: --trainer: the command has a \" without its partner\n");
+        "fedge-client: --trainer: the command has an unclosed \" quote\n");
   CHECK(said("--trainer x --trainer-timeout 0").code == 2);
   CHECK(said("--trainer x --trainer-memory-mb -1").code == 2);
   CHECK(contains(run("fedge-client run --help").output, "--trainer-memory-mb"));

@@ -49,7 +49,7 @@ Result<void> check_comparison(const ComparisonOptions& options) {
   if (options.seeds < 1 || options.seeds > 1000) return invalid("--seeds must be 1 to 1000");
   if (options.messages_per_round != 0 &&
       !(options.messages_per_round >= 0.1 && options.messages_per_round <= 1000))
-    return invalid("--messages-per-round must be 0.1 to 1000, or 0 to leave the periods as they are");
+    return invalid("--messages-per-round must be 0.1 to 1000, or 0 to keep the default periods");
   return {};
 }
 

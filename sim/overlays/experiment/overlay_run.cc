@@ -238,20 +238,20 @@ Result<void> check_run(const OverlayRunOptions& options) {
     return invalid(must_be("--join-rounds", "1 to 100000"));
   if (options.warm_up && *options.warm_up > 100'000) return invalid(must_be("--warm-up", "0 to 100000"));
   if (!(options.session_rounds == 0 || (options.session_rounds >= 1 && options.session_rounds <= 1e9)))
-    return invalid(must_be("--session-rounds", "0, for nodes that stay, or at least 1"));
+    return invalid(must_be("--session-rounds", "0 (nodes never leave) or at least 1"));
   if (!(options.availability > 0 && options.availability <= 1))
     return invalid(must_be("--availability", "above 0 and at most 1"));
   if (options.session_rounds > 0 && (options.availability < 0.05 || options.availability > 0.99))
-    return invalid(must_be("--availability", "0.05 to 0.99 where nodes come and go"));
+    return invalid(must_be("--availability", "0.05 to 0.99 if --session-rounds is above 0"));
   if (!(options.graceful >= 0 && options.graceful <= 1)) return invalid(must_be("--graceful", "0 to 1"));
   if (!(options.lookups_per_round > 0 && options.lookups_per_round <= 1e6))
     return invalid(must_be("--lookups-per-round", "above 0 and at most 1000000"));
   if (options.keys < 1 || options.keys > 1'000'000) return invalid(must_be("--keys", "1 to 1000000"));
   if (options.value_bytes > options.overlay.store.value_bytes)
-    return invalid(must_be("--value-bytes", "at most 4096, which is what nodes take"));
+    return invalid(must_be("--value-bytes", "at most 4096, the largest value that a node stores"));
   if (!(options.agent_cold_rounds >= 0 && options.agent_warm_rounds >= 0) ||
       (options.agent_cold_rounds > 0) != (options.agent_warm_rounds > 0))
-    return invalid("--agent-warm-rounds and --agent-cold-rounds must both be above 0, or both be left out");
+    return invalid("--agent-warm-rounds and --agent-cold-rounds must both be above 0 or both be omitted");
   return {};
 }
 

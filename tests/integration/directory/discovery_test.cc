@@ -53,7 +53,7 @@ struct Site {
               (place.path() / "nodes").string()},
              place.path() / "node.log") {
     test::write_tiny_dataset(data);
-    bootstrap = field(node, "directory.entered", "address");
+    bootstrap = field(node, "directory.joined", "address");
     std::ofstream(place.path() / "coordinator.toml")
         << "[directory]\nlisten = \"127.0.0.1:0\"\nbootstrap = [\"" << bootstrap << "\"]\n";
   }
@@ -176,7 +176,7 @@ TEST_CASE(
   REQUIRE(moved.address() != first);
   // All are there again, and what they say is heard of again.
   for (int i = 0; i < kClients; ++i)
-    REQUIRE_MESSAGE(moved.wait_for("client.arrived client=" + std::to_string(i) + " "), moved.log());
+    REQUIRE_MESSAGE(moved.wait_for("client.connected client=" + std::to_string(i) + " "), moved.log());
   REQUIRE(moved.wait_until([&] { return records_heard(site.directory).at(0) > before + 1; }));
   REQUIRE(run("fedge run stop 1 --data-dir " + site.directory.string()).code == 0);
   REQUIRE(moved.wait() == 0);
@@ -267,7 +267,8 @@ TEST_CASE("discovery: of two coordinators that announce one name neither is take
                            " --bootstrap " + site.bootstrap;
   const Outcome unsure = run(join);
   CHECK(unsure.code == 1);
-  CHECK_MESSAGE(contains(unsure.output, "several coordinators announce a run '" + site.name + "'"),
+  CHECK_MESSAGE(contains(unsure.output,
+                         "several coordinators in the directory announce a run named '" + site.name + "'"),
                 unsure.output);
   CHECK(contains(unsure.output, other.output.substr(0, 64) + " at 127.0.0.1:9"));
   const auto announced =
@@ -282,7 +283,7 @@ TEST_CASE("discovery: of two coordinators that announce one name neither is take
         run("fedge token create --no-address --data-dir " + site.directory.string()).output;
     const Outcome contradicted = run(token.substr(0, token.find_last_not_of('\n') + 1) + wrong);
     CHECK(contradicted.code == 1);
-    CHECK_MESSAGE(contains(contradicted.output, "the join token is another coordinator's"),
+    CHECK_MESSAGE(contains(contradicted.output, "--coordinator names another key than the join token"),
                   contradicted.output);
     // The key alone is enough.
     const Outcome joined = run("fedge-client --state-dir " + site.state(0).string() + " join --coordinator " +
@@ -312,13 +313,14 @@ TEST_CASE("discovery: where nothing is, each command says what it looked for and
   fails("fedge dht get run x --bootstrap 127.0.0.1:9 --wait 1", "no node of the directory answers");
   fails("fedge dht get run x --bootstrap nowhere", "--bootstrap: 'nowhere' is not an address");
   fails("fedge dht put --key-file none --address 127.0.0.1:1" + here, "--key-file: none does not exist");
-  fails(client + " join", "nothing says where the coordinator is");
-  fails(client + " join" + here, "say which coordinator is meant: --run NAME, or --coordinator KEY");
+  fails(client + " join", "the coordinator's address is not known");
+  fails(client + " join" + here, "name the coordinator with --run NAME or --coordinator KEY");
   fails(client + " join --coordinator abc" + here, "--coordinator: ");
   // What follows an option that may be repeated is not the option's.
   fails("fedge dht get" + here + " run nowhere", "the directory holds no record under");
   fails(client + " join" + here + " no-token-at-all", "join token");
-  fails(client + " join --run nowhere" + here, "no coordinator announces a run 'nowhere' in the directory");
+  fails(client + " join --run nowhere" + here,
+        "no coordinator in the directory announces a run named 'nowhere'");
   fails(client + " run --withhold size", "--withhold: 'size' is none of latency");
   const Outcome doctor = run("fedge dht doctor --bootstrap 127.0.0.1:9" + here);
   CHECK(doctor.code == 1);

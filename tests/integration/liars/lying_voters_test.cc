@@ -179,7 +179,7 @@ class LyingVoters {
       const std::string client = " client=" + std::to_string(i) + " ";
       for (const std::string& event : f.events) {
         CHECK_MESSAGE(
-            !(event.starts_with("model.differs") && (event + " ").find(client) != std::string::npos), event);
+            !(event.starts_with("model.mismatch") && (event + " ").find(client) != std::string::npos), event);
         CHECK_MESSAGE(
             !(event.starts_with("update.refused") && (event + " ").find(client) != std::string::npos), event);
       }

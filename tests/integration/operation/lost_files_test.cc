@@ -87,15 +87,15 @@ TEST_CASE("an enrolment book that is away, cut, foreign or on an unmounted disk 
     return whole;
   }();
   if (!directory) {
-    f.run_until([&] { return f.reported("enrolment.unreadable"); });
+    f.run_until([&] { return f.reported("enrolment.unavailable"); });
     // Who comes meanwhile is let in by what was last read.
     one.stop();
-    const std::size_t arrived = f.count("client.arrived");
+    const std::size_t arrived = f.count("client.connected");
     StayingDaemon again(f, f.directory.path() / "one");
-    f.run_until([&] { return f.count("client.arrived") > arrived; });
+    f.run_until([&] { return f.count("client.connected") > arrived; });
     std::filesystem::remove(book);
     std::filesystem::rename(away, book);
-    f.run_until([&] { return f.reported("enrolment.readable"); });
+    f.run_until([&] { return f.reported("enrolment.available"); });
     CHECK(again.count("client.revoked") == 0);
     again.stop();
   } else {
@@ -120,7 +120,7 @@ TEST_CASE("a daemon whose key the coordinator does not know asks for ever, and i
   const auto key = client::open_node_key(state);
   REQUIRE(client::write_membership(state, {{f.coordinator->address()}, f.coordinator_key, ClientId(0)}));
   StayingDaemon stranger(f, state);
-  f.run_until([&] { return stranger.count("this client is not enrolled here") >= 3; });
+  f.run_until([&] { return stranger.count("this client is not enrolled at this coordinator") >= 3; });
   CHECK_FALSE(stranger.finished);
   REQUIRE(f.enrolment().add(key->public_key(), 0));
   f.run_until([&] { return stranger.count("client.connected") == 1; });
@@ -157,11 +157,11 @@ TEST_CASE(
   f.run_until([&] { return f.rounds.size() >= 2; });
   const auto file = f.directory.path() / "coordinator" / "runs.db";
   std::filesystem::rename(file, file.string() + ".away");
-  std::string wanted = "has been removed";
+  std::string wanted = "was removed";
   SUBCASE("removed") {}
   SUBCASE("replaced by a copy") {
     std::filesystem::copy_file(file.string() + ".away", file);
-    wanted = "has been replaced";
+    wanted = "was replaced";
   }
   f.run_until([&] { return f.coordinator->failure().has_value(); });
   CHECK_MESSAGE(f.coordinator->failure()->message.find(file.string() + " " + wanted) != std::string::npos,
@@ -179,11 +179,11 @@ TEST_CASE("two devices with one key raise an alarm in log and audit log, and one
   }
   StayingDaemon again(f, state);
   f.run_until([&] { return again.count("client.connected") == 1; });
-  CHECK_FALSE(f.reported("client.cloned"));
+  CHECK_FALSE(f.reported("key.cloned"));
   std::filesystem::copy(state, f.directory.path() / "copy", std::filesystem::copy_options::recursive);
   StayingDaemon copy(f, f.directory.path() / "copy");
   f.run_until(
-      [&] { return f.reported("client.cloned client=0") && recorded(f, "key.cloned", "client 0") == 1; });
+      [&] { return f.reported("key.cloned client=0") && recorded(f, "key.cloned", "client 0") == 1; });
   again.stop();
   copy.stop();
 }

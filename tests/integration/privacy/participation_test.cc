@@ -58,7 +58,8 @@ TEST_CASE("private clients: one that has told all it may of its data sends no mo
   CHECK(has_sent(f, 3, 2));
   CHECK(has_sent(f, 0, 2));
   CHECK(std::ranges::any_of(f.client_events, [](const std::string& event) {
-    return event.find("has sent the 2 updates that the run's privacy allows it") != std::string::npos;
+    return event.find("has already sent 2 updates, the limit of differential_privacy.max_participations") !=
+           std::string::npos;
   }));
 }
 

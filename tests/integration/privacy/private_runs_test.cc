@@ -134,9 +134,8 @@ TEST_CASE(
   OwnersScene scene({"differential_privacy.kind=local", "differential_privacy.epsilon=4",
                      "differential_privacy.max_participations=2"});
   const auto strict = scene.start("strict", {"--max-epsilon", "3.9"});
-  CHECK_MESSAGE(strict->wait_for("started with --max-epsilon 3.9, and its updates in this run, with those of "
-                                 "runs before, may come to "
-                                 "epsilon = "),
+  CHECK_MESSAGE(strict->wait_for("started with --max-epsilon 3.9, but its updates in this run and in earlier "
+                                 "runs may reach epsilon = "),
                 strict->log());
   const auto willing = scene.start("willing", {"--max-epsilon", "4"});
   CHECK_MESSAGE(willing->wait() == 0, willing->log());
@@ -147,12 +146,12 @@ TEST_CASE(
 TEST_CASE("private runs: what a device's owner insists on its daemon keeps to, and says") {
   OwnersScene scene({});
   const auto noise = scene.start("noise", {"--require-noise", "8"});
-  CHECK_MESSAGE(noise->wait_for("started with --require-noise 8, and no client of the run adds any"),
+  CHECK_MESSAGE(noise->wait_for("started with --require-noise 8, but no client of this run adds noise"),
                 noise->log());
   const auto masks = scene.start("masks", {"--only-secure", "--min-clients", "5", "--corrupt", "0.2"});
   CHECK_MESSAGE(masks->wait_for("started with --only-secure"), masks->log());
   const auto day = scene.start("day", {"--max-updates-per-day", "1"});
-  CHECK_MESSAGE(day->wait_for("as many as --max-updates-per-day allows"), day->log());
+  CHECK_MESSAGE(day->wait_for("the limit of --max-updates-per-day"), day->log());
   CHECK(test::contains(day->log(), "update.accepted round=1"));
   CHECK_FALSE(test::contains(day->log(), "update.accepted round=2"));
   for (const auto* other : {&noise, &masks}) CHECK_FALSE(test::contains((*other)->log(), "update.accepted"));

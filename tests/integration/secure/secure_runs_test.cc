@@ -35,10 +35,10 @@ void check_same_model(std::size_t clients, const Settings& settings) {
   const Run secret(clients, settings + kExact);
   REQUIRE(secret.federation.rounds.size() == plain.federation.rounds.size());
   CHECK(secret.hashes() == plain.hashes());
-  CHECK(secret.federation.reported("secure.agreed"));
+  CHECK(secret.federation.reported("secure.keys_exchanged"));
   CHECK_FALSE(secret.federation.reported("round.not_aggregated"));
   for (const char* stage :
-       {"secure_keys", "secure_shares", "secure.masked", "secure_consent", "secure_unmask"})
+       {"secure_keys", "secure_shares", "secure.update_masked", "secure_consent", "secure_unmask"})
     CHECK(secret.federation.count(secret.federation.client_events, stage) > 0);
   for (std::size_t r = 0; r < plain.federation.rounds.size(); ++r)
     CHECK(secret.federation.rounds[r].train_loss ==
@@ -64,7 +64,7 @@ TEST_CASE(
     "secure runs: a client writes the keys of all others down at once, and again when there is a new one") {
   const Run secret(4, kExact);
   CHECK(secret.federation.rounds.size() == 2);
-  CHECK(secret.federation.count(secret.federation.client_events, "known_clients.written") == 4);
+  CHECK(secret.federation.count(secret.federation.client_events, "known_clients.saved") == 4);
 }
 
 TEST_CASE("secure runs: means over TLS come to the model that they come to without") {
@@ -92,7 +92,7 @@ TEST_CASE("secure runs: several tracks sum apart, each over TLS, where clients n
                   "\"4\"], against = [\"3\"] }]"} +
              kExact);
   CHECK_FALSE(secret.federation.reported("round.not_aggregated"));
-  CHECK(secret.federation.count(secret.federation.events, "secure.agreed") == 4);
+  CHECK(secret.federation.count(secret.federation.events, "secure.keys_exchanged") == 4);
   REQUIRE(secret.federation.rounds.size() == 2);
   for (const auto& round : secret.federation.rounds) CHECK(round.tracks.size() == 2);
 }
@@ -123,7 +123,7 @@ TEST_CASE("secure runs: too few are left, and the model stays what it was until 
   CHECK(f.reported("round.not_aggregated round=1"));
   const Run fresh(3, {"run.rounds=1"});
   CHECK(f.hashes()[0] != fresh.hashes()[0]);
-  f.run_until([&] { return f.count(f.client_events, "no sum could be made of the masked updates") == 2; });
+  f.run_until([&] { return f.count(f.client_events, "the masked updates could not be summed") == 2; });
   f.run_to_the_end();  // of two clients nothing can be summed
   CHECK(f.hashes()[1] == f.hashes()[0]);
 }
@@ -162,7 +162,7 @@ TEST_CASE("secure runs: what a member says that does not fit excludes that membe
       return what != 2 || shares == nullptr;  // says nothing, and stays
     };
     scene.federation.run_to_the_end();
-    CHECK(scene.federation.reported("secure.left_out"));
+    CHECK(scene.federation.reported("secure.client_excluded"));
     CHECK(scene.federation.hashes()[0] == without);
   }
 }

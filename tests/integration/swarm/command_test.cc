@@ -10,8 +10,9 @@ TEST_CASE("swarm: the example of the help prints a table in 120 columns") {
   CHECK(run("fedge-sim swarm --help").output.find("--nodes 25 --chunks 40 --seeds 2") != std::string::npos);
   const Outcome outcome = run("fedge-sim swarm --nodes 25 --chunks 40 --seeds 2");
   CHECK(outcome.code == 0);
-  for (const char* part : {"25 clients, 40 chunks each, 10 neighbours, warm-up all, greedy_fastest_first",
-                           "warm-up, slots", "sequence: ASR, best observer, %", "updates put together, mean"})
+  for (const char* part :
+       {"25 clients, 40 chunks each, 10 neighbours, warm-up all, greedy_fastest_first", "warm-up, slots",
+        "sequence: ASR, best observer, %", "reconstructed updates, mean"})
     CHECK(outcome.output.find(part) != std::string::npos);
   std::size_t columns = 0;
   for (const char c : outcome.output) {

@@ -99,14 +99,16 @@ TEST_CASE(
     scene.send_rubbish(member);
   }
   scene.f.run_until([&] {
-    return Federation::count(scene.f.client_events,
-                             "peer.dropped client=4 reason=\"it has sent 3 chunks with wrong bytes\"") ==
+    return Federation::count(
+               scene.f.client_events,
+               "peer.dropped client=4 reason=\"it sent 3 chunks whose bytes do not match their hash\"") ==
            kHonest;
   });
   // It is not let in again.
   const auto again = scene.call(scene.hostile.members.front(), scene.hostile.identity);
   REQUIRE_FALSE(again);
-  CHECK(again.error().message == "the member refused: nothing is exchanged with this key now");
+  CHECK(again.error().message ==
+        "the member refused the connection: this client exchanges no data with your key at present");
   scene.run_to_the_end();
 }
 
@@ -122,10 +124,10 @@ TEST_CASE("swarm: who announces a third party's address is named to nobody, and 
   hostile.link->send(protocol::TaskFailed{.run = hostile.task->run, .round = hostile.task->round});
   f.run_to_the_end();
   CHECK(hostile.members.empty());
-  CHECK(
-      Federation::count(f.events,
-                        "peer.not_announced client=0 reason=\"it announces 192.0.2.9:7 to other clients, but "
-                        "connects from 127.0.0.1; it may announce a port of that address alone\"") == 1);
+  CHECK(Federation::count(
+            f.events,
+            "peer.announce_failed client=0 reason=\"the client announces 192.0.2.9:7 to other clients, but "
+            "connects from 127.0.0.1; it may announce only a port of that address\"") == 1);
 }
 
 TEST_CASE("swarm: who announces a port of its own address is named with that") {
@@ -148,7 +150,8 @@ TEST_CASE("swarm, row 62: whom the coordinator has not named gets no link, whoev
   const auto refused = [&](const std::shared_ptr<protocol::TlsIdentity>& identity) {
     const auto answer = scene.call(scene.hostile.members.front(), identity);
     return !answer && answer.error().code == ErrorCode::kUnavailable &&
-           answer.error().message.find("nothing is exchanged with this key now") != std::string::npos;
+           answer.error().message.find("this client exchanges no data with your key at present") !=
+               std::string::npos;
   };
   CHECK(refused(*protocol::make_tls_identity(SecretKey::generate())));
   SUBCASE("enrolled, without a part in the run") {

@@ -56,7 +56,7 @@ struct ServerlessScene {
   void wait_for_others() {
     f.run_until([&] {
       return hostile.shared.size() >= honest &&
-             f.count(f.client_events, "update.held round=1") >= honest * honest;
+             f.count(f.client_events, "update.checked round=1") >= honest * honest;
     });
   }
   // Its update, which the others get from it over links of its own.

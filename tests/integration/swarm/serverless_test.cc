@@ -38,11 +38,11 @@ TEST_CASE(
   f.run_to_the_end();
   CHECK(f.hashes() == hashes_of(kServerlessClients, kServerlessModel + more));
   CHECK(f.count(f.client_events, "peer.dropped") == 0);
-  CHECK(f.count(f.events, "model.differs") == 0);
-  CHECK(f.count(f.client_events, "model.made round=3") == f.rounds.front().clients_completed);
-  CHECK(f.count(f.events, "round.exchanged") == 3);
+  CHECK(f.count(f.events, "model.mismatch") == 0);
+  CHECK(f.count(f.client_events, "model.aggregated round=3") == f.rounds.front().clients_completed);
+  CHECK(f.count(f.events, "round.updates_exchanged") == 3);
   const std::string all = std::to_string(f.rounds.front().clients_completed);
-  CHECK(f.reported("round.exchanged round=3 reconstructable=" + all + " participants=" + all +
+  CHECK(f.reported("round.updates_exchanged round=3 reconstructable=" + all + " participants=" + all +
                    " refused=0 lost=0"));
   // No update comes to the coordinator, and the model once.
   for (const auto& round : f.rounds) CHECK(round.bytes_up < 2 * kServerlessModelBytes);
@@ -56,7 +56,8 @@ TEST_CASE("serverless, invariant 8: the updates of clients that vanish count onc
   const auto& task = *scene.hostile.task;
   scene.hostile.link->send(protocol::TaskFailed{.run = task.run, .round = task.round});
   scene.f.run_to_the_end();
-  CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=2 refused=0 lost=0"));
+  CHECK(
+      scene.f.reported("round.updates_exchanged round=1 reconstructable=5 participants=2 refused=0 lost=0"));
   CHECK(scene.f.rounds.front().clients_completed == kServerlessClients - 1);
 }
 
@@ -67,7 +68,8 @@ TEST_CASE("serverless: the update of a client that vanishes before the others ha
   scene.wait_for_others();
   scene.hostile.link->close("gone");
   scene.f.run_to_the_end();
-  CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=5 refused=0 lost=1"));
+  CHECK(
+      scene.f.reported("round.updates_exchanged round=1 reconstructable=5 participants=5 refused=0 lost=1"));
 }
 
 TEST_CASE("serverless: a client that comes back with an update that was lost is told of it like the others") {
@@ -77,7 +79,7 @@ TEST_CASE("serverless: a client that comes back with an update that was lost is 
   scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
   scene.wait_for_others();
   scene.hostile.link->close("gone");
-  scene.f.run_until([&] { return scene.f.reported("client.lost round=1 client=5"); });
+  scene.f.run_until([&] { return scene.f.reported("client.dropped round=1 client=5"); });
   scene.hostile.shared.clear();
   scene.hostile.task.reset();
   scene.hostile.greet("");
@@ -100,7 +102,8 @@ TEST_CASE("serverless, A2: an update with values that may not be there is refuse
   CHECK_FALSE(scene.hostile.verdict->accepted);
   CHECK(scene.hostile.verdict->reason.find("is inf; an update may hold finite values") != std::string::npos);
   scene.f.run_to_the_end();
-  CHECK(scene.f.reported("round.exchanged round=1 reconstructable=5 participants=5 refused=1 lost=0"));
+  CHECK(
+      scene.f.reported("round.updates_exchanged round=1 reconstructable=5 participants=5 refused=1 lost=0"));
 }
 
 TEST_CASE("serverless, A2: who offers the round's model as its update takes it from nobody") {
@@ -110,7 +113,7 @@ TEST_CASE("serverless, A2: who offers the round's model as its update takes it f
   scene.hostile.link->send(offered);
   scene.f.run_until([&] { return scene.hostile.verdict.has_value(); });
   CHECK_FALSE(scene.hostile.verdict->accepted);
-  CHECK(scene.hostile.verdict->reason.find("it is exchanged as a model") != std::string::npos);
+  CHECK(scene.hostile.verdict->reason.find("exchange it as a model") != std::string::npos);
   scene.f.run_to_the_end();
   CHECK(scene.f.rounds.front().clients_completed == kServerlessClients - 1);
 }
@@ -129,7 +132,7 @@ TEST_CASE("serverless, A2: who makes another model of the same updates is named,
   made.model.chunks.front() = Digest{1};
   scene.hostile.link->send(made);
   scene.f.run_to_the_end();
-  CHECK(scene.f.reported("model.differs client=5 round=1"));
+  CHECK(scene.f.reported("model.mismatch client=5 round=1"));
   // Its update counts like any other.
   CHECK(scene.f.rounds.front().clients_completed == kServerlessClients);
 }
@@ -156,7 +159,8 @@ TEST_CASE(
   f.run_until([&] { return std::ranges::find(all.told, model.id()) != all.told.end(); });
   ServerlessScene::offer_all(*all.link, model);
   f.run_to_the_end();
-  CHECK(f.reported("round.not_aggregated round=1 reason=\"what most clients have made: "));
+  CHECK(f.reported(
+      "round.not_aggregated round=1 reason=\"the model that most clients aggregated is invalid: "));
   CHECK(f.reported("values that are not finite"));
 }
 
@@ -198,7 +202,7 @@ TEST_CASE("serverless, A1: word of an update that there is not costs its sender 
                                                      .model = scene.hostile.task->model});
   }
   scene.f.run_until([&] { return scene.hostile.closed; });
-  CHECK(scene.hostile.goodbye->reason.find("which it was not asked for") != std::string::npos);
+  CHECK(scene.hostile.goodbye->reason.find("which the coordinator did not request") != std::string::npos);
 }
 
 TEST_CASE("serverless: a client that comes later gets the model from the others") {
@@ -209,5 +213,5 @@ TEST_CASE("serverless: a client that comes later gets the model from the others"
   add_listening_clients(f, 2);
   f.run_to_the_end();
   CHECK(f.rounds.back().clients_completed == kServerlessClients);
-  CHECK(f.count(f.events, "model.differs") == 0);
+  CHECK(f.count(f.events, "model.mismatch") == 0);
 }

@@ -85,13 +85,13 @@ TEST_CASE("warm-up: the models are those of the run without one, and nothing of 
   add_listening_clients(f, kWarmupClients);
   f.run_to_the_end();
   CHECK(f.hashes() == hashes_of(kWarmupClients, kServerless + more));
-  CHECK(f.count(f.events, "round.warmed_up") == 3);
+  CHECK(f.count(f.events, "round.warmup_ended") == 3);
   CHECK(f.count(f.events, "failed_open") == 0);
-  CHECK(f.count(f.events, "left_out=0") == 3);
+  CHECK(f.count(f.events, "excluded=0") == 3);
   // Nine owners with 50 chunks each spray ten of them.
   CHECK(f.count(f.events, "sprayed=90 not_sprayed=0") == 3);
-  CHECK(f.count(f.client_events, "warmed.up") == 3 * kWarmupClients);
-  CHECK(f.count(f.client_events, "warmup.not_as_planned") == 0);
+  CHECK(f.count(f.client_events, "warmup.ended") == 3 * kWarmupClients);
+  CHECK(f.count(f.client_events, "warmup.audit_failed") == 0);
   CHECK(f.count(f.client_events, "peer.dropped") == 0);
 }
 
@@ -113,10 +113,11 @@ TEST_CASE("warm-up: a member that does nothing is left out of it, and the others
   scene.f.run_until([&] { return scene.curious.warm.has_value(); });
   CHECK(scene.curious.warm->failure == "");
   CHECK(scene.f.reported("members=9"));
-  CHECK(scene.f.reported("left_out=1"));
+  CHECK(scene.f.reported("excluded=1"));
   scene.curious.link->close("gone");
   scene.f.run_to_the_end();
-  CHECK(scene.f.reported("round.exchanged round=1 reconstructable=8 participants=8 refused=0 lost=1"));
+  CHECK(
+      scene.f.reported("round.updates_exchanged round=1 reconstructable=8 participants=8 refused=0 lost=1"));
 }
 
 TEST_CASE(

@@ -112,8 +112,10 @@ caught_by integration_federation 'while the enrolment book cannot be read'
 
 mutant unknown-is-refused 'A1: a key that the book does not hold is told what a revoked one is told'
 file server/enrolment.cc
-old '    return Error{ErrorCode::kNotFound, "this client is not'
-new '    return Error{ErrorCode::kRefused, "this client is not'
+old '    return Error{ErrorCode::kNotFound,
+                 "this client is not'
+new '    return Error{ErrorCode::kRefused,
+                 "this client is not'
 caught_by unit_server 'an unknown key is not found'
 caught_by integration_federation 'whose key the coordinator does not know'
 

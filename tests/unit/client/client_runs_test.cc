@@ -222,7 +222,8 @@ TEST_CASE("runs: what is kept of a run that the coordinator no longer names is d
   h.lose_link();
   h.connected({kOther});
   CHECK(h.event("update.dropped") == "update.dropped round=1 reason=\"the run has ended\" run=\"77\"");
-  CHECK(h.event("run.ended") == "run.ended reason=\"while this client was away\" run=\"77\"");
+  CHECK(h.event("run.ended") ==
+        "run.ended reason=\"the run ended while this client was disconnected\" run=\"77\"");
   CHECK(h.abandoned() == std::vector{kRun});
   CHECK(h.effect<ClientEngine::ForgetRun>()->run == kRun);
   CHECK_FALSE(h.engine.knows(kRun));
@@ -282,7 +283,7 @@ TEST_CASE("runs: a run beyond the sixteenth is refused with the reason, and take
   CHECK(answer->run == RunId(17));
   CHECK_FALSE(answer->ready);
   CHECK(answer->code == ErrorCode::kResource);
-  CHECK(answer->reason == "this client takes part in 16 runs already, which is the most that it can");
+  CHECK(answer->reason == "this client already takes part in 16 runs, which is the maximum");
   CHECK(h.engine.parts().size() == 16);
   h.describe(RunId(9));  // one of the sixteen
   CHECK(h.sent<protocol::RunAnswer>()->ready);

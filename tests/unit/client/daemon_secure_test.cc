@@ -54,7 +54,7 @@ TEST_CASE("daemon: for a round it helps to take masks away once, whatever proces
   CHECK(std::get<protocol::UpdateOffer>(*offer).samples == SampleCount(1));
   CHECK(std::get<protocol::UpdateOffer>(*offer).train_loss == 0);
   REQUIRE(first.reveals());
-  const std::string reason = "the masks of round 1 of run 7 have been taken away before";
+  const std::string reason = "the masks of round 1 of run 7 were already removed; that round is closed";
   MaskedTurn again(site, 1, 2);
   CHECK(why_not(site) == reason);
   site.leave();
@@ -74,8 +74,7 @@ TEST_CASE(
   begin_secure(site);
   site.link->send(site.work.request(kFirst, 1));  // secure_attempt is 0
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
-  CHECK(why_not(site).find("updates are masked, and this task asks for one that is not") !=
-        std::string::npos);
+  CHECK(why_not(site).find("masked updates, but this task asks for an unmasked update") != std::string::npos);
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
   CHECK_FALSE(site.pending(kFirst));
   // Nor while a masked one waits for its verdict, or as a repetition of its task.
@@ -91,7 +90,7 @@ TEST_CASE(
   keep_update(site);
   site.secure.required = true;
   site.begin();
-  CHECK(site.has_said("update.dropped reason=\"it has no masks (--only-secure)\""));
+  CHECK(site.has_said("update.dropped reason=\"the saved update is not masked (--only-secure)\""));
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
   site.link->send(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
@@ -118,7 +117,7 @@ TEST_CASE(
     return !std::holds_alternative<protocol::RunDescription>(message);
   };
   site.begin();
-  CHECK(site.has_said("update.dropped reason=\"it may have no noise (" + option + ")\""));
+  CHECK(site.has_said("update.dropped reason=\"the saved update may have no noise (" + option + ")\""));
   REQUIRE(site.run_until([&] { return site.link && site.greeted; }));
   site.link->send(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
@@ -151,27 +150,25 @@ TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no seco
   MaskedTurn first(site, 1, 1);
   REQUIRE(first.reveals());
   RunId run = kFirst;
-  std::string reason = "the masks of round 1 of run 7 have been taken away before";
+  std::string reason = "the masks of round 1 of run 7 were already removed; that round is closed";
   SUBCASE("the same run, after RunEnded") { site.link->send(protocol::RunEnded{kFirst, "done"}); }
   SUBCASE("the same run, after a Welcome that does not name it") {
     site.going = {};
     site.heard.clear();
     site.link->close("cut");
-    REQUIRE(site.has_said_part("while this client was away"));
+    REQUIRE(site.has_said_part("the run ended while this client was disconnected"));
     site.link->close("cut");
   }
   SUBCASE("a second run of the same file") {
     run = kSecond;
     reason =
-        "an update of this model under these terms was summed in round 1 of run 7, and a second sum could "
-        "reveal a single update: give the run another run.seed";
+        "an update of the same model under the same terms was already summed in round 1 of run 7, and a "
+        "second sum could reveal a single update; use another run.seed";
     site.link->send(protocol::RunEnded{kFirst, "done"});
   }
   SUBCASE("a second run whose description differs in what changes no update") {
     run = kSecond;
-    reason =
-        "this same update has been summed before, and a second sum could reveal it: give the run another "
-        "run.seed";
+    reason = "this update was already summed once, and a second sum could reveal it; use another run.seed";
     site.link->send(protocol::RunEnded{kFirst, "done"});
     site.work.text += "# another\n";
   }
@@ -200,8 +197,8 @@ TEST_CASE("daemon: of two runs at once one alone gets a sum of the same update")
   REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
   MaskedTurn second(site, 1, 1, kSecond);
   CHECK(why_not(site) ==
-        "this update is on its way to a sum in run 7, and a second sum could reveal it: give the run another "
-        "run.seed");
+        "this update is already being summed in run 7, and a second sum could reveal it; use another "
+        "run.seed in one of the runs");
   CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
   first.next = 0;  // of what has been heard since
   CHECK(first.reveals());
@@ -237,7 +234,7 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
   REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
   const auto answer = std::get<protocol::RunAnswer>(site.heard.front());
   CHECK_FALSE(answer.ready);
-  CHECK(answer.reason.find("each client's own noise must be at least 0.5") != std::string::npos);
+  CHECK(answer.reason.find("the noise that each client adds must be at least 0.5") != std::string::npos);
   site.heard.clear();
   // The clients add it together.
   privacy::MaskingSpec spec{.fraction_bits = 16, .max_weight = 1, .clipping_norm = 1000};
@@ -249,7 +246,7 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
   REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
   MaskedTurn second(site, 1, 1, kSecond);
   CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
-  CHECK(why_not(site).find("give the run another run.seed") != std::string::npos);
+  CHECK(why_not(site).find("use another run.seed") != std::string::npos);
 }
 
 TEST_CASE(
@@ -296,7 +293,7 @@ TEST_CASE("daemon: a task of a round that was worked on counts again where its m
     site.link->send(protocol::UpdateVerdict{kFirst, RoundNumber(1), true, {}, {}});
   }
   CHECK(offers == 2);
-  CHECK(why_not(site).find("as many as --max-updates-per-day allows") != std::string::npos);
+  CHECK(why_not(site).find("the limit of --max-updates-per-day") != std::string::npos);
 }
 
 namespace {
@@ -371,7 +368,7 @@ TEST_CASE("daemon: whether training has diverged is no answer where a client noi
   site.heard.clear();
   site.link->send(site.work.request(kFirst, 3));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
-  CHECK(site.has_said_part("has sent the 2 updates that the run's privacy allows"));
+  CHECK(site.has_said_part("has already sent 2 updates, the limit of"));
 }
 
 TEST_CASE("daemon: why a client of a masked run cannot train stays in its own log") {
@@ -381,7 +378,7 @@ TEST_CASE("daemon: why a client of a masked run cannot train stays in its own lo
       "max_participations = 100\ndelta = 1e-5\n";
   begin_masked(site, {.max_weight = 1000});
   MaskedTurn turn(site, 1, 1);
-  CHECK(why_not(site) == "training has failed; this client's log says why");
+  CHECK(why_not(site) == "training failed; see this client's log");
   CHECK(site.has_said_part("more noise than a client can make"));
 }
 
@@ -408,8 +405,8 @@ TEST_CASE("daemon: no share leaves before it is written down whose keys the othe
   begin_secure(site);
   std::filesystem::create_directory(site.state.path() / "known-clients");
   MaskedTurn first(site, 1, 1);
-  CHECK(why_not(site) == "the other clients' keys cannot be written down; this client's log says why");
-  CHECK(site.has_said_part("known_clients.not_written clients=2 reason="));
+  CHECK(why_not(site) == "the keys of the other clients cannot be saved; see this client's log");
+  CHECK(site.has_said_part("known_clients.save_failed clients=2 reason="));
   CHECK(written == 0);
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
   // Once there is room again, the next one goes on.
@@ -434,7 +431,7 @@ TEST_CASE("daemon: an update is not masked for others whose keys are not written
     return false;
   };
   MaskedTurn turn(site, 1, 1);
-  CHECK(why_not(site).find("keys cannot be written down") != std::string::npos);
+  CHECK(why_not(site).find("keys of the other clients cannot be saved") != std::string::npos);
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
 }
 
@@ -510,7 +507,7 @@ TEST_CASE("daemon: a device that makes so many updates a day makes no more, what
   site.heard.clear();
   site.link->send(site.work.request(kFirst, 2));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
-  CHECK(why_not(site).find("as many as --max-updates-per-day allows") != std::string::npos);
+  CHECK(why_not(site).find("the limit of --max-updates-per-day") != std::string::npos);
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
 }
 
@@ -535,7 +532,7 @@ TEST_CASE("daemon: a task that is asked for again with another amount of noise c
   CHECK(offers("10.0"));
   CHECK(offers("20.0"));
   CHECK_FALSE(offers("30.0"));
-  CHECK(why_not(site).find("has sent the 2 updates that the run's privacy allows") != std::string::npos);
+  CHECK(why_not(site).find("has already sent 2 updates, the limit of") != std::string::npos);
 }
 
 TEST_CASE("daemon: of a run that is described twice at once the second description is the one that counts") {
@@ -569,7 +566,7 @@ TEST_CASE("daemon: another key for a client than it has seen ends its part, and 
   site.begin();
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
   MaskedTurn second(site, 2, 1);
-  CHECK(why_not(site).find("client 2 had another key when it was seen first") == 0);
+  CHECK(why_not(site).find("client 2 had another key when this client first saw it") == 0);
 }
 
 TEST_CASE("daemon: a device that asks for more clients, or for secure sums alone, gets its way") {

@@ -95,7 +95,7 @@ TEST_CASE("daemon: a program that says it has 2^53 samples is declined with the 
   REQUIRE(site.count<protocol::RunAnswer>(kFirst) == 1);
   const auto& answer = std::get<protocol::RunAnswer>(site.heard.front());
   CHECK_FALSE(answer.ready);
-  CHECK(answer.reason == "the trainer program's message \"ready\" must give samples of at most 2^40");
+  CHECK(answer.reason == "the trainer program's message \"ready\" needs samples of at most 2^40");
 }
 
 TEST_CASE("daemon: one bit changed on its way to the coordinator costs a client its link, not its life") {

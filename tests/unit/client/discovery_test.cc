@@ -88,17 +88,17 @@ TEST_CASE("discovery: of several that announce a run none is taken, and each is 
 TEST_CASE("discovery: where nothing is found, what was ignored is said, and that a clock may be wrong") {
   Scripted directory;
   CHECK(found(directory, "found").error().message ==
-        "no coordinator announces a run 'found' in the directory");
+        "no coordinator in the directory announces a run named 'found'");
   directory.with_each[dht::Flaw::kForged] = 1;
   const auto forged = found(directory, "found");
   CHECK(forged.error().code == ErrorCode::kNotFound);
-  CHECK(forged.error().message.find("; records there were ignored: ") != std::string::npos);
+  CHECK(forged.error().message.find("; ignored records: ") != std::string::npos);
   CHECK(forged.error().message.find(" forged") != std::string::npos);
   CHECK(forged.error().message.find("clock") == std::string::npos);
   directory.with_each[dht::Flaw::kExpired] = 1;
   const auto expired = found(directory, "", key_of_node(1).public_key());
-  CHECK(expired.error().message.find("the coordinator is not announced in the directory; ") == 0);
-  CHECK(expired.error().message.find("is this device's clock right?") != std::string::npos);
+  CHECK(expired.error().message.find("the directory has no record of the coordinator; ") == 0);
+  CHECK(expired.error().message.find("check this device's clock") != std::string::npos);
 }
 
 }  // namespace fedge::client

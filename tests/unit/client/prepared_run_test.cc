@@ -81,8 +81,9 @@ TEST_CASE(
   const auto too_much = take_part(text + noise, 4.37);
   REQUIRE_FALSE(too_much);
   CHECK(too_much.error().code == ErrorCode::kRefused);
-  CHECK(too_much.error().message.find("--max-epsilon 4.37, and its updates in this run, with those of runs "
-                                      "before, may come to epsilon = 4.37") != std::string::npos);
+  CHECK(too_much.error().message.find(
+            "--max-epsilon 4.37, but its updates in this run and in earlier runs may reach epsilon = 4.37") !=
+        std::string::npos);
   // The coordinator's delta does not make the limit weaker; the owner's does.
   const std::string sloppy = std::string(noise).replace(noise.find("1e-5"), 4, "0.1");
   const auto careless = take_part(text + sloppy, 4.37);
@@ -167,7 +168,7 @@ TEST_CASE(
     const auto refused = take_part(bare, 1000, 0.2);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kRefused);
-    CHECK(refused.error().message.find("--require-noise 1000, and no client of the run adds any") !=
+    CHECK(refused.error().message.find("--require-noise 1000, but no client of this run adds noise") !=
           std::string::npos);
   }
   const std::string local =
@@ -181,7 +182,7 @@ TEST_CASE(
   REQUIRE(releases->count({RunId(900), {RoundNumber(1), TrackId()}, 1, enough->get()->noise}, {.most = 1}));
   const auto again = take_part(masked(5), 4.38, 0.2);
   REQUIRE_FALSE(again);
-  CHECK_MESSAGE(again.error().message.find("with those in runs before") != std::string::npos,
+  CHECK_MESSAGE(again.error().message.find("in this run and in earlier runs") != std::string::npos,
                 again.error().message);
   CHECK(take_part(masked(5), 4.5, 0.2));
 }

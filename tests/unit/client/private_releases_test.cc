@@ -29,7 +29,8 @@ TEST_CASE("private releases: no more updates are sent than a run's privacy allow
   REQUIRE(releases);
   const auto admitted = releases->admit(kPrivateRun, release_task(4), 3);
   REQUIRE_FALSE(admitted);
-  CHECK(admitted.error().message.find("the 3 updates that the run's privacy allows") != std::string::npos);
+  CHECK(admitted.error().message.find("3 updates, the limit of differential_privacy.max_participations") !=
+        std::string::npos);
   CHECK_FALSE(releases->count({kPrivateRun, release_task(4), 4}, {.most = 3}));
   // Another run has its own.
   CHECK(releases->admit(RunId(12), release_task(1), 3));

@@ -51,7 +51,7 @@ TEST_CASE("known clients: a damaged file is named, with the line") {
   const auto known = KnownClients::read(scratch.path());
   REQUIRE_FALSE(known);
   CHECK(known.error().code == ErrorCode::kCorrupt);
-  CHECK(known.error().message.find("known-clients:2: is damaged") != std::string::npos);
+  CHECK(known.error().message.find("known-clients:2: this line is damaged") != std::string::npos);
 }
 
 TEST_CASE("summed updates: a task is summed once, for each run and track, also in another process") {
@@ -84,7 +84,7 @@ TEST_CASE("summed updates: a task is summed once, for each run and track, also i
   }
   const auto refused = again->admit_origin({RunId(8), task(4), {1, 1}, {}});
   CHECK(refused.error().code == ErrorCode::kRefused);
-  CHECK(refused.error().message.find("was summed in round 3 of run 7") != std::string::npos);
+  CHECK(refused.error().message.find("was already summed in round 3 of run 7") != std::string::npos);
 }
 
 TEST_CASE("summed updates: what they are known by is the model, the terms, the seed and the coordinator") {

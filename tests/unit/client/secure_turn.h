@@ -79,7 +79,7 @@ struct SecureTurn {
     sum(std::array{ClientId(0), ClientId(1), ClientId(2)});
     site.run_until([&] {
       hear();
-      const auto refused = [](const std::string& line) { return line.starts_with("secure.stopped"); };
+      const auto refused = [](const std::string& line) { return line.starts_with("secure.session_stopped"); };
       return revealed ||
              std::any_of(site.said.begin() + static_cast<std::ptrdiff_t>(before), site.said.end(), refused);
     });

@@ -180,9 +180,9 @@ TEST_CASE("cache: a model larger than the cache is refused with what to do") {
   const auto both = files->download(*layout(), whole(manifest_of(numbers(1)), manifest_of(numbers(2))));
   REQUIRE_FALSE(both);
   CHECK(both.error().code == ErrorCode::kResource);
-  CHECK(
-      both.error().message ==
-      "the model takes 24000 bytes, the cache of this client holds 20000; start it with a larger --cache-mb");
+  CHECK(both.error().message ==
+        "the model takes 24000 bytes, but the cache of this client holds only 20000; start the client with a "
+        "larger --cache-mb");
 }
 
 TEST_CASE("cache: a model of another layout, or a part of one, is not fetched") {
@@ -197,7 +197,7 @@ TEST_CASE("cache: a model of another layout, or a part of one, is not fetched") 
                                             std::as_bytes(std::span(values)).first(8192), 4096);
   const auto refused = files->download(*layout(), whole(part, std::nullopt));
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().message == "what is offered is not of the run's model");
+  CHECK(refused.error().message == "the offered model does not match the run's model");
 }
 
 TEST_CASE("pending: an update that was kept is there in the next process, as it was offered") {
@@ -267,7 +267,7 @@ TEST_CASE("pending: an update whose payload is damaged or gone is dropped, and t
   SUBCASE("gone") { std::filesystem::remove_all(state.path() / "chunks"); }
   const auto taken = take_up(*open(state));
   CHECK(taken.updates.empty());
-  CHECK(taken.said == "update.dropped reason=\"the payload of the pending update is not whole in " +
+  CHECK(taken.said == "update.dropped reason=\"the payload of the pending update is incomplete in " +
                           (state.path() / "chunks").string() + "\"");
   CHECK(!std::filesystem::exists(pending_in(state)));
 }
@@ -341,13 +341,14 @@ TEST_CASE("pending: at most sixteen updates are taken up, and a file of an earli
   auto old = take_up(*open(state));
   CHECK(old.updates.empty());
   CHECK(old.said == "update.dropped reason=\"" + (state.path() / "pending").string() +
-                        " is of an earlier version of this client\"");
+                        " was written by an earlier version of this program\"");
   for (std::uint64_t run = 1; run <= 17; ++run)
     REQUIRE(open(state)->keep(request_for(numbers(1), RunId(run)), result_of(numbers(5))));
   const auto taken = take_up(*open(state));
   CHECK(taken.updates.size() == 16);
   const auto last = state.path() / "pending" / "0000000000000011";
-  CHECK(taken.said == "update.dropped reason=\"" + last.string() + " is the update of one run too many\"");
+  CHECK(taken.said == "update.dropped reason=\"" + last.string() +
+                          " belongs to one run more than a client may take part in\"");
   CHECK(!std::filesystem::exists(last));
 }
 
@@ -362,8 +363,9 @@ TEST_CASE("cache: what is held of a round stays until it is let go of, and takes
   const auto fourth = files->hold(RunId(7), manifest_of(numbers(4)));
   REQUIRE_FALSE(fourth);
   CHECK(fourth.error().code == ErrorCode::kResource);
-  CHECK(fourth.error().message.starts_with(
-      "what is exchanged in this round takes 12000 bytes beside 36000 of updates"));
+  CHECK(
+      fourth.error().message.starts_with("the data that clients exchange in this round takes 12000 bytes in "
+                                         "addition to 36000 bytes of updates"));
   files->let_go(RunId(7));
   CHECK(files->chunks().find(manifest_of(numbers(1)).id()) == nullptr);
   CHECK(files->chunks().find(manifest_of(numbers(3)).id()) != nullptr);
@@ -390,13 +392,14 @@ TEST_CASE("cache: what waits for a verdict stays, and what does not fit beside i
   REQUIRE_FALSE(both);
   CHECK(both.error().code == ErrorCode::kResource);
   CHECK(both.error().message ==
-        "the model takes 24000 bytes beside 24000 of updates in rounds that are not over, the cache of this "
-        "client holds 36000; start it with a larger --cache-mb");
+        "the model takes 24000 bytes in addition to 24000 bytes of updates in rounds that have not ended, "
+        "but the cache of this client holds only 36000; start the client with a larger --cache-mb");
   CHECK(files->download(*layout(), whole(manifest_of(numbers(1)), std::nullopt)));
   REQUIRE(files->keep(request_for(numbers(1), RunId(9)), result_of(numbers(7))));
   const auto fourth = files->keep(request_for(numbers(1), RunId(10)), result_of(numbers(8)));
   REQUIRE_FALSE(fourth);
-  CHECK(fourth.error().message.starts_with("the update takes 12000 bytes beside 36000 of updates"));
+  CHECK(fourth.error().message.starts_with(
+      "the update takes 12000 bytes in addition to 36000 bytes of updates"));
   files.reset();
   CHECK(take_up(*open(state, 3 * 12'000)).updates.size() == 3);
 }

@@ -95,7 +95,7 @@ TEST_CASE("buffered: whoever comes back for its task while the model moves gets 
   CHECK(h.all<RunEngine::Assign>().empty());
   h.now = Time(seconds(59));
   h.feed(Expired{});  // nobody else is expected back, but these are there
-  CHECK_FALSE(h.event("client.lost"));
+  CHECK_FALSE(h.event("client.dropped"));
   commit(h, 1);
   const auto work = h.all<RunEngine::Assign>();
   REQUIRE(work.size() == 2);
@@ -149,7 +149,7 @@ TEST_CASE("buffered: with exponent 0 staleness does not matter, beyond the bound
   h.feed(RunEngine::Offered{ClientId(2), h.offer(1)});
   REQUIRE(h.sent_to<protocol::UpdateVerdict>(2));
   CHECK(h.sent_to<protocol::UpdateVerdict>(2)->code == ErrorCode::kStale);
-  CHECK(h.sent_to<protocol::UpdateVerdict>(2)->reason.find("moved 2 times") != std::string::npos);
+  CHECK(h.sent_to<protocol::UpdateVerdict>(2)->reason.find("updated 2 times") != std::string::npos);
   CHECK_FALSE(h.one<RunEngine::Fetch>());
   CHECK(h.one<RunEngine::Assign>());  // it begins again, on the model as it is
 }

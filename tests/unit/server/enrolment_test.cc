@@ -52,7 +52,7 @@ TEST_CASE("enrolment: a token makes a key a client, once, numbers count from 0")
   CHECK(enrolment.redeem({second->secret, key(1), 1001})->client == ClientId(1));
   CHECK(enrolment.authenticate(key(1))->client == ClientId(1));
   CHECK(reason(enrolment.redeem({second->secret, key(2), 1002})) ==
-        "the join token has already been used; ask for a new one");
+        "the join token was already used; ask the operator for a new one");
   CHECK(enrolment.redeem({second->secret, key(1), 1003})->client ==
         ClientId(1));  // its first answer was lost
   CHECK(enrolment.redeem({first->secret, key(3), 1004})->client == ClientId(0));
@@ -63,11 +63,11 @@ TEST_CASE("enrolment: wrong, expired and revoked tokens and unknown and revoked 
   Enrolment enrolment = book.open();
   const auto token = enrolment.create_token(1000, std::chrono::seconds(10));
   CHECK(reason(enrolment.redeem({std::string("nonsense"), key(1), 1001})) ==
-        "the join token is not known here");
+        "this coordinator does not know the join token");
   CHECK(reason(enrolment.redeem({token->secret, key(1), 1011})) ==
-        "the join token has expired; ask for a new one");
+        "the join token has expired; ask the operator for a new one");
   CHECK(reason(enrolment.authenticate(key(1))) ==
-        "this client is not enrolled here; join with a token first");
+        "this client is not enrolled at this coordinator; join with a token first");
   REQUIRE(enrolment.redeem({token->secret, key(1), 1005}));
   CHECK(enrolment.revoke(ClientId(0)));
   CHECK(reason(enrolment.authenticate(key(1))) == "this client's key has been revoked");
@@ -134,7 +134,7 @@ TEST_CASE("enrolment: a token for three uses makes three keys clients, with the 
   CHECK(last->client == ClientId(5));
   CHECK(last->fresh);
   CHECK(reason(enrolment.redeem({first, key(5), 1001})) ==
-        "the join token has been used as often as it may be; ask for a new one");
+        "all uses of the join token are used up; ask the operator for a new one");
   const auto read = enrolment.read();
   CHECK(std::string(state_of(read->tokens[1], 1001)) == "used up");
   CHECK(std::string(state_of(read->tokens[2], 1001)) == "open");
@@ -187,10 +187,10 @@ TEST_CASE("enrolment: with an approval token a key is known but pending until an
   CHECK(enrolment.refresh()->clients.at(0).client == ClientId(0));
   CHECK_FALSE(enrolment.authenticate(key(1))->pending);
   CHECK(operator_tool.approve(ClientId(0)).error().message ==
-        "client 0 does not wait for approval: it is enrolled");
+        "client 0 does not wait for approval; its state is enrolled");
   REQUIRE(operator_tool.revoke(ClientId(0)));
   CHECK(operator_tool.approve(ClientId(0)).error().message ==
-        "client 0 does not wait for approval: it is revoked");
+        "client 0 does not wait for approval; its state is revoked");
   CHECK(reason(enrolment.authenticate(key(1))) == "this client's key has been revoked");
 }
 

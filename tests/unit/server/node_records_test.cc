@@ -113,7 +113,7 @@ TEST_CASE("node records: a message that says another round or sequence than its 
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kInvalid);
   CHECK(refused.error().message ==
-        "node record: it is of round 3, sequence 5, its message of round 3, sequence 6");
+        "node record: it has round 3, sequence 5, but its message has round 3, sequence 6");
   replayed = message({.round = 3, .sequence = 5});
   replayed.round = RoundNumber(4);
   CHECK_FALSE(nodes.received(ClientId(0), replayed, Time(seconds(1))));

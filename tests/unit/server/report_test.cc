@@ -78,17 +78,17 @@ TEST_CASE("metrics: a malformed line is refused, and the message says what is wr
     CHECK(result.error().code == ErrorCode::kCorrupt);
     CHECK_MESSAGE(contains(result.error().message, "metrics.jsonl:7: " + words), result.error().message);
   };
-  refused("", "is not a round's JSON object");
-  refused("[1]", "is not a round's JSON object");
-  refused(kLine.substr(0, 100), "is not a round's JSON object");
-  refused("{\"a\":" + std::string(100000, '['), "is not a round's JSON object");
+  refused("", "is not the JSON object of a round");
+  refused("[1]", "is not the JSON object of a round");
+  refused(kLine.substr(0, 100), "is not the JSON object of a round");
+  refused("{\"a\":" + std::string(100000, '['), "is not the JSON object of a round");
   refused(replaced(kLine, "\"round\":3", "\"rnd\":3"), "round is missing");
   refused(replaced(kLine, "\"round\":3", "\"round\":-3"), "round is not an integer of at least 0");
   refused(replaced(kLine, "0.5,\"per", "\"low\",\"per"), "test_loss is not a number or null");
   refused(replaced(kLine, "[0.75,0.875]", "[0.75,true]"), "per_class_accuracy is not a number or null");
   refused(replaced(kLine, "[0.75,0.875]", "0.75"), "per_class_accuracy is not a list");
   refused(replaced(kLine, "[0.75,0.875]", "[[0.75]]"), "per_class_accuracy is not a number or null");
-  refused(replaced(kLine, "[0.75,0.875]", "[[[[0.75]]]]"), "is not a round's JSON object");
+  refused(replaced(kLine, "[0.75,0.875]", "[[[[0.75]]]]"), "is not the JSON object of a round");
   CHECK(parse_metrics(replaced(kLine, "{", "{\"another\":1.5,"), "m").has_value());
 }
 

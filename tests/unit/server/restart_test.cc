@@ -188,8 +188,8 @@ TEST_CASE(
     h.deliver(1, 1);
     if (away) h.feed(RoundEngine::ClientLeft{ClientId(2)});
     h.feed(RoundEngine::ClientLeft{ClientId(2), /*for_good=*/true});
-    REQUIRE(h.event("client.lost"));
-    CHECK(to_string(*h.event("client.lost")) == "client.lost round=1 client=2 reason=\"revoked\"");
+    REQUIRE(h.event("client.dropped"));
+    CHECK(to_string(*h.event("client.dropped")) == "client.dropped round=1 client=2 reason=\"revoked\"");
     REQUIRE(h.one<RoundEngine::CloseRound>());
     CHECK(h.one<RoundEngine::CloseRound>()->completed == 2);
   }

@@ -134,11 +134,11 @@ TEST_CASE("run store: what an operator asks of a run is done where its state all
   for (const Wish& wish :
        {Wish{kPending, kPaused, nullptr}, Wish{kRunning, kPaused, nullptr},
         Wish{kPaused, kPaused, "run 1 is paused already"},
-        Wish{kFinished, kPaused, "run 1 is finished: it has ended"},
+        Wish{kFinished, kPaused, "run 1 is finished and has ended"},
         Wish{kPending, kPending, "run 1 is pending, not paused"}, Wish{kPaused, kPending, nullptr},
         Wish{kStopped, kPending, "run 1 is stopped, not paused"}, Wish{kPending, kStopped, nullptr},
         Wish{kRunning, kStopped, nullptr}, Wish{kPaused, kStopped, nullptr},
-        Wish{kFailed, kStopped, "run 1 is failed: it has ended"}})
+        Wish{kFailed, kStopped, "run 1 is failed and has ended"}})
     with_each_store([&](const Reopen& reopen) {
       const auto store = reopen();
       const RunNumber run = *store->submit(some_run("one"));
@@ -439,7 +439,7 @@ TEST_CASE(
   const auto appended = store->append({&batch, 1});
   REQUIRE_FALSE(appended);
   CHECK(appended.error().code == ErrorCode::kUnavailable);
-  CHECK_MESSAGE(appended.error().message.find(path.string() + " has been re") != std::string::npos,
+  CHECK_MESSAGE(appended.error().message.find(path.string() + " was re") != std::string::npos,
                 appended.error().message);
   CHECK_FALSE(store->claim(RunNumber(1), 2000));
   CHECK_FALSE(store->submit(some_run("second")));
@@ -455,7 +455,7 @@ TEST_CASE("runs that the audit log tells of and the database does not hold are m
   write_store(run_store_path(directory.path()));
   CHECK(check_runs_kept(directory.path(), RunNumber(1)));
   REQUIRE(log.append({"uid 1", "run.paused", "run run 9", {{"run", "2"}}}));
-  CHECK(check_runs_kept(directory.path(), RunNumber(1)).error().message.find("tells of run 2") !=
+  CHECK(check_runs_kept(directory.path(), RunNumber(1)).error().message.find("records run 2") !=
         std::string::npos);
   CHECK(check_runs_kept(directory.path(), RunNumber(2)));
   REQUIRE(log.append({"uid 1", "coordinator.started", "run 3", {}}));

@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(Fixture, "shared round: what most find unsound is refused, wha
   answer(0, 1);
   answer(1, 1);
   answer(2, 1, false);
-  CHECK(decide() == Said{"0 refused: 2 of 3 clients find it unsound: said by 1", "1 good"});
+  CHECK(decide() == Said{"0 refused: 2 of 3 clients report that the update is invalid: said by 1", "1 good"});
   // It is none of the round's any more.
   CHECK(round.updates().size() == 1);
 }
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(Fixture, "shared round: an update that few have looked at when
   answer(1, 0, false);
   CHECK(decide(true).empty());
   answer(2, 0, false);
-  CHECK(decide(true) == Said{"0 refused: 2 of 3 clients find it unsound: said by 1"});
+  CHECK(decide(true) == Said{"0 refused: 2 of 3 clients report that the update is invalid: said by 1"});
 }
 
 TEST_CASE_FIXTURE(
@@ -214,7 +214,8 @@ TEST_CASE_FIXTURE(ClosedRound,
   CHECK(round.model() == nullptr);
   CHECK(round.hopeless());
   CHECK(round.no_model(false).message ==
-        "no model was made by more than half of the round's 3 clients; 1 have made the same one");
+        "no model was aggregated by more than half of the 3 clients of the round; the largest group that "
+        "aggregated the same model has 1 clients");
 }
 
 TEST_CASE("shared round: half of the clients do not make the model, whichever object has the smaller name") {
@@ -278,7 +279,8 @@ TEST_CASE_FIXTURE(
     CHECK(decide(true).empty());
     round.give_up(ClientId(1));
     round.give_up(ClientId(2));
-    CHECK(decide() == Said{"0 good", "1 refused: 1 of 1 clients find it unsound: said by 0"});
+    CHECK(decide() ==
+          Said{"0 good", "1 refused: 1 of 1 clients report that the update is invalid: said by 0"});
   }
   SUBCASE("while the model is made") {
     round.close();

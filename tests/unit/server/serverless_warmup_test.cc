@@ -113,7 +113,8 @@ TEST_CASE("warm-up: updates of different sizes, and too few of them, are exchang
   ServerlessWarmup sizes = warmup();
   CHECK_FALSE(begins(sizes, round, 1));
   CHECK(sizes.over());
-  CHECK(sizes.message(RunId(1)).failure == "updates of different sizes give their owners away");
+  CHECK(sizes.message(RunId(1)).failure ==
+        "the updates have different sizes, which would reveal their owners");
   ServerlessRound two = round_of(2, 2);
   offer(two, 0);
   offer(two, 1);

@@ -55,7 +55,7 @@ TEST_CASE("availability: a device that goes down while it trains is lost, and tr
 
   const Outcome cut = sim::simulate(kThree + TraceSetting("0,0,1000\n1,0,0.6\n1,5,1000\n").settings);
   REQUIRE(cut.rounds.size() == 1);
-  CHECK(cut.count("client.lost") == 1);
+  CHECK(cut.count("client.dropped") == 1);
   CHECK(cut.count("the device went down while it trained") == 1);
   CHECK(cut.count("client.disconnected") == 1);
   CHECK(cut.rounds[0].clients_completed == 2);
@@ -93,7 +93,7 @@ TEST_CASE(
 TEST_CASE("availability: a device that goes down while it trains is replaced by one that has come up") {
   const Outcome outcome = sim::simulate(kThree + TraceSetting("0,0,1000\n1,0,0.6\n2,0.3,1000\n").settings);
   REQUIRE(outcome.rounds.size() == 1);
-  CHECK(outcome.count("client.lost") == 1);
+  CHECK(outcome.count("client.dropped") == 1);
   CHECK(outcome.count("client.replaced") == 1);
   CHECK(outcome.rounds[0].clients_completed == 2);
   CHECK(outcome.rounds[0].virtual_seconds < 2);
@@ -106,7 +106,7 @@ TEST_CASE("availability: an update that was finished when the device went down i
   REQUIRE(whole.rounds[0].virtual_seconds > 2.1);
   const Outcome cut = sim::simulate(slow + TraceSetting("0,0,1000\n1,0,1.9\n1,5,1000\n").settings);
   REQUIRE(cut.rounds.size() == 1);
-  CHECK(cut.count("client.lost") == 1);
+  CHECK(cut.count("client.dropped") == 1);
   CHECK(cut.count("while it trained") == 0);
   CHECK(cut.rounds[0].clients_completed == 2);
   CHECK(cut.hashes() == whole.hashes());
@@ -165,7 +165,7 @@ TEST_CASE("availability: a run in which nobody ever comes back ends with an erro
       sim::try_simulate(kThree + TraceSetting("0,0,2\n1,0,2\n2,0,2\n").settings + Settings{"run.rounds=3"});
   REQUIRE(outcome.failure);
   CHECK(outcome.failure->message ==
-        "the simulation has come to a standstill in round 2: nobody is left who could go on");
+        "the simulation stalled in round 2: the event queue is empty, so the run cannot continue");
 }
 
 TEST_CASE("availability: a run that waits for more devices than are ever up at once ends with an error") {
@@ -173,7 +173,7 @@ TEST_CASE("availability: a run that waits for more devices than are ever up at o
       {"simulation.availability.kind=gilbert_elliott", "simulation.availability.p_up_down=0.5",
        "simulation.availability.p_down_up=0.01", "run.wait_for_clients=9"});
   REQUIRE(outcome.failure);
-  CHECK(outcome.failure->message.find("no round has ended for 30 days of virtual time") != std::string::npos);
+  CHECK(outcome.failure->message.find("no round ended within 30 days of virtual time") != std::string::npos);
   CHECK(outcome.failure->message.find("run.wait_for_clients") != std::string::npos);
   CHECK(outcome.rounds.empty());
 }
@@ -182,9 +182,8 @@ TEST_CASE("availability: waiting for all clients is refused with what to set ins
   const Outcome outcome = sim::try_simulate({"simulation.availability.kind=diurnal"});
   REQUIRE(outcome.failure);
   CHECK(outcome.failure->message ==
-        "run.wait_for_clients is all 10 clients, as it is by default, and with simulation.availability they "
-        "may "
-        "never be there at once; set it to 4, for example");
+        "run.wait_for_clients is 10 (all clients, the default), but with simulation.availability all clients "
+        "may never be available at the same time; set it to a lower number, for example 4");
   CHECK(outcome.events.empty());
 }
 

@@ -233,7 +233,7 @@ TEST_CASE("availability: groups tied to labels hold the same labels, others are 
 TEST_CASE("availability: more groups than clients are refused") {
   const auto made = sim::make_availability(shock(0.9, 0.7, 11), {10, nullptr}, Rng(1));
   REQUIRE(!made);
-  CHECK(made.error().message == "simulation.availability.groups is 11, more than the clients, which are 10");
+  CHECK(made.error().message == "simulation.availability.groups is 11, but the run has only 10 clients");
 }
 
 TEST_CASE(

@@ -117,15 +117,15 @@ TEST_CASE("trace: lines are read whole across the pieces that the file is read i
 
 TEST_CASE("trace: every error names the line and what is wrong with it") {
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {"", ":1: the header is \"\" instead of client,up_seconds,down_seconds"},
-      {"id,up,down\n", ":1: the header is \"id,up,down\" instead of client,up_seconds,down_seconds"},
-      {kHeader + "0,1\n", ":2: has 2 fields instead of 3: client,up_seconds,down_seconds"},
-      {kHeader + "0,1,2,3\n", ":2: has 4 fields instead of 3: client,up_seconds,down_seconds"},
-      {kHeader + "0,1,2\n\n0,3,4\n", ":3: has 1 fields instead of 3: client,up_seconds,down_seconds"},
-      {kHeader + "x,1,2\n", ":2: client \"x\" is not a whole number from 0 to 4294967295"},
-      {kHeader + "-1,1,2\n", ":2: client \"-1\" is not a whole number from 0 to 4294967295"},
-      {kHeader + "4294967296,1,2\n", ":2: client \"4294967296\" is not a whole number from 0 to 4294967295"},
-      {kHeader + "1.5,1,2\n", ":2: client \"1.5\" is not a whole number from 0 to 4294967295"},
+      {"", ":1: the header is \"\"; expected client,up_seconds,down_seconds"},
+      {"id,up,down\n", ":1: the header is \"id,up,down\"; expected client,up_seconds,down_seconds"},
+      {kHeader + "0,1\n", ":2: the line has 2 fields; expected 3: client,up_seconds,down_seconds"},
+      {kHeader + "0,1,2,3\n", ":2: the line has 4 fields; expected 3: client,up_seconds,down_seconds"},
+      {kHeader + "0,1,2\n\n0,3,4\n", ":3: the line has 1 fields; expected 3: client,up_seconds,down_seconds"},
+      {kHeader + "x,1,2\n", ":2: client \"x\" is not an integer from 0 to 4294967295"},
+      {kHeader + "-1,1,2\n", ":2: client \"-1\" is not an integer from 0 to 4294967295"},
+      {kHeader + "4294967296,1,2\n", ":2: client \"4294967296\" is not an integer from 0 to 4294967295"},
+      {kHeader + "1.5,1,2\n", ":2: client \"1.5\" is not an integer from 0 to 4294967295"},
       {kHeader + "0,one,2\n", ":2: up_seconds \"one\" is not a number of seconds"},
       {kHeader + "0,1,2s\n", ":2: down_seconds \"2s\" is not a number of seconds"},
       {kHeader + "0,1, 2\n", ":2: down_seconds \" 2\" is not a number of seconds"},
@@ -134,14 +134,14 @@ TEST_CASE("trace: every error names the line and what is wrong with it") {
       {kHeader + "0,-1,2\n", ":2: up_seconds \"-1\" is not between 0 and 4e9 seconds"},
       {kHeader + "0,1,4000000001\n", ":2: down_seconds \"4000000001\" is not between 0 and 4e9 seconds"},
       {kHeader + "0,1,inf\n", ":2: down_seconds \"inf\" is not between 0 and 4e9 seconds"},
-      {kHeader + "0,2,2\n", ":2: down_seconds \"2\" is not after up_seconds \"2\""},
+      {kHeader + "0,2,2\n", ":2: down_seconds \"2\" must be greater than up_seconds \"2\""},
       {kHeader + "0,1,2\n0,1.5,3\n",
-       ":3: up_seconds is before the end of the client's interval in the line above"},
-      {kHeader + "1,1,2\n0,1,2\n",
-       ":3: client 0 comes after client 1: lines must be ordered by client, then by time"},
+       ":3: up_seconds is before the end of the client's previous interval; intervals of a client must not "
+       "overlap"},
+      {kHeader + "1,1,2\n0,1,2\n", ":3: client 0 follows client 1; sort the lines by client, then by time"},
       {kHeader + "0,1,\x1b[2J\n", ":2: down_seconds \"?[2J\" is not a number of seconds"},
-      {kHeader + "0,1," + std::string(300, '0') + "\n", ":2: is longer than 256 bytes"},
-      {kHeader + std::string(200'000, '0'), ":2: is longer than 256 bytes"}};
+      {kHeader + "0,1," + std::string(300, '0') + "\n", ":2: the line is longer than 256 bytes"},
+      {kHeader + std::string(200'000, '0'), ":2: the line is longer than 256 bytes"}};
   for (const auto& [text, message] : wrong) {
     const TraceFile file(text);
     const auto loaded = file.load();
@@ -152,7 +152,8 @@ TEST_CASE("trace: every error names the line and what is wrong with it") {
   const auto beyond = late.load(10);
   REQUIRE(!beyond);
   CHECK(beyond.error().message ==
-        late.path + ":2: down_seconds is beyond simulation.availability.period_seconds, which is 10.000000");
+        late.path +
+            ":2: down_seconds is greater than simulation.availability.period_seconds, which is 10.000000");
 }
 
 TEST_CASE("trace: a file that is missing, or too large to be read, is named") {
@@ -163,7 +164,7 @@ TEST_CASE("trace: a file that is missing, or too large to be read, is named") {
   std::filesystem::resize_file(file.path, (std::uint64_t{1} << 30) + 1);  // sparse
   const auto large = sim::IntervalTable::load(file.path, 1, {});
   REQUIRE(!large);
-  CHECK(large.error().message == file.path + " has 1073741825 bytes; a trace may have 1 GiB");
+  CHECK(large.error().message == file.path + " has 1073741825 bytes; a trace file may have at most 1 GiB");
 }
 
 TEST_CASE("trace: damaged files are read or refused with their line, whatever the damage") {

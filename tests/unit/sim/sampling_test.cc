@@ -146,6 +146,6 @@ TEST_CASE("barrier: clients that drop out bring no run to a standstill") {
     const Outcome outcome = simulate(
         barrier({std::string("strategy.schedule.barrier=") + kind, "simulation.dropout.probability=0.4"}));
     CHECK(outcome.rounds.size() == 12);
-    CHECK(outcome.count("client.lost") > 0);
+    CHECK(outcome.count("client.dropped") > 0);
   }
 }

@@ -37,7 +37,7 @@ TEST_CASE("secure, simulated: the models are those of the same run without") {
   std::erase_if(plain, [](const std::string& setting) { return setting.starts_with("secure"); });
   const Outcome secret = simulate(kSecureBase + kExact + more);
   CHECK(secret.hashes() == simulate(kSecureBase + plain).hashes());
-  CHECK(secret.count("secure.agreed") == secret.rounds.size());
+  CHECK(secret.count("secure.keys_exchanged") == secret.rounds.size());
   CHECK(secret.count("round.not_aggregated") == 0);
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("secure, simulated: nobody is told whose update is beyond the bound on
   const Outcome secret = simulate(kSecureBase + kExact + bound);
   CHECK(simulate(kSecureBase + bound).hashes() != secret.hashes());
   CHECK(secret.models[1] != secret.models[0]);
-  CHECK(secret.count("secure.agreed") == 2);
+  CHECK(secret.count("secure.keys_exchanged") == 2);
   for (const auto& round : secret.rounds) CHECK(round.clients_completed == 10);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("secure, simulated: each track sums apart where clients noise their up
       "}]"};
   const Outcome secret = simulate(kSecureBase + kExact + tracks);
   CHECK(secret.count("round.not_aggregated") == 0);
-  CHECK(secret.count("secure.agreed") == 2 * secret.rounds.size());
+  CHECK(secret.count("secure.keys_exchanged") == 2 * secret.rounds.size());
   for (const auto& round : secret.rounds) {
     REQUIRE(round.tracks.size() == 2);
     CHECK(round.tracks[0].model_hash != round.tracks[1].model_hash);
@@ -152,7 +152,7 @@ TEST_CASE("secure, simulated: a round in which nobody is drawn sums nothing, and
   const Outcome outcome =
       simulate(kSecureBase + kExact + Settings{"sampling.kind=poisson", "sampling.rate=1e-9"});
   CHECK(outcome.rounds.size() == 3);
-  CHECK(outcome.count("round.not_aggregated round=2 reason=\"nobody was selected\"") == 1);
+  CHECK(outcome.count("round.not_aggregated round=2 reason=\"no client was selected\"") == 1);
   CHECK(outcome.models[3] == outcome.models[0]);
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("serverless, simulated: the models are those that a coordinator makes,
   SUBCASE("of FedNova") { more = {"strategy.aggregator.kind=fednova"}; }
   const Outcome serverless = simulate(kServerless + more);
   CHECK(serverless.hashes() == simulate(kServerlessModel + more).hashes());
-  CHECK(serverless.count("round.exchanged") == 4);
+  CHECK(serverless.count("round.updates_exchanged") == 4);
   CHECK(serverless.count("round.not_aggregated") == 0);
   for (const auto& round : serverless.rounds) CHECK(round.bytes_up < 2 * kModelBytes);
 }
@@ -66,7 +66,7 @@ TEST_CASE("serverless, simulated: with a warm-up the models are the same, and it
   const Outcome plain = simulate(kServerless);
   const Outcome warm = simulate(kServerless + kWarmup);
   CHECK(warm.hashes() == plain.hashes());
-  CHECK(warm.count("round.warmed_up") == 4);
+  CHECK(warm.count("round.warmup_ended") == 4);
   CHECK(warm.count("failed_open") == 0);
   CHECK(warm.count("sprayed=60 not_sprayed=0") == 4);
   CHECK(warm.seconds > plain.seconds);
@@ -90,7 +90,7 @@ TEST_CASE(
   const Outcome outcome = simulate(kServerless + kWarmup + flaky);
   CHECK(outcome.rounds.size() == 8);
   CHECK(outcome.count("dropout") > 3);
-  CHECK(outcome.count("round.warmed_up") == 8);
+  CHECK(outcome.count("round.warmup_ended") == 8);
   CHECK(outcome.count("round.not_aggregated") == 0);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE(
       simulate(kServerless + Settings{"sampling.clients_per_round=1", "simulation.network.up_mbps=0.01",
                                       "simulation.network.down_mbps=10", "run.round_deadline=60"});
   CHECK(outcome.rounds.size() == 4);
-  CHECK(outcome.count("no client sends the model that more than half of the clients have made") > 0);
+  CHECK(outcome.count("no client delivers the model that more than half of the clients aggregated") > 0);
   CHECK(outcome.models.back() == outcome.models.front());
 }
 

@@ -81,7 +81,7 @@ TEST_CASE(
 TEST_CASE("simulation: clients that drop out are replaced and the rounds still complete") {
   const Outcome outcome = simulate({"simulation.dropout.probability=0.5", "run.rounds=5"});
   REQUIRE(outcome.rounds.size() == 5);
-  CHECK(outcome.count("client.lost") > 0);
+  CHECK(outcome.count("client.dropped") > 0);
   CHECK(outcome.count("client.replaced") > 0);
   for (const auto& round : outcome.rounds) CHECK(round.clients_completed > 0);
 }
@@ -184,8 +184,9 @@ TEST_CASE("simulation: an attack made of the honest updates is refused where tho
     const Outcome outcome = sim::try_simulate(attacked, {});
     REQUIRE(outcome.failure);
     CHECK(outcome.failure->message ==
-          "simulation.attack.kind alie, ipm and min_max are made of whole updates; strategy.planner \"" +
-              planner + "\" makes parts");
+          "simulation.attack.kind \"alie\", \"ipm\" and \"min_max\" need whole updates, but strategy.planner "
+          "\"" +
+              planner + "\" trains parts of the model");
     CHECK(outcome.events.empty());
   }
   auto alone = settings;

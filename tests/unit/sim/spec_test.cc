@@ -50,13 +50,12 @@ TEST_CASE("simulation spec: availability is read, and keys of another kind are r
            {"z = 0.5\n",
             "r.toml:2: simulation.availability.z: belongs to kind \"common_shock\"; kind is \"always\""},
            {"kind = \"trace\"\n",
-            "r.toml: simulation.availability.file: is missing: kind \"trace\" needs one"},
+            "r.toml: simulation.availability.file: is missing; kind \"trace\" needs a trace file"},
            {"kind = \"diurnal\"\nhours = [1, 2]\n",
-            "r.toml:3: simulation.availability.hours: has 2 numbers instead of 24"},
+            "r.toml:3: simulation.availability.hours: has 2 numbers; expected 24"},
            {"kind = \"diurnal\"\nup_longest_seconds = 60\n",
-            "r.toml:3: simulation.availability.up_longest_seconds: is shorter than half of the intervals, "
-            "whose "
-            "median is e^mu = 157.590516 seconds"}}) {
+            "r.toml:3: simulation.availability.up_longest_seconds: is below the median length of the "
+            "intervals, e^mu = 157.590516 seconds"}}) {
     const auto refused = read(keys);
     REQUIRE_MESSAGE(!refused, message);
     CHECK(refused.error().message == message);
@@ -78,7 +77,8 @@ TEST_CASE("simulation spec: a directory is read, what needs an overlay says so, 
   const auto refused = read("kind = \"memory\"\nloss = 0.1\n");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
-        "r.toml:3: simulation.directory.loss: has no effect without an overlay: simulation.directory.kind");
+        "r.toml:3: simulation.directory.loss: has no effect unless simulation.directory.kind is \"chord\", "
+        "\"pastry\" or \"kademlia\"");
   run::RunConfig config;
   config.status = {.every = seconds(10), .via = protocol::StatusSpec::Via::kDirectory};
   const auto none = sim::check_directory({}, config);

@@ -131,7 +131,7 @@ TEST_CASE("spool: a disk that fails ends the run with the file's name, and leave
     REQUIRE(outcome.failure);
     CHECK(outcome.failure->message == reason);
     CHECK(outcome.rounds.empty());
-    CHECK(outcome.count("client.lost") == 0);  // it is not a client's fault
+    CHECK(outcome.count("client.dropped") == 0);  // it is not a client's fault
   }
   CHECK(!std::filesystem::exists(path));
 }

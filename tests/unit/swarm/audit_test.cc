@@ -45,7 +45,7 @@ TEST_CASE("audit: an honest log passes, and a seed that was not committed to doe
   Round round;
   CHECK(round.verdict().empty());
   round.revealed.seed = kSeed + 1;
-  CHECK(contains(round.verdict(), "not the one that the tracker committed to"));
+  CHECK(contains(round.verdict(), "does not match the commitment"));
 }
 
 TEST_CASE("audit: a transfer beside the overlay is found") {
@@ -53,13 +53,13 @@ TEST_CASE("audit: a transfer beside the overlay is found") {
   for (Pseudonym other = 1; other < 12; ++other)
     if (!round.draw.overlay.adjacent(0, other)) round.first().to = other;
   CHECK(contains(round.verdict(), "slot 0: chunk"));
-  CHECK(contains(round.verdict(), "they are no neighbours"));
+  CHECK(contains(round.verdict(), "the two clients are not neighbours"));
 }
 
 TEST_CASE("audit: a chunk that comes twice, in another slot too, or to its owner is found") {
   Round twice;
   twice.revealed.log.push_back({twice.first()});
-  CHECK(contains(twice.verdict(), "delivered before"));
+  CHECK(contains(twice.verdict(), "already had this chunk"));
   Round own;
   own.first().chunk = own.draw.universe.chunks_of(own.first().to)[0];
   CHECK(contains(own.verdict(), "the receiver's own"));
@@ -70,9 +70,9 @@ TEST_CASE("audit: a budget is of each slot, the sender's as well as the receiver
   const Transfer transfer = round.first();
   for (std::size_t i = 1; i <= 2; ++i)
     round.revealed.log[0].push_back({transfer.from, transfer.to, round.draw.universe.chunks_of(0)[i]});
-  CHECK(contains(round.verdict(), "the sender's budget"));
+  CHECK(contains(round.verdict(), "the sender's upload budget"));
   round.budgets.up[0] = 3;
-  CHECK(contains(round.verdict(), "the receiver's budget"));
+  CHECK(contains(round.verdict(), "the receiver's download budget"));
   round.budgets.down[transfer.to] = 3;
   CHECK(round.verdict().empty());
 }
@@ -80,10 +80,10 @@ TEST_CASE("audit: a budget is of each slot, the sender's as well as the receiver
 TEST_CASE("audit: clients and chunks that do not exist are found") {
   Round client;
   client.first().to = 12;
-  CHECK(contains(client.verdict(), "no such client or chunk"));
+  CHECK(contains(client.verdict(), "the client or chunk does not exist"));
   Round chunk;
   chunk.first().chunk = 72;
-  CHECK(contains(chunk.verdict(), "no such client or chunk"));
+  CHECK(contains(chunk.verdict(), "the client or chunk does not exist"));
 }
 
 }  // namespace fedge::swarm

@@ -168,7 +168,7 @@ TEST_CASE("hostile peer, row 62: who asks over and over gets no chunk twice, and
   // Dropping is the next thing that happens.
   (void)scene.swarm.run([] { return false; }, 3.001);
   CHECK(scene.droppers() == 1);
-  CHECK(scene.swarm.reasons.front() == "it asks again for chunks that it has been sent");
+  CHECK(scene.swarm.reasons.front() == "it requests chunks again that it already received");
   CHECK(scene.finish() <= undisturbed() + 5);
 }
 

@@ -108,7 +108,8 @@ TEST_CASE("warm-up: a value that is out of bounds is named") {
   CHECK(contains(with([](auto& c) { c.lag = 0; }), "lag must be"));
   CHECK(contains(with([](auto& c) { c.kappa = 207; }), "kappa must be at most"));
   CHECK(contains(with([](auto& c) { c.threshold = -1; }), "threshold must be 0 to 1"));
-  CHECK(contains(with([](auto& c) { c.threshold = 1; }), "k = 20600 chunks of others, but there are 20394"));
+  CHECK(contains(with([](auto& c) { c.threshold = 1; }),
+                 "k = 20600 chunks of other clients are needed, but there are only 20394"));
   CHECK(contains(with([](auto& c) { c.scheduler = "fair"; }), "\"fair\" is none of them"));
   CHECK(contains(with([](auto& c) { c.parallel = 0; }), "parallel must be"));
   CHECK(contains(with([](auto& c) { c.deadline = 0; }), "deadline must be"));
@@ -171,7 +172,8 @@ TEST_CASE("warm-up: who is everybody's neighbour cannot spray, and is named") {
   const std::vector<std::pair<Pseudonym, Pseudonym>> edges = {{0, 1}, {0, 2}, {0, 3}, {1, 2}};
   const auto sent = spray(Overlay(4, edges), Universe(4, 5, Rng(1)), 1, SprayTo{}, Rng(1));
   REQUIRE_FALSE(sent);
-  CHECK(contains(sent.error().message, "client 0 is everybody's neighbour"));
+  CHECK(contains(sent.error().message,
+                 "client 0 is a neighbour of every other client, so it has nobody to spray to"));
 }
 
 TEST_CASE("warm-up: lags are below the bound and take each value about equally often") {

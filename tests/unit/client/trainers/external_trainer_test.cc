@@ -94,7 +94,7 @@ TEST_CASE("external trainer: of a part of the model the difference covers that p
   const auto refused = t.trainer().train(order, t.model, update);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
-        "the trainer program says that it trained on 5 samples; of its 5 this task may have 3");
+        "the trainer program reports training on 5 samples; this task may use at most 3 of the device's 5");
   const auto task = t.file("task");
   CHECK(task["coverage"] == nlohmann::json::parse("[[1,2],[3,6]]"));
   CHECK(task["data_share"] == 0.5);
@@ -113,29 +113,29 @@ TEST_CASE(
       {"exits_in_frame", "the trainer program ended with exit status 0 in the middle of a frame"},
       {"exits_in_payload", "the trainer program ended with exit status 0 in the middle of a frame"},
       {"garbage",
-       "announces a header of 1668247653 bytes, allowed are 2 to 65536; a frame that begins with "
-       "\"epoch 1 of 1\" may be text that something printed to standard output"},
-      {"huge_payload", "announces a payload of 1152921504606846976 bytes, at most 65565 are allowed"},
-      {"huge_header", "announces a header of 2147483648 bytes, allowed are 2 to 65536"},
-      {"negative", "announces a header of 4294967295 bytes, allowed are 2 to 65536"},
+       "announces a header of 1668247653 bytes; a header has 2 to 65536 bytes; a frame that begins with "
+       "\"epoch 1 of 1\" may be text that the program printed to standard output"},
+      {"huge_payload", "announces a payload of 1152921504606846976 bytes; at most 65565 are allowed"},
+      {"huge_header", "announces a header of 2147483648 bytes; a header has 2 to 65536 bytes"},
+      {"negative", "announces a header of 4294967295 bytes; a header has 2 to 65536 bytes"},
       {"big_endian", "announces a header of 335544320 bytes"},
       {"deep", "a header from the trainer program is nested more than 32 deep"},
       {"twice_key", "a header from the trainer program holds the key \"type\" twice"},
       {"closes", "the trainer program closed its standard output"},
       {"error", "the trainer program could not train: the GPU?[31m is on fire"},
-      {"nan", "the trained model's a[1] is not a finite number; has the training diverged?"},
+      {"nan", "the trained model's a[1] is not a finite number; check whether the training diverged"},
       {"shape", "tensor \"a\" has shape [2, 2, 1], this model's is [2, 2]"},
       {"dtype", "tensor \"a\" is of type \"F64\", only \"F32\""},
       {"twice_tensor", "its header holds the key \"a\" twice"},
       {"missing", "tensor \"b\" of this model is missing"},
       {"stranger", "tensor \"other\" does not belong to this model"},
       {"pickle", "the trained model: is cut short: its header is incomplete"},
-      {"no_samples", "message \"update\" must give samples as a whole number from 1 to 2^53"},
-      {"many_samples", "says that it trained on 6 samples; of its 5 this task may have 5"},
-      {"many_steps", "says that it made 2 steps; 1 epochs of 5 samples in batches of 20 are at most 1"},
+      {"no_samples", "message \"update\" needs samples as an integer from 1 to 2^53"},
+      {"many_samples", "reports training on 6 samples; this task may use at most 5 of the device's 5"},
+      {"many_steps", "reports 2 steps; 1 epochs of 5 samples in batches of 20 are at most 1"},
       {"no_loss", "message \"update\" has no train_loss"},
-      {"other_task", "answered task 2, which it was not given"},
-      {"unbidden", "said a second time that it is ready"},
+      {"other_task", "answered task 2, which this client did not send"},
+      {"unbidden", "sent \"ready\" twice"},
   };
   for (const auto& [mode, reason] : cases) {
     CAPTURE(mode);
@@ -155,7 +155,8 @@ TEST_CASE(
     Trainer t(mode, seconds(5));
     REQUIRE(t.begin());
     CHECK(t.failure() ==
-          "the trainer program has sent nothing for 5 seconds; it counts as hanging (--trainer-timeout)");
+          "the trainer program has sent nothing for 5 seconds, the limit of --trainer-timeout, and was "
+          "stopped");
     CHECK(t.failure() == "");
   }
 }
@@ -167,7 +168,7 @@ TEST_CASE("external trainer: a flood on standard error is cut to so many lines, 
   t.trainer().shut_down();
   std::size_t lines = 0, longest = 0, counted = 0;
   for (const Event& event : t.events) {
-    if (event.name != "trainer.printed") continue;
+    if (event.name != "trainer.output") continue;
     ++lines;
     const std::string line = std::get<std::string>(event.fields[0].second);
     longest = std::max(longest, line.size());
@@ -192,7 +193,7 @@ TEST_CASE("external trainer: a program that ends before it is ready is begun aga
   const auto version = later.begin();
   REQUIRE_FALSE(version);
   CHECK(version.error().message ==
-        "the trainer program speaks version 2 of the trainer protocol, this client speaks version 1");
+        "the trainer program uses version 2 of the trainer protocol, but this client supports version 1");
   Trainer absent("honest");
   absent.options.command = {"/nonexistent/train"};
   const auto missing = absent.begin();
@@ -276,7 +277,7 @@ TEST_CASE("external trainer: objectives and models that need the built-in traine
   learn::TrainingSpec spec;
   CHECK(check_external(spec));
   spec.objective.kind = learn::ObjectiveKind::kScaffold;
-  CHECK(has(check_external(spec).error().message, "objective scaffold"));
+  CHECK(has(check_external(spec).error().message, "training.objective.kind = \"scaffold\""));
   spec.objective.kind = learn::ObjectiveKind::kProximal;
   CHECK(check_external(spec));
   spec.local_model = LocalModel::kSlice;

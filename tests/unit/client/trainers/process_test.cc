@@ -51,7 +51,7 @@ TEST_CASE("command: split at blanks, with quotation marks and backslashes as a s
   CHECK(split("echo $HOME; rm *") == Words{"echo", "$HOME;", "rm", "*"});
   CHECK(split("") == Words{"error: the command names no program"});
   CHECK(split("'' x") == Words{"error: the command names no program"});
-  CHECK(split("a 'b") == Words{"error: the command has a ' without its partner"});
+  CHECK(split("a 'b") == Words{"error: the command has an unclosed ' quote"});
 }
 
 TEST_CASE("process: how it ended is told") {
@@ -131,7 +131,7 @@ TEST_CASE("line log: lines are cleaned and cut, and of one second's only so many
   CHECK(fed(log, flood, 10.5).size() == 97);  // three have been told in this second
   CHECK(fed(log, flood, 10.9).empty());
   const auto next = fed(log, "later\n", 11);
-  CHECK(next == std::vector<std::string>{"(1903 more lines in one second)", "later"});
+  CHECK(next == std::vector<std::string>{"(1903 more lines in the same second were dropped)", "later"});
   CHECK(fed(log, "no end", 11).empty());
   std::vector<std::string> last;
   log.finish([&](const std::string& line) { last.push_back(line); });

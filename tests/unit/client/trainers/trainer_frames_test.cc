@@ -96,7 +96,7 @@ TEST_CASE("trainer frames: lengths are judged before there is room for what they
   CHECK(read_all(with_payload(100), 12).error == "");
   CHECK(read_all(with_payload(101), 12)
             .error.starts_with(
-                "the trainer program announces a payload of 101 bytes, at most 100 are allowed"));
+                "the trainer program announces a payload of 101 bytes; at most 100 are allowed"));
   CHECK(read_all(with_payload(std::uint64_t{1} << 60), 12).error.find("1152921504606846976") !=
         std::string::npos);
   CHECK(read_all(with_payload(std::numeric_limits<std::uint64_t>::max()), 12).error != "");
@@ -104,7 +104,8 @@ TEST_CASE("trainer frames: lengths are judged before there is room for what they
     std::string bytes = lengths;
     for (std::uint32_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i) & 0xFF);
     CHECK(read_all(bytes, 12).error.starts_with("the trainer program announces a header of " +
-                                                std::to_string(size) + " bytes, allowed are 2 to 65536"));
+                                                std::to_string(size) +
+                                                " bytes; a header has 2 to 65536 bytes"));
   }
   // The largest header there may be is read.
   const std::string large = R"({"type":"heartbeat","x":")" + std::string(65'536 - 27, 'x') + "\"}";
@@ -115,12 +116,12 @@ TEST_CASE("trainer frames: lengths are judged before there is room for what they
 TEST_CASE("trainer frames: a payload belongs to an update, and an update has one") {
   CHECK(read_all(frame(kUpdate), 100).error == "the trainer program sent an update without a model");
   CHECK(read_all(frame(R"({"type":"heartbeat"})", "abc"), 100).error ==
-        "the trainer program sent 3 bytes of payload with a message that has none");
+        "the trainer program sent 3 bytes of payload with a message type that has no payload");
 }
 
 TEST_CASE("trainer frames: a header that breaks the rules is refused, and what it breaks is said") {
   const std::string who = "a header from the trainer program ";
-  CHECK(error_of_header("{}") == who + "has no text \"type\"");
+  CHECK(error_of_header("{}") == who + "has no string \"type\"");
   CHECK(error_of_header("[1]") == who + "is a list, not an object");
   CHECK(error_of_header("7") == who + "is a single value, not an object");
   CHECK(error_of_header(R"({"type":"ready",})").starts_with(who + "is not valid JSON at byte "));
@@ -128,25 +129,25 @@ TEST_CASE("trainer frames: a header that breaks the rules is refused, and what i
   CHECK(error_of_header(R"({"type":"update","train_loss":NaN})").starts_with(who + "is not valid JSON"));
   CHECK(error_of_header(R"({"type":"error","type":"error"})") == who + "holds the key \"type\" twice");
   CHECK(error_of_header(R"({"type":"erorr"})") ==
-        "the trainer program sent a message of the unknown type \"erorr\"");
-  CHECK(error_of_header(R"({"type":{"a":"ready"}})") == who + "has no text \"type\"");
+        "the trainer program sent a message of unknown type \"erorr\"");
+  CHECK(error_of_header(R"({"type":{"a":"ready"}})") == who + "has no string \"type\"");
   const std::string update = "the trainer program's message \"update\" ";
   CHECK(error_of_header(R"({"type":"update"})") == update + "has no task");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":-1})") ==
-        update + "must give samples as a whole number from 1 to 2^53");
+        update + "needs samples as an integer from 1 to 2^53");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":1,"steps":1.5})") ==
-        update + "must give steps as a whole number from 1 to 2^53");
+        update + "needs steps as an integer from 1 to 2^53");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":1,"steps":1,"train_loss":"low"})") ==
-        update + "must give train_loss as a number from -1e+30 to 1e+30");
+        update + "needs train_loss as a number from -1e+30 to 1e+30");
   CHECK(error_of_header(R"({"type":"update","task":1,"samples":1,"steps":18446744073709551615})") ==
-        update + "must give steps as a whole number from 1 to 2^53");
+        update + "needs steps as an integer from 1 to 2^53");
   CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1,"capability":0})") ==
-        "the trainer program's message \"ready\" must give capability as a number from 0.001 to 1.0");
+        "the trainer program's message \"ready\" needs capability as a number from 0.001 to 1.0");
   CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1099511627776})") == "");
   CHECK(error_of_header(R"({"type":"ready","protocol":1,"samples":1099511627777})") ==
-        "the trainer program's message \"ready\" must give samples of at most 2^40");
+        "the trainer program's message \"ready\" needs samples of at most 2^40");
   CHECK(error_of_header(R"({"type":"error"})") ==
-        "the trainer program's message \"error\" has no text reason");
+        "the trainer program's message \"error\" has no string reason");
 }
 
 TEST_CASE("trainer frames: nesting is allowed to 32 and unknown keys are passed over") {

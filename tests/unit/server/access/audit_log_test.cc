@@ -128,7 +128,7 @@ TEST_CASE("row 8: audit log: a cut at every byte is detected, also at the end of
   CHECK(trail.log().verify(head));
   CHECK(trail.log().verify(std::string(64, 'a')).error().message ==
         trail.file().string() + ": none of its 4 entries has the hash " + std::string(64, 'a') +
-            "; it has been cut off below that entry, or replaced");
+            "; the log was truncated before that entry or replaced");
 }
 
 TEST_CASE("audit log: lines that are swapped, left out, doubled or foreign are named with their number") {
@@ -139,16 +139,17 @@ TEST_CASE("audit log: lines that are swapped, left out, doubled or foreign are n
     trail.write(joined(changed));
     return trail.fault().substr(trail.file().string().size());
   };
-  const std::string order = "; lines have been left out, added or moved";
+  const std::string order = "; lines were removed, inserted or moved";
   CHECK(fault({lines[0], lines[2], lines[1], lines[3]}) == " line 2: it does not continue line 1" + order);
   CHECK(fault({lines[0], lines[1], lines[3]}) == " line 3: it does not continue line 2" + order);
   CHECK(fault({lines[1], lines[2], lines[3]}) == " line 1: it does not continue an empty log" + order);
   CHECK(fault({lines[0], lines[0], lines[1]}) == " line 2: it does not continue line 1" + order);
   CHECK(fault({lines[0], "\n", lines[1]}) == " line 2: it does not end with a hash");
-  CHECK(fault({lines[0], std::string(100'000, 'x') + "\n"}) == " line 2: it is longer than an entry can be");
+  CHECK(fault({lines[0], std::string(100'000, 'x') + "\n"}) ==
+        " line 2: it is longer than the maximum length of an entry");
   std::string other = lines[1];
   other.replace(other.find("client 1"), 8, "client 7");
-  CHECK(fault({lines[0], other}) == " line 2: its hash does not fit what it says");
+  CHECK(fault({lines[0], other}) == " line 2: its hash does not match its content");
 }
 
 TEST_CASE("audit log: another text for the same entry, even with a good hash, is not taken") {
@@ -177,7 +178,7 @@ TEST_CASE("row 8: audit log: a line torn at any byte is cut off by the next writ
   for (std::size_t size = first.size() + 1; size < both.size(); ++size) {
     trail.crash(both.substr(0, size), head);
     CAPTURE(size);
-    REQUIRE(trail.fault().find("line 2: it is not complete") != std::string::npos);
+    REQUIRE(trail.fault().find("line 2: it is incomplete") != std::string::npos);
     trail.add("client 2");
     std::vector<AuditEntry> entries;
     REQUIRE(trail.log().verify("", [&](const AuditEntry& entry) { entries.push_back(entry); }));
@@ -274,7 +275,7 @@ TEST_CASE("a log that was moved away, cut off or put back from a backup does not
     lost = 1;
   }
   CHECK_MESSAGE(trail.fault().find("has " + std::to_string(lost) +
-                                   " entries, and entry 3 (audit.head) is not") != std::string::npos,
+                                   " entries, but entry 3 (audit.head) is not") != std::string::npos,
                 trail.fault());
   // Nor with what is written afterwards, which continues what was lost: put together it verifies again.
   trail.add("client 3");

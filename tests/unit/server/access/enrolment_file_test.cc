@@ -271,9 +271,9 @@ TEST_CASE("who was revoked stays so after a backup of the enrolment book was put
   CHECK(after.authenticate(filled_key(1)).error().code == ErrorCode::kRefused);
   CHECK(after.authenticate(filled_key(2)));
   CHECK(after.redeem({secret, filled_key(3), 1001}).error().message == "the join token has been revoked");
-  CHECK(book.count("book.made_good") == 1);
+  CHECK(book.count("enrolment.repaired") == 1);
   CHECK(after.take_up(filled_key(200))->empty());
-  CHECK(book.count("book.made_good") == 1);
+  CHECK(book.count("enrolment.repaired") == 1);
 }
 
 TEST_CASE(

@@ -77,8 +77,7 @@ TEST_CASE("A1 row 36: join limits: after five wrong tokens in a minute an addres
   const auto objection = limits.objection({"192.0.2.1", "the right one"}, at(30));
   REQUIRE(objection);
   CHECK(objection->code == ErrorCode::kResource);
-  CHECK(objection->message ==
-        "too many wrong join tokens have come from this address; try again in a minute");
+  CHECK(objection->message == "too many wrong join tokens came from this address; try again in a minute");
   CHECK_FALSE(limits.objection({"192.0.2.2", "wrong"}, at(30)));
   CHECK(limits.objection(bad, at(59.9)));
   CHECK_FALSE(limits.objection(bad, at(60)));
@@ -111,13 +110,13 @@ TEST_CASE("A6 row 39: join limits: enrolments stop at the caps of address, token
   CHECK(join("a", "x", 0) == "joined");
   CHECK(join("a", "x", 1) == "joined");
   CHECK(join("a", "y", 2) ==
-        "too many clients have joined from this address within an hour; try again later");
+        "too many clients joined from this address within the last hour; try again later");
   CHECK(join("b", "x", 3) == "joined");
-  CHECK(join("c", "x", 4) == "too many clients have joined with this token within an hour; try again later");
+  CHECK(join("c", "x", 4) == "too many clients joined with this token within the last hour; try again later");
   CHECK(join("b", "y", 5) == "joined");
   CHECK(join("c", "y", 6) == "joined");
   CHECK(join("d", "y", 7) == "joined");
-  CHECK(join("e", "z", 8) == "too many clients have joined within an hour; try again later");
+  CHECK(join("e", "z", 8) == "too many clients joined within the last hour; try again later");
   CHECK(join("a", "z", 3600) == "joined");
 }
 

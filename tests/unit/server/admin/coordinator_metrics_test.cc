@@ -78,7 +78,7 @@ TEST_CASE("coordinator metrics: before the first round nothing is made up") {
   CHECK(scrape.value("fedge_round_duration_seconds_count") == 0);
   CHECK_FALSE(scrape.value("fedge_test_accuracy_ratio", {{"run", "1"}}));
   CHECK(scrape.value("fedge_clients_connected") == 7);
-  CHECK(scrape.value("fedge_tasks_in_hand") == 3);
+  CHECK(scrape.value("fedge_tasks_in_progress") == 3);
   CHECK(scrape.value("fedge_clients_enrolled") == 0);
 }
 
@@ -141,13 +141,13 @@ TEST_CASE("coordinator metrics: refused updates are told apart by class, events 
   Watched watched;
   for (const std::string code : {"invalid", "stale", "invalid"}) watched.metrics.add(refused(code));
   watched.metrics.add(Event{Severity::kWarning, "update.refused", {}});
-  watched.metrics.add(Event{Severity::kInfo, "client.arrived", {}});
+  watched.metrics.add(Event{Severity::kInfo, "client.connected", {}});
   const Scrape scrape = watched.scrape();
   CHECK(scrape.value("fedge_updates_refused_total", {{"reason", "invalid"}}) == 2);
   CHECK(scrape.value("fedge_updates_refused_total", {{"reason", "stale"}}) == 1);
   CHECK(scrape.value("fedge_updates_refused_total", {{"reason", "unknown"}}) == 1);
   CHECK(scrape.value("fedge_events_total", {{"event", "update.refused"}}) == 4);
-  CHECK(scrape.value("fedge_events_total", {{"event", "client.arrived"}}) == 1);
+  CHECK(scrape.value("fedge_events_total", {{"event", "client.connected"}}) == 1);
 }
 
 TEST_CASE("row 56: events of a million names do not make the page longer than a thousand lines of them") {
@@ -258,9 +258,9 @@ TEST_CASE("readyz: a coordinator is ready while it can store, and says why it is
   Watched watched;
   CHECK(watched.get("/healthz").body == "alive\n");
   CHECK(watched.get("/readyz").status == 200);
-  watched.metrics.add(Event{Severity::kError, "update.not_stored", {}}.with("reason", "no space left"));
+  watched.metrics.add(Event{Severity::kError, "update.store_failed", {}}.with("reason", "no space left"));
   CHECK(watched.get("/readyz").status == 503);
-  CHECK(watched.get("/readyz").body == "the last update that came could not be stored: no space left\n");
+  CHECK(watched.get("/readyz").body == "the last update received could not be stored: no space left\n");
   watched.metrics.add(RunNumber(1), round(1, 1));  // took updates
   CHECK(watched.get("/readyz").status == 200);
   const auto away = watched.directory.path().string() + ".away";

@@ -24,7 +24,7 @@ TEST_CASE("A6 row 34: refusals: one event an address and minute, which says how 
   CHECK(log.note("192.0.2.8", "192.0.2.8:1", "not TLS", at(120)));
   const auto second = log.note("192.0.2.7", "192.0.2.7:3", "no key", at(160));
   REQUIRE(second);
-  CHECK(to_string(*second) == R"(client.refused address="192.0.2.7:3" reason="no key" unsaid=500)");
+  CHECK(to_string(*second) == R"(client.refused address="192.0.2.7:3" reason="no key" suppressed=500)");
   const auto third = log.note("192.0.2.7", "192.0.2.7:4", "no key", at(220));
   REQUIRE(third);
   CHECK(to_string(*third) == R"(client.refused address="192.0.2.7:4" reason="no key")");

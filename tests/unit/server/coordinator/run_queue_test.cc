@@ -27,8 +27,10 @@ TEST_CASE("run queue: what is to be gone on with must be the same, and else what
     const auto other = (*queue)->submit("a", text);
     REQUIRE_FALSE(other);
     CHECK(other.error().code == ErrorCode::kRefused);
-    CHECK(other.error().message == "run 1 (a) has not ended, and its " + what +
-                                       " is another; go on with its own, or end it: fedge run stop 1");
+    CHECK(
+        other.error().message ==
+        "run 1 (a) has not ended, and its " + what +
+            " differs from the given one; continue with its own run file, or end the run: fedge run stop 1");
   };
   refused(document("aa", "4"), "run file");
   refused(document("bb", "3"), "model.base");

@@ -107,7 +107,7 @@ struct Turn {
 TEST_CASE("secure round: a masked update is what the session has agreed on, or is not fetched") {
   Turn turn;
   CHECK(turn.round->offered(ClientId(1), {}).value_or(invalid("")).message ==
-        "this client takes no part in the secure sum");
+        "this client is not a member of the secure aggregation session");
   turn.agree();
   REQUIRE(turn.all<SecureRound::Open>().size() == 1);
   CHECK(turn.all<SecureRound::Open>()[0].cells == std::vector<Range>{{0, 20}, {20, 40}});
@@ -120,9 +120,9 @@ TEST_CASE("secure round: a masked update is what the session has agreed on, or i
   };
   CHECK(refused([](auto& offer) {
           offer.update.coverage = Coverage::all(kSecureParameters);
-        }).find("covers 40 parameters, what the session has agreed on 20") != std::string::npos);
+        }).find("covers 40 parameters, but the session covers 20") != std::string::npos);
   CHECK(refused([](auto& offer) { offer.masked_scalars.pop_back(); }) ==
-        "the masked update has 3 scalars; the session has 4");
+        "the masked update has 3 scalars, but the session has 4");
   CHECK(turn.round->offered(ClientId(77), turn.offer(1)).has_value());
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("secure round: without an update there is nothing to sum, and every ve
   turn.effects.clear();
   turn.round->close(Time(), turn.effects);
   REQUIRE(turn.all<SecureRound::Closed>().size() == 1);
-  CHECK(turn.all<SecureRound::Closed>()[0].error.message == "no masked update has come");
+  CHECK(turn.all<SecureRound::Closed>()[0].error.message == "no masked update was received");
   const auto lost = turn.round->verdicts(false);
   REQUIRE(lost.size() == 1);
   CHECK_FALSE(lost[0].second.accepted);
@@ -156,7 +156,7 @@ TEST_CASE("secure round: a session that fails before the turn is closed frees ev
   turn.effects.clear();
   turn.round->expired(Time() + seconds(6), turn.effects);
   CHECK(turn.all<SecureRound::Tell>().size() >= 8);
-  CHECK(turn.all<Event>().back().name == std::string("secure.left_out"));
+  CHECK(turn.all<Event>().back().name == std::string("secure.client_excluded"));
   turn.effects.clear();
   turn.round->close(Time(), turn.effects);
   REQUIRE(turn.all<SecureRound::Closed>().size() == 1);

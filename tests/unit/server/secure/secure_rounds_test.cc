@@ -90,20 +90,20 @@ TEST_CASE("round engine: a masked update says nothing of itself, and comes in th
   };
   SUBCASE("another codec") {
     CHECK(refused([](auto& offer) { offer.update.codec = protocol::Codec::kFloat32; }) ==
-          "the update is not masked as the run says");
+          "the update is not masked in the way that the run requires");
   }
   SUBCASE("the other ring") {
     CHECK(refused([](auto& offer) { offer.update.codec = protocol::Codec::kMasked32; }) ==
-          "the update is not masked as the run says");
+          "the update is not masked in the way that the run requires");
   }
   SUBCASE("its samples") {
-    CHECK(refused([](auto& offer) { offer.samples = SampleCount(2); }).find("nothing of its samples") !=
+    CHECK(refused([](auto& offer) { offer.samples = SampleCount(2); }).find("must state 1 sample") !=
           std::string::npos);
   }
   SUBCASE("beyond the model") {
     CHECK(refused([](auto& offer) {
             offer.update.coverage = Coverage::all(kParameters + 1);
-          }).find("parameters that the model has not") != std::string::npos);
+          }).find("parameters that the model does not have") != std::string::npos);
   }
 }
 

@@ -140,7 +140,7 @@ TEST_CASE("overlay run: a bad option is refused with its name and what would be 
   };
   CHECK(refused([](auto& run) { run.nodes = 0; }) == "--nodes must be 1 to 100000");
   CHECK(refused([](auto& run) { run.overlay.loss = 1; }) ==
-        "--loss must be a chance, at least 0 and below 1");
+        "--loss must be a probability of at least 0 and below 1");
   CHECK(refused([](auto& run) { run.overlay.loss = std::nan(""); }).starts_with("--loss"));
   CHECK(refused([](auto& run) { run.overlay.replication = 9; }) == "--replication must be 1 to 8");
   CHECK(refused([](auto& run) { run.overlay.chord.successors = 2; }).starts_with("--successors"));

@@ -198,7 +198,7 @@ TEST_CASE("swarm round: a warm-up that gets stuck fails open, says so, and every
   options.drop_slots = 1;
   const SwarmRoundResult result = run_round(options);
   REQUIRE(result.failed_open);
-  CHECK(result.failed_open->find("nothing has moved for 10 slots") != std::string::npos);
+  CHECK(result.failed_open->find("no chunk was transferred for 10 slots") != std::string::npos);
   CHECK(result.reconstructable == std::vector<std::size_t>(20, 20));
 }
 
