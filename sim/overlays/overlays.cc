@@ -67,7 +67,7 @@ const char* to_string(OverlayKind kind) {
 Result<OverlayKind> overlay_kind(const std::string& name) {
   for (const OverlayKind kind : {OverlayKind::kChord, OverlayKind::kPastry, OverlayKind::kKademlia})
     if (name == to_string(kind)) return kind;
-  return invalid("--kind must be chord, pastry or kademlia; \"" + name + "\" is none of them");
+  return invalid("--kind must be chord, pastry or kademlia, not \"" + name + "\"");
 }
 
 std::unique_ptr<Routing> make_routing(const Contact& self, const OverlayOptions& options,

@@ -135,7 +135,7 @@ Result<void> check_attack(std::string_view name) {
     if (name == entry.name) return {};
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return invalid("attack must be one of " + names + "; \"" + std::string(name) + "\" is none of them");
+  return invalid("attack must be one of " + names + ", not \"" + std::string(name) + "\"");
 }
 
 Attack attack_named(std::string_view name) {

@@ -51,7 +51,7 @@ const char* to_string(KMode mode) {
 Result<KMode> k_mode_named(const std::string& name) {
   for (const KMode mode : {KMode::kPerUpdate, KMode::kPerUniverse, KMode::kSplit})
     if (name == to_string(mode)) return mode;
-  return invalid("k-mode must be per_update, per_universe or split; \"" + name + "\" is none of them");
+  return invalid("k-mode must be per_update, per_universe or split, not \"" + name + "\"");
 }
 
 std::size_t cover_size(const WarmupConfig& config) {

@@ -48,7 +48,9 @@ std::string frame_of(MessageType type) {
 }
 
 std::vector<Row> table() {
-  const auto unexpected = [](const char* name) { return std::string("sent ") + name + ", which is not"; };
+  const auto unexpected = [](const char* name) {
+    return std::string("sent ") + name + ", which clients must not send";
+  };
   std::vector<Row> rows = {
       {MessageType::kHello, "", unexpected("hello")},
       {MessageType::kWelcome, "", unexpected("welcome")},

@@ -46,7 +46,7 @@ const std::vector<FigureName>& figure_names() {
       {"join_messages", "messages per join", 1},
       {"join_bytes", "bytes per join", 0},
       {"state_contacts", "contacts per node", 1},
-      {"load_imbalance", "load imbalance: maximum over mean messages of a node", 2},
+      {"load_imbalance", "load: maximum over mean messages of a node", 2},
       {"values_per_node", "values per node", 2},
       {"values_gini", "values: Gini coefficient over nodes", 3}};
   return names;

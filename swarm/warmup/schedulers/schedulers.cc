@@ -27,7 +27,7 @@ Result<void> check_scheduler(std::string_view name) {
     if (name == entry.name) return {};
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return invalid("scheduler must be one of " + names + "; \"" + std::string(name) + "\" is none of them");
+  return invalid("scheduler must be one of " + names + ", not \"" + std::string(name) + "\"");
 }
 
 Scheduler scheduler_named(std::string_view name) {

@@ -101,7 +101,7 @@ TEST_CASE("attribution: an attack that there is not is refused by name") {
   const auto refused = check_attack("guess");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
-        "attack must be one of sequence, count, cluster, absence, elimination; \"guess\" is none of them");
+        "attack must be one of sequence, count, cluster, absence, elimination, not \"guess\"");
 }
 
 TEST_CASE("bounds: equations 1, 2, 3 and 5 as worked out by hand") {
