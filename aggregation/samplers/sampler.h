@@ -125,7 +125,8 @@ struct SamplerKind {
 
 // The first is the default.
 std::span<const SamplerKind> sampler_kinds();
-// Adds a sampler to the table. Call it before anything reads the table, first in main(). The name must be new.
+// Adds a sampler to the table. Call it before anything reads the table, first in main(). The name must be
+// new.
 void register_sampler(const SamplerKind& kind);
 
 }  // namespace fedge::aggregation

@@ -31,14 +31,14 @@ class RoundRobin final : public Sampler {
 };
 
 int main(int argc, char** argv) {
-  register_sampler(
-      {.name = "round_robin",
-       .paper = "an example",
-       .summary = "clients take part in turn",
-       .read = [](config::Reader& section) -> SamplerFactory {
-         const auto first =
-             section.integer("first", 0, {0, 10'000'000}, "Number of the client that takes part first.");
-         return [first] { return std::make_unique<RoundRobin>(static_cast<std::uint64_t>(first)); };
-       }});
+  register_sampler({.name = "round_robin",
+                    .paper = "an example",
+                    .summary = "clients take part in turn",
+                    .read = [](config::Reader& section) -> SamplerFactory {
+                      const auto first = section.integer("first", 0, {0, 10'000'000},
+                                                         "Number of the client that takes part first.");
+                      return
+                          [first] { return std::make_unique<RoundRobin>(static_cast<std::uint64_t>(first)); };
+                    }});
   return apps::sim_main(argc, argv);
 }
