@@ -117,7 +117,8 @@ Result<void> PolicyFile::lift(std::size_t place) {
   auto& all = policy.disagreements;
   if (place == 0 || place > all.size())
     return Error{ErrorCode::kNotFound, "there is no disagreement " + std::to_string(place) + " in " +
-                                           file_.string() + ", which has " + std::to_string(all.size())};
+                                           file_.string() + ", which lists only " +
+                                           std::to_string(all.size())};
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(place - 1));
   return replace(policy,
                  AuditEvent{operator_name(), "policy.lifted", "disagreement " + std::to_string(place), {}});

@@ -113,7 +113,8 @@ Result<DaemonStatus> read_status(const std::filesystem::path& state_directory) {
   bool whole = json.is_object();
   for_each_field(status, [&](const char* name, auto& field) { whole = whole && take(json, name, field); });
   if (!whole || !take(json, status.activity.runs))
-    return Error{ErrorCode::kCorrupt, file.string() + " is damaged"};
+    return Error{ErrorCode::kCorrupt,
+                 file.string() + " is damaged; the next start of fedge-client run writes it again"};
   return status;
 }
 

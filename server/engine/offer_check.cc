@@ -51,7 +51,8 @@ std::optional<Error> check_offer(const RoundRules& rules, const Asked& asked,
         std::to_string(asked.said.value()));
   if (offer.steps == 0 || offer.steps > most_steps(rules, offer.samples))
     return invalid("the update claims " + std::to_string(offer.steps) + " steps over " +
-                   std::to_string(offer.samples.value()) + " samples");
+                   std::to_string(offer.samples.value()) + " samples; expected 1 to " +
+                   std::to_string(most_steps(rules, offer.samples)));
   return std::nullopt;
 }
 

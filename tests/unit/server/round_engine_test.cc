@@ -516,7 +516,8 @@ TEST_CASE("round: no more steps are believed than the samples make batches") {
   offer.steps = 7;
   h.feed(RunEngine::Offered{ClientId(0), offer});
   REQUIRE(h.sent_to<protocol::UpdateVerdict>(0));
-  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->reason == "the update claims 7 steps over 41 samples");
+  CHECK(h.sent_to<protocol::UpdateVerdict>(0)->reason ==
+        "the update claims 7 steps over 41 samples; expected 1 to 6");
   offer.steps = 6;
   h.feed(RunEngine::Offered{ClientId(1), offer});
   CHECK(h.one<RunEngine::Fetch>());
