@@ -129,8 +129,7 @@ class Help:
         return self.known[path]
 
     def commands(self, path):
-        listed = re.search(r"^(?:Sub)?[Cc]ommands:\n((?: +.*\n|\n)*)", self.page(path), re.M)
-        return set(re.findall(r"^  ([a-z][a-z-]*)\b", listed[1], re.M)) if listed else set()
+        return set(re.findall(r"^  ([a-z][a-z-]*)(?:  +\S|$)", self.page(path), re.M))
 
     def options(self, path):
         return set(re.findall(r"(?<![\w-])(--?[a-zA-Z][a-z-]*)", self.page(path)))
