@@ -119,7 +119,7 @@ Result<Coverage> Coverage::decode(std::span<const std::uint8_t> bytes, std::size
     const auto length = gap ? take_varint(bytes) : std::nullopt;
     if (!length) return invalid("coverage is truncated or not minimally encoded");
     if (*length == 0 || (*gap == 0 && !result.ranges_.empty()))
-      return invalid("coverage has an empty range or two ranges that touch");
+      return invalid("coverage has an empty range, or two adjacent ranges that should be one");
     if (*gap > size - last || *length > size - last - *gap)
       return invalid("coverage reaches beyond the model's " + std::to_string(size) + " parameters");
     result.ranges_.push_back({last + *gap, last + *gap + *length});

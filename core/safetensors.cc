@@ -54,9 +54,9 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   ErrorCode code = ErrorCode::kCorrupt;
 
   bool null() override { return unexpected("null"); }
-  bool boolean(bool) override { return unexpected("true or false"); }
+  bool boolean(bool) override { return unexpected("a boolean"); }
   bool number_integer(number_integer_t) override { return unexpected("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override { return unexpected("a fraction"); }
+  bool number_float(number_float_t, const string_t&) override { return unexpected("a float"); }
   bool binary(binary_t&) override { return unexpected("binary data"); }
 
   bool number_unsigned(number_unsigned_t value) override {
@@ -78,7 +78,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       metadata[key_] = std::move(value);
       return true;
     }
-    if (state_ != State::kTensor || key_ != "dtype") return unexpected("a text");
+    if (state_ != State::kTensor || key_ != "dtype") return unexpected("a string");
     entries.back().dtype = std::move(value);
     return true;
   }
@@ -148,12 +148,12 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   enum class State { kStart, kTop, kMetadata, kTensor, kShape, kOffsets, kEnd };
 
   bool unexpected(const char* what) {
-    problem = "holds " + std::string(what) + " where it should not" +
+    problem = "contains " + std::string(what) + " in an unexpected place" +
               (key_.empty() ? "" : ", after " + shown(key_));
     return false;
   }
   bool repeated() {
-    problem = "holds the key " + shown(key_) + " twice";
+    problem = "contains the key " + shown(key_) + " twice";
     return false;
   }
   bool fail(const std::string& what) {
@@ -171,24 +171,24 @@ class HeaderHandler : public nlohmann::json_sax<json> {
 Result<void> check(const Entry& entry, std::size_t available, const std::string& name) {
   const std::string tensor = "tensor " + shown(entry.name);
   if (entry.dtype != "F32") {
-    return Error{ErrorCode::kUnsupported, name + ": " + tensor + " is of type " + shown(entry.dtype) +
-                                              ", only \"F32\" (32-bit floating point) is read"};
+    return Error{ErrorCode::kUnsupported, name + ": " + tensor + " has the dtype " + shown(entry.dtype) +
+                                              "; only \"F32\" (32-bit float) is supported"};
   }
   if (entry.offsets.size() != 2 || entry.offsets[0] > entry.offsets[1]) {
-    return corrupt(name, tensor + " has no valid data_offsets, expected [begin, end]");
+    return corrupt(name, tensor + " has invalid data_offsets, expected [begin, end]");
   }
   std::size_t size = sizeof(float);
   for (const std::size_t dimension : entry.shape) {
     if (dimension == 0) {
       return Error{ErrorCode::kUnsupported,
-                   name + ": " + tensor + " is empty, its shape is " + shape_text(entry.shape)};
+                   name + ": " + tensor + " is empty: its shape is " + shape_text(entry.shape)};
     }
     if (size > available / dimension) return corrupt(name, tensor + " is larger than the file");
     size *= dimension;
   }
   if (entry.offsets[1] - entry.offsets[0] != size) {
     return corrupt(name, tensor + " of shape " + shape_text(entry.shape) + " needs " + std::to_string(size) +
-                             " bytes, its data_offsets give it " +
+                             " bytes, but its data_offsets give it " +
                              std::to_string(entry.offsets[1] - entry.offsets[0]));
   }
   return {};
@@ -214,7 +214,7 @@ Result<ParameterLayout> layout_of(std::vector<Entry> entries, std::size_t data_s
     layout.add(std::move(entry->name), std::move(entry->shape));
   }
   if (layout.size_bytes() != data_size) {
-    return corrupt(name, "holds " + std::to_string(data_size) + " bytes of data, its tensors take " +
+    return corrupt(name, "holds " + std::to_string(data_size) + " bytes of data, but its tensors take " +
                              std::to_string(layout.size_bytes()));
   }
   return layout;
@@ -228,11 +228,11 @@ Result<std::size_t> header_length(std::span<const std::byte> begin, std::uint64_
   for (std::size_t i = 0; i < kLengthBytes; ++i)
     length |= std::to_integer<std::uint64_t>(begin[i]) << (8 * i);
   if (length > kMaxSafetensorsHeader) {
-    return corrupt(name, "announces a header of " + std::to_string(length) + " bytes, at most " +
+    return corrupt(name, "declares a header of " + std::to_string(length) + " bytes, but at most " +
                              std::to_string(kMaxSafetensorsHeader) +
                              " are allowed; is it a .safetensors file?");
   }
-  if (length > file_size - kLengthBytes) return corrupt(name, "is cut short: its header is incomplete");
+  if (length > file_size - kLengthBytes) return corrupt(name, "is truncated: its header is incomplete");
   return static_cast<std::size_t>(length);
 }
 
@@ -274,7 +274,7 @@ Result<std::string> safetensors_header(const ParameterLayout& layout,
   text += "}";
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
   if (text.size() > kMaxSafetensorsHeader || layout.tensors().size() > kMaxSafetensorsTensors) {
-    return invalid("names and metadata of this model are too long for a .safetensors header");
+    return invalid("the tensor names and metadata of this model are too long for a .safetensors header");
   }
   std::string header(kLengthBytes, '\0');
   for (std::size_t i = 0; i < kLengthBytes; ++i) header[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
@@ -293,7 +293,7 @@ Result<ReadOnlyFile> open_safetensors(const std::filesystem::path& path, std::si
   const std::size_t most = std::min(max_bytes, physical_memory() / 2);
   if (file.size() > most)
     return Error{ErrorCode::kResource,
-                 path.string() + " is larger than the " + std::to_string(most) + " bytes allowed here"};
+                 path.string() + " is larger than the limit of " + std::to_string(most) + " bytes"};
   return file;
 }
 
@@ -345,7 +345,7 @@ Result<void> check_same_tensors(const ParameterLayout& have, const ParameterLayo
     if (found == nullptr) return invalid("tensor " + shown(tensor.name) + " of this model is missing");
     if (found->shape != tensor.shape) {
       return invalid("tensor " + shown(tensor.name) + " has shape " + shape_text(found->shape) +
-                     ", this model's is " + shape_text(tensor.shape));
+                     ", but this model expects " + shape_text(tensor.shape));
     }
   }
   return {};

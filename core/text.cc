@@ -40,10 +40,10 @@ Result<void> check_text(std::string_view text, std::size_t max_bytes, const std:
   for (std::size_t i = 0; i < text.size();) {
     std::uint32_t code = 0;
     const std::size_t length = take_character(text.substr(i), code);
-    if (length == 0) return invalid(what + " is not UTF-8 at byte " + std::to_string(i));
+    if (length == 0) return invalid(what + " is not valid UTF-8 at byte " + std::to_string(i));
     const bool line_end = line_ends == LineEnds::kAllowed && (code == '\n' || code == '\t');
     if (is_control(code) && !line_end)
-      return invalid(what + " has a control character at byte " + std::to_string(i));
+      return invalid(what + " contains a control character at byte " + std::to_string(i));
     i += length;
   }
   return {};

@@ -102,7 +102,7 @@ Result<Message> message_from_wire(const v1::Hello& wire) {
   FieldReader reader;
   if (!wire.listens().empty()) reader.take(parse_listens(wire.listens()), "listens");
   reader.require(wire.min_version() >= 1 && wire.min_version() <= wire.max_version(),
-                 "min_version and max_version are not a range of versions");
+                 "min_version and max_version are not a valid range of versions");
   return reader.finish(Hello{wire.min_version(), wire.max_version(), reader.features(wire.features()),
                              reader.text(wire.software(), "software", kMaxSoftwareText),
                              reader.text(wire.token(), "token"),
@@ -151,7 +151,7 @@ Result<Message> message_from_wire(const v1::RunAnswer& wire) {
 Result<Message> message_from_wire(const v1::PublishRecord& wire) {
   FieldReader reader;
   reader.require(!wire.value().empty() && wire.value().size() <= kMaxRecordBytes,
-                 "value is not 1 to 4096 bytes");
+                 "value is not 1 to 4096 bytes long");
   const auto b = std::as_bytes(std::span(wire.value()));
   return reader.finish(
       PublishRecord{RunId(wire.run()), RoundNumber(wire.round()), wire.sequence(), {b.begin(), b.end()}});

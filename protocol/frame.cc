@@ -143,7 +143,7 @@ Result<FrameHeader> parse_frame_header(std::span<const std::byte, kFrameHeaderSi
                  std::string(name_of(header.type)) + " came before the peer was authorised"};
   if (header.type != MessageType::kChunk && header.payload_size != 0)
     return invalid(std::string(name_of(header.type)) + " declares a payload of " +
-                   std::to_string(header.payload_size) + " bytes; only a chunk has one");
+                   std::to_string(header.payload_size) + " bytes; only a chunk may have a payload");
   if (header.header_size > limits.max_header)
     return too_long("header", header.header_size, limits.max_header);
   if (header.payload_size > limits.max_payload)

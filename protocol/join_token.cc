@@ -112,7 +112,8 @@ Result<JoinToken> parse_join_token(const std::string& text) {
     const std::size_t dot = text.find('.');
     if (text.starts_with("fedge") && dot != std::string::npos && dot < 16)
       return Error{ErrorCode::kUnsupported,
-                   "the join token is of a version this program does not know; it reads 'fedge1.' tokens"};
+                   "this program does not support the version of the join token; it supports tokens that "
+                   "begin with 'fedge1.'"};
     return invalid("a join token begins with 'fedge1.'; 'fedge token create' on the coordinator prints one");
   }
   if (text.size() > kMaxTokenText) return damaged();
@@ -123,19 +124,19 @@ Result<JoinToken> parse_join_token(const std::string& text) {
   Fields fields(body);
   JoinToken token;
   const std::size_t count = fields.take_number(1);
-  if (count > kMaxTokenAddresses) return invalid("the join token holds too many addresses");
+  if (count > kMaxTokenAddresses) return invalid("the join token contains too many addresses");
   for (std::size_t i = 0; i < count; ++i) {
     const std::string host(fields.take(fields.take_number(1)));
     const auto port = static_cast<std::uint16_t>(fields.take_number(2));
     auto address = parse_address(to_string(Address{host, port}));
-    if (!address || port == 0) return invalid("the join token holds something that is not an address");
+    if (!address || port == 0) return invalid("the join token contains an invalid address");
     token.addresses.push_back(std::move(*address));
   }
   const std::string_view key = fields.take(token.coordinator.bytes.size());
   std::copy(key.begin(), key.end(), token.coordinator.bytes.begin());
   token.secret = fields.take(fields.take_number(1));
   if (!fields.finished() || !is_secret(token.secret))
-    return invalid("the join token's fields do not fit together");
+    return invalid("the join token has an invalid secret or extra bytes at its end");
   return token;
 }
 

@@ -52,7 +52,8 @@ Result<void> check_fields(std::span<const std::byte> bytes, std::span<const Fiel
     std::size_t& count = seen[static_cast<std::size_t>(limited - counts.begin())];
     count += (tag & 7) == 2 ? values_in(bytes.subspan(end - length, length), limited->packing) : 1;
     if (count > limited->most)
-      return invalid(std::string(limited->name) + " are more than " + std::to_string(limited->most));
+      return invalid(std::string(limited->name) + ": the number of elements is above " +
+                     std::to_string(limited->most));
   }
   if (!in.ConsumedEntireMessage()) return malformed;
   return {};

@@ -51,7 +51,7 @@ std::string to_wire(const Digest& digest) { return {digest.begin(), digest.end()
 Result<Digest> digest_from_wire(const std::string& bytes) {
   Digest digest{};
   if (bytes.size() != digest.size())
-    return invalid("a hash has 32 bytes, not " + std::to_string(bytes.size()));
+    return invalid("a hash must have 32 bytes, not " + std::to_string(bytes.size()));
   std::copy_n(octets(bytes).begin(), digest.size(), digest.begin());
   return digest;
 }
@@ -60,7 +60,7 @@ std::string to_wire(const PublicKey& key) { return {key.bytes.begin(), key.bytes
 
 Result<PublicKey> key_from_wire(const std::string& bytes) {
   PublicKey key{};
-  if (bytes.size() != key.bytes.size()) return invalid("a key is 32 bytes");
+  if (bytes.size() != key.bytes.size()) return invalid("a key must have 32 bytes");
   std::copy_n(octets(bytes).begin(), key.bytes.size(), key.bytes.begin());
   return key;
 }

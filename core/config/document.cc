@@ -19,7 +19,7 @@ constexpr std::size_t kMaxParserDepth = 2 * kMaxDocumentDepth;
 
 Error too_deep(const std::string& where) {
   return invalid(where + ": tables and lists are nested more than " + std::to_string(kMaxDocumentDepth) +
-                 " deep, of which each part of a key counts as one");
+                 " levels deep; each part of a dotted key counts as one level");
 }
 
 Result<Value> convert(const toml::node& node, const std::string& name, std::size_t depth);
@@ -60,7 +60,7 @@ Result<Value> convert(const toml::node& node, const std::string& name, std::size
   } else if (const auto* boolean = node.as_boolean()) {
     value.data = boolean->get();
   } else {
-    return invalid(value.where + ": dates and times are not used here");
+    return invalid(value.where + ": dates and times are not supported; write a string or a number");
   }
   return value;
 }
@@ -123,13 +123,13 @@ std::string inline_value(const Value& value) {
 const char* type_name(const Value& value) {
   switch (value.data.index()) {
     case 0:
-      return "a whole number";
+      return "an integer";
     case 1:
-      return "a number";
+      return "a float";
     case 2:
-      return "true or false";
+      return "a boolean";
     case 3:
-      return "a text";
+      return "a string";
     case 4:
       return "a list";
     default:
@@ -138,7 +138,8 @@ const char* type_name(const Value& value) {
 }
 
 Result<Document> parse_toml(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxDocumentBytes) return invalid(name + ": a configuration file may have at most 1 MiB");
+  if (text.size() > kMaxDocumentBytes)
+    return invalid(name + ": the file is too large; a configuration file may have at most 1 MiB");
   if (const TomlDepth deepest = measure_toml(text, kMaxParserDepth); deepest.levels > kMaxParserDepth)
     return too_deep(name + ":" + std::to_string(deepest.line));
   try {
@@ -154,7 +155,7 @@ Result<Document> parse_toml(std::string_view text, const std::string& name) {
 Result<void> set(Document& document, const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
-    return invalid("--set " + assignment + ": expected section.key=value");
+    return invalid("--set " + assignment + ": expected KEY=VALUE, such as run.rounds=20");
   const std::string path = assignment.substr(0, equals);
   const std::string text = assignment.substr(equals + 1);
   Value value{text, "--set " + path};
@@ -170,11 +171,13 @@ Result<void> set(Document& document, const std::string& assignment) {
   while (std::getline(parts, next, '.')) {
     Value& child = table->try_emplace(key, Value{Table{}, value.where}).first->second;
     if (!std::holds_alternative<Table>(child.data))
-      return invalid("--set " + assignment + ": " + key + " is " + type_name(child) + ", not a table");
+      return invalid("--set " + assignment + ": " + key + " is " + type_name(child) +
+                     "; only a table can hold further keys");
     table = &std::get<Table>(child.data);
     key = next;
   }
-  if (key.empty()) return invalid("--set " + assignment + ": the key is empty");
+  if (key.empty())
+    return invalid("--set " + assignment + ": the key is empty; expected KEY=VALUE, such as run.rounds=20");
   (*table)[key] = std::move(value);
   return {};
 }

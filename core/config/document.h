@@ -23,7 +23,7 @@ struct Value {
   std::string where;  // "run.toml:12", or "--set"
 };
 
-// "a whole number", "a number", "true or false", "a text", "a list", "a table".
+// "an integer", "a float", "a boolean", "a string", "a list", "a table".
 const char* type_name(const Value& value);
 
 inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;

@@ -89,7 +89,7 @@ const Value* Reader::take(const std::string& key, const std::string& type, const
   if (docs_ != nullptr) docs_->push_back({full(key), type, required ? "required" : fallback, doc});
   const auto it = table_->find(key);
   if (it != table_->end()) return &it->second;
-  if (required && !error_) error_ = invalid(file_ + ": " + full(key) + " is missing: " + doc);
+  if (required && !error_) error_ = invalid(file_ + ": " + full(key) + " is required but missing: " + doc);
   return nullptr;
 }
 
@@ -101,11 +101,11 @@ void Reader::fail(const std::string& key, const std::string& message) {
 std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t> fallback,
                              IntegerBounds bounds, const char* doc) {
   const Value* value =
-      take(key, "whole number, " + bounds_text(bounds), std::to_string(fallback.value_or(0)), doc, !fallback);
+      take(key, "integer, " + bounds_text(bounds), std::to_string(fallback.value_or(0)), doc, !fallback);
   if (value == nullptr) return fallback.value_or(bounds.min);
   const auto* number = std::get_if<std::int64_t>(&value->data);
   if (number == nullptr) {
-    fail(key, std::string("is ") + type_name(*value) + ", expected a whole number");
+    fail(key, std::string("found ") + type_name(*value) + ", expected an integer");
   } else if (*number < bounds.min || *number > bounds.max) {
     fail(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
   } else {
@@ -117,11 +117,11 @@ std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t>
 double Reader::number(const std::string& key, std::optional<double> fallback, NumberBounds bounds,
                       const char* doc) {
   const Value* value =
-      take(key, "number, " + bounds_text(bounds), number_text(fallback.value_or(0)), doc, !fallback);
+      take(key, "float, " + bounds_text(bounds), number_text(fallback.value_or(0)), doc, !fallback);
   if (value == nullptr) return fallback.value_or(bounds.min);
   const std::optional<double> number = number_of(*value);
   if (!number) {
-    fail(key, std::string("is ") + type_name(*value) + ", expected a number");
+    fail(key, std::string("found ") + type_name(*value) + ", expected a float");
     return fallback.value_or(bounds.min);
   }
   if (*number >= bounds.min && *number <= bounds.max) return *number;
@@ -130,19 +130,18 @@ double Reader::number(const std::string& key, std::optional<double> fallback, Nu
 }
 
 bool Reader::boolean(const std::string& key, std::optional<bool> fallback, const char* doc) {
-  const Value* value =
-      take(key, "true or false", fallback.value_or(false) ? "true" : "false", doc, !fallback);
+  const Value* value = take(key, "boolean", fallback.value_or(false) ? "true" : "false", doc, !fallback);
   if (value == nullptr) return fallback.value_or(false);
   if (const auto* flag = std::get_if<bool>(&value->data)) return *flag;
-  fail(key, std::string("is ") + type_name(*value) + ", expected true or false");
+  fail(key, std::string("found ") + type_name(*value) + ", expected a boolean (true or false)");
   return fallback.value_or(false);
 }
 
 std::string Reader::text(const std::string& key, std::optional<std::string> fallback, const char* doc) {
-  const Value* value = take(key, "text", "\"" + fallback.value_or("") + "\"", doc, !fallback);
+  const Value* value = take(key, "string", "\"" + fallback.value_or("") + "\"", doc, !fallback);
   if (value == nullptr) return fallback.value_or("");
   if (const auto* text = std::get_if<std::string>(&value->data)) return *text;
-  fail(key, std::string("is ") + type_name(*value) + ", expected a text");
+  fail(key, std::string("found ") + type_name(*value) + ", expected a string");
   return fallback.value_or("");
 }
 
@@ -153,14 +152,14 @@ std::size_t Reader::choice(const std::string& key, const std::vector<std::string
   if (value == nullptr) return fallback.value_or(0);
   const auto* text = std::get_if<std::string>(&value->data);
   if (text == nullptr) {
-    fail(key, std::string("is ") + type_name(*value) + ", expected one of " + list_text(choices));
+    fail(key, std::string("found ") + type_name(*value) + ", expected one of " + list_text(choices));
     return fallback.value_or(0);
   }
   const auto it = std::find(choices.begin(), choices.end(), *text);
   if (it != choices.end()) return static_cast<std::size_t>(it - choices.begin());
   const auto close = suggestion(*text, choices);
-  fail(key, "\"" + *text + "\" is not known" + (close ? ", did you mean \"" + *close + "\"?" : "") +
-                " (one of " + list_text(choices) + ")");
+  fail(key, "\"" + *text + "\" is not a known value" + (close ? ", did you mean \"" + *close + "\"?" : "") +
+                " (expected one of " + list_text(choices) + ")");
   return fallback.value_or(0);
 }
 
@@ -171,18 +170,18 @@ std::vector<std::int64_t> Reader::integers(const std::string& key,
   for (const std::int64_t item : fallback.value_or(std::vector<std::int64_t>{}))
     shown += (shown.size() > 1 ? ", " : "") + std::to_string(item);
   const Value* value =
-      take(key, "list of whole numbers, each " + bounds_text(bounds), shown + "]", doc, !fallback);
+      take(key, "list of integers, each " + bounds_text(bounds), shown + "]", doc, !fallback);
   if (value == nullptr) return fallback.value_or(std::vector<std::int64_t>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("is ") + type_name(*value) + ", expected a list of whole numbers");
+    fail(key, std::string("found ") + type_name(*value) + ", expected a list of integers");
     return fallback.value_or(std::vector<std::int64_t>{});
   }
   std::vector<std::int64_t> numbers;
   for (const Value& item : *items) {
     const auto* number = std::get_if<std::int64_t>(&item.data);
     if (number == nullptr) {
-      fail(key, std::string("holds ") + type_name(item) + ", expected whole numbers only");
+      fail(key, std::string("contains ") + type_name(item) + "; every item must be an integer");
     } else if (*number < bounds.min || *number > bounds.max) {
       fail(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
     } else {
@@ -197,18 +196,18 @@ std::vector<double> Reader::numbers(const std::string& key, std::optional<std::v
   std::string shown = "[";
   for (const double item : fallback.value_or(std::vector<double>{}))
     shown += (shown.size() > 1 ? ", " : "") + number_text(item);
-  const Value* value = take(key, "list of numbers, each " + bounds_text(bounds), shown + "]", doc, !fallback);
+  const Value* value = take(key, "list of floats, each " + bounds_text(bounds), shown + "]", doc, !fallback);
   if (value == nullptr) return fallback.value_or(std::vector<double>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("is ") + type_name(*value) + ", expected a list of numbers");
+    fail(key, std::string("found ") + type_name(*value) + ", expected a list of floats");
     return fallback.value_or(std::vector<double>{});
   }
   std::vector<double> numbers;
   for (const Value& item : *items) {
     const std::optional<double> number = number_of(item);
     if (!number) {
-      fail(key, std::string("holds ") + type_name(item) + ", expected numbers only");
+      fail(key, std::string("contains ") + type_name(item) + "; every item must be a float");
     } else if (!(*number >= bounds.min && *number <= bounds.max)) {
       fail(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
     } else {
@@ -223,11 +222,11 @@ std::vector<std::string> Reader::texts(const std::string& key,
   std::string shown = "[";
   for (const std::string& item : fallback.value_or(std::vector<std::string>{}))
     shown += (shown.size() > 1 ? ", \"" : "\"") + item + "\"";
-  const Value* value = take(key, "list of texts", shown + "]", doc, !fallback);
+  const Value* value = take(key, "list of strings", shown + "]", doc, !fallback);
   if (value == nullptr) return fallback.value_or(std::vector<std::string>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("is ") + type_name(*value) + ", expected a list of texts");
+    fail(key, std::string("found ") + type_name(*value) + ", expected a list of strings");
     return fallback.value_or(std::vector<std::string>{});
   }
   std::vector<std::string> texts;
@@ -235,7 +234,7 @@ std::vector<std::string> Reader::texts(const std::string& key,
     if (const auto* text = std::get_if<std::string>(&item.data))
       texts.push_back(*text);
     else
-      fail(key, std::string("holds ") + type_name(item) + ", expected texts only");
+      fail(key, std::string("contains ") + type_name(item) + "; every item must be a string");
   }
   return texts;
 }
@@ -247,7 +246,7 @@ std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
   if (value == nullptr) return {};
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("is ") + type_name(*value) + ", expected a list of tables");
+    fail(key, std::string("found ") + type_name(*value) + ", expected a list of tables");
     return {};
   }
   std::vector<Reader> readers;
@@ -256,7 +255,7 @@ std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
     const auto* table = std::get_if<Table>(&item.data);
     if (table == nullptr) {
       if (!error_)
-        error_ = invalid(item.where + ": " + path + ": is " + type_name(item) + ", expected a table");
+        error_ = invalid(item.where + ": " + path + ": found " + type_name(item) + ", expected a table");
       return {};
     }
     readers.push_back(Reader(*table, path, item.where));
@@ -276,7 +275,7 @@ Reader Reader::section(const std::string& key) {
   if (it == table_->end()) return Reader(kEmpty, full(key), file_, docs_);
   const auto* table = std::get_if<Table>(&it->second.data);
   if (table != nullptr) return Reader(*table, full(key), file_, docs_);
-  fail(key, std::string("is ") + type_name(it->second) + ", expected a table");
+  fail(key, std::string("found ") + type_name(it->second) + ", expected a table");
   return Reader(kEmpty, full(key), file_, docs_);
 }
 
@@ -294,7 +293,7 @@ Result<void> Reader::finish() {
     const auto close = suggestion(key, known_);
     return invalid(
         value.where + ": unknown key " + full(key) +
-        (close ? ", did you mean " + full(*close) + "?" : " (known here: " + list_text(known_) + ")"));
+        (close ? ", did you mean " + full(*close) + "?" : " (known keys: " + list_text(known_) + ")"));
   }
   return {};
 }

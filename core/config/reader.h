@@ -32,7 +32,7 @@ struct NumberBounds {
 // One key as the generated reference shows it.
 struct KeyDoc {
   std::string path;      // "training.batch_size"
-  std::string type;      // "whole number 1..65536"
+  std::string type;      // "integer, 1 to 65536"
   std::string fallback;  // default as TOML, or "required"
   std::string doc;
 };

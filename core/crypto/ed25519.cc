@@ -37,38 +37,39 @@ std::optional<std::array<std::uint8_t, 32>> parse_hex(std::string_view hex) {
 
 Error damaged(const std::filesystem::path& path) {
   return {ErrorCode::kCorrupt, "key file " + path.string() +
-                                   " is damaged; restore it from a backup, or move it away to get a new "
-                                   "identity, which must then be enrolled again"};
+                                   " is damaged; restore it from a backup. To create a new identity instead, "
+                                   "move the file away and enrol again"};
 }
 
 // Whoever may replace the file may choose this node's identity.
 Result<void> check_directory(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   struct stat info {};
-  if (::stat(parent.c_str(), &info) != 0) return system_error("cannot look at", parent, errno);
+  if (::stat(parent.c_str(), &info) != 0) return system_error("cannot stat", parent, errno);
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0)
     return Error{ErrorCode::kRefused, "directory " + parent.string() +
-                                          " of the key file may be written by other users; run: chmod go-w " +
+                                          " of the key file is writable by other users; run: chmod go-w " +
                                           parent.string()};
   if (info.st_uid != ::geteuid() && info.st_uid != 0)
     return Error{ErrorCode::kRefused, "directory " + parent.string() +
-                                          " of the key file belongs to another user; put the key into a "
-                                          "directory of the user that this program runs as"};
+                                          " of the key file belongs to another user; move the key file to a "
+                                          "directory owned by the user who runs this program"};
   return {};
 }
 
 Result<void> check_file(int fd, const std::filesystem::path& path) {
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return system_error("cannot look at key file", path, errno);
+  if (::fstat(fd, &info) != 0) return system_error("cannot stat key file", path, errno);
   if (!S_ISREG(info.st_mode))
     return Error{ErrorCode::kRefused, "key file " + path.string() + " is not a regular file"};
   if (info.st_uid != ::geteuid())
-    return Error{ErrorCode::kRefused,
-                 "key file " + path.string() + " belongs to another user than the one this program runs as"};
-  if ((info.st_mode & 07777 & ~mode_t{S_IRUSR | S_IWUSR}) != 0)
     return Error{
         ErrorCode::kRefused,
-        "key file " + path.string() + " is open to others than its owner; run: chmod 600 " + path.string()};
+        "key file " + path.string() +
+            " does not belong to the user who runs this program; run the program as the owner of the file"};
+  if ((info.st_mode & 07777 & ~mode_t{S_IRUSR | S_IWUSR}) != 0)
+    return Error{ErrorCode::kRefused, "key file " + path.string() +
+                                          " is accessible to other users; run: chmod 600 " + path.string()};
   if (static_cast<std::size_t>(info.st_size) != kFileSize) return damaged(path);
   return {};
 }
@@ -92,8 +93,8 @@ Result<std::optional<SecretKey>> load_key(const std::filesystem::path& path) {
   if (file.get() < 0) {
     if (errno == ENOENT) return std::optional<SecretKey>();
     if (errno == ELOOP)
-      return Error{ErrorCode::kRefused,
-                   "key file " + path.string() + " is a symbolic link; put the file itself there"};
+      return Error{ErrorCode::kRefused, "key file " + path.string() +
+                                            " is a symbolic link; replace the link with the key file itself"};
     return system_error("cannot open key file", path, errno);
   }
   FEDGE_TRY_VOID(check_file(file.get(), path));

@@ -20,7 +20,7 @@ Result<Secret> derive_shared_secret(const Secret& mine, const ExchangeKey& their
   Secret shared;
   // Refuses a result of zeros (RFC 7748, section 6.1).
   if (crypto_scalarmult(shared.bytes().data(), mine.bytes().data(), theirs.bytes.data()) != 0)
-    return invalid("a key for an agreement is of small order");
+    return invalid("the peer's public key for the key exchange is weak (a point of small order)");
   return shared;
 }
 

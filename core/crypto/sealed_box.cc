@@ -20,15 +20,16 @@ const unsigned char* octets(std::span<const std::byte> bytes) {
 Result<std::vector<std::byte>> seal(const PublicKey& to, std::span<const std::byte> message) {
   std::array<unsigned char, crypto_box_PUBLICKEYBYTES> key{};
   if (crypto_sign_ed25519_pk_to_curve25519(key.data(), to.bytes.data()) != 0)
-    return invalid("nothing can be sealed to this public key: it is none");
+    return invalid("cannot seal a message: the recipient's public key is not a valid Ed25519 key");
   std::vector<std::byte> sealed(message.size() + crypto_box_SEALBYTES);
   if (crypto_box_seal(octets(std::span(sealed)), octets(message), message.size(), key.data()) != 0)
-    return invalid("nothing can be sealed to this public key: it is weak");
+    return invalid("cannot seal a message: the recipient's public key is weak (a point of small order)");
   return sealed;
 }
 
 Result<std::vector<std::byte>> unseal(const SecretKey& key, std::span<const std::byte> sealed) {
-  const Error corrupt{ErrorCode::kCorrupt, "this was not sealed to this key, or has been changed"};
+  const Error corrupt{ErrorCode::kCorrupt,
+                      "cannot open the sealed message: it was sealed for another key, or it was modified"};
   if (sealed.size() < crypto_box_SEALBYTES) return corrupt;
   std::array<unsigned char, crypto_sign_ed25519_SECRETKEYBYTES> expanded{};  // the seed, then the public key
   const auto rest = std::ranges::copy(key.seed(), expanded.begin()).out;

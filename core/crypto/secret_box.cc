@@ -37,7 +37,8 @@ std::vector<std::uint8_t> seal_box(const Secret& key, std::uint64_t number,
 Result<std::vector<std::uint8_t>> open_box(const Secret& key, std::uint64_t number,
                                            std::span<const std::uint8_t> about,
                                            std::span<const std::uint8_t> sealed) {
-  const Error damaged{ErrorCode::kCorrupt, "a sealed box is damaged, or was sealed for another purpose"};
+  const Error damaged{ErrorCode::kCorrupt,
+                      "cannot open the sealed message: it is damaged, or it was sealed for another purpose"};
   if (sealed.size() < kSecretBoxOverhead) return damaged;
   need_sodium();
   std::vector<std::uint8_t> message(sealed.size() - kSecretBoxOverhead);

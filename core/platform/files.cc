@@ -51,7 +51,7 @@ Result<RegularFile> open_regular(const std::filesystem::path& path, int flags = 
 
 Error too_large(const std::filesystem::path& path, std::size_t max_bytes) {
   return {ErrorCode::kResource,
-          path.string() + " is larger than the " + std::to_string(max_bytes) + " bytes allowed here"};
+          path.string() + " is larger than the limit of " + std::to_string(max_bytes) + " bytes"};
 }
 
 Result<std::string> read_all(int fd, const std::filesystem::path& path, std::size_t max_bytes) {
@@ -72,12 +72,12 @@ Result<std::string> read_all(int fd, const std::filesystem::path& path, std::siz
 Result<void> take_over_access(int fd, const std::filesystem::path& path, mode_t mode) {
   struct stat former {};
   struct stat made {};
-  if (::fstat(fd, &made) != 0) return system_error("cannot look at the file beside", path, errno);
+  if (::fstat(fd, &made) != 0) return system_error("cannot stat the temporary file for", path, errno);
   if (::lstat(path.c_str(), &former) == 0 && S_ISREG(former.st_mode)) {
     mode = former.st_mode & 07777;
     if ((former.st_uid != made.st_uid || former.st_gid != made.st_gid) &&
         ::fchown(fd, former.st_uid, former.st_gid) != 0)
-      return system_error("cannot keep the owner of", path, errno);
+      return system_error("cannot preserve the owner of", path, errno);
   }
   if (::fchmod(fd, mode) != 0) return system_error("cannot set the mode of", path, errno);
   return {};
@@ -87,7 +87,7 @@ Result<void> take_over_access(int fd, const std::filesystem::path& path, mode_t 
 
 Result<FileIdentity> identity_of(const std::filesystem::path& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return system_error("cannot look at", path, errno);
+  if (::stat(path.c_str(), &info) != 0) return system_error("cannot stat", path, errno);
   return FileIdentity{info.st_dev, info.st_ino};
 }
 
@@ -95,13 +95,14 @@ Result<void> check_owner(const std::filesystem::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return {};
-    return system_error("cannot look at", path, errno);
+    return system_error("cannot stat", path, errno);
   }
   if (info.st_uid == ::geteuid()) return {};
   const std::string owner = std::to_string(info.st_uid);
   return Error{ErrorCode::kRefused, path.string() + " belongs to uid " + owner +
-                                        ", and this program runs as uid " + std::to_string(::geteuid()) +
-                                        "; run it as its owner: sudo -u '#" + owner + "' ..."};
+                                        ", but this program runs as uid " + std::to_string(::geteuid()) +
+                                        "; run the program as the owner of the file: sudo -u '#" + owner +
+                                        "' ..."};
 }
 
 Result<std::filesystem::path> user_data_directory() {
@@ -144,7 +145,7 @@ Result<void> write_file_atomic(const std::filesystem::path& path,
   std::string temporary =
       (directory / ("." + path.filename().string() + "." + std::string(kSuffix, 'X'))).string();
   Descriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (fd.get() < 0) return system_error("cannot create a file beside", path, errno);
+  if (fd.get() < 0) return system_error("cannot create a temporary file for", path, errno);
   Result<void> result;
   for (const auto piece : pieces)
     if (result) result = write_all(fd.get(), piece, temporary);
@@ -174,7 +175,7 @@ Result<void> write_file_at(const std::filesystem::path& path, std::uint64_t offs
   FEDGE_TRY(file, open_regular(path, O_WRONLY | O_CREAT | O_NOFOLLOW, mode));
   const Descriptor& fd = file.fd;
   if (file.size < offset)
-    return Error{ErrorCode::kCorrupt, path.string() + " has become shorter while it was in use"};
+    return Error{ErrorCode::kCorrupt, path.string() + " was truncated while it was in use"};
   if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
     return system_error("cannot write", path, errno);
   FEDGE_TRY_VOID(write_all(fd.get(), bytes, path));
@@ -200,7 +201,7 @@ Result<void> make_directory(const std::filesystem::path& path, unsigned mode) {
        missing = missing.parent_path())
     parents.push_back(missing.has_parent_path() ? missing.parent_path() : ".");
   std::filesystem::create_directories(path, error);
-  if (error) return system_error("cannot make directory", path, error.value());
+  if (error) return system_error("cannot create directory", path, error.value());
   if (::chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
     return system_error("cannot set the mode of", path, errno);
   for (const auto& parent : parents) FEDGE_TRY_VOID(sync_directory(parent));
@@ -267,7 +268,7 @@ Result<void> ReadOnlyFile::read(std::uint64_t offset, std::span<std::byte> out) 
     const ssize_t got = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("cannot read", path_, errno);
-    if (got == 0) return Error{ErrorCode::kCorrupt, path_.string() + " is cut short"};
+    if (got == 0) return Error{ErrorCode::kCorrupt, path_.string() + " is truncated"};
     out = out.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }

@@ -92,17 +92,17 @@ Result<void> check_fits(const CoveragePlan& plan) {
   const auto too_many = [](std::size_t count, const char* what, std::size_t most) {
     return Error{ErrorCode::kResource, "clients train " + std::to_string(count) + " different " + what +
                                            " of the model; at most " + std::to_string(most) +
-                                           " can be summed in secret"};
+                                           " are possible with secure aggregation"};
   };
   if (plan.cells.size() > protocol::kMaxSecureCells)
-    return too_many(plan.cells.size(), "stretches", protocol::kMaxSecureCells);
+    return too_many(plan.cells.size(), "ranges", protocol::kMaxSecureCells);
   if (plan.coverages.size() > protocol::kMaxSecureCoverages)
     return too_many(plan.coverages.size(), "parts", protocol::kMaxSecureCoverages);
   std::size_t bytes = 0;
   for (const Coverage& coverage : plan.coverages) bytes += coverage.encode().size();
   if (bytes > protocol::kMaxCoverageBytes)
-    return Error{ErrorCode::kResource, "the parts of the model that clients train take " +
-                                           std::to_string(bytes) + " bytes to name; at most " +
+    return Error{ErrorCode::kResource, "the coverages of the parts of the model that clients train take " +
+                                           std::to_string(bytes) + " bytes; at most " +
                                            std::to_string(protocol::kMaxCoverageBytes) + " are possible"};
   return {};
 }
@@ -111,10 +111,11 @@ Result<void> check_cells(std::span<const Range> cells, std::size_t parameters) {
   std::size_t end = 0;
   for (const Range& cell : cells) {
     if (cell.begin < end || cell.end <= cell.begin || cell.end > parameters)
-      return invalid("the stretches of the model that are summed overlap, are empty or reach beyond it");
+      return invalid(
+          "the ranges of the model to sum overlap, are empty or reach beyond the end of the model");
     end = cell.end;
   }
-  if (cells.empty()) return invalid("no part of the model is summed");
+  if (cells.empty()) return invalid("the session sums no part of the model");
   return {};
 }
 
@@ -123,7 +124,7 @@ Result<void> check_made_of(const Coverage& coverage, std::span<const Range> cell
   for (const Range& cell : cells)
     if (has_cell(coverage, cell) && coverage.contains(Coverage::of({cell}))) covered += cell.size();
   if (covered != coverage.count())
-    return invalid("what a client masks does not consist of stretches that are summed");
+    return invalid("the coverage that a client masks does not consist of whole ranges to sum");
   return {};
 }
 

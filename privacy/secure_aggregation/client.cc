@@ -57,7 +57,10 @@ void SecureClient::receive(const protocol::SecureRoster& roster, std::vector<Eff
   if (stage_ != Stage::kAdvertised) {
     const bool same = digest_of(roster, context_) == told_ && roster.number == roster_.number &&
                       std::ranges::equal(roster.peers, peers_, {}, {}, &Peer::told);
-    if (!same) return stop({ErrorCode::kRefused, "the coordinator names other members than before"}, effects);
+    if (!same)
+      return stop(
+          {ErrorCode::kRefused, "the coordinator sent a list of members that differs from its first list"},
+          effects);
     if (stage_ == Stage::kShared) repeat(effects);
     return;
   }
@@ -114,11 +117,14 @@ void SecureClient::receive(const protocol::SecurePeerShares& shares, std::vector
       if (peer.takes_part) known.push_back(peer.told.number);
     const bool same =
         std::ranges::equal(shares.shares, known, {}, [](const auto& sealed) { return sealed.from; });
-    if (!same) stop({ErrorCode::kRefused, "the coordinator names others who take part than before"}, effects);
+    if (!same)
+      stop({ErrorCode::kRefused,
+            "the coordinator sent a list of participants that differs from its first list"},
+           effects);
     return;
   }
   if (stage_ != Stage::kShared)
-    return stop({ErrorCode::kRefused, "the coordinator sends shares before it has named the members"},
+    return stop({ErrorCode::kRefused, "the coordinator sent secret shares before the list of members"},
                 effects);
   if (const auto taken = take_shares(shares); !taken) return stop(taken.error(), effects);
   stage_ = Stage::kReady;
@@ -131,7 +137,8 @@ Result<void> SecureClient::take_shares(const protocol::SecurePeerShares& shares)
     const auto found = std::ranges::find(peers_, sealed.from, [](const Peer& p) { return p.told.number; });
     if (found == peers_.end() || found->takes_part)
       return Error{ErrorCode::kRefused,
-                   "the coordinator sends shares of somebody who is no neighbour, or twice"};
+                   "the coordinator sent a secret share twice, or the secret share of a client that is not a "
+                   "neighbour"};
     found->takes_part = true;
     const auto plain =
         open_box(found->channel, sealed.from, about_box(told_, sealed.from, roster_.number), sealed.box);
@@ -146,9 +153,9 @@ Result<void> SecureClient::take_shares(const protocol::SecurePeerShares& shares)
   }
   const std::size_t own = roster_.complete ? 1 : 0;
   if (shares.shares.size() + own < roster_.threshold)
-    return Error{ErrorCode::kUnavailable, "too few have shared their secrets with this client"};
+    return Error{ErrorCode::kUnavailable, "too few clients have sent secret shares to this client"};
   if (roster_.complete && shares.shares.size() + 1 < terms_.rules.enough(roster_.members))
-    return Error{ErrorCode::kRefused, "fewer take part than this client asks for"};
+    return Error{ErrorCode::kRefused, "fewer clients take part than this client requires"};
   return {};
 }
 
@@ -201,11 +208,15 @@ void SecureClient::receive(const protocol::SecureSurvivors& survivors, std::vect
   if (survivors.session != terms_.session || over()) return;
   if (stage_ == Stage::kConsented) {
     if (survivors.numbers != survivors_)
-      return stop({ErrorCode::kRefused, "the coordinator names other survivors than before"}, effects);
+      return stop(
+          {ErrorCode::kRefused, "the coordinator sent a list of survivors that differs from its first list"},
+          effects);
     return repeat(effects);
   }
   if (stage_ != Stage::kReady)
-    return stop({ErrorCode::kRefused, "the coordinator names survivors before there are masks"}, effects);
+    return stop(
+        {ErrorCode::kRefused, "the coordinator sent the list of survivors before the masks were agreed"},
+        effects);
   if (const auto sound = check_survivors(survivors.numbers); !sound) return stop(sound.error(), effects);
   survivors_ = survivors.numbers;
   stage_ = Stage::kConsented;
@@ -219,7 +230,9 @@ void SecureClient::receive(const protocol::SecureConsents& consents, std::vector
   // It has been answered for what it was then, and gets the same answer.
   if (stage_ == Stage::kAnswered) return repeat(effects);
   if (stage_ != Stage::kConsented)
-    return stop({ErrorCode::kRefused, "the coordinator wants shares before it has named survivors"}, effects);
+    return stop(
+        {ErrorCode::kRefused, "the coordinator requested secret shares before it sent the list of survivors"},
+        effects);
   if (const auto sound = check_consents(consents); !sound) return stop(sound.error(), effects);
   stage_ = Stage::kAnswered;
   last_ = Send{answer()};

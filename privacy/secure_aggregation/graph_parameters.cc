@@ -94,9 +94,9 @@ Result<GraphParameters> sparse_graph(std::uint32_t members, const GraphAssumptio
   for (std::uint32_t degree = 2; degree + 1 < members; degree += 2)
     if (const auto threshold = threshold_for(members, degree, assumptions))
       return GraphParameters{.degree = degree, .threshold = *threshold, .complete = false};
-  return invalid("no graph on " + std::to_string(members) + " clients is secure when " +
-                 percent(assumptions.corrupt) + " of them are corrupt and " + percent(assumptions.dropout) +
-                 " drop out");
+  return invalid("no mask graph of " + std::to_string(members) + " clients is secure if " +
+                 percent(assumptions.corrupt) + " of the clients are corrupt and " +
+                 percent(assumptions.dropout) + " drop out");
 }
 
 GraphParameters complete_graph(std::uint32_t members) {
@@ -108,21 +108,22 @@ Result<void> check_secure(std::uint32_t members, const GraphParameters& graph,
   const auto refused = [](const std::string& what) { return Error{ErrorCode::kRefused, what}; };
   if (graph.complete) {
     const std::uint32_t least = complete_graph(members).threshold;
-    if (graph.degree != members - 1) return refused("a complete graph in which not all are neighbours");
+    if (graph.degree != members - 1)
+      return refused("the complete mask graph does not make all clients neighbours");
     if (graph.threshold < least || graph.threshold > members)
-      return refused("a threshold of " + std::to_string(graph.threshold) + " among " +
+      return refused("the mask graph has a threshold of " + std::to_string(graph.threshold) + " among " +
                      std::to_string(members) + " clients; at least " + std::to_string(least) + " are needed");
     return {};
   }
   if (graph.degree % 2 != 0 || graph.degree < 2 || graph.degree + 1 > members)
-    return refused("a graph of " + std::to_string(graph.degree) + " neighbours among " +
-                   std::to_string(members) + " clients");
+    return refused("the mask graph has an impossible number of neighbours, " + std::to_string(graph.degree) +
+                   ", for " + std::to_string(members) + " clients");
   if (log_disconnected(members, graph.degree, assumptions) >= kLogInsecure)
-    return refused("only " + std::to_string(graph.degree) + " neighbours among " + std::to_string(members) +
-                   " clients");
+    return refused("the mask graph has too few neighbours, " + std::to_string(graph.degree) + ", for " +
+                   std::to_string(members) + " clients");
   const std::uint32_t least = std::max(least_threshold(members, graph.degree, assumptions), 2U);
   if (graph.threshold < least || graph.threshold > graph.degree)
-    return refused("a threshold of " + std::to_string(graph.threshold) + " of " +
+    return refused("the mask graph has a threshold of " + std::to_string(graph.threshold) + " of " +
                    std::to_string(graph.degree) + " neighbours; at least " + std::to_string(least) +
                    " are needed");
   return {};

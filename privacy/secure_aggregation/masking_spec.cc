@@ -18,7 +18,7 @@ constexpr double kSteps = 256;
 void check_grid(const MaskingSpec& spec, config::Reader& section) {
   const auto too_coarse = [&](const std::string& what, double units, double least) {
     section.fail("fraction_bits", "is too coarse for noise: " + what + " is " + number_text(units) +
-                                      " units of the sums, and must be at least " + number_text(least));
+                                      " units of the sums, but must be at least " + number_text(least));
   };
   const double norm = spec.norm_units();
   const double deviation = norm * spec.noise_multiplier;
@@ -65,7 +65,7 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
   MaskingSpec spec;
   config::Reader section = root.section(kMaskingSection);
   const std::int64_t bits = section.integer("bits", {}, {32, 64}, "");
-  if (bits != 32 && bits != 64) section.fail("bits", "is neither 32 nor 64");
+  if (bits != 32 && bits != 64) section.fail("bits", "must be 32 or 64");
   spec.codec = bits == 64 ? protocol::Codec::kMasked64 : protocol::Codec::kMasked32;
   spec.fraction_bits = static_cast<int>(section.integer("fraction_bits", {}, {-64, 64}, ""));
   spec.max_abs = section.number("max_abs", {}, {1e-30, 1e30}, "");
@@ -84,7 +84,7 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
   spec.rules.min_survivors = static_cast<std::uint32_t>(section.integer("min_clients", {}, {2, 65536}, ""));
   if (spec.noise_multiplier > 0 &&
       (spec.clipping_norm == 0 || spec.uniform_weight == 0 || spec.max_participations == 0))
-    section.fail("noise_multiplier", "needs a clipping_norm, a uniform_weight and max_participations");
+    section.fail("noise_multiplier", "requires clipping_norm, uniform_weight and max_participations");
   else if (spec.noise_multiplier > 0)
     check_grid(spec, section);
   root.adopt(section);

@@ -179,8 +179,8 @@ class Unmasking::Recovering {
     const std::string whose = "client " + std::to_string(owner.client.value());
     if (shares.size() < threshold)
       return Error{ErrorCode::kUnavailable, "only " + std::to_string(shares.size()) + " of " +
-                                                std::to_string(threshold) + " shares of a secret of " +
-                                                whose + " were revealed"};
+                                                std::to_string(threshold) + " secret shares of " + whose +
+                                                " were revealed"};
     std::vector<Held> chosen(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(threshold));
     if (auto secret = combined(owner, kind, chosen)) return std::move(*secret);
     for (std::size_t i = 0; i < threshold && shares.size() > threshold; ++i) {
@@ -191,8 +191,8 @@ class Unmasking::Recovering {
         return std::move(*secret);
       }
     }
-    return Error{ErrorCode::kUnavailable,
-                 "the shares of a secret of " + whose + " do not fit what it said of it"};
+    return Error{ErrorCode::kUnavailable, "the secret shares of " + whose +
+                                              " do not match the commitment or the public key that it sent"};
   }
 
   std::uint32_t kind_of(std::uint32_t number) const {

@@ -88,11 +88,11 @@ void SecureServer::receive(ClientId client, const protocol::SecureKeys& keys, Ti
     if (verify_keys(party->member.identity, context_, client, keys.keys))
       party->keys = keys.keys;
     else
-      exclude(*party, "its keys are not signed as they should be", effects);
+      exclude(*party, "the signature of its keys is invalid", effects);
     return go_on(now, false, effects);
   }
   // A process that was started anew has not the secrets of the one before.
-  const char* lost = "it has lost its secrets, and made others";
+  const char* lost = "it restarted and lost its secrets";
   if (stage_ == Stage::kSharing) {
     exclude(*party, lost, effects);
     return go_on(now, false, effects);
@@ -103,7 +103,7 @@ void SecureServer::receive(ClientId client, const protocol::SecureKeys& keys, Ti
 
 void SecureServer::end_advertising(Time now, std::vector<Effect>& effects) {
   for (auto& [client, party] : parties_)
-    if (!party.keys) exclude(party, "it has not made its keys known in time", effects);
+    if (!party.keys) exclude(party, "it did not send its keys in time", effects);
   if (!draw_roster(effects)) return;
   stage_ = Stage::kSharing;
   wait_from(now);
@@ -121,8 +121,8 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
   const auto count = static_cast<std::uint32_t>(ready.size());
   const std::uint32_t least = terms_.rules.enough(count);
   const auto too_few = [&](std::uint32_t number) {
-    fail({ErrorCode::kUnavailable, "a sum of " + std::to_string(number) + " clients' updates, of " +
-                                       std::to_string(least) + " at least"},
+    fail({ErrorCode::kUnavailable, "the sum would contain the updates of " + std::to_string(number) +
+                                       " clients; at least " + std::to_string(least) + " are needed"},
          effects);
     return false;
   };
@@ -131,7 +131,7 @@ bool SecureServer::draw_roster(std::vector<Effect>& effects) {
   left_out_ = plan.left_out;
   for (std::size_t i = 0; i < ready.size(); ++i) {
     if (plan.coverage_of[i] == CoveragePlan::kNothing) {
-      exclude(*ready[i], "too few others train what it trains", effects);
+      exclude(*ready[i], "too few other clients train the same part of the model", effects);
       continue;
     }
     ready[i]->number = static_cast<std::uint32_t>(by_number_.size());
@@ -186,7 +186,7 @@ std::optional<std::string> SecureServer::objection(const Party& party,
                                                    const protocol::SecureShares& shares) const {
   const bool complete = std::ranges::equal(shares.shares, mask_graph_->neighbours(party.number), {},
                                            &protocol::SecureShares::Sealed::to);
-  if (!complete) return "it has not sealed a share for each neighbour";
+  if (!complete) return "it did not send a secret share for each neighbour";
   return std::nullopt;
 }
 
@@ -219,13 +219,13 @@ void SecureServer::exclude_lonely(std::vector<Effect>& effects) {
 
 void SecureServer::end_sharing(std::vector<Effect>& effects) {
   for (Party* party : by_number_)
-    if (!party->shares) exclude(*party, "it has not shared its secrets in time", effects);
+    if (!party->shares) exclude(*party, "it did not send its secret shares in time", effects);
   exclude_lonely(effects);
   const auto left = std::ranges::count_if(by_number_, [&](const Party* party) { return takes_part(*party); });
   if (static_cast<std::uint32_t>(left) < enough_)
     return fail({ErrorCode::kUnavailable, "only " + std::to_string(left) + " of " +
                                               std::to_string(by_number_.size()) +
-                                              " clients have shared their secrets"},
+                                              " clients have sent their secret shares"},
                 effects);
   stage_ = Stage::kSumming;
   deadline_.reset();
@@ -272,11 +272,12 @@ void SecureServer::summed(std::span<const ClientId> survivors, Time now, std::ve
   const auto contributing = contributors(roster_.cells, roster_.coverages, roster_.coverage_of, survivors_);
   const std::uint32_t least = *std::ranges::min_element(contributing);
   if (least < enough_ || (graph_.complete && survivors_.size() < graph_.threshold))
-    return fail({ErrorCode::kUnavailable,
-                 "only " + std::to_string(survivors_.size()) + " masked updates came" +
-                     (least < survivors_.size() ? ", of a part of the model " + std::to_string(least)
-                                                : std::string())},
-                effects);
+    return fail(
+        {ErrorCode::kUnavailable,
+         "only " + std::to_string(survivors_.size()) + " masked updates arrived" +
+             (least < survivors_.size() ? ", and for a part of the model only " + std::to_string(least)
+                                        : std::string())},
+        effects);
   stage_ = Stage::kConsenting;
   wait_from(now);
   for (const std::uint32_t number : survivors_)
@@ -311,7 +312,7 @@ void SecureServer::end_consenting(Time now, std::vector<Effect>& effects) {
       std::ranges::count_if(survivors_, [&](std::uint32_t number) { return at(number).consent.has_value(); });
   if (static_cast<std::uint32_t>(consents) < graph_.threshold)
     return fail({ErrorCode::kUnavailable, "only " + std::to_string(consents) +
-                                              " clients have consented to the sum; " +
+                                              " clients have signed the list of survivors; " +
                                               std::to_string(graph_.threshold) + " are needed"},
                 effects);
   stage_ = Stage::kUnmasking;
@@ -337,7 +338,7 @@ std::optional<std::string> SecureServer::objection(const Party& party,
     return true;
   };
   if (!sound(unmask.survivors, true) || !sound(unmask.dropped, false))
-    return "it reveals what it was not asked for";
+    return "it revealed secret shares that were not requested";
   return std::nullopt;
 }
 

@@ -97,7 +97,7 @@ Result<Share> Share::decode(std::span<const std::uint8_t, kShareBytes> bytes) {
   for (std::size_t i = 0; i < kShareBytes; ++i)
     share.limbs.at(i / 8) |= std::uint64_t{bytes[i]} << (8 * (i % 8));
   for (const std::uint64_t limb : share.limbs)
-    if (limb >= kPrime) return invalid("a share of a secret is out of range");
+    if (limb >= kPrime) return invalid("a secret share is out of range");
   return share;
 }
 
@@ -123,7 +123,7 @@ std::vector<Share> split(const Secret& secret, std::size_t threshold, std::span<
 Result<Recombination> Recombination::of(std::span<const std::uint32_t> points) {
   Recombination result;
   for (const std::uint32_t i : points) {
-    if (i == 0) return invalid("a share belongs to point 0, where the secret itself is");
+    if (i == 0) return invalid("a secret share belongs to point 0, which is reserved for the secret");
     // w_i = product over j of x_j / (x_j - x_i)
     std::uint64_t above = 1;
     std::uint64_t below = 1;
@@ -137,7 +137,7 @@ Result<Recombination> Recombination::of(std::span<const std::uint32_t> points) {
   std::vector<std::uint32_t> sorted(points.begin(), points.end());
   std::ranges::sort(sorted);
   if (std::ranges::adjacent_find(sorted) != sorted.end())
-    return invalid("two shares of a secret belong to the same point");
+    return invalid("two secret shares belong to the same point");
   return result;
 }
 
@@ -149,7 +149,8 @@ Result<Secret> Recombination::combine(std::span<const Share> shares) const {
       limbs[l] = add(limbs[l], multiply(weights_[p], shares[p].limbs[l]));
   for (std::size_t l = 0; l < kSecretLimbs; ++l)
     if (limbs[l] > (l + 1 < kSecretLimbs ? kLimbMask : kLastMask))
-      return Error{ErrorCode::kCorrupt, "shares do not belong together: what they give is no secret"};
+      return Error{ErrorCode::kCorrupt,
+                   "the secret shares do not belong together: they combine to an invalid secret"};
   Secret secret;
   for (unsigned bit = 0; bit < 256; bit += 4) {
     const unsigned limb = bit / kLimbBits;

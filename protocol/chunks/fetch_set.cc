@@ -15,7 +15,7 @@ Result<bool> FetchSet::add(const Manifest& manifest, std::shared_ptr<ChunkSink> 
   FEDGE_TRY_VOID(validate(manifest));
   const auto known = find(manifest.id());
   if (known != fetches_.end()) {
-    if (!known->abandoned()) return invalid("object " + short_hex(known->id()) + " is being fetched already");
+    if (!known->abandoned()) return invalid("object " + short_hex(known->id()) + " is already being fetched");
     known->resume(std::move(sink));
     known->picked = false;
     if (!known->complete()) return false;
@@ -35,7 +35,7 @@ Result<void> FetchSet::exchange(const Manifest& manifest, std::shared_ptr<ChunkS
     fetches_.emplace_back(manifest, std::move(sink), true);
     return {};
   }
-  if (!known->abandoned()) return invalid("object " + short_hex(known->id()) + " is being fetched already");
+  if (!known->abandoned()) return invalid("object " + short_hex(known->id()) + " is already being fetched");
   known->resume(std::move(sink));
   known->picked = true;
   return {};
@@ -88,7 +88,7 @@ Result<std::size_t> FetchSet::expected_length(const Chunk& chunk) const {
   const auto fetch = const_cast<FetchSet*>(this)->find(chunk.object);
   if (fetch == fetches_.end() || !fetch->expects(chunk.index))
     return invalid("chunk " + std::to_string(chunk.index) + " of object " + short_hex(chunk.object) +
-                   " came without having been asked for");
+                   " was not requested");
   return fetch->manifest().chunk_length(chunk.index);
 }
 
@@ -108,7 +108,7 @@ Result<std::optional<FetchSet::Finished>> FetchSet::refuse(const ChunkRefused& r
   const ChunkAmount before = fetch->outstanding();
   FEDGE_TRY_VOID(fetch->refuse(refused.first, refused.count));
   Error error =
-      refused.error.with_prefix("the peer does not send object " + short_hex(refused.object) + ": ");
+      refused.error.with_prefix("the peer refuses to send object " + short_hex(refused.object) + ": ");
   // Here kUnavailable means that the link broke, which it has not.
   if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kNotFound;
   return after(fetch, before, std::move(error));

@@ -37,7 +37,9 @@ Result<void> read_at(const std::filesystem::path& path, int fd, std::uint64_t of
     const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("cannot read", path, errno);
-    if (got == 0) return Error{ErrorCode::kCorrupt, path.string() + " is shorter than what was stored in it"};
+    if (got == 0)
+      return Error{ErrorCode::kCorrupt,
+                   path.string() + " is truncated: it is shorter than the data stored in it"};
     out = out.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }
@@ -138,7 +140,7 @@ Result<void> FilePool::open() {
 Result<std::optional<PoolFile>> FilePool::take_up(const std::filesystem::path& path) {
   if (!options_.durable) return std::optional<PoolFile>();
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return system_error("cannot look at", path, errno);
+  if (::lstat(path.c_str(), &info) != 0) return system_error("cannot stat", path, errno);
   if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) < kHeaderSize)
     return std::optional<PoolFile>();
   PoolFile file;
@@ -274,7 +276,7 @@ void FilePool::give_back(PoolFile file) {
 // nothing.
 Result<void> FilePool::sync(PoolFile& file, const PoolFile::Descriptor& open) const {
   if (::fdatasync(open.fd) != 0)
-    return Error{ErrorCode::kUnavailable, system_error("cannot make durable", file.path_, errno).message};
+    return Error{ErrorCode::kUnavailable, system_error("cannot sync", file.path_, errno).message};
   if (file.linked_) return {};
   if (const auto synced = sync_directory(directory_); !synced)
     return Error{ErrorCode::kUnavailable, synced.error().message};

@@ -35,7 +35,7 @@ Result<void> check_codec(const Manifest& manifest) {
       return invalid("QSGD with " + number(manifest.levels) + " levels; 1 to " + number(kMaxQsgdLevels) +
                      " are allowed");
   } else if (is_masked(manifest.codec) && manifest.raw_size != 0) {
-    return invalid("masked values do not become smaller by zstd");
+    return invalid("masked values cannot be compressed with zstd");
   } else if (manifest.levels != 0) {
     return invalid("levels is " + number(manifest.levels) + " for a codec that has none; it must be 0");
   }
@@ -73,11 +73,11 @@ Result<void> check_sizes(const Manifest& manifest) {
         " bytes of payload, but " + (zstd ? "raw_size" : "payload_size") + " is " + number(size));
   if (!zstd) return {};
   if (manifest.payload_size > max_zstd_size(size))
-    return invalid("zstd makes at most " + number(max_zstd_size(size)) + " bytes of " + number(size) +
+    return invalid("zstd produces at most " + number(max_zstd_size(size)) + " bytes from " + number(size) +
                    ", but payload_size is " + number(manifest.payload_size));
   if (size > manifest.payload_size * kMaxZstdRatio)
-    return invalid("a zstd payload of " + number(manifest.payload_size) + " bytes cannot hold " +
-                   number(size) + ": at most " + number(kMaxZstdRatio) + " times as many are allowed");
+    return invalid("a zstd payload of " + number(manifest.payload_size) + " bytes cannot expand to " +
+                   number(size) + " bytes; at most " + number(kMaxZstdRatio) + " times its size is allowed");
   return {};
 }
 
@@ -133,14 +133,14 @@ Result<void> validate(const Manifest& manifest) {
   FEDGE_TRY_VOID(check_codec(manifest));
   FEDGE_TRY_VOID(check_chunks(manifest));
   if (manifest.coverage.end() > kMaxParameters || manifest.coverage.ranges().size() > kMaxCoverageRanges)
-    return invalid("the coverage is beyond the limits of this version");
+    return invalid("the coverage has more parameters or ranges than this version supports");
   return check_sizes(manifest);
 }
 
 Result<void> verify_chunk(const Manifest& manifest, std::size_t index, std::span<const std::byte> bytes) {
   if (index >= manifest.chunk_count())
     return invalid("chunk " + std::to_string(index) + " does not exist; the object has " +
-                   std::to_string(manifest.chunk_count()));
+                   std::to_string(manifest.chunk_count()) + " chunks");
   if (bytes.size() != manifest.chunk_length(index))
     return Error{ErrorCode::kCorrupt, "chunk " + std::to_string(index) + " has " +
                                           std::to_string(bytes.size()) + " bytes instead of " +
@@ -148,7 +148,7 @@ Result<void> verify_chunk(const Manifest& manifest, std::size_t index, std::span
   const Digest actual = sha256(bytes);
   if (actual == manifest.chunks[index]) return {};
   return Error{ErrorCode::kCorrupt, "chunk " + std::to_string(index) + " is damaged: its SHA-256 is " +
-                                        to_hex(actual) + ", the manifest says " +
+                                        to_hex(actual) + ", but the manifest says " +
                                         to_hex(manifest.chunks[index])};
 }
 

@@ -77,7 +77,7 @@ Result<void> ChunkReceiver::refuse(std::size_t first, std::size_t count) {
   for (std::size_t i = first; i < first + count; ++i) {
     if (!expects(i))
       return invalid("chunk_refused names chunk " + std::to_string(i) + " of object " + short_hex(id_) +
-                     ", which is not under way");
+                     ", which was not requested");
     settle(i, State::kMissing);
   }
   return {};

@@ -75,7 +75,7 @@ Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& req
   if (request.first >= object->chunk_count || request.count > object->chunk_count - request.first)
     return invalid("chunk_request asks for chunks " + std::to_string(request.first) + " to " +
                    std::to_string(std::uint64_t{request.first} + request.count - 1) + " of an object with " +
-                   std::to_string(object->chunk_count));
+                   std::to_string(object->chunk_count) + " chunks");
   const std::size_t bytes = object->length(request.first, request.count);
   const bool alone = pending_.chunks == 0 && request.count == 1;
   if (!alone && (pending_.bytes + bytes > window_.bytes || pending_.chunks + request.count > window_.chunks))
@@ -85,7 +85,7 @@ Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& req
   for (std::uint32_t i = 0; object->exchanged && i < request.count; ++i)
     if (!object->waiting.insert(request.first + i).second)
       return invalid("chunk_request asks for chunk " + std::to_string(request.first + i) +
-                     ", which it waits for");
+                     ", which it has already requested");
   pending_.bytes += bytes;
   pending_.chunks += request.count;
   if (!object->exchanged) queue_.push_back({request, object});

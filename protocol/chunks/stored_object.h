@@ -149,7 +149,7 @@ class StoreBase : public ChunkStore {
 };
 
 inline Error store_full(std::uint64_t wanted, std::uint64_t used, std::uint64_t max_bytes) {
-  return {ErrorCode::kResource, "no room for an object of " + std::to_string(wanted) +
+  return {ErrorCode::kResource, "no space for an object of " + std::to_string(wanted) +
                                     " bytes: " + std::to_string(used) + " of the " +
                                     std::to_string(max_bytes) + " bytes allowed are in use"};
 }

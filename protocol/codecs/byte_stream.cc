@@ -46,7 +46,7 @@ Result<bool> ByteStream::at_end() {
 Result<void> ByteStream::read(std::span<std::byte> out) {
   while (!out.empty()) {
     FEDGE_TRY(end, at_end());
-    if (end) return Error{ErrorCode::kCorrupt, "the payload ends too early"};
+    if (end) return Error{ErrorCode::kCorrupt, "the payload is truncated"};
     const std::size_t size = std::min(out.size(), window_.size());
     std::memcpy(out.data(), window_.data(), size);
     window_ = window_.subspan(size);

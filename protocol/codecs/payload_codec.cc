@@ -129,11 +129,11 @@ Result<void> validate(const Compression& compression) {
   if (compression.codec > kLastCodec || is_masked(compression.codec))
     return invalid("codec " + std::to_string(static_cast<unsigned>(compression.codec)) + " does not exist");
   if (compression.codec == Codec::kQsgd && (compression.levels < 1 || compression.levels > kMaxQsgdLevels))
-    return invalid("QSGD with " + std::to_string(compression.levels) + " levels; 1 to " +
+    return invalid("QSGD has " + std::to_string(compression.levels) + " levels; 1 to " +
                    std::to_string(kMaxQsgdLevels) + " are allowed");
   if (compression.codec == Codec::kSparse && !(compression.fraction > 0 && compression.fraction <= 1))
-    return invalid("a fraction of " + std::to_string(compression.fraction) +
-                   " of the values; it must be above 0 and at most 1");
+    return invalid("the fraction of the values to send is " + std::to_string(compression.fraction) +
+                   "; it must be above 0 and at most 1");
   return {};
 }
 

@@ -49,7 +49,7 @@ struct PayloadDecoder::Impl {
   // The next block's values: block_of(codec), or what there is left.
   Result<void> decode(std::span<float> out) {
     const auto result = decode_block(out);
-    if (!result) return result.error().with_prefix("values from " + std::to_string(decoded) + " on: ");
+    if (!result) return result.error().with_prefix("from value " + std::to_string(decoded) + " on: ");
     if (codec != Codec::kFloat32 && !all_finite(out)) return not_finite(out);
     decoded += out.size();
     undecoded -= out.size();
@@ -91,7 +91,7 @@ PayloadDecoder::~PayloadDecoder() = default;
 
 Result<PayloadDecoder> PayloadDecoder::open(const Manifest& manifest, ChunkSource& chunks) {
   FEDGE_TRY_VOID(validate(manifest));
-  if (is_masked(manifest.codec)) return invalid("masked values can only be summed");
+  if (is_masked(manifest.codec)) return invalid("masked values cannot be decoded; they can only be summed");
   auto bytes = make_chunk_stream(manifest, chunks);
   if (manifest.raw_size != 0) bytes = make_zstd_stream(std::move(bytes), manifest.raw_size);
   return PayloadDecoder(std::unique_ptr<Impl>(new Impl{.codec = manifest.codec,
@@ -130,7 +130,7 @@ Result<void> PayloadDecoder::finish() {
   if (remaining() > 0)
     return Error{ErrorCode::kCorrupt, std::to_string(remaining()) + " values of the payload were not read"};
   FEDGE_TRY(end, impl_->bytes->at_end());
-  if (!end) return Error{ErrorCode::kCorrupt, "the payload goes on after the last value"};
+  if (!end) return Error{ErrorCode::kCorrupt, "the payload has extra bytes after the last value"};
   return {};
 }
 

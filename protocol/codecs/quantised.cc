@@ -82,7 +82,7 @@ Result<void> decode_int8_block(ByteStream& bytes, std::span<float> out) {
   const auto levels = std::span(buffer).first(out.size());
   FEDGE_TRY_VOID(bytes.read_values(levels));
   if (std::find(levels.begin(), levels.end(), std::int8_t{-128}) != levels.end())
-    return invalid("a level of -128; levels are from -127 to 127");
+    return invalid("a level is -128; levels must be from -127 to 127");
   if (scale == 0 && std::any_of(levels.begin(), levels.end(), [](std::int8_t level) { return level != 0; }))
     return invalid("the scale is 0, but a level is not");
   kernels().scale_levels(levels.data(), levels.size(), scale, out.data());
@@ -139,8 +139,7 @@ Result<void> QsgdCodec::decode_bucket(ByteStream& bytes, std::span<float> out) c
     }
   }
   if (largest > 2 * std::uint64_t{levels_})
-    return invalid("a level is beyond " + std::to_string(levels_) + " (code " + std::to_string(largest) +
-                   ")");
+    return invalid("a level is above " + std::to_string(levels_) + " (code " + std::to_string(largest) + ")");
   if (norm == 0 && largest != 0) return invalid("the norm is 0, but a level is not");
   return {};
 }

@@ -38,10 +38,10 @@ Result<std::uint32_t> read_gap(ByteStream& bytes) {
     FEDGE_TRY(byte, bytes.read_byte());
     gap |= (byte & 0x7fU) << shift;
     if (byte >= 0x80) continue;
-    if (byte == 0 && shift > 0) return invalid("a gap has a longer varint than it needs");
+    if (byte == 0 && shift > 0) return invalid("the varint of a gap is not minimally encoded");
     return gap;
   }
-  return invalid("a gap has a varint of more than three bytes");
+  return invalid("the varint of a gap is longer than three bytes");
 }
 
 Result<Positions> read_gaps(ByteStream& bytes, std::size_t kept, std::size_t values) {
@@ -50,7 +50,7 @@ Result<Positions> read_gaps(ByteStream& bytes, std::size_t kept, std::size_t val
   for (std::uint32_t& position : positions) {
     FEDGE_TRY(gap, read_gap(bytes));
     if (next + gap >= values)
-      return invalid("position " + std::to_string(next + gap) + " is beyond the block's " +
+      return invalid("position " + std::to_string(next + gap) + " is beyond the end of a block of " +
                      std::to_string(values) + " values");
     position = static_cast<std::uint32_t>(next + gap);
     next = position + 1;
@@ -69,8 +69,8 @@ Result<Positions> read_bitmap(ByteStream& bytes, std::size_t kept, std::size_t v
                           static_cast<std::uint32_t>(std::countr_zero(rest)));
   if (!positions.empty() && positions.back() >= values) return invalid("the bitmap's padding is not 0");
   if (positions.size() != kept)
-    return invalid("the bitmap has " + std::to_string(positions.size()) + " bits instead of the declared " +
-                   std::to_string(kept));
+    return invalid("the bitmap has " + std::to_string(positions.size()) +
+                   " set bits instead of the declared " + std::to_string(kept));
   return positions;
 }
 
@@ -104,7 +104,8 @@ Result<void> decode_sparse_block(ByteStream& bytes, std::span<float> out) {
   std::uint32_t kept = 0;
   FEDGE_TRY_VOID(bytes.read_values(std::span(&kept, 1)));
   if (kept > out.size())
-    return invalid(std::to_string(kept) + " values are kept of " + std::to_string(out.size()));
+    return invalid("a block of " + std::to_string(out.size()) + " values declares " + std::to_string(kept) +
+                   " kept values");
   FEDGE_TRY(positions, takes_bitmap(kept, out.size()) ? read_bitmap(bytes, kept, out.size())
                                                       : read_gaps(bytes, kept, out.size()));
   std::vector<float> sent(kept);

@@ -75,14 +75,15 @@ class ZstdStream final : public ByteStream {
     frame_ended_ = result == 0;
     produced_ += out.pos;
     if (produced_ > raw_size_)
-      return corrupt("the frame holds more than the declared " + std::to_string(raw_size_) + " bytes");
+      return corrupt("the frame decompresses to more than the declared " + std::to_string(raw_size_) +
+                     " bytes");
     return {};
   }
 
   Result<void> check_end() {
     if (produced_ < raw_size_)
-      return corrupt("the frame holds " + std::to_string(produced_) + " bytes instead of the declared " +
-                     std::to_string(raw_size_));
+      return corrupt("the frame decompresses to " + std::to_string(produced_) +
+                     " bytes instead of the declared " + std::to_string(raw_size_));
     FEDGE_TRY(end, packed_->at_end());
     if (in_.pos != in_.size || !end) return corrupt("bytes follow the frame");
     return {};

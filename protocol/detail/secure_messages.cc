@@ -97,7 +97,7 @@ void read_parts(const v1::SecureRoster& wire, SecureRoster& roster, FieldReader&
     const Range cell{bounds[i], bounds[i + 1]};
     const std::size_t before = roster.cells.empty() ? 0 : roster.cells.back().end;
     reader.require(cell.begin >= before && cell.begin < cell.end && cell.end <= kMaxParameters,
-                   "cells are not ascending, disjoint stretches of a model");
+                   "cells are not ascending, disjoint ranges of a model");
     roster.cells.push_back(cell);
   }
   for (const std::string& coverage : wire.coverages())
@@ -211,10 +211,11 @@ Result<Message> message_from_wire(const v1::SecureRoster& wire) {
                       .coverages = {},
                       .coverage_of = {},
                       .peers = {}};
-  reader.require(wire.members() >= 1 && wire.members() <= kMaxSecureMembers, "members are not 1 to 65536");
+  reader.require(wire.members() >= 1 && wire.members() <= kMaxSecureMembers,
+                 "members is not between 1 and 65536");
   reader.require(wire.number() < wire.members(), "number is not less than members");
   reader.require(wire.cipher() == v1::CIPHER_AES256_CTR || wire.cipher() == v1::CIPHER_CHACHA20,
-                 "cipher is none of this version");
+                 "cipher is not known to this version");
   read_parts(wire, roster, reader);
   if (reader.failed()) return reader.finish(std::move(roster));
   for (const v1::SecurePeer& peer : wire.peers())
@@ -234,7 +235,7 @@ Result<Message> message_from_wire(const v1::SecureShares& wire) {
   FieldReader reader;
   SecureShares message{session_from(wire), {}};
   reader.require(is_list(wire.to(), {{&wire.boxes(), kSealedShares}, {&wire.checks(), 16}}),
-                 "shares are not in ascending order, with 112 bytes each");
+                 "shares are not in ascending order, or not 112 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.to_size()); ++i)
     message.shares.push_back({.to = wire.to(static_cast<int>(i)),
@@ -247,7 +248,7 @@ Result<Message> message_from_wire(const v1::SecurePeerShares& wire) {
   FieldReader reader;
   SecurePeerShares message{session_from(wire), {}};
   reader.require(is_list(wire.from(), {{&wire.boxes(), kSealedShares}}),
-                 "shares are not in ascending order, with 96 bytes each");
+                 "shares are not in ascending order, or not 96 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.from_size()); ++i)
     message.shares.push_back({.from = wire.from(static_cast<int>(i)),
@@ -271,7 +272,7 @@ Result<Message> message_from_wire(const v1::SecureConsents& wire) {
   FieldReader reader;
   SecureConsents message{session_from(wire), {}};
   reader.require(is_list(wire.numbers(), {{&wire.signatures(), Signature().size()}}),
-                 "consents are not in ascending order, with 64 bytes each");
+                 "consents are not in ascending order, or not 64 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.numbers_size()); ++i)
     message.consents.push_back({wire.numbers(static_cast<int>(i)), entry<Signature>(wire.signatures(), i)});
@@ -284,10 +285,10 @@ Result<Message> message_from_wire(const v1::SecureUnmask& wire) {
   FieldReader reader;
   SecureUnmask message{session_from(wire), {}, {}};
   reader.require(is_list(wire.survivors(), {{&wire.self_masks(), Share().size()}}),
-                 "survivors are not in ascending order, with 40 bytes each");
+                 "survivors are not in ascending order, or not 40 bytes each");
   reader.require(
       is_list(wire.dropped(), {{&wire.mask_keys(), Share().size()}, {&wire.pair_keys(), PairKey().size()}}),
-      "dropped are not in ascending order, with 72 bytes each");
+      "dropped are not in ascending order, or not 72 bytes each");
   if (reader.failed()) return reader.finish(std::move(message));
   for (std::size_t i = 0; i < static_cast<std::size_t>(wire.survivors_size()); ++i)
     message.survivors.push_back({wire.survivors(static_cast<int>(i)), entry<Share>(wire.self_masks(), i)});

@@ -15,7 +15,7 @@ Result<AggregateUpdates::Part> part_from_wire(const v1::AggregatePart& wire) {
   if (wire.weight() < 1 || wire.weight() > kMaxSamples) return invalid("weight is not between 1 and 2^40");
   if (wire.steps() < 1) return invalid("steps is 0");
   if (!std::isfinite(wire.factor()) || wire.factor() < 0)
-    return invalid("factor is no finite number from 0 on");
+    return invalid("factor is not a finite number of at least 0");
   return AggregateUpdates::Part{object, SampleCount(wire.weight()), wire.steps(), wire.factor()};
 }
 
@@ -79,13 +79,13 @@ Result<Message> message_from_wire(const v1::AggregateUpdates& wire) {
                            .round = RoundNumber(wire.round()),
                            .track = TrackId(wire.track()),
                            .parts = {}};
-  reader.require(wire.parts_size() >= 1, "parts are none");
+  reader.require(wire.parts_size() >= 1, "parts is empty");
   for (const v1::AggregatePart& part : wire.parts()) {
     if (reader.failed()) break;
     message.parts.push_back(reader.take(part_from_wire(part), "parts"));
   }
   reader.require(std::ranges::is_sorted(message.parts, {}, &AggregateUpdates::Part::object),
-                 "parts are not in the order of their objects");
+                 "parts are not in ascending order of their objects");
   return reader.finish(std::move(message));
 }
 

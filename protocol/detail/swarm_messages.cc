@@ -16,7 +16,7 @@ Result<SwarmMember> member_from_wire(const v1::SwarmMember& wire) {
   if (!wire.address().empty()) {
     FEDGE_TRY_VOID(check_text(wire.address(), kMaxAddressText, "address"));
     FEDGE_TRY(address, parse_listens(wire.address()));
-    if (address.host.empty()) return invalid("address: names no host");
+    if (address.host.empty()) return invalid("address: the host is missing");
   }
   return SwarmMember{ClientId(wire.client()), key, wire.address()};
 }
@@ -72,7 +72,7 @@ Result<Message> message_from_wire(const v1::SwarmMembers& wire) {
   std::set<std::uint32_t> named;
   for (const v1::SwarmMember& member : wire.join()) {
     message.join.push_back(reader.take(member_from_wire(member), "join"));
-    reader.require(named.insert(member.client()).second, "join names a client twice");
+    reader.require(named.insert(member.client()).second, "join lists a client twice");
     if (reader.failed()) break;
   }
   for (const std::uint32_t client : wire.leave()) message.leave.emplace_back(client);
@@ -81,7 +81,8 @@ Result<Message> message_from_wire(const v1::SwarmMembers& wire) {
 
 Result<Message> message_from_wire(const v1::ChunksHeld& wire) {
   FieldReader reader;
-  reader.require(!wire.bits().empty() && wire.bits().size() <= kMaxBitBytes, "bits is not 1 to 3750 bytes");
+  reader.require(!wire.bits().empty() && wire.bits().size() <= kMaxBitBytes,
+                 "bits is not 1 to 3750 bytes long");
   reader.require(wire.wanted().size() <= kMaxBitBytes, "wanted is more than 3750 bytes");
   const auto bits = std::as_bytes(std::span(wire.bits()));
   const auto wanted = std::as_bytes(std::span(wire.wanted()));
@@ -92,7 +93,7 @@ Result<Message> message_from_wire(const v1::ChunksHeld& wire) {
 
 Result<Message> message_from_wire(const v1::ChunksAdded& wire) {
   FieldReader reader;
-  reader.require(wire.chunks_size() >= 1, "chunks are none");
+  reader.require(wire.chunks_size() >= 1, "chunks is empty");
   return reader.finish(ChunksAdded{reader.take(digest_from_wire(wire.object()), "object"),
                                    {wire.chunks().begin(), wire.chunks().end()}});
 }

@@ -93,7 +93,7 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
-      "model: a model is sent as plain float32");
+      "model: a model must be sent as plain float32");
   reader.require(message.model.coverage.contains(message.coverage), "coverage reaches beyond the model's");
   return reader.finish(std::move(message));
 }
@@ -102,9 +102,10 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   FieldReader reader;
   reader.require(wire.samples() >= 1 && wire.samples() <= kMaxSamples, "samples is not between 1 and 2^40");
   reader.require(std::isfinite(wire.train_loss()), "train_loss is not finite");
-  reader.require(is_size(wire.norm()), "norm is no finite number from 0 on");
-  reader.require(is_size(wire.loss_rms()), "loss_rms is no finite number from 0 on");
-  reader.require(is_size(wire.wanted_share()) && wire.wanted_share() <= 1, "wanted_share is not from 0 to 1");
+  reader.require(is_size(wire.norm()), "norm is not a finite number of at least 0");
+  reader.require(is_size(wire.loss_rms()), "loss_rms is not a finite number of at least 0");
+  reader.require(is_size(wire.wanted_share()) && wire.wanted_share() <= 1,
+                 "wanted_share is not between 0 and 1");
   if (reader.failed()) return reader.finish(UpdateOffer{});
   return reader.finish(
       UpdateOffer{.run = RunId(wire.run()),

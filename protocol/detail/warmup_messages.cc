@@ -23,22 +23,21 @@ Result<WarmupSlot::Spray> spray_from_wire(const v1::WarmupSpray& wire) {
 
 // That the numbers fit each other; what they ask for is the receiver's to check.
 void check(const WarmupPlan& plan, FieldReader& reader) {
-  reader.require(plan.members >= 3 && plan.members <= kMaxAggregated, "members are not 3 to 4096");
+  reader.require(plan.members >= 3 && plan.members <= kMaxAggregated, "members is not between 3 and 4096");
   reader.require(plan.number < plan.members, "number is not less than members");
   reader.require(plan.degree >= 1 && plan.degree < plan.members && plan.degree <= kMaxDegree,
-                 "degree is not 1 to less than members and at most 200");
-  reader.require(plan.chunks >= 1 && plan.chunks <= kMaxChunks, "chunks are not 1 to 30000");
+                 "degree is not between 1 and 200, or not below members");
+  reader.require(plan.chunks >= 1 && plan.chunks <= kMaxChunks, "chunks is not between 1 and 30000");
   reader.require(std::uint64_t{plan.members} * plan.chunks <= kMaxWarmupChunks,
-                 "members have more than 4000000 chunks together");
-  reader.require(plan.kappa <= plan.chunks && plan.spray <= plan.chunks,
-                 "kappa or spray is more than an update's chunks");
+                 "members times chunks is above 4000000");
+  reader.require(plan.kappa <= plan.chunks && plan.spray <= plan.chunks, "kappa or spray is above chunks");
   const auto& neighbours = plan.neighbours;
   for (const auto& neighbour : neighbours)
     reader.require(neighbour.number < plan.members && neighbour.number != plan.number,
-                   "a neighbour is no other member");
+                   "a neighbour is not another member");
   const auto later = [](const auto& a, const auto& b) { return a.number >= b.number; };
   reader.require(std::ranges::adjacent_find(neighbours, later) == neighbours.end(),
-                 "neighbours are not in the order of their numbers");
+                 "neighbours are not in ascending order of their numbers");
 }
 
 }  // namespace
@@ -142,7 +141,7 @@ Result<Message> message_from_wire(const v1::WarmupOver& wire) {
 Result<Message> message_from_wire(const v1::SealedChunk& wire) {
   FieldReader reader;
   reader.require(!wire.sealed().empty() && wire.sealed().size() <= kMaxSealedChunk,
-                 "sealed is not 1 to 263168 bytes");
+                 "sealed is not 1 to 263168 bytes long");
   if (reader.failed()) return reader.finish(SealedChunk{});
   const auto sealed = std::as_bytes(std::span(wire.sealed()));
   return reader.finish(SealedChunk{reader.take(digest_from_wire(wire.swarm()), "swarm"),

@@ -33,7 +33,7 @@ std::optional<ip::address> number_of(const std::string& host) {
 Result<Address> parse_listens(const std::string& text) {
   const bool any_host = text.starts_with(':');
   FEDGE_TRY(address, parse_address(any_host ? "host" + text : text));
-  if (address.port == 0) return invalid("'" + text + "' names port 0, which nobody can connect to");
+  if (address.port == 0) return invalid("'" + text + "' has port 0; write a port from 1 to 65535");
   if (any_host) address.host.clear();
   return address;
 }

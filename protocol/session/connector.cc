@@ -38,7 +38,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
     done_ = std::move(done);
     timer_.expires_after(timeouts.handshake);
     timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error) self->fail({ErrorCode::kUnavailable, "no answer in time"});
+      if (!error) self->fail({ErrorCode::kUnavailable, "the peer did not answer in time"});
     });
     resolver_.async_resolve(address_.host, std::to_string(address_.port), tcp::resolver::numeric_service,
                             [self = shared_from_this()](const boost::system::error_code& error,

@@ -47,7 +47,7 @@ void Handshake::step() {
     case TlsStream::Outcome::kWantWrite:
       return stream_.socket().async_wait(tcp::socket::wait_write, again);
     case TlsStream::Outcome::kClosed:
-      return abort({ErrorCode::kUnavailable, "the peer closed during the handshake"});
+      return abort({ErrorCode::kUnavailable, "the peer closed the connection during the TLS handshake"});
     case TlsStream::Outcome::kFailed:
       return abort(stream_.failure());
   }

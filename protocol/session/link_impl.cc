@@ -26,7 +26,7 @@ void LinkImpl::start() {
     deadline_.expires_after(timeouts_.handshake);
     deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error && !self->authorised_)
-        self->fail({ErrorCode::kUnavailable, "no acceptable hello came in time"});
+        self->fail({ErrorCode::kUnavailable, "the peer did not send an acceptable hello in time"});
     });
   }
   boost::asio::post(ticker_.get_executor(), [self = shared_from_this()] { self->on_readable(); });
@@ -61,8 +61,7 @@ void LinkImpl::fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink,
     boost::asio::post(ticker_.get_executor(), [done = std::move(done), error] { done(error); });
   };
   if (phase_ != Phase::kOpen) return refuse({ErrorCode::kUnavailable, "the connection is closed"});
-  if (!authorised_)
-    return refuse({ErrorCode::kRefused, "nothing is fetched from a peer that is not authorised"});
+  if (!authorised_) return refuse({ErrorCode::kRefused, "cannot fetch from a peer that is not authorised"});
   const auto complete = fetches_.add(manifest, std::move(sink));
   if (!complete) return refuse(complete.error());
   const ObjectId id = manifest.id();
@@ -227,12 +226,12 @@ void LinkImpl::tick() {
   const std::string time =
       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeouts_.idle).count());
   if (silent_ticks_ >= idle_ticks)
-    return finish({ErrorCode::kUnavailable, "nothing has been heard from the peer for " + time + " s"});
+    return finish({ErrorCode::kUnavailable, "the peer has sent nothing for " + time + " s"});
   if (stalled_ticks_ >= idle_ticks)
-    return finish({ErrorCode::kUnavailable, "the peer has not taken any bytes for " + time + " s"});
+    return finish({ErrorCode::kUnavailable, "the peer has not read any bytes for " + time + " s"});
   if (too_slow())
     return fail({ErrorCode::kResource,
-                 "the peer sends slower than " + std::to_string(kMinBytesPerSecond) + " bytes a second"});
+                 "the peer sends fewer than " + std::to_string(kMinBytesPerSecond) + " bytes per second"});
   if (authorised_ && silent_ticks_ > 0 && silent_ticks_ % 4 == 0) {
     queue(encode_empty_frame(MessageType::kPing));
     flush_soon();

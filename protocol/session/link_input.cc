@@ -96,7 +96,7 @@ Result<void> LinkImpl::take_frame() {
   }
   control_bytes_ += reader_.frame().header_size;
   if (++control_frames_ > kMaxControlFramesPerTick || control_bytes_ > kMaxControlBytesPerTick)
-    return Error{ErrorCode::kResource, "the peer sends control frames faster than they are accepted"};
+    return Error{ErrorCode::kResource, "the peer sends control frames faster than allowed"};
   switch (type) {
     case MessageType::kPing:
       queue(encode_empty_frame(MessageType::kPong));

@@ -21,7 +21,7 @@ void LinkImpl::queue(const std::string& frame) {
   if (writer_.control_size() + frame.size() > kMaxQueuedControl) {
     writer_.drop_waiting();
     begin_closing({ErrorCode::kResource, "the peer does not read: " + std::to_string(kMaxQueuedControl) +
-                                             " bytes of messages are waiting for it"});
+                                             " bytes of messages are queued for it"});
     return report_closed();
   }
   writer_.queue(frame);

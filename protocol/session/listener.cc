@@ -67,7 +67,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     options_.on_refused = nullptr;
     const auto handshakes = std::exchange(handshakes_, {});
     for (const auto& handshake : handshakes)
-      handshake->abort({ErrorCode::kUnavailable, "the listener stops"});
+      handshake->abort({ErrorCode::kUnavailable, "the listener is shutting down"});
   }
 
  private:
@@ -97,14 +97,15 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const Address peer = address_of(endpoint);
     auto ticket = admission_->admit(household(peer.host));
     forgive_later();
-    if (!ticket) return refused(peer, {ErrorCode::kResource, "too many connections before hello"});
+    if (!ticket)
+      return refused(peer, {ErrorCode::kResource, "too many connections are waiting for admission"});
     set_socket_options(socket);
     const auto handshake =
         std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_), handshake_steps_);
     handshakes_.insert(handshake);
     ticket->on_evicted([weak = std::weak_ptr(handshake)] {
       if (const auto alive = weak.lock())
-        alive->abort({ErrorCode::kResource, "too many connections before hello"});
+        alive->abort({ErrorCode::kResource, "too many connections are waiting for admission"});
     });
     const auto held = std::make_shared<std::unique_ptr<Admission::Ticket>>(std::move(ticket));
     handshake->start(options_.timeouts.handshake, [self = shared_from_this(), weak = std::weak_ptr(handshake),
@@ -141,7 +142,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         std::make_shared<LinkImpl>(std::move(stream), address, options_.timeouts, std::move(ticket));
     place.on_evicted([weak = std::weak_ptr(link)] {
       if (const auto alive = weak.lock())
-        alive->drop({ErrorCode::kResource, "too many connections before hello"});
+        alive->drop({ErrorCode::kResource, "too many connections are waiting for admission"});
     });
     const auto on_link = on_link_;  // it may stop the listener
     on_link(link);

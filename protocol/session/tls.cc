@@ -30,12 +30,13 @@ int TlsCallbacks::verify(X509_STORE_CTX* store, void*) {
   if (key == nullptr || EVP_PKEY_get_id(key) != EVP_PKEY_ED25519 ||
       EVP_PKEY_get_raw_public_key(key, state->peer.bytes.data(), &size) != 1 ||
       size != state->peer.bytes.size()) {
-    state->refusal = Error{ErrorCode::kRefused, "the peer's certificate is not for an Ed25519 key"};
+    state->refusal =
+        Error{ErrorCode::kRefused, "the certificate of the peer does not contain an Ed25519 key"};
     return 0;
   }
   if (state->expected && *state->expected != state->peer) {
-    state->refusal = Error{ErrorCode::kRefused, "the peer's key is " + to_hex(state->peer) + " instead of " +
-                                                    to_hex(*state->expected)};
+    state->refusal = Error{ErrorCode::kRefused, "the public key of the peer is " + to_hex(state->peer) +
+                                                    "; expected " + to_hex(*state->expected)};
     return 0;
   }
   X509_STORE_CTX_set_error(store, X509_V_OK);
@@ -156,7 +157,8 @@ Error TlsStream::describe_failure(int ssl_error) const {
   if (state_->refusal) return *state_->refusal;
   const unsigned long code = ERR_peek_error();
   if (ssl_error == SSL_ERROR_SYSCALL || ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-    if (state_->last_errno == 0) return {ErrorCode::kUnavailable, "the peer cut the connection"};
+    if (state_->last_errno == 0)
+      return {ErrorCode::kUnavailable, "the peer closed the connection without a TLS close message"};
     return {ErrorCode::kUnavailable,
             std::string("the connection broke: ") + std::strerror(state_->last_errno)};
   }

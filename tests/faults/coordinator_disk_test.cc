@@ -73,7 +73,7 @@ TEST_CASE("disk: a sync that finds no room is not tried again, N1, row 5") {
     WholeRun whole(kDiskSetting);
     whole.begin(strace("fdatasync", "error=ENOSPC:when=" + std::to_string(when)));
     CHECK_MESSAGE(whole.server->wait() == 1, whole.server->log());
-    of_chunks += contains(whole.server->log(), "cannot make durable") ? 1 : 0;
+    of_chunks += contains(whole.server->log(), "cannot sync") ? 1 : 0;
     whole.kill_clients();
     if (whole.go_on()) whole.start_clients();
     whole.check(expected);

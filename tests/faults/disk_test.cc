@@ -44,7 +44,7 @@ TEST_CASE("disk: an update that cannot be made durable is not offered, and the n
   OneClient example(test::kFeedback);
   const std::string log = log_with(example, "fdatasync", "EIO");
   CHECK_MESSAGE(contains(log, "task.failed round=1"), log);
-  CHECK_MESSAGE(contains(log, "cannot save the update: cannot make durable"), log);
+  CHECK_MESSAGE(contains(log, "cannot save the update: cannot sync"), log);
   CHECK(example.completed() == std::vector<std::size_t>{0, 1, 1});
 }
 

@@ -209,7 +209,7 @@ TEST_CASE("R3 N1 row 5, durable: where an update cannot be synced nobody hears a
   whole.begin({"strace", "-f", "-qq", "-o", "/dev/null", "-P", file, "-e", "trace=fdatasync", "-e",
                "inject=fdatasync:error=EIO:when=1"});
   CHECK_MESSAGE(whole.server->wait() == 1, whole.server_log());
-  CHECK(test::contains(whole.server_log(), "cannot make durable " + file + ": Input/output error"));
+  CHECK(test::contains(whole.server_log(), "cannot sync " + file + ": Input/output error"));
   whole.kill_clients();
   CHECK_FALSE(test::contains(whole.client_logs(), "update.accepted"));
   whole.restart();

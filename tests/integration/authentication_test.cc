@@ -58,7 +58,7 @@ std::vector<Row> table() {
       {MessageType::kPing, "", kOpen},
       {MessageType::kPong, "", kOpen},
       {MessageType::kChunkRequest, "", kOpen},  // answered with chunk_refused
-      {MessageType::kChunk, "", "came without having been asked for"},
+      {MessageType::kChunk, "", "was not requested"},
       {MessageType::kChunkRefused, "", "is not being fetched"},
       {MessageType::kRunDescription, "", unexpected("run_description")},
       {MessageType::kTrainRequest, "", unexpected("train_request")},

@@ -36,8 +36,8 @@ Result<void> Accountant::add(const Release& release) {
   FEDGE_TRY(account, make_account(release.mechanism));
   if (!entries_.empty() && entries_.front().account.replaces != account.replaces)
     return invalid(
-        "mechanisms that protect against adding or removing a client, and those that protect against "
-        "replacing one, cannot be accounted for together");
+        "one accountant cannot combine mechanisms that protect against adding or removing a client with "
+        "mechanisms that protect against replacing one");
   for (Entry& entry : entries_) {
     if (entry.mechanism != release.mechanism) continue;
     entry.count += release.count;

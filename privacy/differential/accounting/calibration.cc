@@ -81,7 +81,10 @@ Result<double> calibrate_noise(const Release& release, const Guarantee& guarante
   const double most = least_argument([&](double noise) {
     return noise > kMostNoise || (noise > 0 && excess(noise, AccountantKind::kRdp) <= 0);
   });
-  if (most > kMostNoise) return invalid("epsilon: no noise is enough for this one");
+  if (most > kMostNoise)
+    return invalid(
+        "epsilon: even the largest supported noise multiplier, 1e9, does not reach this value; choose a "
+        "larger epsilon");
   if (kind == AccountantKind::kRdp) return most;
   // The tight accountant never needs more than that.
   return least_noise([&](double noise) { return excess(noise, kind); }, most);

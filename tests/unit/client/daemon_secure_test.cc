@@ -379,7 +379,7 @@ TEST_CASE("daemon: why a client of a masked run cannot train stays in its own lo
   begin_masked(site, {.max_weight = 1000});
   MaskedTurn turn(site, 1, 1);
   CHECK(why_not(site) == "training failed; see this client's log");
-  CHECK(site.has_said_part("more noise than a client can make"));
+  CHECK(site.has_said_part("more noise than this program can generate"));
 }
 
 TEST_CASE("daemon: no share leaves before it is written down that it does") {
@@ -575,7 +575,7 @@ TEST_CASE("daemon: a device that asks for more clients, or for secure sums alone
     site.secure.rules.min_survivors = 4;
     begin_secure(site);
     MaskedTurn turn(site, 1, 1);
-    CHECK(why_not(site) == "a sum of 3 clients; this one asks for at least 4");
+    CHECK(why_not(site) == "the session sums the updates of 3 clients; this client requires at least 4");
   }
   SUBCASE("secure sums alone") {
     site.secure.required = true;

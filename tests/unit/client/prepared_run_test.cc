@@ -206,12 +206,12 @@ TEST_CASE("prepared run: a client insists on the grid that its noise is accounte
   CHECK(refusal(11, 1, 0.03125) == "");
   CHECK(refusal(-64, 1, 0) == "");
   CHECK_MESSAGE(refusal(10, 1, 5).find("fraction_bits: is too coarse for noise: clipping_norm is 1024 units "
-                                       "of the sums, and must be at least 2048") != std::string::npos,
+                                       "of the sums, but must be at least 2048") != std::string::npos,
                 refusal(10, 1, 5));
   CHECK(refusal(-64, 1, 1000).find("is too coarse for noise") != std::string::npos);
   CHECK_MESSAGE(refusal(11, 1, 0.03)
-                        .find("the standard deviation of a client's noise is 61.44 units of the "
-                              "sums, and must be at least 64") != std::string::npos,
+                        .find("the standard deviation of a client's noise is 61.44 units of the sums, but "
+                              "must be at least 64") != std::string::npos,
                 refusal(11, 1, 0.03));
 }
 

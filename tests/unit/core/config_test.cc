@@ -60,20 +60,21 @@ TEST_CASE("config: errors name file, line, key, and what would be right") {
   CHECK(error_of("[training]\nbatch_size = 0\n") ==
         "run.toml:2: training.batch_size: 0 is out of range, expected 1 to 1000");
   CHECK(error_of("[training]\nbatch_size = \"3\"\n") ==
-        "run.toml:2: training.batch_size: is a text, expected a whole number");
+        "run.toml:2: training.batch_size: found a string, expected an integer");
   CHECK(error_of("[training]\nlearning_rate = nan\n") ==
         "run.toml:2: training.learning_rate: nan is out of range, expected 0 to 10");
   CHECK(error_of("[training]\noptimizer = \"adma\"\n") ==
-        "run.toml:2: training.optimizer: \"adma\" is not known, did you mean \"adam\"? (one of sgd, adam)");
-  CHECK(error_of("training = 3\n") == "run.toml:1: training: is a whole number, expected a table");
+        "run.toml:2: training.optimizer: \"adma\" is not a known value, did you mean \"adam\"? (expected one "
+        "of sgd, adam)");
+  CHECK(error_of("training = 3\n") == "run.toml:1: training: found an integer, expected a table");
   CHECK(error_of("[training]\nhidden = [1, 2.5]\n") ==
-        "run.toml:2: training.hidden: holds a number, expected whole numbers only");
+        "run.toml:2: training.hidden: contains a float; every item must be an integer");
   CHECK(error_of("[training]\nshares = [1, \"0.2\"]\n") ==
-        "run.toml:2: training.shares: holds a text, expected numbers only");
+        "run.toml:2: training.shares: contains a string; every item must be a float");
   CHECK(error_of("[training]\nshares = [0.5, nan]\n") ==
         "run.toml:2: training.shares: nan is out of range, expected 0.001 to 1");
   CHECK(error_of("[training]\nshares = 0.5\n") ==
-        "run.toml:2: training.shares: is a number, expected a list of numbers");
+        "run.toml:2: training.shares: found a float, expected a list of floats");
 }
 
 TEST_CASE("config: an error that is found after reading still names file, line and key") {
@@ -97,8 +98,8 @@ TEST_CASE("config: an error that is found after reading still names file, line a
 TEST_CASE("config: a required key that is missing is named with its meaning") {
   const Document document = parsed("");
   Reader root(document.root, "", document.name);
-  root.integer("rounds", std::nullopt, {1, 9}, "Rounds to train.");
-  CHECK(root.finish().error().message == "run.toml: rounds is missing: Rounds to train.");
+  root.integer("rounds", std::nullopt, {1, 9}, "Number of rounds.");
+  CHECK(root.finish().error().message == "run.toml: rounds is required but missing: Number of rounds.");
 }
 
 TEST_CASE("config: a syntax error names file, line and column") {
@@ -127,7 +128,7 @@ TEST_CASE("config: keys of thousands of parts are refused with their line, and d
     const auto document = parse_toml("first = 1\n" + text, "run.toml");
     REQUIRE_FALSE(document);
     CHECK(document.error().message.starts_with("run.toml:"));
-    CHECK(document.error().message.find("nested more than 32 deep") != std::string::npos);
+    CHECK(document.error().message.find("nested more than 32 levels deep") != std::string::npos);
   }
   Document document;
   CHECK_FALSE(set(document, repeated(many, "a.") + "a=1"));
@@ -184,10 +185,10 @@ TEST_CASE("config: the reference lists what the reader asked for") {
   section.numbers("shares", std::vector<double>{1.0, 0.2}, {0.001, 1}, "Shares.");
   REQUIRE(docs.size() == 2);
   CHECK(docs[0].path == "training.batch_size");
-  CHECK(docs[0].type == "whole number, 1 to 1000");
+  CHECK(docs[0].type == "integer, 1 to 1000");
   CHECK(docs[0].fallback == "20");
   CHECK(docs[1].path == "training.shares");
-  CHECK(docs[1].type == "list of numbers, each 0.001 to 1");
+  CHECK(docs[1].type == "list of floats, each 0.001 to 1");
   CHECK(docs[1].fallback == "[1, 0.2]");
 }
 
@@ -241,19 +242,19 @@ TEST_CASE("config: an array of tables is read one by one, in either spelling, an
 
 TEST_CASE("config: errors in an array of tables name the element and its line") {
   CHECK(entries_error("[[list.entry]]\nname = \"a\"\n\n[[list.entry]]\ntags = []\n") ==
-        "run.toml:4: list.entry[1].name is missing: Its name.");
+        "run.toml:4: list.entry[1].name is required but missing: Its name.");
   CHECK(entries_error("[[list.entry]]\nname = \"a\"\n[[list.entry]]\nname = \"b\"\ntag = []\n") ==
         "run.toml:5: unknown key list.entry[1].tag, did you mean list.entry[1].tags?");
   CHECK(entries_error("[list]\nentry = [{name = \"a\"},\n 3]\n") ==
-        "run.toml:3: list.entry[1]: is a whole number, expected a table");
+        "run.toml:3: list.entry[1]: found an integer, expected a table");
   CHECK(entries_error("[list]\nentry = \"a\"\n") ==
-        "run.toml:2: list.entry: is a text, expected a list of tables");
+        "run.toml:2: list.entry: found a string, expected a list of tables");
   CHECK(entries_error("[list.entry]\nname = \"a\"\n") ==
-        "run.toml:1: list.entry: is a table, expected a list of tables");
+        "run.toml:1: list.entry: found a table, expected a list of tables");
   CHECK(entries_error("[[list.entry]]\nname = \"a\"\ntags = [\"t\", true]\n") ==
-        "run.toml:3: list.entry[0].tags: holds true or false, expected texts only");
+        "run.toml:3: list.entry[0].tags: contains a boolean; every item must be a string");
   CHECK(entries_error("[[list.entry]]\nname = \"a\"\ntags = \"t\"\n") ==
-        "run.toml:3: list.entry[0].tags: is a text, expected a list of texts");
+        "run.toml:3: list.entry[0].tags: found a string, expected a list of strings");
 }
 
 TEST_CASE("config: the keys of an array's tables are documented once, without a number") {
@@ -268,7 +269,7 @@ TEST_CASE("config: the keys of an array's tables are documented once, without a 
   CHECK(docs[1].path == "list.entry.name");
   CHECK(docs[1].fallback == "required");
   CHECK(docs[2].path == "list.entry.tags");
-  CHECK(docs[2].type == "list of texts");
+  CHECK(docs[2].type == "list of strings");
   CHECK(docs[2].fallback == "[\"plain\", \"x\"]");
 }
 

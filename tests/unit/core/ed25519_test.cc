@@ -167,5 +167,5 @@ TEST_CASE("key file: one of another user is refused") {
   REQUIRE(::chown(scratch.key().c_str(), 12345, 12345) == 0);
   const auto key = load_or_create_key(scratch.key());
   REQUIRE_FALSE(key);
-  CHECK(mentions(key.error(), "another user"));
+  CHECK(mentions(key.error(), "does not belong to the user"));
 }

@@ -100,5 +100,5 @@ TEST_CASE("A4 row 47: key file: one in another user's directory is refused") {
   CHECK(outcome(place.key()).find("belongs to another user") != std::string::npos);
   REQUIRE(::chown(place.directory.c_str(), 0, 0) == 0);
   REQUIRE(::chown(place.key().c_str(), 12345, 12345) == 0);
-  CHECK(outcome(place.key()).find("belongs to another user") != std::string::npos);
+  CHECK(outcome(place.key()).find("does not belong to the user") != std::string::npos);
 }

@@ -108,7 +108,7 @@ TEST_CASE("safetensors: tensors are put in a model's order by name") {
     CHECK_MESSAGE(result.error().message.find(words) != std::string::npos, result.error().message);
   };
   refused("{" + tensor("dense.bias", "[1]", "[0,4]") + "," + tensor("dense.weight", "[3,1]", "[4,16]") + "}",
-          "has shape [3, 1], this model's is [1, 3]");
+          "has shape [3, 1], but this model expects [1, 3]");
   refused("{" + tensor("dense.weight", "[4]", "[0,16]") + "}", "has shape [4]");
   refused("{" + tensor("dense.bias", "[4]", "[0,16]") + "}", "\"dense.weight\" of this model is missing");
   refused("{" + tensor("other", "[4]", "[0,16]") + "}", "\"other\" does not belong");
@@ -134,8 +134,8 @@ TEST_CASE("safetensors: lengths that lie are refused") {
   check_refused("", ErrorCode::kCorrupt, "too short");
   check_refused("\x02\0\0", ErrorCode::kCorrupt, "too short");
   check_refused(std::string(8, '\xff') + "{}", ErrorCode::kCorrupt,
-                "announces a header of 18446744073709551615 bytes");
-  check_refused(std::string("\x09\0\0\0\0\0\0\0{}", 10), ErrorCode::kCorrupt, "cut short");
+                "declares a header of 18446744073709551615 bytes");
+  check_refused(std::string("\x09\0\0\0\0\0\0\0{}", 10), ErrorCode::kCorrupt, "truncated");
   check_refused(std::string(8, '\0'), ErrorCode::kCorrupt, "does not begin with {");
   check_refused(file("[]", ""), ErrorCode::kCorrupt, "does not begin with {");
 }
@@ -146,24 +146,24 @@ TEST_CASE("safetensors: a header of another shape is refused where it differs") 
   };
   header("{", ErrorCode::kCorrupt, "is not valid JSON");
   header("{} x", ErrorCode::kCorrupt, "is not valid JSON");
-  header("{\"a\":1}", ErrorCode::kCorrupt, "holds a number where it should not, after \"a\"");
-  header("{\"a\":[]}", ErrorCode::kCorrupt, "holds an array");
-  header("{\"a\":{\"dtype\":{}}}", ErrorCode::kCorrupt, "holds an object");
-  header("{\"a\":{\"dtype\":null}}", ErrorCode::kCorrupt, "holds null");
+  header("{\"a\":1}", ErrorCode::kCorrupt, "contains a number in an unexpected place, after \"a\"");
+  header("{\"a\":[]}", ErrorCode::kCorrupt, "contains an array");
+  header("{\"a\":{\"dtype\":{}}}", ErrorCode::kCorrupt, "contains an object");
+  header("{\"a\":{\"dtype\":null}}", ErrorCode::kCorrupt, "contains null");
   header("{\"a\":{\"shape\":[-1]}}", ErrorCode::kCorrupt, "a negative number");
-  header("{\"a\":{\"shape\":[1.5]}}", ErrorCode::kCorrupt, "a fraction");
+  header("{\"a\":{\"shape\":[1.5]}}", ErrorCode::kCorrupt, "contains a float");
   header("{\"a\":{\"shape\":[1e99999]}}", ErrorCode::kCorrupt, "is not valid JSON");
-  header("{\"a\":{\"shape\":[[1]]}}", ErrorCode::kCorrupt, "holds an array");
+  header("{\"a\":{\"shape\":[[1]]}}", ErrorCode::kCorrupt, "contains an array");
   header("{\"a\":{\"data_offsets\":[0,1,2]}}", ErrorCode::kCorrupt, "more than two data_offsets");
   header("{\"a\":{\"dtype\":\"F32\"}}", ErrorCode::kCorrupt, "lacks dtype, shape or data_offsets");
   header("{\"a\":{\"colour\":\"red\"}}", ErrorCode::kCorrupt, "unknown key \"colour\"");
-  header("{\"__metadata__\":{\"a\":1}}", ErrorCode::kCorrupt, "holds a number");
+  header("{\"__metadata__\":{\"a\":1}}", ErrorCode::kCorrupt, "contains a number");
   header("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", ErrorCode::kCorrupt, "the key \"a\" twice");
   header("{" + tensor("a", "[2]", "[0,8]") + "," + tensor("a", "[2]", "[8,16]") + "}", ErrorCode::kCorrupt,
          "the key \"a\" twice");
   header("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", ErrorCode::kCorrupt, "the key \"dtype\" twice");
   header("{\"a\":{\"dtype\":\"F16\",\"shape\":[8],\"data_offsets\":[0,16]}}", ErrorCode::kUnsupported,
-         "is of type \"F16\", only \"F32\"");
+         "has the dtype \"F16\"; only \"F32\"");
   header("{\"\xff\":1}", ErrorCode::kCorrupt, "is not valid JSON");
 }
 
@@ -171,23 +171,23 @@ TEST_CASE("safetensors: tensors must fill the data, without hole, overlap or ove
   const auto tensors = [](const std::string& text, const std::string& words) {
     check_refused(file("{" + text + "}", kFour), ErrorCode::kCorrupt, words);
   };
-  tensors(tensor("a", "[3]", "[0,12]"), "holds 16 bytes of data, its tensors take 12");
+  tensors(tensor("a", "[3]", "[0,12]"), "holds 16 bytes of data, but its tensors take 12");
   tensors(tensor("a", "[3]", "[4,16]"), "begins at byte 4 of the data, but the tensors before it end at 0");
   tensors(tensor("a", "[3]", "[0,12]") + "," + tensor("b", "[2]", "[8,16]"), "\"b\" begins at byte 8");
   tensors(tensor("a", "[2]", "[0,8]") + "," + tensor("b", "[2]", "[0,8]"), "begins at byte 0");
   tensors(tensor("a", "[5]", "[0,20]"), "larger than the file");
-  tensors(tensor("a", "[4]", "[0,12]"), "needs 16 bytes, its data_offsets give it 12");
-  tensors(tensor("a", "[4]", "[16,0]"), "no valid data_offsets");
-  tensors(tensor("a", "[4]", "[0]"), "no valid data_offsets");
+  tensors(tensor("a", "[4]", "[0,12]"), "needs 16 bytes, but its data_offsets give it 12");
+  tensors(tensor("a", "[4]", "[16,0]"), "invalid data_offsets");
+  tensors(tensor("a", "[4]", "[0]"), "invalid data_offsets");
   tensors(tensor("a", "[4294967296,4294967296,4]", "[0,16]"), "larger than the file");
   tensors(tensor("a", "[18446744073709551615]", "[0,16]"), "larger than the file");
   tensors(tensor("a", "[18446744073709551616]", "[0,16]"),
-          "a fraction");  // beyond 64 bits JSON numbers are real
+          "contains a float");  // beyond 64 bits JSON numbers are real
   check_refused(file("{" + tensor("a", "[4,0]", "[0,0]") + "}", kFour), ErrorCode::kUnsupported, "is empty");
 }
 
 TEST_CASE("safetensors: depth, tensors and dimensions are bounded") {
-  check_refused(file("{\"a\":" + std::string(1 << 20, '['), ""), ErrorCode::kCorrupt, "holds an array");
+  check_refused(file("{\"a\":" + std::string(1 << 20, '['), ""), ErrorCode::kCorrupt, "contains an array");
   std::string ones = "1";
   for (int i = 0; i < 64; ++i) ones += ",1";
   check_refused(file("{\"a\":{\"shape\":[" + ones + "]}}", ""), ErrorCode::kCorrupt,

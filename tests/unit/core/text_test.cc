@@ -16,7 +16,7 @@ TEST_CASE("text: bytes that are not UTF-8 are refused at their place") {
                           "ab\xe2\x82", "ab\xff", "ab\xf0\x80\x80\x80", "ab\xc3("}) {
     const auto result = check_text(bad, 100, "name");
     REQUIRE_FALSE(result);
-    CHECK(result.error().message == "name is not UTF-8 at byte 2");
+    CHECK(result.error().message == "name is not valid UTF-8 at byte 2");
   }
 }
 

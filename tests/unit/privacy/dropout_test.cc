@@ -165,7 +165,7 @@ TEST_CASE("secure aggregation: who trains nothing that others train takes no par
   const auto outcome = session.run();
   REQUIRE_FALSE(outcome.failure);
   REQUIRE(outcome.excluded.contains(TestSession::id(2)));
-  CHECK(outcome.excluded.at(TestSession::id(2)) == "too few others train what it trains");
+  CHECK(outcome.excluded.at(TestSession::id(2)) == "too few other clients train the same part of the model");
   CHECK(outcome.survivors.size() == 5);
   check_sum(session, outcome, trained);
 }

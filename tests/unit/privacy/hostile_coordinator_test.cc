@@ -55,15 +55,15 @@ TEST_CASE("hostile coordinator: keys of its own in the place of a member's are n
       [](SecureRoster& roster) {
         roster.peers[1].keys.mask = exchange_key_of(Secret(Digest{1, 2, 3}));
       },
-      "are not signed by it");
+      "have an invalid signature");
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[1].keys.commitment[5] ^= 1; },
-                              "are not signed by it");
+                              "have an invalid signature");
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[1].keys.signature[63] ^= 1; },
-                              "are not signed by it");
+                              "have an invalid signature");
   // Two members' keys, one for the other.
   check_refused<SecureRoster>(
       [](SecureRoster& roster) { std::swap(roster.peers[1].keys, roster.peers[2].keys); },
-      "are not signed by it");
+      "have an invalid signature");
 }
 
 TEST_CASE(
@@ -104,7 +104,8 @@ TEST_CASE("hostile coordinator: a key that has not signed is not taken for a mem
   };
   const auto outcome = session.run();
   REQUIRE(outcome.stopped.contains(TestSession::id(0)));
-  CHECK(outcome.stopped.at(TestSession::id(0)).message.find("are not signed by it") != std::string::npos);
+  CHECK(outcome.stopped.at(TestSession::id(0)).message.find("have an invalid signature") !=
+        std::string::npos);
   CHECK_FALSE(known.contains(own));
   CHECK(known.size() == 6);
 }
@@ -116,12 +117,12 @@ TEST_CASE("hostile coordinator: a member that is in the session twice, or the me
         roster.peers[2] = roster.peers[1];
         roster.peers[2].number = number;
       },
-      "named twice");
+      "listed twice");
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[2].client = TestSession::id(0); },
-                              "named twice");
+                              "listed twice");
   check_refused<SecureRoster>(
       [](SecureRoster& roster) { roster.peers[2].keys.mask = roster.peers[1].keys.channel; },
-      "somebody else's");
+      "the keys of another client");
 }
 
 TEST_CASE("hostile coordinator: too small a group, threshold or graph is refused by the member") {
@@ -131,21 +132,26 @@ TEST_CASE("hostile coordinator: too small a group, threshold or graph is refused
         roster.degree = 1;
         roster.threshold = 2;
       },
-      "a sum of 2 clients; this one asks for at least 3");
+      "the session sums the updates of 2 clients; this client requires at least 3");
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.threshold = 4; },
-                              "a threshold of 4 among 6 clients; at least 5");
-  check_refused<SecureRoster>([](SecureRoster& roster) { roster.threshold = 7; }, "a threshold of 7");
-  check_refused<SecureRoster>([](SecureRoster& roster) { roster.threshold = 0; }, "a threshold of 0");
+                              "the mask graph has a threshold of 4 among 6 clients; at least 5");
+  check_refused<SecureRoster>([](SecureRoster& roster) { roster.threshold = 7; },
+                              "the mask graph has a threshold of 7");
+  check_refused<SecureRoster>([](SecureRoster& roster) { roster.threshold = 0; },
+                              "the mask graph has a threshold of 0");
   check_refused<SecureRoster>(
       [](SecureRoster& roster) {
         roster.complete = false;
         roster.degree = 4;
         roster.threshold = 4;
       },
-      "a sparse graph among 6 clients, who must all be neighbours",
+      "the coordinator chose a sparse mask graph for 6 clients; for so few clients, the graph must be "
+      "complete",
       {.rules = {.assumptions = {.corrupt = 0, .dropout = 0}}});
-  check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers.pop_back(); }, "other neighbours");
-  check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[0].number = 0; }, "other neighbours");
+  check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers.pop_back(); },
+                              "neighbours that differ from the mask graph");
+  check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[0].number = 0; },
+                              "neighbours that differ from the mask graph");
 }
 
 TEST_CASE(
@@ -172,7 +178,8 @@ TEST_CASE(
   // Fifteen could come down to twelve, of whom nine may be in league.
   CHECK(session.server().left_out() == 10);
   REQUIRE(outcome.stopped.contains(TestSession::id(0)));
-  CHECK(outcome.stopped.at(TestSession::id(0)).message == "a sum of only 14 updates of a part of the model");
+  CHECK(outcome.stopped.at(TestSession::id(0)).message ==
+        "the sum of a part of the model would contain only 14 updates");
 }
 
 TEST_CASE("hostile coordinator: members who are told different thresholds notice") {
@@ -221,13 +228,13 @@ TEST_CASE("hostile coordinator: in a sparse graph it does not choose who the nei
     return outcome.stopped.at(TestSession::id(0)).message;
   };
   CHECK(run([](SecureRoster& roster) { roster.seed[0] ^= 1; }) ==
-        "the coordinator names other neighbours than the graph has");
+        "the coordinator sent neighbours that differ from the mask graph");
   CHECK(run([](SecureRoster& roster) { roster.degree = 6; }).find("neighbours") != std::string::npos);
 }
 
 TEST_CASE("hostile coordinator: masks of AES are refused by who has not offered it") {
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.cipher = StreamCipher::kAes256Ctr; },
-                              "has not offered", {.slow_aes = {TestSession::id(0)}});
+                              "did not offer", {.slow_aes = {TestSession::id(0)}});
 }
 
 TEST_CASE("hostile coordinator: what members train is told to all alike, or their masks do not cancel") {
@@ -251,7 +258,7 @@ TEST_CASE("hostile coordinator: what members train is told to all alike, or thei
         roster.coverages = {Coverage::of({{0, 50}}), Coverage::of({{0, 20}})};
         roster.coverage_of = {1, 0, 0, 0, 0, 0};
       },
-      "tells others that this client trains something else", {.trained = trained});
+      "announced a wrong coverage for this client", {.trained = trained});
   // Cells that are as told, and another's coverage that is not: only the member itself could see the lie.
   const Told told = change_for_first<SecureRoster>(
       [](SecureRoster& roster) {
@@ -262,14 +269,14 @@ TEST_CASE("hostile coordinator: what members train is told to all alike, or thei
       {.trained = trained});
   // Nobody can read its shares, it believes nobody's consent, and its own mask cannot be taken away.
   REQUIRE(told.outcome.failure);
-  CHECK(told.outcome.failure->message == "only 0 of 5 shares of a secret of client 10 were revealed");
+  CHECK(told.outcome.failure->message == "only 0 of 5 secret shares of client 10 were revealed");
 }
 
 TEST_CASE("hostile coordinator: shares of strangers, twice, or before there are members are refused") {
   check_refused<SecurePeerShares>([](SecurePeerShares& shares) { shares.shares[0].from = 17; },
-                                  "no neighbour");
+                                  "not a neighbour");
   check_refused<SecurePeerShares>([](SecurePeerShares& shares) { shares.shares[1] = shares.shares[0]; },
-                                  "or twice");
+                                  "secret share twice");
   // Its own box, reflected: nothing of it can be read as another's, and the rest goes on without that share.
   check_refused<SecurePeerShares>([](SecurePeerShares& shares) { shares.shares.resize(3); }, "too few");
   TestSession session(6, {});
@@ -284,7 +291,7 @@ TEST_CASE("hostile coordinator: shares of strangers, twice, or before there are 
   outcome = session.run();
   REQUIRE(outcome.stopped.contains(TestSession::id(0)));
   CHECK(outcome.stopped.at(TestSession::id(0)).message ==
-        "the coordinator sends shares before it has named the members");
+        "the coordinator sent secret shares before the list of members");
 }
 
 TEST_CASE(
@@ -411,7 +418,8 @@ TEST_CASE(
                                  "malformed");
   check_refused<SecureSurvivors>([](SecureSurvivors& survivors) { survivors.numbers[1] = 0; }, "malformed");
   check_refused<SecureSurvivors>([](SecureSurvivors& survivors) { survivors.numbers = {0, 1, 2, 3, 4, 5}; },
-                                 "client 13, which takes no part", {.last = {Last::kAll, Last::kKeys}});
+                                 "client 13 as a survivor, but it does not take part",
+                                 {.last = {Last::kAll, Last::kKeys}});
   // It says that this member's update is there, which has not been sent.
   TestSession session(6, {.last = {Last::kShares}});
   static_cast<void>(session.run());
@@ -450,16 +458,16 @@ TEST_CASE(
     "hostile coordinator: shares without enough others' consents, or with one of somebody else, stay where "
     "they are") {
   check_refused<SecureConsents>([](SecureConsents& consents) { consents.consents.resize(3); },
-                                "only 4 clients have consented to the survivors; 5 are needed");
+                                "only 4 clients have signed the list of survivors; 5 are needed");
   check_refused<SecureConsents>([](SecureConsents& consents) { consents.consents[2].signature[0] ^= 1; },
-                                "was told of other survivors");
+                                "has not signed this list of survivors");
   check_refused<SecureConsents>(
       [](SecureConsents& consents) { consents.consents[2].signature = consents.consents[1].signature; },
-      "was told of other survivors");
+      "has not signed this list of survivors");
   check_refused<SecureConsents>([](SecureConsents& consents) { consents.consents[2] = consents.consents[1]; },
-                                "no surviving neighbour");
+                                "not a surviving neighbour");
   check_refused<SecureConsents>([](SecureConsents& consents) { consents.consents[4].number = 9; },
-                                "no surviving neighbour");
+                                "not a surviving neighbour");
 }
 
 TEST_CASE("hostile coordinator: what was said in another session, round or attempt is not heeded") {

@@ -102,7 +102,7 @@ TEST_CASE("hostile member: secrets that it shares out wrongly spoil the round, a
   const auto outcome = session.run();
   REQUIRE(outcome.failure);
   CHECK(outcome.failure->code == ErrorCode::kUnavailable);
-  CHECK(outcome.failure->message.find("shares of a secret of client 10") != std::string::npos);
+  CHECK(outcome.failure->message.find("secret shares of client 10") != std::string::npos);
   CHECK(outcome.sums.empty());
 }
 
@@ -134,13 +134,13 @@ TEST_CASE("hostile member: keys or shares that do not fit exclude it alone") {
     check_sum(*session, outcome);
   };
   check_excluded(change_of_first<SecureKeys>([](SecureKeys& keys) { keys.keys.mask.bytes[0] ^= 1; }),
-                 "its keys are not signed as they should be");
+                 "the signature of its keys is invalid");
   check_excluded(change_of_first<SecureKeys>([](SecureKeys& keys) { keys.session.attempt = 9; }),
-                 "it has not made its keys known in time");
+                 "it did not send its keys in time");
   check_excluded(change_of_first<SecureShares>([](SecureShares& shares) { shares.shares.pop_back(); }),
-                 "it has not sealed a share for each neighbour");
+                 "it did not send a secret share for each neighbour");
   check_excluded(change_of_first<SecureShares>([](SecureShares& shares) { shares.shares[0].to = 0; }),
-                 "it has not sealed a share for each neighbour");
+                 "it did not send a secret share for each neighbour");
 }
 
 TEST_CASE("hostile member: a consent that does not hold is not passed on, and the others' do") {
@@ -163,8 +163,7 @@ TEST_CASE("hostile member: one that was started anew has lost its secrets, and i
       continue;
     }
     check_sum(session, outcome);
-    if (stage == 1)
-      CHECK(outcome.excluded.at(TestSession::id(0)) == "it has lost its secrets, and made others");
+    if (stage == 1) CHECK(outcome.excluded.at(TestSession::id(0)) == "it restarted and lost its secrets");
   }
 }
 

@@ -182,7 +182,7 @@ TEST_CASE("codec: what is to be aggregated is bounded and in one order") {
   const auto with = [&](auto change) { return refusal(changed(good, change)); };
   CHECK(with([](auto&) {}) == "accepted");
   CHECK(with([](auto& m) { m.parts[1].object = m.parts[0].object; }) == "accepted");
-  CHECK(with([](auto& m) { m.parts.clear(); }).find("parts are none") != std::string::npos);
+  CHECK(with([](auto& m) { m.parts.clear(); }).find("parts is empty") != std::string::npos);
   CHECK(with([](auto& m) { m.parts.resize(4097, m.parts[0]); }).find("4096") != std::string::npos);
   CHECK(with([](auto& m) { std::swap(m.parts[0], m.parts[1]); }).find("order") != std::string::npos);
   CHECK(with([](auto& m) { m.parts[0].weight = SampleCount(0); }).find("weight") != std::string::npos);
@@ -202,13 +202,13 @@ TEST_CASE("codec: a plan or a slot of a warm-up whose numbers do not fit each ot
   const WarmupPlan plan = find(WarmupPlan{});
   const auto with = [&](auto change) { return refusal(changed(plan, change)); };
   CHECK(with([](auto&) {}) == "accepted");
-  CHECK(with([](auto& m) { m.members = 2; }).find("members are not 3") != std::string::npos);
+  CHECK(with([](auto& m) { m.members = 2; }).find("members is not between 3") != std::string::npos);
   CHECK(with([](auto& m) { m.number = 20; }).find("number is not less") != std::string::npos);
   CHECK(with([](auto& m) { m.degree = 20; }).find("degree") != std::string::npos);
-  CHECK(with([](auto& m) { m.chunks = 0; }).find("chunks are not 1") != std::string::npos);
+  CHECK(with([](auto& m) { m.chunks = 0; }).find("chunks is not between 1") != std::string::npos);
   CHECK(with([](auto& m) { m.members = 4096, m.chunks = 1000; }).find("4000000") != std::string::npos);
   CHECK(with([](auto& m) { m.spray = 101; }).find("spray") != std::string::npos);
-  CHECK(with([](auto& m) { m.neighbours[0].number = 7; }).find("no other member") != std::string::npos);
+  CHECK(with([](auto& m) { m.neighbours[0].number = 7; }).find("not another member") != std::string::npos);
   CHECK(with([](auto& m) { std::swap(m.neighbours[0], m.neighbours[1]); }).find("order") !=
         std::string::npos);
   CHECK(with([](auto& m) { m.neighbours.resize(1025); }).find("1024") != std::string::npos);
@@ -288,7 +288,7 @@ TEST_CASE("A6 row 20: codec: lengths that lie within a message are refused witho
 
 TEST_CASE("codec: text out of bounds is refused with the field's name") {
   CHECK(refusal(Hello{.token = "bad\x80"}).starts_with("hello: "));
-  CHECK(refusal(Hello{.token = "a\nb"}) == "hello: token has a control character at byte 1");
+  CHECK(refusal(Hello{.token = "a\nb"}) == "hello: token contains a control character at byte 1");
   CHECK(refusal(Hello{.token = std::string(kMaxText + 1, 'a')}) ==
         "hello: token has 1025 bytes; at most 1024 are allowed");
   // Our own is cut to what may be sent; field 4 of Hello and field 3 of Welcome, of another sender's.
@@ -302,7 +302,8 @@ TEST_CASE("codec: text out of bounds is refused with the field's name") {
   }
   CHECK(refusal(Hello{.features = {std::string(65, 'a')}}) ==
         "hello: features has 65 bytes; at most 64 are allowed");
-  CHECK(refusal(Hello{.features = std::vector<std::string>(17, "a")}) == "hello: features are more than 16");
+  CHECK(refusal(Hello{.features = std::vector<std::string>(17, "a")}) ==
+        "hello: features: the number of elements is above 16");
   CHECK(refusal(Hello{.min_version = 2, .max_version = 1}).find("range of versions") != std::string::npos);
   CHECK(refusal(RunDescription{.name = "", .task = "", .layout = {}}) == "run_description: name is empty");
   CHECK(refusal(RunDescription{.name = "r", .task = std::string(kMaxTaskText + 1, 'a'), .layout = {}})
@@ -328,11 +329,11 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   const auto rms = [](double value) {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.loss_rms = value; }));
   };
-  CHECK(rms(-1e-9) == "update_offer: loss_rms is no finite number from 0 on");
+  CHECK(rms(-1e-9) == "update_offer: loss_rms is not a finite number of at least 0");
   CHECK(rms(std::numeric_limits<double>::infinity()) ==
-        "update_offer: loss_rms is no finite number from 0 on");
+        "update_offer: loss_rms is not a finite number of at least 0");
   CHECK(rms(std::numeric_limits<double>::quiet_NaN()) ==
-        "update_offer: loss_rms is no finite number from 0 on");
+        "update_offer: loss_rms is not a finite number of at least 0");
   CHECK(rms(0) == "accepted");
   CHECK(rms(1e300) == "accepted");
   const auto wanted = [](double value) {
@@ -340,7 +341,7 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   };
   for (const double value :
        {-1e-9, 1.0000001, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
-    CHECK(wanted(value) == "update_offer: wanted_share is not from 0 to 1");
+    CHECK(wanted(value) == "update_offer: wanted_share is not between 0 and 1");
   for (const double value : {0.0, 1e-300, 1.0}) CHECK(wanted(value) == "accepted");
   const auto samples = [](std::uint64_t value) {
     return refusal(changed(update_offer(), [&](UpdateOffer& m) { m.samples = SampleCount(value); }));
@@ -353,8 +354,8 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   };
   CHECK(record(1) == "accepted");
   CHECK(record(kMaxRecordBytes) == "accepted");
-  CHECK(record(0) == "publish_record: value is not 1 to 4096 bytes");
-  CHECK(record(kMaxRecordBytes + 1) == "publish_record: value is not 1 to 4096 bytes");
+  CHECK(record(0) == "publish_record: value is not 1 to 4096 bytes long");
+  CHECK(record(kMaxRecordBytes + 1) == "publish_record: value is not 1 to 4096 bytes long");
   const auto share = [](double value) {
     return refusal(changed(train_request(), [&](TrainRequest& m) { m.data_share = value; }));
   };
@@ -369,7 +370,7 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(tracks(most) == "accepted");
   most.emplace_back(UINT32_MAX);
   const char* const bound = "train_request: live_tracks are not in ascending order";
-  CHECK(tracks(most) == "train_request: live_tracks are more than 16384");
+  CHECK(tracks(most) == "train_request: live_tracks: the number of elements is above 16384");
   CHECK(tracks({TrackId(1), TrackId(1)}) == bound);
   CHECK(tracks({TrackId(2), TrackId(1)}) == bound);
   const auto capability = [](double value) {
@@ -392,7 +393,7 @@ TEST_CASE("codec: a welcome names at most 256 runs, each once and in ascending o
   CHECK(naming({RunId(1), RunId(1)}) == bound);
   CHECK(naming({RunId(2), RunId(1)}) == bound);
   most.emplace_back(UINT64_MAX);
-  CHECK(naming(most) == "welcome: runs are more than 256");
+  CHECK(naming(most) == "welcome: runs: the number of elements is above 256");
   // Field 6, packed: run 258 in eight bytes, the lowest first.
   CHECK(encode(Welcome{.version = 0, .runs = {RunId(258)}}) ==
         std::string("\x32\x08\x02\x01\0\0\0\0\0\0", 10));
@@ -437,9 +438,9 @@ TEST_CASE("codec: a coverage to train that the model does not hold is refused") 
 
 TEST_CASE("codec: a model in anything but plain float32 is refused") {
   CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.model = example_compressed_manifest(); })) ==
-        "train_request: model: a model is sent as plain float32");
+        "train_request: model: a model must be sent as plain float32");
   CHECK(refusal(changed(train_request(), [](TrainRequest& m) { m.model.raw_size = 12'000; })) ==
-        "train_request: model: a model is sent as plain float32");
+        "train_request: model: a model must be sent as plain float32");
 }
 
 TEST_CASE("codec: a codec of a later version is refused, also one that eight bits would take for ours") {

@@ -62,7 +62,7 @@ TEST_CASE("A6 row 55: 256 strangers from 16 addresses do not keep an honest clie
     strangers.push_back(connected_from(net, "127.0.1." + std::to_string(1 + i / 16)));
   strangers.push_back(connected_from(net, "127.0.1.1"));
   REQUIRE(net.run_until([&] { return refused.size() == 1; }));
-  CHECK(refused[0] == "127.0.1.1: too many connections before hello");
+  CHECK(refused[0] == "127.0.1.1: too many connections are waiting for admission");
   net.connect();
   REQUIRE(net.run_until([&] { return net.server.link && net.client.link; }));
   CHECK(refused.size() == 2);  // the oldest
@@ -81,7 +81,7 @@ TEST_CASE("A6 row 34: who has been cut off 16 times is not even listened to for 
     REQUIRE(net.run_until([&] { return reasons.size() == i; }));
   }
   for (std::size_t i = 0; i < 20; ++i)
-    CHECK((reasons[i] == "too many connections before hello") == (i >= 16));
+    CHECK((reasons[i] == "too many connections are waiting for admission") == (i >= 16));
 }
 
 TEST_CASE("A6 row 54: a flood of pings is taken in turns with whatever else is due, and answered") {

@@ -224,8 +224,8 @@ TEST_CASE("A1 row 21: an authorised peer that breaks the protocol is told how, a
         std::string::npos);
   CHECK(reason(fixed(MessageType::kUpdateOffer, kMaxHeader + 1, 0)).find("header of") != std::string::npos);
   CHECK(reason(fixed(MessageType::kHello, 3, 0) + "\xff\xff\xff").find("hello") != std::string::npos);
-  CHECK(reason(encode_frame(Chunk{sha256("x"), 4}, 100) + std::string(100, 'x'))
-            .find("without having been asked") != std::string::npos);
+  CHECK(reason(encode_frame(Chunk{sha256("x"), 4}, 100) + std::string(100, 'x')).find("was not requested") !=
+        std::string::npos);
   CHECK(reason(encode_frame(ChunkRefused{sha256("x"), 0, 1, {}})).find("not being fetched") !=
         std::string::npos);
   CHECK(net.server.messages.empty());

@@ -144,7 +144,7 @@ TEST_CASE(
   const auto goodbye = answer_to_drip(net, message, 1);
   REQUIRE(goodbye);
   CHECK(goodbye->code == ErrorCode::kResource);
-  CHECK(goodbye->reason.find("slower than 4096 bytes") != std::string::npos);
+  CHECK(goodbye->reason.find("fewer than 4096 bytes per second") != std::string::npos);
   CHECK(net.server.messages.empty());
   CHECK_FALSE(answer_to_drip(net, message, 128));
   CHECK(net.run_until([&] { return net.server.messages.size() == 1; }));
@@ -169,7 +169,7 @@ TEST_CASE(
     return peer.ended() && outcome;
   }));
   REQUIRE(peer.goodbye());
-  CHECK(peer.goodbye()->reason.find("slower than 4096 bytes") != std::string::npos);
+  CHECK(peer.goodbye()->reason.find("fewer than 4096 bytes per second") != std::string::npos);
   CHECK(outcome->code == ErrorCode::kUnavailable);
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("A6 row 53: a peer that speaks but takes no bytes is dropped") {
     peer.poll();
     return net.server.closed.has_value();
   }));
-  CHECK(net.server.closed->message.find("has not taken any bytes") != std::string::npos);
+  CHECK(net.server.closed->message.find("has not read any bytes") != std::string::npos);
 }
 
 TEST_CASE(

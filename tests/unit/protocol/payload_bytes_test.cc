@@ -176,7 +176,7 @@ TEST_CASE("payload: a chunk that cannot be read ends the decoding with its error
   const auto result = decoder->read(values);
   REQUIRE_FALSE(result);
   CHECK(result.error().code == ErrorCode::kNotFound);
-  CHECK(result.error().message == "values from 0 on: gone");
+  CHECK(result.error().message == "from value 0 on: gone");
 }
 
 TEST_CASE("payload: values that were not read are an error at the end") {

@@ -68,9 +68,9 @@ TEST_CASE("hostile payload: int8 scales that are no scales, and a level of -128"
   CHECK(contains(refusal(int8_payload({0, 0, 0, 0x80, 0, 0}), 2), scale));           // -0
   CHECK(refusal(int8_payload({0, 0, 0, 0, 0, 0}), 2) == "accepted");
   CHECK(refusal(int8_payload({0, 0, 0, 0, 0, 1}), 2) ==
-        "invalid: values from 0 on: the scale is 0, but a level is not");
+        "invalid: from value 0 on: the scale is 0, but a level is not");
   CHECK(refusal(int8_payload({0, 0, 0x80, 0x3f, 1, 0x80}), 2) ==
-        "invalid: values from 0 on: a level of -128; levels are from -127 to 127");
+        "invalid: from value 0 on: a level is -128; levels must be from -127 to 127");
 }
 
 TEST_CASE("hostile payload: QSGD norms that are no norms, levels beyond s, padding") {
@@ -82,8 +82,8 @@ TEST_CASE("hostile payload: QSGD norms that are no norms, levels beyond s, paddi
   CHECK(contains(refusal(qsgd_payload({1, 0, 0, 0, 0x09}, 1), 3), norm));
   CHECK(contains(refusal(qsgd_payload({0, 0, 0, 0x80, 0x00}, 1), 3), norm));
   CHECK(contains(refusal(qsgd_payload({0, 0, 0, 0, 0x01}, 1), 3), "the norm is 0, but a level is not"));
-  CHECK(contains(refusal(qsgd_payload({0, 0, 0x80, 0x3f, 0x03}, 1), 3), "a level is beyond 1 (code 3)"));
-  CHECK(contains(refusal(qsgd_payload({0, 0, 0x80, 0x3f, 0xff}, 127), 1), "beyond 127 (code 255)"));
+  CHECK(contains(refusal(qsgd_payload({0, 0, 0x80, 0x3f, 0x03}, 1), 3), "a level is above 1 (code 3)"));
+  CHECK(contains(refusal(qsgd_payload({0, 0, 0x80, 0x3f, 0xff}, 127), 1), "above 127 (code 255)"));
   CHECK(contains(refusal(qsgd_payload({0, 0, 0x80, 0x3f, 0x49}, 1), 3), "the padding is not 0"));
 }
 
@@ -109,16 +109,17 @@ TEST_CASE("hostile payload: sparse counts, positions and varints") {
   // 100 values, one kept at position 2: three bytes of padding would be too many.
   CHECK(refusal(sparse_payload({1, 0, 0, 0, 2, 0, 0, 0x80, 0x3f}), 100) == "accepted");
   CHECK(refusal(sparse_payload({101, 0, 0, 0, 2, 0, 0, 0x80, 0x3f}), 100) ==
-        "invalid: values from 0 on: 101 values are kept of 100");
-  CHECK(contains(refusal(sparse_payload({0xff, 0xff, 0xff, 0xff, 2}), 100), "4294967295 values are kept"));
+        "invalid: from value 0 on: a block of 100 values declares 101 kept values");
+  CHECK(
+      contains(refusal(sparse_payload({0xff, 0xff, 0xff, 0xff, 2}), 100), "declares 4294967295 kept values"));
   CHECK(contains(refusal(sparse_payload({1, 0, 0, 0, 100, 0, 0, 0x80, 0x3f}), 100),
-                 "position 100 is beyond the block's 100 values"));
+                 "position 100 is beyond the end of a block of 100 values"));
   CHECK(contains(refusal(sparse_payload({2, 0, 0, 0, 99, 0, 0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f}), 100),
                  "position 100 is beyond"));
   CHECK(contains(refusal(sparse_payload({1, 0, 0, 0, 0x82, 0x00, 0, 0, 0x80, 0x3f}), 100),
-                 "a longer varint than it needs"));
+                 "not minimally encoded"));
   CHECK(contains(refusal(sparse_payload({1, 0, 0, 0, 0x82, 0x80, 0x80, 0x01, 0, 0, 0x80, 0x3f}), 100),
-                 "a varint of more than three bytes"));
+                 "longer than three bytes"));
   CHECK(contains(refusal(sparse_payload({1, 0, 0, 0, 2, 0, 0, 0x80, 0x7f}), 100), "value 2 is not finite"));
 }
 
@@ -127,25 +128,25 @@ TEST_CASE("hostile payload: sparse bitmaps that do not fit the count or the bloc
   CHECK(contains(refusal(sparse_payload({1, 0, 0, 0, 0, 4, 0, 0, 0x80, 0x3f}), 10),
                  "the bitmap's padding is not 0"));
   CHECK(contains(refusal(sparse_payload({1, 0, 0, 0, 1, 2, 0, 0, 0x80, 0x3f}), 10),
-                 "the bitmap has 2 bits instead of the declared 1"));
+                 "the bitmap has 2 set bits instead of the declared 1"));
   CHECK(contains(refusal(sparse_payload({1, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f}), 10),
-                 "the bitmap has 0 bits instead of the declared 1"));
+                 "the bitmap has 0 set bits instead of the declared 1"));
 }
 
 TEST_CASE("hostile payload: sparse bytes that are missing or left over") {
   CHECK(refusal(sparse_payload({1, 0, 0, 0, 2, 0, 0, 0x80}), 100) ==
-        "corrupt: values from 0 on: the payload ends too early");
+        "corrupt: from value 0 on: the payload is truncated");
   CHECK(refusal(sparse_payload({1, 0, 0, 0, 2, 0, 0, 0x80, 0x3f, 0}), 100) ==
-        "corrupt: the payload goes on after the last value");
+        "corrupt: the payload has extra bytes after the last value");
 }
 
 TEST_CASE("hostile zstd: frames of another length than declared") {
   const std::vector<std::byte> raw(10'000);
   CHECK(refusal(zstd_payload(zstd_frame(raw, 17), 5000), 5000) == "accepted");
   CHECK(contains(refusal(zstd_payload(zstd_frame(raw, 17), 5001), 5001),
-                 "the frame holds 10000 bytes instead of the declared 10002"));
+                 "the frame decompresses to 10000 bytes instead of the declared 10002"));
   CHECK(contains(refusal(zstd_payload(zstd_frame(raw, 17), 4999), 4999),
-                 "the frame holds more than the declared 9998 bytes"));
+                 "the frame decompresses to more than the declared 9998 bytes"));
 }
 
 TEST_CASE("hostile zstd: a bomb stops at the declared size") {
@@ -180,7 +181,7 @@ TEST_CASE("hostile zstd: a frame that wants a larger window than ours is refused
   std::vector<std::byte> raw(1 << 20);
   CHECK(refusal(zstd_payload(zstd_frame(raw, kZstdWindowLog), 1 << 19), 1 << 19) == "accepted");
   CHECK(contains(refusal(zstd_payload(zstd_frame(raw, kZstdWindowLog + 1), 1 << 19), 1 << 19),
-                 "corrupt: values from 0 on: zstd: "));
+                 "corrupt: from value 0 on: zstd: "));
 }
 
 TEST_CASE("manifest: a payload has exactly the bytes that its codec makes of the coverage") {
@@ -222,10 +223,10 @@ TEST_CASE("manifest: zstd that could not be so long or so short is refused") {
   const std::uint64_t raw = 400'000;
   CHECK(validate(manifest(Codec::kFloat32, raw + raw / 256 + 64, raw)));
   CHECK(contains(validate(manifest(Codec::kFloat32, raw + raw / 256 + 65, raw)).error().message,
-                 "zstd makes at most 401626 bytes of 400000"));
+                 "zstd produces at most 401626 bytes from 400000"));
   CHECK(validate(manifest(Codec::kFloat32, 13, raw)));  // 400,000 / 32,768 = 12.2
   CHECK(contains(validate(manifest(Codec::kFloat32, 12, raw)).error().message,
-                 "a zstd payload of 12 bytes cannot hold 400000"));
+                 "a zstd payload of 12 bytes cannot expand to 400000"));
 }
 
 TEST_CASE("manifest: an update of zeros passes in every codec, zstd or not, and decodes to zeros") {

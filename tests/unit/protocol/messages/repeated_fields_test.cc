@@ -85,7 +85,8 @@ TEST_CASE("A6 row 20: codec: what repeats in a message is counted before any of 
       const std::string bytes = two_mib_of(field, packed);
       const auto decoded = decode(*type, std::as_bytes(std::span(bytes)));
       REQUIRE_FALSE(decoded);
-      CHECK(decoded.error().message.starts_with(field.message + ": " + field.name + " are more than "));
+      CHECK(decoded.error().message.starts_with(field.message + ": " + field.name +
+                                                ": the number of elements is above "));
     }
   }
 }

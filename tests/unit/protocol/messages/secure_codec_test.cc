@@ -39,8 +39,8 @@ void check_refused(const std::string& words, const Change& change) {
 TEST_CASE("codec: a roster whose numbers do not fit each other is refused") {
   using Roster = SecureRoster;
   CHECK(change_refusal<Roster>([](Roster&) {}) == "accepted");
-  check_refused<Roster>("members are not 1 to 65536", [](Roster& m) { m.members = 65'537; });
-  check_refused<Roster>("members are not 1 to 65536", [](Roster& m) { m.members = 0; });
+  check_refused<Roster>("members is not between 1 and 65536", [](Roster& m) { m.members = 65'537; });
+  check_refused<Roster>("members is not between 1 and 65536", [](Roster& m) { m.members = 0; });
   check_refused<Roster>("number is not less than members", [](Roster& m) { m.number = 20; });
   check_refused<Roster>("cipher", [](Roster& m) { m.cipher = static_cast<StreamCipher>(3); });
   check_refused<Roster>("cipher", [](Roster& m) { m.cipher = static_cast<StreamCipher>(0); });
@@ -48,18 +48,19 @@ TEST_CASE("codec: a roster whose numbers do not fit each other is refused") {
   check_refused<Roster>("cells are not ascending", [](Roster& m) { m.cells[0].end = 501; });
   check_refused<Roster>("cells are not ascending", [](Roster& m) { m.cells[0].end = m.cells[0].begin; });
   check_refused<Roster>("cells are not ascending", [](Roster& m) { m.cells[2].end = kMaxParameters + 1; });
-  check_refused<Roster>("cells are more than 16380", [](Roster& m) {
+  check_refused<Roster>("cells: the number of elements is above 16380", [](Roster& m) {
     m.cells.clear();
     for (std::size_t i = 0; i <= kMaxSecureCells; ++i) m.cells.push_back({i, i + 1});
   });
-  check_refused<Roster>("coverages are more than 4096",
+  check_refused<Roster>("coverages: the number of elements is above 4096",
                         [](Roster& m) { m.coverages.resize(4097, m.coverages[0]); });
   check_refused<Roster>("coverages: the coverage is empty", [](Roster& m) { m.coverages[0] = {}; });
   check_refused<Roster>("coverage_of", [](Roster& m) { m.coverage_of.resize(65'537); });
   check_refused<Roster>("peers are not ascending", [](Roster& m) { std::swap(m.peers[0], m.peers[1]); });
   check_refused<Roster>("peers are not ascending", [](Roster& m) { m.peers[1] = m.peers[0]; });
   check_refused<Roster>("peers are not ascending", [](Roster& m) { m.peers[1].number = 20; });
-  check_refused<Roster>("peers are more than 1024", [](Roster& m) { m.peers.resize(1025, m.peers[0]); });
+  check_refused<Roster>("peers: the number of elements is above 1024",
+                        [](Roster& m) { m.peers.resize(1025, m.peers[0]); });
 }
 
 TEST_CASE("codec: lists of shares, consents and survivors are ascending, and no longer than they may be") {
@@ -69,7 +70,7 @@ TEST_CASE("codec: lists of shares, consents and survivors are ascending, and no 
     check_refused<T>(words, [&](T& m) { list(m)[1] = list(m)[0]; });
     const bool is_survivors = std::is_same_v<T, SecureSurvivors>;
     const std::size_t most = is_survivors ? kMaxSecureMembers : kMaxSecurePeers;
-    check_refused<T>(" are more than " + std::to_string(most),
+    check_refused<T>(": the number of elements is above " + std::to_string(most),
                      [&](T& m) { list(m).resize(most + 1, list(m)[0]); });
   };
   check_list(
@@ -120,15 +121,15 @@ TEST_CASE("codec: a masked update can be offered, and is never read as values") 
   CHECK(validate(wide).error().message.find("24000") != std::string::npos);
   Manifest squeezed = masked;
   squeezed.raw_size = squeezed.payload_size;
-  CHECK(validate(squeezed).error().message == "masked values do not become smaller by zstd");
-  check_refused<UpdateOffer>("masked_scalars are more than 8192",
+  CHECK(validate(squeezed).error().message == "masked values cannot be compressed with zstd");
+  check_refused<UpdateOffer>("masked_scalars: the number of elements is above 8192",
                              [](UpdateOffer& m) { m.masked_scalars.resize(8193); });
   struct Nothing final : ChunkSource {
     Result<void> read_part(std::size_t, std::size_t, std::span<std::byte>) override { return {}; }
   } nothing;
   const auto decoder = PayloadDecoder::open(masked, nothing);
   REQUIRE_FALSE(decoder);
-  CHECK(decoder.error().message == "masked values can only be summed");
+  CHECK(decoder.error().message == "masked values cannot be decoded; they can only be summed");
 }
 
 }  // namespace fedge::protocol
