@@ -49,18 +49,18 @@ Result<void> Accumulator::admit(SampleCount weight, double factor, std::uint64_t
     return invalid("its factor is " + number_text(factor) + "; it must be above 0 and at most " +
                    number_text(kMaxFactor));
   if (load_of(weight, factor) > room - held)
-    return Error{ErrorCode::kResource,
-                 std::to_string(load_of(weight, factor)) + " samples on top of " + std::to_string(held) +
-                     " exceed the " + std::to_string(room) +
-                     " that the sums can hold; lower strategy.fraction_bits or strategy.max_abs"};
+    return Error{ErrorCode::kResource, std::to_string(load_of(weight, factor)) + " samples in addition to " +
+                                           std::to_string(held) + " exceed the capacity of the sums, " +
+                                           std::to_string(room) +
+                                           " samples; lower strategy.fraction_bits or strategy.max_abs"};
   return {};
 }
 
 Result<void> Accumulator::admit(const UpdateView& update, std::uint64_t held) const {
   const Coverage& coverage = *update.coverage;
   if (coverage.end() > layout_->size())
-    return invalid("its coverage reaches to parameter " + std::to_string(coverage.end()) + " of a model of " +
-                   std::to_string(layout_->size()));
+    return invalid("its coverage ends at parameter " + std::to_string(coverage.end()) +
+                   ", but the model has only " + std::to_string(layout_->size()) + " parameters");
   return admit(update.weight, update.factor, held);
 }
 
@@ -78,9 +78,9 @@ Result<void> Accumulator::fold(std::span<const UpdateView> updates, Parallel& pa
   for (std::size_t u = 0; u < updates.size(); ++u) {
     const UpdateView& update = updates[u];
     if (update.values.size() != update.coverage->count())
-      return named(u,
-                   invalid("it has " + std::to_string(update.values.size()) + " values for a coverage of " +
-                           std::to_string(update.coverage->count()) + " parameters"));
+      return named(
+          u, invalid("it has " + std::to_string(update.values.size()) + " values, but its coverage has " +
+                     std::to_string(update.coverage->count()) + " parameters"));
     if (const auto admitted = admit(update, held); !admitted) return named(u, admitted.error());
     held += load_of(update.weight, update.factor);
   }
@@ -117,9 +117,8 @@ Result<void> Accumulator::add(const ExactSum& sum) {
   for (const std::uint64_t weight : sum.weights) heaviest = std::max(heaviest, weight);
   const std::uint64_t room = format_.max_total_weight().value();
   if (heaviest > room - held_)
-    return invalid("a sum of a weight of " + std::to_string(heaviest) + " on top of " +
-                   std::to_string(held_) + " exceeds the " + std::to_string(room) +
-                   " that the sums can hold");
+    return invalid("a sum with weight " + std::to_string(heaviest) + " in addition to " +
+                   std::to_string(held_) + " exceeds the capacity of the sums, " + std::to_string(room));
   const std::int64_t* values = sum.sums.data();
   for (std::size_t c = 0; c < sum.cells.size(); ++c) {
     const Range& cell = sum.cells[c];
@@ -131,7 +130,7 @@ Result<void> Accumulator::add(const ExactSum& sum) {
     for (std::size_t i = 0; i < cell.size(); ++i)
       if (values[i] > most || values[i] < -most)
         return invalid("the sum of parameter " + std::to_string(cell.begin + i) +
-                       " is more than updates of its weight can come to");
+                       " is larger than updates of its weight can add up to");
     values += cell.size();
   }
   require_sums();

@@ -13,16 +13,17 @@ constexpr std::uint64_t kMinTotalWeight = std::uint64_t{1} << 20;
 FixedPoint read_fixed_point(config::Reader& section) {
   const FixedPoint defaults;
   FixedPoint format;
-  format.fraction_bits =
-      static_cast<int>(section.integer("fraction_bits", defaults.fraction_bits, {1, 50},
-                                       "Updates are summed as integers in units of 2^-fraction_bits."));
-  format.max_abs = section.number("max_abs", defaults.max_abs, {1e-6, 1e9},
-                                  "Largest size of a value in an update; one with a larger is refused.");
+  format.fraction_bits = static_cast<int>(
+      section.integer("fraction_bits", defaults.fraction_bits, {1, 50},
+                      "Precision of the sums. Updates are summed as integers in units of 2^-fraction_bits."));
+  format.max_abs = section.number(
+      "max_abs", defaults.max_abs, {1e-6, 1e9},
+      "Maximum absolute value in an update. The coordinator refuses an update with a larger value.");
   const std::uint64_t total = format.max_total_weight().value();
   if (total < kMinTotalWeight)
     section.fail(section.has("max_abs") ? "max_abs" : "fraction_bits",
                  "with fraction_bits = " + std::to_string(format.fraction_bits) +
-                     " the sums of a round hold only " + std::to_string(total) +
+                     ", the sums of a round can hold only " + std::to_string(total) +
                      " samples; max_abs * 2^fraction_bits must be below 2^43");
   return format;
 }
@@ -42,16 +43,16 @@ BarrierSpec read_barrier(config::Reader& section) {
   BarrierSpec spec;
   spec.kind = static_cast<Kind>(section.choice(
       "barrier", names, 0,
-      "When a client may begin its next task. asp: at once; bsp: when no other is behind it; ssp: when none "
-      "is "
-      "more than barrier_staleness tasks behind; pbsp, pssp: the same of barrier_sample others, drawn anew "
-      "whenever somebody has handed in."));
+      "When a client may start its next task.\nasp: at once.\nbsp: when no other client has completed fewer "
+      "tasks.\nssp: when no other client is more than barrier_staleness tasks behind.\npbsp: as bsp, but "
+      "compared only with barrier_sample random clients, drawn again after every submitted update.\npssp: as "
+      "ssp, but compared only with such random clients."));
   spec.sample = static_cast<std::size_t>(
       section.integer("barrier_sample", static_cast<std::int64_t>(spec.sample), {1, 1'000'000},
-                      "Clients that a client looks at, with pbsp and pssp."));
+                      "pbsp, pssp: number of random clients with which a client is compared."));
   spec.staleness = static_cast<std::uint64_t>(
       section.integer("barrier_staleness", static_cast<std::int64_t>(spec.staleness), {0, 1'000'000},
-                      "Tasks by which a client may be ahead of another when it begins, with ssp and pssp."));
+                      "ssp, pssp: maximum number of tasks by which a client may be ahead when it starts."));
   const std::string without =
       "has no effect with barrier = \"" + names[static_cast<std::size_t>(spec.kind)] + "\"";
   if (section.has("barrier_sample") && spec.kind != Kind::kPbsp && spec.kind != Kind::kPssp)
@@ -63,22 +64,23 @@ BarrierSpec read_barrier(config::Reader& section) {
 
 ScheduleSpec read_buffered(config::Reader& section) {
   ScheduleSpec spec{.buffered = true};
-  spec.buffer_size = static_cast<std::size_t>(
-      section.integer("buffer_size", 10, {1, 1'000'000}, "Updates that move the model once."));
+  spec.buffer_size = static_cast<std::size_t>(section.integer(
+      "buffer_size", 10, {1, 1'000'000}, "Number of updates that are aggregated into one new model."));
   spec.staleness_exponent =
       section.number("staleness_exponent", 0.5, {0.0, 100.0},
-                     "An update trained on a model that has moved s times since counts 1 / (1 + s)^this.");
-  spec.max_staleness = static_cast<std::uint64_t>(section.integer(
-      "max_staleness", 0, {0, 1'000'000}, "An update older than this is refused; 0 = none is too old."));
+                     "An update that is s models old has the weight 1 / (1 + s)^staleness_exponent.");
+  spec.max_staleness = static_cast<std::uint64_t>(
+      section.integer("max_staleness", 0, {0, 1'000'000},
+                      "Maximum age of an update in models; older updates are refused. 0: no limit."));
   spec.barrier = read_barrier(section);
   return spec;
 }
 
 constexpr std::array kSchedules = {
-    ScheduleKind{"synchronous", "McMahan et al. 2017", "rounds: the selected clients begin together",
+    ScheduleKind{"synchronous", "McMahan et al. 2017", "rounds, in which the selected clients start together",
                  read_synchronous},
-    ScheduleKind{"buffered", "Nguyen et al. 2022", "the model moves whenever so many updates have come",
-                 read_buffered},
+    ScheduleKind{"buffered", "Nguyen et al. 2022",
+                 "asynchronous; a new model whenever buffer_size updates have arrived", read_buffered},
 };
 
 template <class Kinds>
@@ -97,8 +99,8 @@ const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const s
   const std::size_t fallback = found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
   const std::size_t chosen = section.choice("kind", names, fallback, doc);
   if (!fixed.empty() && names[chosen] != fixed)
-    section.fail("kind", "strategy.kind = \"" + strategy + "\" is made with \"" + fixed +
-                             "\"; leave this out, or start from \"fedavg\"");
+    section.fail("kind", "strategy.kind = \"" + strategy + "\" requires \"" + fixed +
+                             "\"; remove this key, or use strategy.kind = \"fedavg\"");
   return kinds[chosen];
 }
 
@@ -110,22 +112,22 @@ std::string traits_of(const Kind&) {
 std::string traits_of(const PlannerKind& kind) {
   switch (kind.local_model) {
     case LocalModel::kWhole:
-      return "runs the whole network";
+      return "clients run the whole network";
     case LocalModel::kSlice:
-      return "runs a thinner network";
+      return "clients run a narrower network";
     case LocalModel::kNested:
-      return "runs thinner networks";
+      return "clients run narrower networks of several widths";
     case LocalModel::kPrefix:
-      return "runs the first ranks of adapters";
+      return "clients run the model with the first ranks of its adapters";
   }
   return "";
 }
 
 std::string traits_of(const AggregatorKind& kind) {
   std::string text = kind.traits.linear ? "linear" : "not linear";
-  text += kind.traits.keeps_individuals ? ", reads every update again" : ", folds updates as they come";
-  text += kind.traits.partial_updates ? ", takes partial updates" : ", needs whole updates";
-  return text + (kind.traits.adapters ? ", of adapters alone" : "");
+  text += kind.traits.keeps_individuals ? ", keeps all updates of a round" : ", sums updates as they arrive";
+  text += kind.traits.partial_updates ? ", accepts partial updates" : ", requires updates of the whole model";
+  return text + (kind.traits.adapters ? ", only for adapters" : "");
 }
 
 }  // namespace
@@ -135,18 +137,18 @@ SamplingSpec read_sampling(config::Reader& root) {
   SamplingSpec spec;
   config::Reader section = root.section("sampling");
   const auto& sampler = sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
-                                                       "How clients are chosen for a round.")];
+                                                       "How clients are selected for a round.")];
   spec.kind = sampler.name;
   spec.make = sampler.read(section);
   spec.clients_per_round = static_cast<std::size_t>(
       section.integer("clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round),
-                      {1, 1'000'000}, "Answers that complete a round."));
-  spec.over_selection =
-      section.number("over_selection", defaults.over_selection, {1.0, 10.0},
-                     "Ask this many times clients_per_round; the slowest are not waited for.");
+                      {1, 1'000'000}, "Number of updates that complete a round."));
+  spec.over_selection = section.number(
+      "over_selection", defaults.over_selection, {1.0, 10.0},
+      "Factor on the number of clients that are selected. The round does not wait for the slowest of them.");
   spec.min_available = static_cast<std::size_t>(
       section.integer("min_available", static_cast<std::int64_t>(defaults.min_available), {1, 1'000'000},
-                      "Connected clients without which no round begins."));
+                      "Minimum number of connected clients for a round to start."));
   root.adopt(section);
   return spec;
 }
@@ -156,13 +158,13 @@ StrategySpec read_strategy(config::Reader& root) {
   config::Reader section = root.section("strategy");
   const std::vector<std::string> kinds = names_of(recipes());
   const Recipe& recipe = recipes()[section.choice(
-      "kind", kinds, 0, "A published combination of parts; `fedge strategies` explains each.")];
+      "kind", kinds, 0, "A published combination of the parts below. `fedge strategies` describes each.")];
   spec.kind = recipe.name;
   spec.fixed_point = read_fixed_point(section);
   spec.max_weight = SampleCount(
       static_cast<std::uint64_t>(section.integer("max_weight", 0, {0, 100'000'000},
-                                                 "Most samples that a client counts as; 0 = as many as "
-                                                 "data.partition gives the client.")));
+                                                 "Maximum number of samples that a client counts for. 0: the "
+                                                 "number that data.partition gives the client.")));
 
   config::Reader planner = section.section("planner");
   const auto& plan = choose(planner, planner_kinds(), spec.kind, recipe.planner,
@@ -174,26 +176,27 @@ StrategySpec read_strategy(config::Reader& root) {
 
   config::Reader aggregator = section.section("aggregator");
   const auto& rule = choose(aggregator, aggregator_kinds(), spec.kind, recipe.aggregator,
-                            "How the updates of a round become one step.");
+                            "How the updates of a round are combined into one aggregate.");
   spec.aggregator_kind = rule.name;
   spec.traits = rule.traits;
   spec.aggregator = rule.read(aggregator);
   section.adopt(aggregator);
 
   if (spec.planner_kind != planner_kinds().front().name && !spec.traits.partial_updates)
-    section.fail("planner", spec.planner_kind + " has clients send parts of the model, and the aggregator " +
-                                spec.aggregator_kind + " needs whole updates");
+    section.fail("planner", spec.planner_kind +
+                                " makes clients send parts of the model, but the aggregator " +
+                                spec.aggregator_kind + " requires updates of the whole model");
 
   config::Reader optimizer = section.section("server_optimizer");
   const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
-                             "How that step moves the model.");
+                             "How the aggregate changes the model.");
   spec.server_optimizer_kind = mover.name;
   spec.server_optimizer = mover.read(optimizer);
   section.adopt(optimizer);
 
   config::Reader schedule = section.section("schedule");
   spec.schedule = choose(schedule, std::span<const ScheduleKind>(kSchedules), spec.kind, recipe.schedule,
-                         "When the model moves.")
+                         "When updates are aggregated into a new model.")
                       .read(schedule);
   section.adopt(schedule);
   root.adopt(section);

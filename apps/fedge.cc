@@ -10,15 +10,13 @@
 #include "apps/commands/model_commands.h"
 #include "apps/commands/policy_commands.h"
 #include "apps/commands/privacy/privacy_commands.h"
+#include "apps/commands/reference/key_reference.h"
 #include "apps/commands/run_commands.h"
 #include "apps/commands/strategies.h"
 #include "apps/commands/tracks.h"
 #include "apps/common.h"
 #include "apps/directory/dht_commands.h"
 #include "core/platform/thread_pool.h"
-#include "run/run_config.h"
-#include "server/coordinator_config.h"
-#include "sim/spec.h"
 
 namespace {
 
@@ -35,30 +33,8 @@ struct Options {
   std::string format = "text";
 };
 
-std::vector<fedge::config::KeyDoc> keys_of(const std::string& page) {
-  if (page == "coordinator") return fedge::server::describe_coordinator_config();
-  auto keys = fedge::run::describe_run_config();
-  for (auto& key : fedge::sim::describe_simulation()) keys.push_back(std::move(key));
-  return keys;
-}
-
 int print_reference(const Options& options) {
-  const bool run_file = options.page == "run-file";
-  const std::size_t width = fedge::apps::terminal_width(100);
-  if (options.markdown)
-    std::printf(
-        "# %s\n\nWritten by `fedge reference%s --markdown`.\n\n"
-        "| key | default | values | meaning |\n| --- | --- | --- | --- |\n",
-        run_file ? "Run file" : "Coordinator configuration", run_file ? "" : " coordinator");
-  for (const auto& key : keys_of(options.page)) {
-    if (options.markdown)
-      std::printf("| `%s` | `%s` | %s | %s |\n", key.path.c_str(), key.fallback.c_str(), key.type.c_str(),
-                  key.doc.c_str());
-    else
-      std::printf(
-          "%s\n    %s    %s", key.path.c_str(), fedge::apps::wrapped(key.doc, 4, 4, width).c_str(),
-          fedge::apps::wrapped("Default: " + key.fallback + "; " + key.type + ".", 4, 4, width).c_str());
-  }
+  std::printf("%s", fedge::apps::key_reference(options.page, options.markdown).c_str());
   return fedge::apps::kOk;
 }
 

@@ -19,17 +19,19 @@ constexpr double kMaxCount = 4294967296.0;
 
 Result<void> bounded(double count, const char* key, const char* what = "parameters") {
   if (count <= kMaxCount) return {};
-  return invalid(std::string(key) + ": the model would have more than 2^32 " + what + "; make it smaller");
+  return invalid(std::string(key) + ": the model would have more than 2^32 " + what +
+                 "; use a smaller value");
 }
 
 Result<std::unique_ptr<Model>> make_cnn_model(const ModelSpec& spec, const InputShape& input,
                                               std::size_t classes) {
   if (input.height % 4 != 0 || input.width % 4 != 0 || input.height < 4 || input.width < 4)
     return invalid(
-        "model.kind: a cnn pools twice by 2 and needs images whose sides are multiples of 4; these are " +
+        "model.kind: a cnn needs images whose height and width are multiples of 4, because it pools twice by "
+        "2; these images are " +
         std::to_string(input.height) + "x" + std::to_string(input.width));
   if (spec.channels.size() != 2)
-    return invalid("model.channels: a cnn has two convolutions, give two numbers, not " +
+    return invalid("model.channels: a cnn has two convolutions and needs two values, not " +
                    std::to_string(spec.channels.size()));
   // Places in a convolution's scratch are 32-bit: its weights, each kernel row filled up to 16 floats, and
   // an image with its border of two pixels.
@@ -52,8 +54,10 @@ Result<void> check_targets(const AdapterSpec& adapter, const std::vector<std::st
   std::set<std::string> seen;
   for (const std::string& target : adapter.targets) {
     if (std::ranges::find(known, target) == known.end())
-      return invalid("model.adapter.targets: the model has no layer \"" + target + "\", it has " + list);
-    if (!seen.insert(target).second) return invalid("model.adapter.targets: \"" + target + "\" comes twice");
+      return invalid("model.adapter.targets: the model has no layer \"" + target + "\"; its layers are " +
+                     list);
+    if (!seen.insert(target).second)
+      return invalid("model.adapter.targets: \"" + target + "\" is listed twice");
   }
   return {};
 }
@@ -81,7 +85,7 @@ Result<std::unique_ptr<Model>> make_language_model(const ModelSpec& spec, const 
                                                    std::size_t vocabulary) {
   if (spec.heads == 0 || spec.width % spec.heads != 0)
     return invalid("model.width: " + std::to_string(spec.width) +
-                   " is no multiple of model.heads, which is " + std::to_string(spec.heads));
+                   " is not a multiple of model.heads, which is " + std::to_string(spec.heads));
   const auto width = static_cast<double>(spec.width);
   const double block = 12 * width * width + 13 * width;
   const double parameters = block * static_cast<double>(spec.layers) +
@@ -89,7 +93,7 @@ Result<std::unique_ptr<Model>> make_language_model(const ModelSpec& spec, const 
   FEDGE_TRY_VOID(bounded(parameters, "model.width"));
   const auto context = static_cast<double>(input.width);
   FEDGE_TRY_VOID(bounded(static_cast<double>(spec.layers * spec.heads) * context * context, "data.context",
-                         "weights of attention for a sample"));
+                         "attention weights per sample"));
   FEDGE_TRY_VOID(check_targets(spec.adapter, {"q", "k", "v", "o", "up", "down"}));
   return make_transformer({.vocabulary = vocabulary,
                            .context = input.width,
@@ -104,11 +108,13 @@ Result<std::unique_ptr<Model>> make_any_model(const ModelSpec& spec, const Input
                                               std::size_t classes) {
   const bool language = spec.kind == ModelKind::kTransformer;
   if (language != input.tokens)
-    return invalid(language ? "model.kind: a transformer learns texts, and data.dataset is none"
-                            : "model.kind: data.dataset is a text, which only a transformer learns");
+    return invalid(language ? "model.kind: a transformer needs a text data set; choose a text in "
+                              "data.dataset, or another kind of model"
+                            : "model.kind: data.dataset is a text; use kind = \"transformer\"");
   if (language) return make_language_model(spec, input, classes);
   if (spec.kind != ModelKind::kCnn) return make_any_dense_model(spec, input, classes);
-  if (spec.adapter.rank > 0) return invalid("model.adapter: a cnn has none; take an mlp or a transformer");
+  if (spec.adapter.rank > 0)
+    return invalid("model.adapter: a cnn cannot have adapters; use kind = \"mlp\" or \"transformer\"");
   return make_cnn_model(spec, input, classes);
 }
 

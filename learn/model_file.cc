@@ -36,7 +36,9 @@ Result<void> check_base(const Safetensors& base, const Model& model, const DataS
   const auto described = base.metadata.find(kTaskMetadata);
   if (described == base.metadata.end()) return {};
   FEDGE_TRY(had, read_task_text(described->second, path + " (task)"));
-  const auto another = [&](const char* key) { return invalid(path + " was trained with another " + key); };
+  const auto another = [&](const char* key) {
+    return invalid(path + " was trained with a different " + key);
+  };
   const TokenizerSpec& tokenizer = had.data.tokenizer;
   if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))
     return another("data.tokenizer");
@@ -58,8 +60,8 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path) {
   const auto described = header.metadata.find(kTaskMetadata);
   if (described == header.metadata.end())
     return invalid(path.string() +
-                   ": its metadata does not say which model it is; a run's model.safetensors and what "
-                   "\"fedge-sim pretrain\" writes do");
+                   ": its metadata does not describe a model; use the model.safetensors of a run or of "
+                   "\"fedge-sim pretrain\"");
   FEDGE_TRY(task, read_task_text(described->second, path.string() + " (task)"));
   FEDGE_TRY(info, describe(task.data));
   FEDGE_TRY(model, make_model(task.model, info.shape, info.outputs));
@@ -91,8 +93,9 @@ Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& d
   const std::string hash = to_hex(model_hash(base->values.values()));
   if (const std::string& wanted = model.spec().base_hash; !wanted.empty() && wanted != hash)
     return fail(
-        invalid("is not the base that the run began with: its hash is " + hash + ", model.base_hash is " +
-                wanted + "; put that one back, or leave model.base_hash out to begin a run with another"),
+        invalid("is not the base model that the run started with: its hash is " + hash +
+                ", but model.base_hash is " + wanted +
+                "; restore the original file, or remove model.base_hash to start a new run with this one"),
         path + " ");
   if (const auto same = check_base(*base, model, data, path); !same) return fail(same.error(), "");
   const ParameterLayout& have = base->values.layout();

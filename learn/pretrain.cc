@@ -28,7 +28,8 @@ Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Data
   for (std::size_t i = 0; i < data.size(); ++i)
     if (options.labels.empty() || std::ranges::find(options.labels, data.labels[i]) != options.labels.end())
       samples.push_back(static_cast<std::uint32_t>(i));
-  if (samples.empty()) return invalid("there is nothing to train on: no sample has one of these labels");
+  if (samples.empty())
+    return invalid("no sample of the data set has one of the chosen labels, so there is nothing to train on");
   FEDGE_TRY(model, make_model(spec.model, data.shape, data.outputs()));
   const Rng rng(seed);
   FEDGE_TRY(values, initial_parameters(*model, spec.data, rng.fork("model")));

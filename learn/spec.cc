@@ -27,15 +27,16 @@ const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe"};
 const std::vector<std::string> kOptimizerNames = {"sgd", "adamw"};
 const std::vector<std::string> kScheduleNames = {"constant", "cosine"};
 constexpr std::array kObjectives = {
-    config::KindDoc{"plain", "McMahan et al. 2017", "the local loss"},
-    config::KindDoc{"proximal", "Li et al. 2020", "the local loss + mu / 2 ||v - w||^2, w the round's model"},
+    config::KindDoc{"plain", "McMahan et al. 2017", "minimises the local loss"},
+    config::KindDoc{"proximal", "Li et al. 2020",
+                    "minimises the local loss + mu / 2 ||v - w||^2, where v is the client's model and w is "
+                    "the round's model"},
     config::KindDoc{
         "scaffold", "Karimireddy et al. 2020",
-        "each gradient is moved by the difference of the server's and the client's control variates"},
-    config::KindDoc{
-        "rank_pruning", "Cho et al. 2024",
-        "the local loss + lambda ||B'|| ||A'|| of the client's last ranks, which it gives up once "
-        "that shrinks"},
+        "adds the difference between the control variates of the server and of the client to each gradient"},
+    config::KindDoc{"rank_pruning", "Cho et al. 2024",
+                    "minimises the local loss + lambda ||B'|| ||A'|| of the client's last ranks; the client "
+                    "drops these ranks once the penalty term shrinks"},
 };
 const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested", "prefix"};
 const std::vector<std::string> kNestingNames = {"none", "sum", "sample", "sandwich"};
@@ -58,37 +59,44 @@ void require_kind(config::Reader& reader, const std::string& key, bool belongs, 
 
 PartitionSpec read_partition(config::Reader& reader) {
   PartitionSpec spec;
-  const std::size_t kind =
-      reader.choice("kind", kPartitionNames, 0, "How the training samples are shared out among the clients.");
+  const std::size_t kind = reader.choice(
+      "kind", kPartitionNames, 0,
+      "How the training samples are distributed over the clients.\niid: random samples, equally many for "
+      "each client.\ndirichlet: label proportions drawn from a Dirichlet distribution with parameter "
+      "alpha.\npathological: classes_per_client different labels for each client.\nshards: shards_per_client "
+      "shards of the data, sorted by label, for each client.\nlinear: random samples; client i gets a number "
+      "proportional to i, counted from 1.\nsquare: as linear, but proportional to the square of "
+      "i.\nexponential: as linear, but proportional to e to the power of i.\nnatural: the natural groups of "
+      "the data set, dealt to the clients in turn; for images, the groups are the labels.");
   spec.kind = static_cast<PartitionKind>(kind);
-  spec.clients = to_size(
-      reader.integer("clients", 10, {1, kMaxClients}, "Number of clients that hold a part of the data."));
+  spec.clients = to_size(reader.integer("clients", 10, {1, kMaxClients},
+                                        "Number of clients over which the data is partitioned."));
 
   const bool dirichlet = spec.kind == PartitionKind::kDirichlet;
-  const std::string of_kind = " has no effect with kind = \"" + kPartitionNames[kind] + "\", it belongs to ";
+  const std::string of_kind =
+      "has no effect with kind = \"" + kPartitionNames[kind] + "\"; it applies only to ";
   require_kind(reader, "samples_per_client", dirichlet || spec.kind == PartitionKind::kIid,
-               "samples_per_client" + of_kind + "iid and dirichlet");
+               of_kind + "iid and dirichlet");
   spec.samples_per_client =
       to_size(reader.integer("samples_per_client", 0, {0, kMaxSamples},
-                             "iid, dirichlet: exactly this many samples for each client; "
-                             "0 shares out everything."));
-  require_kind(reader, "alpha", dirichlet, "alpha" + of_kind + "dirichlet");
-  spec.alpha = reader.number("alpha", 0.5, {1e-4, 1e6},
-                             "dirichlet: concentration; the smaller, the more each client's labels differ.");
-  require_kind(reader, "min_size", dirichlet, "min_size" + of_kind + "dirichlet");
+                             "iid, dirichlet: number of samples of each client. 0: distribute all samples."));
+  require_kind(reader, "alpha", dirichlet, of_kind + "dirichlet");
+  spec.alpha = reader.number(
+      "alpha", 0.5, {1e-4, 1e6},
+      "dirichlet: concentration parameter. Smaller values make the labels of the clients differ more.");
+  require_kind(reader, "min_size", dirichlet, of_kind + "dirichlet");
   require_kind(reader, "min_size", spec.samples_per_client == 0,
-               "min_size has no effect beside samples_per_client, which gives every client the same number");
-  spec.min_size =
-      to_size(reader.integer("min_size", 1, {0, kMaxSamples},
-                             "dirichlet over everything: drawn again until every client has this many."));
+               "has no effect with samples_per_client, which gives every client the same number of samples");
+  spec.min_size = to_size(reader.integer("min_size", 1, {0, kMaxSamples},
+                                         "dirichlet, without samples_per_client: minimum samples of a "
+                                         "client. The draw is repeated until every client has them."));
   require_kind(reader, "classes_per_client", spec.kind == PartitionKind::kPathological,
-               "classes_per_client" + of_kind + "pathological");
+               of_kind + "pathological");
   spec.classes_per_client = to_size(reader.integer(
       "classes_per_client", 2, {1, 256}, "pathological: number of different labels of each client."));
-  require_kind(reader, "shards_per_client", spec.kind == PartitionKind::kShards,
-               "shards_per_client" + of_kind + "shards");
-  spec.shards_per_client = to_size(reader.integer("shards_per_client", 2, {1, kMaxSamples},
-                                                  "shards: runs of the label-sorted data for each client."));
+  require_kind(reader, "shards_per_client", spec.kind == PartitionKind::kShards, of_kind + "shards");
+  spec.shards_per_client = to_size(
+      reader.integer("shards_per_client", 2, {1, kMaxSamples}, "shards: number of shards of each client."));
   return spec;
 }
 
@@ -96,32 +104,35 @@ TokenizerSpec read_tokenizer(config::Reader& reader, bool text) {
   TokenizerSpec spec;
   spec.kind = static_cast<TokenizerKind>(
       reader.choice("kind", kTokenizerNames, static_cast<std::size_t>(spec.kind),
-                    "texts: what a token is: a byte, one of 96 characters, or what a table makes of bytes."));
+                    "texts: how a text is divided into tokens.\nbytes: each byte is a token.\nascii: each of "
+                    "96 characters is a token.\nbpe: byte-pair encoding with the table in file."));
   const bool bpe = spec.kind == TokenizerKind::kBpe;
-  spec.file = reader.text("file", "", "bpe: the table, as `fedge data tokenizer` writes it.");
-  spec.table = reader.text("table", "", "bpe: the table itself; follows from file.");
+  spec.file = reader.text("file", "", "bpe: path of the table that `fedge data tokenizer` wrote.");
+  spec.table = reader.text("table", "", "bpe: the content of the table. Set automatically from file.");
   for (const char* key : {"kind", "file", "table"})
-    require_kind(reader, key, text, std::string(key) + " has no effect on a data set that is no text");
+    require_kind(reader, key, text, "has no effect on a data set that is not a text");
   for (const char* key : {"file", "table"})
-    require_kind(reader, key, bpe, std::string(key) + " belongs to kind = \"bpe\"");
+    require_kind(reader, key, bpe, "has no effect without kind = \"bpe\"");
   if (bpe && spec.file.empty() && spec.table.empty())
-    reader.fail("file", "names the table that kind = \"bpe\" needs");
+    reader.fail("file", "is required with kind = \"bpe\"; name a table written by `fedge data tokenizer`");
   return spec;
 }
 
 DataSpec read_data(config::Reader& reader) {
   DataSpec spec;
   spec.dataset =
-      kDatasetNames[reader.choice("dataset", kDatasetNames, 0, "The data set to train and test on.")];
+      kDatasetNames[reader.choice("dataset", kDatasetNames, 0, "Data set for training and testing.")];
   spec.directory = reader.text(
-      "directory", "", "Directory with the data set's files; empty is where the Debian package puts them.");
-  const std::string no_text = " has no effect on a data set that is no text";
-  require_kind(reader, "context", is_text(spec), "context" + no_text);
-  spec.context = to_size(reader.integer("context", 128, {2, kMaxContext}, "texts: tokens in a sample."));
-  require_kind(reader, "test_windows", is_text(spec), "test_windows" + no_text);
-  spec.test_windows = to_size(
-      reader.integer("test_windows", 0, {0, kMaxSamples},
-                     "texts: samples of each group's held-out text to test on, evenly spread; 0: all."));
+      "directory", "",
+      "Directory of the data set's files. Empty: the default directory of the data set; `text` has none.");
+  const std::string no_text = "has no effect on a data set that is not a text";
+  require_kind(reader, "context", is_text(spec), no_text);
+  spec.context =
+      to_size(reader.integer("context", 128, {2, kMaxContext}, "texts: length of a sample in tokens."));
+  require_kind(reader, "test_windows", is_text(spec), no_text);
+  spec.test_windows = to_size(reader.integer(
+      "test_windows", 0, {0, kMaxSamples},
+      "texts: number of test samples from the held-out text of each group, evenly spaced. 0: all."));
   config::Reader tokenizer = reader.section("tokenizer");
   spec.tokenizer = read_tokenizer(tokenizer, is_text(spec));
   reader.adopt(tokenizer);
@@ -134,64 +145,66 @@ DataSpec read_data(config::Reader& reader) {
 AdapterSpec read_adapter(config::Reader& reader) {
   AdapterSpec spec;
   spec.rank = to_size(reader.integer("rank", 0, {0, kMaxRank},
-                                     "Rank of LoRA adapters, beside which the model is frozen; 0: none, the "
-                                     "model itself is trained."));
+                                     "Rank of LoRA adapters. Only the adapters are trained; the model is "
+                                     "frozen. 0: no adapters, the model is trained."));
   for (const char* key : {"scale", "targets"})
-    require_kind(reader, key, spec.rank > 0, std::string(key) + " has no effect without a rank");
-  spec.scale = static_cast<float>(reader.number(
-      "scale", 2.0, {1e-3, 1e3}, "What adapters count: alpha / rank, the same for every rank."));
-  spec.targets =
-      reader.texts("targets", std::vector<std::string>{},
-                   "Layers that have one: q, k, v, o, up, down of a transformer's blocks, dense1 and "
-                   "so on of an mlp; none named: all of them.");
+    require_kind(reader, key, spec.rank > 0, "has no effect without adapters; set rank");
+  spec.scale = static_cast<float>(reader.number("scale", 2.0, {1e-3, 1e3},
+                                                "Factor on the output of the adapters (alpha / rank in the "
+                                                "LoRA paper). It is the same for every rank."));
+  spec.targets = reader.texts("targets", std::vector<std::string>{},
+                              "Layers with adapters: q, k, v, o, up, down of a transformer; dense1, dense2, "
+                              "... of an mlp. Empty: all.");
   return spec;
 }
 
 ModelSpec read_model(config::Reader& reader) {
   ModelSpec spec;
-  const std::size_t kind =
-      reader.choice("kind", kModelNames, static_cast<std::size_t>(ModelKind::kMlp),
-                    "softmax regression, multi-layer perceptron, convolutional network or transformer.");
+  const std::size_t kind = reader.choice("kind", kModelNames, static_cast<std::size_t>(ModelKind::kMlp),
+                                         "Kind of model: softmax regression, multi-layer perceptron (mlp), "
+                                         "convolutional network (cnn) or transformer.");
   spec.kind = static_cast<ModelKind>(kind);
   const bool cnn = spec.kind == ModelKind::kCnn;
   const bool language = spec.kind == ModelKind::kTransformer;
-  const std::string of_kind = " has no effect with kind = \"" + kModelNames[kind] + "\", it belongs to ";
+  const std::string of_kind = "has no effect with kind = \"" + kModelNames[kind] + "\"; it applies only to ";
 
-  require_kind(reader, "hidden", spec.kind == ModelKind::kMlp, "hidden" + of_kind + "mlp");
-  spec.hidden = to_sizes(reader.integers("hidden", to_integers(spec.hidden), {1, kMaxUnits},
-                                         "mlp: units of each hidden layer, from the input on."));
+  require_kind(reader, "hidden", spec.kind == ModelKind::kMlp, of_kind + "mlp");
+  spec.hidden =
+      to_sizes(reader.integers("hidden", to_integers(spec.hidden), {1, kMaxUnits},
+                               "mlp: number of units of each hidden layer; the first is next to the input."));
   if (spec.hidden.empty() || spec.hidden.size() > kMaxHiddenLayers) {
     reader.fail("hidden", "lists " + std::to_string(spec.hidden.size()) + " layers, expected 1 to " +
                               std::to_string(kMaxHiddenLayers) +
-                              " (a model without one is kind = \"softmax\")");
+                              " (for a model without hidden layers, use kind = \"softmax\")");
   }
-  require_kind(reader, "channels", cnn, "channels" + of_kind + "cnn");
+  require_kind(reader, "channels", cnn, of_kind + "cnn");
   spec.channels = to_sizes(reader.integers("channels", to_integers(spec.channels), {1, kMaxChannels},
                                            "cnn: output channels of the two 5x5 convolutions."));
   if (spec.channels.size() != 2) {
-    reader.fail("channels", "lists " + std::to_string(spec.channels.size()) + " numbers, expected two");
+    reader.fail("channels", "lists " + std::to_string(spec.channels.size()) + " values, expected 2");
   }
-  require_kind(reader, "dense", cnn, "dense" + of_kind + "cnn");
-  spec.dense = to_size(reader.integer("dense", static_cast<std::int64_t>(spec.dense), {1, kMaxUnits},
-                                      "cnn: units of the dense layer between convolutions and output."));
+  require_kind(reader, "dense", cnn, of_kind + "cnn");
+  spec.dense = to_size(
+      reader.integer("dense", static_cast<std::int64_t>(spec.dense), {1, kMaxUnits},
+                     "cnn: number of units of the dense layer between the convolutions and the output."));
   for (const char* key : {"layers", "width", "heads", "tied"})
-    require_kind(reader, key, language, key + of_kind + "transformer");
+    require_kind(reader, key, language, of_kind + "transformer");
   const auto integer = [&](const char* key, std::size_t fallback, std::int64_t most, const char* doc) {
     return to_size(reader.integer(key, static_cast<std::int64_t>(fallback), {1, most}, doc));
   };
-  spec.layers = integer("layers", spec.layers, kMaxLayers, "transformer: blocks.");
-  spec.width = integer("width", spec.width, kMaxUnits, "transformer: floats a token between blocks.");
-  spec.heads =
-      integer("heads", spec.heads, kMaxUnits, "transformer: heads of attention; width is a multiple.");
-  spec.tied = reader.boolean("tied", spec.tied, "transformer: the head's weights are the token embedding's.");
-  spec.base =
-      reader.text("base", "",
-                  "A .safetensors file that the model begins as, adapters apart; only the coordinator "
-                  "or the simulator reads it. Empty: random numbers.");
-  spec.base_hash = reader.text(
-      "base_hash", "",
-      "SHA-256 of the base's values in hexadecimal, its file's metadata model_hash; follows from base.");
-  require_kind(reader, "base_hash", !spec.base.empty(), "base_hash belongs to a base");
+  spec.layers = integer("layers", spec.layers, kMaxLayers, "transformer: number of blocks.");
+  spec.width = integer("width", spec.width, kMaxUnits,
+                       "transformer: size of the embedding of a token. It must be a multiple of heads.");
+  spec.heads = integer("heads", spec.heads, kMaxUnits, "transformer: number of attention heads of a block.");
+  spec.tied = reader.boolean(
+      "tied", spec.tied, "transformer: whether the output layer uses the weights of the token embedding.");
+  spec.base = reader.text("base", "",
+                          "Path of a .safetensors file with the initial weights, read only by the "
+                          "coordinator or the simulator. Empty: random weights.");
+  spec.base_hash = reader.text("base_hash", "",
+                               "SHA-256 of the values in base, in hexadecimal (`model_hash` in the file's "
+                               "metadata). Set automatically from base.");
+  require_kind(reader, "base_hash", !spec.base.empty(), "has no effect without model.base");
   config::Reader adapter = reader.section("adapter");
   spec.adapter = read_adapter(adapter);
   reader.adopt(adapter);
@@ -203,57 +216,68 @@ ObjectiveSpec read_objective(config::Reader& reader) {
   std::vector<std::string> names;
   for (const config::KindDoc& objective : kObjectives) names.emplace_back(objective.name);
   const std::size_t kind = reader.choice(
-      "kind", names, 0, "What local training minimises; follows from strategy.kind if left out.");
+      "kind", names, 0, "What local training minimises. If not set, strategy.kind determines it.");
   spec.kind = static_cast<ObjectiveKind>(kind);
   const bool proximal = spec.kind == ObjectiveKind::kProximal;
   require_kind(reader, "mu", proximal,
-               "mu has no effect with kind = \"" + names[kind] + "\", it belongs to proximal");
-  const double mu = reader.number("mu", 0.01, {0.0, 1e4}, "proximal: how much clients are held back.");
+               "has no effect with kind = \"" + names[kind] + "\"; it applies only to proximal");
+  const double mu = reader.number(
+      "mu", 0.01, {0.0, 1e4},
+      "proximal: weight of the proximal term. Larger values keep clients closer to the round's model.");
   if (proximal) spec.mu = static_cast<float>(mu);
   const bool pruning = spec.kind == ObjectiveKind::kRankPruning;
   for (const char* key : {"lambda", "gamma"})
     require_kind(reader, key, pruning,
-                 key + (" has no effect with kind = \"" + names[kind] + "\", it belongs to rank_pruning"));
-  const double lambda =
-      reader.number("lambda", 0.001, {0.0, 1e4}, "rank_pruning: how much the last ranks are held back.");
-  const double gamma =
-      reader.number("gamma", 0.9, {0.01, 0.999}, "rank_pruning: share of its ranks that a client keeps.");
+                 "has no effect with kind = \"" + names[kind] + "\"; it applies only to rank_pruning");
+  const double lambda = reader.number("lambda", 0.001, {0.0, 1e4},
+                                      "rank_pruning: weight of the penalty on the last ranks of a client.");
+  const double gamma = reader.number(
+      "gamma", 0.9, {0.01, 0.999}, "rank_pruning: fraction of its ranks that a client keeps when it prunes.");
   if (pruning) spec.lambda = static_cast<float>(lambda), spec.gamma = gamma;
   return spec;
 }
 
 void read_optimizer(config::Reader& reader, TrainingSpec& spec) {
-  spec.optimizer = static_cast<OptimizerKind>(reader.choice(
-      "kind", kOptimizerNames, 0, "The client's optimizer: stochastic gradient descent or AdamW."));
+  spec.optimizer = static_cast<OptimizerKind>(
+      reader.choice("kind", kOptimizerNames, 0,
+                    "Optimizer of the clients: stochastic gradient descent (sgd) or AdamW (adamw)."));
   const bool adam = spec.optimizer == OptimizerKind::kAdamW;
   const auto number = [&](const char* key, double fallback, config::NumberBounds bounds, const char* doc) {
     return static_cast<float>(reader.number(key, fallback, bounds, doc));
   };
   spec.learning_rate = number("learning_rate", adam ? 0.001 : 0.05, {0.0, 1000.0},
-                              "Step size of the client's optimizer; 0.001 if left out with adamw.");
-  require_kind(reader, "momentum", !adam, "momentum has no effect with kind = \"adamw\", it belongs to sgd");
+                              "Learning rate of the clients. The default with adamw is 0.001.");
+  require_kind(reader, "momentum", !adam, "has no effect with kind = \"adamw\"; it applies only to sgd");
   spec.momentum = number("momentum", 0.0, {0.0, 0.9999},
-                         "sgd: share of the last step carried into the next; starts at rest in every round.");
+                         "sgd: momentum coefficient. The momentum starts at 0 in every round.");
   spec.weight_decay = number("weight_decay", 0.0, {0.0, 10.0},
-                             "L2 penalty: this times the weight joins the gradient; with adamw, the step.");
+                             "Coefficient of the weight decay. sgd adds the decay to the gradient (L2 "
+                             "penalty); adamw adds it to the step.");
   for (const char* key : {"beta1", "beta2", "epsilon"})
-    require_kind(reader, key, adam,
-                 std::string(key) + " has no effect with kind = \"sgd\", it belongs to adamw");
-  spec.adam.beta1 = number("beta1", 0.9, {0.0, 0.9999}, "adamw: memory of the mean gradient.");
-  spec.adam.beta2 = number("beta2", 0.999, {0.0, 0.99999}, "adamw: memory of its square.");
-  spec.adam.epsilon = number("epsilon", 1e-8, {1e-12, 1.0}, "adamw: added to the root of that.");
+    require_kind(reader, key, adam, "has no effect with kind = \"sgd\"; it applies only to adamw");
+  spec.adam.beta1 = number("beta1", 0.9, {0.0, 0.9999},
+                           "adamw: decay rate of the first moment, the mean of the gradients.");
+  spec.adam.beta2 = number("beta2", 0.999, {0.0, 0.99999},
+                           "adamw: decay rate of the second moment, the mean of the squared gradients.");
+  spec.adam.epsilon =
+      number("epsilon", 1e-8, {1e-12, 1.0}, "adamw: number added to the square root of the second moment.");
 }
 
 RateSchedule read_schedule(config::Reader& reader) {
   RateSchedule spec;
   spec.cosine = reader.choice("kind", kScheduleNames, 0,
-                              "How the learning rate changes over the run, step by step.") == 1;
+                              "How the learning rate changes over the run: constant, or a linear warm-up and "
+                              "then a cosine decay (cosine).") == 1;
   for (const char* key : {"warmup", "final", "rounds"})
-    require_kind(reader, key, spec.cosine, std::string(key) + " belongs to kind = \"cosine\"");
-  spec.warmup = reader.number("warmup", 0.0, {0.0, 1.0}, "cosine: share of the run in which it rises.");
-  spec.final = reader.number("final", 0.0, {0.0, 1.0}, "cosine: share of it that is left at the end.");
+    require_kind(reader, key, spec.cosine, "has no effect without kind = \"cosine\"");
+  spec.warmup =
+      reader.number("warmup", 0.0, {0.0, 1.0},
+                    "cosine: fraction of the run in which the learning rate rises from 0 to learning_rate.");
+  spec.final = reader.number("final", 0.0, {0.0, 1.0},
+                             "cosine: fraction of learning_rate that is left at the end of the run.");
   spec.rounds =
-      to_size(reader.integer("rounds", 1, {1, 1'000'000}, "cosine: of the run; follows from run.rounds."));
+      to_size(reader.integer("rounds", 1, {1, 1'000'000},
+                             "cosine: number of rounds of the run. Set automatically from run.rounds."));
   return spec;
 }
 
@@ -270,36 +294,41 @@ TrainingSpec read_training(config::Reader& reader) {
   reader.adopt(objective);
   spec.local_model = static_cast<LocalModel>(
       reader.choice("local_model", kLocalModelNames, 0,
-                    "What runs where a part of the model is trained; follows from strategy.planner."));
-  spec.widths =
-      reader.numbers("widths", std::vector<double>{}, {0.0, 1.0},
-                     "nested: shares of the width that a step may draw; follows from strategy.planner.");
+                    "Which network a client runs if it trains a part of the model. Set automatically from "
+                    "strategy.planner.\nwhole: the whole network, in which only the part is trained.\nslice: "
+                    "the narrower network that consists of the part.\nnested: narrower networks of several "
+                    "widths, in turn.\nprefix: the model with the first ranks of its adapters."));
+  spec.widths = reader.numbers("widths", std::vector<double>{}, {0.0, 1.0},
+                               "nested: widths that a step may draw, as fractions of the full width. Set "
+                               "automatically from strategy.planner.");
   spec.nesting = static_cast<NestingKind>(
       reader.choice("nesting", kNestingNames, 0,
-                    "prefix: how adapters are trained to work cut off at each of ranks; follows from "
-                    "strategy.kind. sum: at all of them in every step; sample: at one; sandwich: at three."));
-  spec.ranks =
-      to_sizes(reader.integers("ranks", std::vector<std::int64_t>{}, {1, kMaxRank},
-                               "prefix: where adapters may be cut off; follows from strategy.planner."));
+                    "prefix: how adapters are trained so that their first ranks work alone. Set "
+                    "automatically from strategy.kind.\nnone: only at the client's own rank.\nsum: every "
+                    "step minimises the mean loss at all ranks in training.ranks and at the client's own "
+                    "rank.\nsample: every step uses one of these ranks, drawn at random.\nsandwich: every "
+                    "step uses the lowest rank, the highest rank and one random rank between them."));
+  spec.ranks = to_sizes(reader.integers(
+      "ranks", std::vector<std::int64_t>{}, {1, kMaxRank},
+      "prefix: ranks to which adapters may be truncated. Set automatically from strategy.planner."));
   require_kind(reader, "nesting", spec.local_model == LocalModel::kPrefix,
-               "nesting is of adapters of different ranks: it needs a planner such as rank_prefix");
-  if (!std::ranges::is_sorted(spec.ranks, std::less_equal<>())) reader.fail("ranks", "do not ascend");
+               "requires adapters of different ranks; use strategy.planner.kind = \"rank_prefix\"");
+  if (!std::ranges::is_sorted(spec.ranks, std::less_equal<>()))
+    reader.fail("ranks", "must be in ascending order without duplicates");
   spec.local_epochs =
       to_size(reader.integer("local_epochs", static_cast<std::int64_t>(spec.local_epochs), {1, 10'000},
-                             "Passes of a client over its own samples in one round."));
+                             "Number of passes of a client over its samples in one round."));
   require_kind(reader, "local_steps", !reader.has("local_epochs"),
-               "local_steps takes the place of local_epochs; leave one of them out");
-  spec.local_steps =
-      to_size(reader.integer("local_steps", 0, {0, 1'000'000'000},
-                             "Steps of a client in one round, however many samples it has; 0: by "
-                             "local_epochs."));
+               "excludes local_epochs; remove one of the two keys");
+  spec.local_steps = to_size(reader.integer("local_steps", 0, {0, 1'000'000'000},
+                                            "Number of optimizer steps of a client in one round, whatever "
+                                            "its number of samples. 0: local_epochs applies."));
   spec.batch_size =
       to_size(reader.integer("batch_size", static_cast<std::int64_t>(spec.batch_size), {1, 65'536},
-                             "Samples in one step; the last step of an epoch may have fewer."));
+                             "Number of samples in one step. The last step of an epoch may have fewer."));
   spec.partial_work = reader.number("partial_work", 0.0, {0.0, 1.0},
-                                    "A client whose training has not ended when this share of its task's "
-                                    "time has passed sends what it has; "
-                                    "leave the rest to the upload. 0: it trains to the end, however late.");
+                                    "Fraction of a task's time after which a client stops training and sends "
+                                    "its update. 0: it always completes its training.");
   return spec;
 }
 

@@ -71,15 +71,15 @@ Coverage sliced_weights(const SliceLayer& layer, const Units& rows, const Units&
 
 Result<Units> kept_units(const SliceLayer& layer, bool last, const Coverage& slice) {
   Units units = within(*layer.bias, slice);
-  const std::string name = "the coverage is no slice of the model: of " + layer.bias->name;
-  if (units.empty()) return invalid(name + " it keeps nothing; every layer needs at least one unit");
+  const std::string name = "the coverage is not a slice of the model: for " + layer.bias->name;
+  if (units.empty()) return invalid(name + " it contains no unit; every layer needs at least one");
   if (last && count(units) != layer.units)
-    return invalid(name + " it keeps " + std::to_string(count(units)) + " of " + std::to_string(layer.units) +
-                   " values; the last layer must be whole");
+    return invalid(name + " it contains only " + std::to_string(count(units)) + " of " +
+                   std::to_string(layer.units) + " values; the last layer must be whole");
   const bool wraps = units.size() == 2 && units.front().begin == 0 && units.back().end == layer.units;
   if (units.size() > 1 && !wraps)
-    return invalid(name + " it keeps " + std::to_string(units.size()) +
-                   " separate ranges; the units of a layer must be one window, which may wrap around");
+    return invalid(name + " it contains " + std::to_string(units.size()) +
+                   " separate ranges; the units of a layer must form one window, which may wrap around");
   return units;
 }
 
@@ -95,8 +95,8 @@ Widths widths_of(const Model& model) {
 Result<Widths> slice_widths(const Model& whole, const Coverage& slice) {
   const ParameterLayout& layout = *whole.layout();
   if (slice.end() > layout.size())
-    return invalid("the coverage reaches parameter " + std::to_string(slice.end() - 1) + " of a model of " +
-                   std::to_string(layout.size()));
+    return invalid("the coverage ends at parameter " + std::to_string(slice.end() - 1) +
+                   ", but the model has only " + std::to_string(layout.size()) + " parameters");
   const std::vector<SliceLayer> layers = slice_layers(layout);
   Widths widths;
   Units groups{{0, 1}};
@@ -109,9 +109,9 @@ Result<Widths> slice_widths(const Model& whole, const Coverage& slice) {
       const Coverage missing = expected.subtract(given);
       const Coverage wrong = missing.empty() ? given.subtract(expected) : missing;
       return invalid(
-          "the coverage is no slice of the model: " + layout.describe(wrong.ranges().front().begin) +
-          (missing.empty() ? " is covered, but not the unit it belongs to or the one it reads"
-                           : " is not covered, but the unit it belongs to and the one it reads are"));
+          "the coverage is not a slice of the model: " + layout.describe(wrong.ranges().front().begin) +
+          (missing.empty() ? " is covered, but its unit or the unit that it reads is not"
+                           : " is not covered, but its unit and the unit that it reads are"));
     }
     widths.push_back(count(units));
     groups = std::move(units);

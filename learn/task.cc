@@ -35,13 +35,16 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
   const bool slices =
       training.local_model == LocalModel::kSlice || training.local_model == LocalModel::kNested;
   if (slices && (adapters || model.input().tokens))
-    return invalid("training.local_model: a transformer, or a model with adapters, has no slices");
+    return invalid(
+        "training.local_model: a transformer or a model with adapters cannot be sliced; use \"whole\"");
   if (training.local_model == LocalModel::kPrefix && !adapters)
-    return invalid("training.local_model: the model has no adapters whose ranks could be a prefix");
+    return invalid("training.local_model: \"prefix\" requires a model with adapters; set model.adapter.rank");
   if (training.local_model == LocalModel::kNested && training.optimizer == OptimizerKind::kAdamW)
-    return invalid("training.optimizer: adamw counts a step for parameters that nested training leaves out");
+    return invalid(
+        "training.optimizer: adamw does not work with local_model = \"nested\", because it counts steps of "
+        "untrained parameters");
   if (training.objective.kind == ObjectiveKind::kRankPruning && training.local_model != LocalModel::kPrefix)
-    return invalid("training.objective: rank_pruning is of a client's ranks, and it trains the whole model");
+    return invalid("training.objective: rank_pruning requires local_model = \"prefix\"");
   return {};
 }
 
@@ -65,9 +68,10 @@ Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint6
 Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::uint64_t seed,
                                                     ClientId client) {
   if (client.value() >= spec.data.partition.clients)
-    return invalid("client " + std::to_string(client.value()) +
-                   " has no part of the run's data: data.partition.clients is " +
-                   std::to_string(spec.data.partition.clients));
+    return invalid(
+        "client " + std::to_string(client.value()) +
+        " has no part of the data, because client numbers must be below data.partition.clients, which is " +
+        std::to_string(spec.data.partition.clients));
   FEDGE_TRY(data, load_part(spec.data, client.value(), Rng(seed)));
   FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
   FEDGE_TRY_VOID(check_training(spec.training, *model));
@@ -152,13 +156,13 @@ Result<TrainingResult> Task::train_prefix(const Assignment& assignment, std::spa
                                           std::span<float> update, Trainer& trainer) const {
   const Adapters* adapters = model_->adapters();
   if (adapters == nullptr)
-    return invalid("the assignment is of adapters' ranks, and the model has no adapters");
+    return invalid("the task assigns ranks of adapters, but the model has no adapters");
   const AdapterLayout& shape = adapters->shape();
   const Coverage all = Coverage::of({shape.prefix(shape.rank)});
   Assignment part = assignment;
   if (part.coverage == nullptr) part.coverage = &all;
   if (part.coverage->empty() || part.coverage->ranges().front().begin < shape.offset)
-    return invalid("the coverage is no part of the adapters");
+    return invalid("the coverage of the task does not consist of first ranks of the adapters");
   const std::size_t ranks = shape.ranks_of(*part.coverage);
   std::vector<std::size_t> truncations = spec_.training.ranks;
   std::erase_if(truncations, [&](std::size_t rank) { return rank >= ranks; });
@@ -198,23 +202,24 @@ Result<TrainingResult> Task::train_slice(const Assignment& assignment, std::span
 Result<void> Task::check(const Assignment& assignment) const {
   const std::size_t size = model_->layout()->size();
   if (assignment.coverage != nullptr && assignment.coverage->end() > size)
-    return invalid("the coverage reaches parameter " + std::to_string(assignment.coverage->end() - 1) +
-                   " of a model of " + std::to_string(size));
+    return invalid("the coverage ends at parameter " + std::to_string(assignment.coverage->end() - 1) +
+                   ", but the model has only " + std::to_string(size) + " parameters");
   if (assignment.local == LocalModel::kNested && assignment.shares.size() > kMaxShares)
-    return invalid("the assignment has " + std::to_string(assignment.shares.size()) +
-                   " shares of the width, at most " + std::to_string(kMaxShares) + " are allowed");
+    return invalid("the task has " + std::to_string(assignment.shares.size()) + " width fractions; at most " +
+                   std::to_string(kMaxShares) + " are allowed");
   for (const double share : assignment.shares)
     if (!(share > 0 && share <= 1))
-      return invalid("a share of the width must be above 0 and at most 1, not " + std::to_string(share));
+      return invalid("a width fraction of the task must be above 0 and at most 1, not " +
+                     std::to_string(share));
   if (!(assignment.data_share > 0 && assignment.data_share <= 1))
-    return invalid("the share of the samples to train on must be above 0 and at most 1, not " +
+    return invalid("the fraction of samples to train on must be above 0 and at most 1, not " +
                    std::to_string(assignment.data_share));
   if (assignment.correction.empty()) return {};
   if (spec_.training.objective.kind != ObjectiveKind::kScaffold)
-    return invalid("the assignment has a correction, which only the objective scaffold uses");
+    return invalid("the task has a control variate correction, which only the objective scaffold uses");
   if (assignment.correction.size() != size)
-    return invalid("the correction has " + std::to_string(assignment.correction.size()) +
-                   " values, the model has " + std::to_string(size));
+    return invalid("the control variate correction has " + std::to_string(assignment.correction.size()) +
+                   " values, but the model has " + std::to_string(size));
   return {};
 }
 

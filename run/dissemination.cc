@@ -14,34 +14,35 @@ std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bo
   config::Reader section = dissemination.section("warmup");
   std::vector<std::string> names{"none"};
   for (const swarm::SchedulerEntry& entry : swarm::schedulers()) names.emplace_back(entry.name);
-  const std::size_t scheduler = section.choice(
-      "scheduler", names, 0,
-      "Of runs without a server: who sends which chunk to whom before updates are exchanged freely, so that "
-      "nobody can tell whose is whose; none: they are from the start.");
+  const std::size_t scheduler =
+      section.choice("scheduler", names, 0,
+                     "serverless: how clients exchange chunks in the warm-up, which hides the client behind "
+                     "each update. none: no warm-up.");
   warmup.scheduler = names[scheduler];
-  warmup.degree =
-      static_cast<std::size_t>(section.integer("degree", 10, {2, 200},
-                                               "Neighbours that each client has at least; half of the others "
-                                               "where these are fewer than twice as many."));
+  warmup.degree = static_cast<std::size_t>(section.integer(
+      "degree", 10, {2, 200},
+      "Minimum number of neighbours of a client. In a small round, half of the other clients."));
   warmup.spray_ratio = section.number("spray_ratio", 0.2, {0, 1},
-                                      "Share of its update's chunks that a client sends to clients that are "
-                                      "no neighbours, over one that cannot "
-                                      "read them, before anything else.");
-  warmup.lag = static_cast<std::size_t>(
-      section.integer("lag", 3, {1, 1000}, "A client waits for 0 to this less one slots before it sends."));
-  warmup.kappa = static_cast<std::size_t>(
-      section.integer("kappa", 1, {0, 1000}, "Chunks of its own that a client may send in the warm-up."));
+                                      "Fraction of its chunks that a client first sends to clients that are "
+                                      "not neighbours, through a relay that cannot read them.");
+  warmup.lag = static_cast<std::size_t>(section.integer(
+      "lag", 3, {1, 1000},
+      "Upper bound on the random delay before a client sends, in slots. The delay is below this number."));
+  warmup.kappa = static_cast<std::size_t>(section.integer(
+      "kappa", 1, {0, 1000}, "Number of its own chunks that a client may send in the warm-up."));
   warmup.threshold = section.number(
-      "threshold", 0.1, {0, 1}, "Share of the chunks, as k_mode says, that everybody must hold of others.");
-  const std::size_t mode = section.choice(
-      "k_mode", {"per_update", "per_universe", "split"}, 1,
-      "What threshold is a share of, both for a client's own chunks to be sent and for the warm-up to end: "
-      "one "
-      "update's chunks, those of all updates, or the former for the first and the latter for the second.");
+      "threshold", 0.1, {0, 1},
+      "Fraction of the chunks, counted as k_mode says, that each client must hold from others.");
+  const std::size_t mode =
+      section.choice("k_mode", {"per_update", "per_universe", "split"}, 1,
+                     "Which chunks threshold is a fraction of. It limits when a client may send its own "
+                     "chunks and when the warm-up ends.\nper_update: the chunks of one update, for both "
+                     "limits.\nper_universe: the chunks of all updates, for both limits.\nsplit: the chunks "
+                     "of one update for the first limit, and of all updates for the second.");
   warmup.k_mode = static_cast<swarm::KMode>(mode);
-  const std::size_t order = section.choice(
-      "order", {"random", "rarest_first"}, 0,
-      "Which of the chunks that it lacks a client gets first; the rarest are more often the sender's own.");
+  const std::size_t order = section.choice("order", {"random", "rarest_first"}, 0,
+                                           "Which missing chunk a client gets first. rarest_first sends the "
+                                           "sender's own chunks more often, which hides the sender less.");
   warmup.order = order == 0 ? swarm::ChunkOrder::kRandom : swarm::ChunkOrder::kRarestFirst;
   if (scheduler > 0 && !serverless)
     section.fail("scheduler", "has no effect without dissemination.kind = \"serverless\"");
@@ -58,19 +59,20 @@ std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bo
 DisseminationSpec read_dissemination(config::Reader& root) {
   DisseminationSpec spec;
   config::Reader section = root.section("dissemination");
-  const std::size_t kind = section.choice(
-      "kind", {"direct", "swarm", "serverless"}, 0,
-      "How a model comes to the clients that train it: each fetches it from the coordinator, or they "
-      "exchange "
-      "its chunks among themselves, or those of their updates as well, and each aggregates them itself.");
+  const std::size_t kind =
+      section.choice("kind", {"direct", "swarm", "serverless"}, 0,
+                     "How models and updates are transferred.\ndirect: each client downloads the model from "
+                     "the coordinator and uploads its update.\nswarm: clients also exchange the chunks of "
+                     "the model among themselves.\nserverless: clients exchange the chunks of the updates "
+                     "too, and each client aggregates them itself.");
   spec.swarm = kind > 0;
   spec.serverless = kind == 2;
-  spec.copies = section.number(
-      "copies", 2, {1, 1e6},
-      "Where clients exchange the model: copies of it that the coordinator sends; more only to "
-      "clients that get nothing from others.");
-  spec.neighbours = static_cast<std::size_t>(section.integer(
-      "neighbours", 20, {1, 200}, "Where they do: clients that one begins to exchange with."));
+  spec.copies = section.number("copies", 2, {1, 1e6},
+                               "swarm, serverless: copies of the model that the coordinator sends. It sends "
+                               "more only to clients that get nothing from others.");
+  spec.neighbours = static_cast<std::size_t>(
+      section.integer("neighbours", 20, {1, 200},
+                      "swarm, serverless: number of clients with which a client starts to exchange chunks."));
   for (const char* key : {"copies", "neighbours"})
     if (!spec.swarm && section.has(key))
       section.fail(key, "has no effect without kind = \"swarm\" or \"serverless\"");

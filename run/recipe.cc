@@ -64,30 +64,34 @@ config::Value shares_of(const config::Table& root) {
 }
 
 void check_scaffold(const RunConfig& run, config::Reader& root) {
-  const std::string needs = "scaffold needs ";
+  const std::string needs = "scaffold requires ";
   if (run.task.training.momentum > 0)
-    root.fail("training", needs + "plain SGD: training.optimizer.momentum breaks its control variates");
+    root.fail("training", needs + "SGD without momentum; set training.optimizer.momentum = 0");
   if (run.task.training.optimizer != learn::OptimizerKind::kSgd || run.task.training.schedule.cosine)
-    root.fail("training", needs + "plain SGD at one rate: its control variates are updates divided by it");
+    root.fail(
+        "training",
+        needs + "SGD at a constant learning rate: optimizer.kind = \"sgd\", schedule.kind = \"constant\"");
   if (run.task.model.adapter.rank > 0)
-    root.fail("model",
-              needs + "a model that is trained whole: a control variate speaks about every parameter");
+    root.fail("model", needs + "a model without adapters; remove model.adapter");
   if (run.task.training.learning_rate == 0)
-    root.fail("training", needs + "a learning rate above 0: control variates are updates divided by it");
+    root.fail("training",
+              needs + "optimizer.learning_rate above 0, because it divides updates by the learning rate");
   if (run.strategy.aggregator_kind != "uniform_mean")
     root.fail("strategy", needs +
-                              "the aggregator uniform_mean: its control variates are means over all "
-                              "clients alike");
+                              "the aggregator uniform_mean, because its control variates are unweighted "
+                              "means over the clients");
   if (run.strategy.schedule.buffered)
-    root.fail("strategy", needs + "synchronous rounds: a control variate belongs to one model");
+    root.fail("strategy",
+              needs + "schedule.kind = \"synchronous\", because a control variate belongs to one model");
   if (run.strategy.planner_kind != "full")
-    root.fail("strategy", needs + "whole updates: a control variate speaks about every parameter");
+    root.fail("strategy",
+              needs + "planner.kind = \"full\", because it keeps a control variate for every parameter");
   if (run.sampling.kind == "optimal")
     root.fail("sampling",
-              needs + "every update that it asks for: sampling.kind = \"optimal\" leaves some out");
+              needs + "the update of every selected client; use \"uniform\", because \"optimal\" omits some");
   if (run.sampling.make()->traits().weighs)
-    root.fail("sampling", needs + "clients that count alike: its control variates are means, and kind = \"" +
-                              run.sampling.kind + "\" weighs them");
+    root.fail("sampling", needs + "clients with equal weights, but kind = \"" + run.sampling.kind +
+                              "\" as configured weights them; use \"uniform\"");
 }
 
 void check_adapters(const RunConfig& run, config::Reader& root) {
@@ -98,63 +102,69 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
   const bool needs = run.strategy.traits.adapters || prefix || recipe->adapters ||
                      training.objective.kind == learn::ObjectiveKind::kRankPruning;
   if (needs && run.task.model.adapter.rank == 0)
-    root.fail("model", "strategy.kind = \"" + run.strategy.kind +
-                           "\" trains adapters: give model.adapter.rank, and model.base to begin from");
+    root.fail("model",
+              "strategy.kind = \"" + run.strategy.kind +
+                  "\" trains adapters; set model.adapter.rank, and model.base to the pretrained model");
   if (training.objective.kind == learn::ObjectiveKind::kRankPruning && !prefix)
-    root.fail("training", "the objective rank_pruning needs a planner that deals ranks, such as rank_prefix");
+    root.fail("training",
+              "the objective rank_pruning requires a planner that assigns ranks; set strategy.planner.kind = "
+              "\"rank_prefix\"");
   if (!std::string(recipe->nesting).empty() && training.nesting == learn::NestingKind::kNone)
-    root.fail("training", "strategy.kind = \"" + run.strategy.kind +
-                              "\" is made with nested training; leave nesting out, or start from "
-                              "\"segment_only\"");
+    root.fail("training",
+              "strategy.kind = \"" + run.strategy.kind +
+                  "\" requires nested training; remove training.nesting, or use \"segment_only\"");
   if (run.task.model.adapter.rank > 0 && run.strategy.traits.keeps_individuals &&
       !run.strategy.traits.partial_updates)
-    root.fail("strategy",
-              "the aggregator " + run.strategy.aggregator_kind +
-                  " needs updates of the whole model, and with model.adapter.rank clients send the "
-                  "adapters alone");
+    root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
+                              " requires updates of the whole model, but with model.adapter.rank clients "
+                              "send only the adapters");
   if (!run.strategy.traits.adapters) return;
   if (run.strategy.schedule.buffered)
     root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
-                              " needs synchronous rounds: it combines factors that began as one model's");
+                              " requires schedule.kind = \"synchronous\", because it combines factors that "
+                              "started from the same model");
   if (!moves_by_the_aggregate(run.strategy))
-    root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
-                              " says what the adapters become: it goes with the server optimizer sgd at "
-                              "learning_rate 1 alone");
+    root.fail("strategy",
+              "the aggregator " + run.strategy.aggregator_kind +
+                  " computes the new adapters itself; use the server optimizer sgd with learning_rate = 1");
   if (run.strategy.planner_kind == "rank_prefix_b")
     root.fail("strategy", "the aggregator " + run.strategy.aggregator_kind +
-                              " combines both factors of adapters, and the planner rank_prefix_b has clients "
-                              "send the second alone");
+                              " requires both factors of the adapters, but with the planner rank_prefix_b "
+                              "clients send only factor B; use rank_prefix");
   const bool bases_change =
       run.strategy.aggregator_kind == "flexlora" || run.strategy.aggregator_kind == "flora";
   if (bases_change && run.compression.error_feedback)
-    root.fail("compression", "error_feedback adds to a factor what was left out of another: the aggregator " +
-                                 run.strategy.aggregator_kind +
-                                 " takes factors anew in every round; set it to false");
+    root.fail("compression", "error_feedback must be false, because the aggregator " +
+                                 run.strategy.aggregator_kind + " computes new factors in every round");
 }
 
 void check_schedule(const RunConfig& run, config::Reader& root) {
   const auto& schedule = run.strategy.schedule;
   if (schedule.buffered && run.sampling.over_selection > 1)
-    root.fail("sampling", "over_selection has no effect with an asynchronous schedule: nobody is waited for");
+    root.fail("sampling",
+              "over_selection has no effect with strategy.schedule.kind = \"buffered\", which has no rounds; "
+              "remove it");
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   if (schedule.buffered && (sampler.draw != aggregation::Draw::kNever || sampler.weighs))
-    root.fail("sampling",
-              "kind = \"" + run.sampling.kind +
-                  "\" weighs the updates of one round, and an asynchronous schedule has no rounds");
+    root.fail(
+        "sampling",
+        "kind = \"" + run.sampling.kind +
+            "\" weights the updates of one round, but strategy.schedule.kind = \"buffered\" has no rounds");
   else if (schedule.buffered && !sampler.substitutes)
     root.fail("sampling", "kind = \"" + run.sampling.kind +
-                              "\" waits for exactly those it has drawn, and an asynchronous schedule for "
-                              "nobody");
+                              "\" needs the update of every drawn client, but strategy.schedule.kind = "
+                              "\"buffered\" waits for none");
   if (schedule.buffered && !aggregation::Barrier(schedule.barrier).never_waits() &&
       (run.sampling.kind == "aw_psp" || run.sampling.kind == "availability"))
     root.fail("sampling", "kind = \"" + run.sampling.kind +
-                              "\" takes who waits at strategy.schedule.barrier for somebody who has gone");
+                              "\" takes a client that waits at strategy.schedule.barrier for a client that "
+                              "went offline; use barrier = \"asp\"");
   const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
   const std::size_t needed = run.strategy.aggregator.min_updates;
   if (updates < needed)
     root.fail("strategy",
-              "the aggregator " + run.strategy.aggregator_kind + " as configured needs at least " +
-                  std::to_string(needed) + " updates, and " +
+              "the aggregator " + run.strategy.aggregator_kind + " as configured requires at least " +
+                  std::to_string(needed) + " updates, but " +
                   (schedule.buffered ? "strategy.schedule.buffer_size" : "sampling.clients_per_round") +
                   " is " + std::to_string(updates));
 }
@@ -168,21 +178,20 @@ void check_status(const RunConfig& run, config::Reader& root) {
   };
   const std::string sampling = "sampling.labels is \"" + name_of(wanted);
   if (wanted != run.status.labels)
-    root.fail("status", "status.labels is \"" + name_of(run.status.labels) + "\", and " + sampling +
-                            "\": clients publish what the sampler goes by; leave status.labels out");
+    root.fail("status", "labels is \"" + name_of(run.status.labels) + "\", but " + sampling +
+                            "\"; both must be the same, so remove status.labels");
   else if (wanted != protocol::LabelReport::kNone && run.status.every == Duration::zero())
-    root.fail("status",
-              "status.every_seconds is 0, so that nobody publishes anything, and " + sampling + "\"");
+    root.fail("status", "every_seconds is 0, so clients publish nothing, but " + sampling + "\"");
 }
 
 void check_tracks(const RunConfig& run, config::Reader& root) {
   if (run.strategy.schedule.buffered && !run.tracks.policy.disagreements.empty())
     root.fail("tracks",
-              "a disagreement needs the rounds of a synchronous schedule: an asynchronous run has one model "
-              "for all");
+              "disagreements require strategy.schedule.kind = \"synchronous\"; a buffered schedule has one "
+              "model for all clients");
   if (run.tracks.lifting_rounds > 0 && run.strategy.aggregator_kind != "mean")
     root.fail("tracks", "lifting_rounds changes the weight of updates, which the aggregator " +
-                            run.strategy.aggregator_kind + " does not go by");
+                            run.strategy.aggregator_kind + " ignores; use the aggregator mean");
 }
 
 }  // namespace
@@ -258,48 +267,49 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
   const std::string kind = "kind = \"serverless\": ";
   if (run.strategy.schedule.buffered)
     root.fail("dissemination",
-              kind + "clients aggregate in synchronous rounds, and the schedule is " + "asynchronous");
+              kind + "clients aggregate in rounds; use strategy.schedule.kind = \"synchronous\"");
   if (run.control_variates)
-    root.fail("dissemination", kind + "nobody keeps scaffold's control variate for those who come anew");
+    root.fail("dissemination", kind +
+                                   "not possible with scaffold, because no server keeps the control variate "
+                                   "for clients that join later");
   if (!run.tracks.policy.disagreements.empty())
     root.fail("dissemination", kind +
-                                   "whoever takes part gets everybody's updates, and [tracks] keeps some "
-                                   "from some");
+                                   "not possible with [tracks], because every client receives the updates of "
+                                   "all clients in its round");
   if (run.sampling.make()->traits().draw != aggregation::Draw::kNever)
-    root.fail("dissemination",
-              kind + "nothing is uploaded that kind = \"" + run.sampling.kind + "\" could spare");
+    root.fail("dissemination", kind + "sampling.kind = \"" + run.sampling.kind +
+                                   "\" saves uploads to a server, and there are none; use \"uniform\"");
   if (run.sampling.make()->traits().weighs)
     root.fail("dissemination", kind + "sampling.kind = \"" + run.sampling.kind +
-                                   "\" as configured counts an update that does not come as zeros, which "
-                                   "clients do not hear of; take uniform, or weights = \"samples\"");
+                                   "\" as configured counts a missing update as zeros, which clients cannot "
+                                   "do; use \"uniform\", or weights = \"samples\"");
   const auto optimizer = run.strategy.server_optimizer(1);
   if (std::ranges::any_of(optimizer->memory(), [](const auto span) { return !span.empty(); }))
     root.fail("dissemination", kind +
-                                   "the server optimizer remembers what clients that come anew lack; take "
-                                   "sgd without momentum");
+                                   "the server optimizer keeps state that clients which join later lack; use "
+                                   "the server optimizer sgd");
   if (!run.strategy.traits.linear)
     root.fail("dissemination", kind + "the aggregator " + run.strategy.aggregator_kind +
-                                   " goes by whose update is whose, or remembers; take a mean");
+                                   " is not a mean of the updates; use mean or uniform_mean");
   if (run.sampling.clients_per_round > protocol::kMaxAggregated)
-    root.fail("dissemination",
-              kind + "at most " + std::to_string(protocol::kMaxAggregated) +
-                  " updates make an aggregate, and sampling.clients_per_round asks for more");
+    root.fail("dissemination", kind + "sampling.clients_per_round must be at most " +
+                                   std::to_string(protocol::kMaxAggregated));
 }
 
 // Sizes would tell owners.
 void check_warmup(const RunConfig& run, config::Reader& root) {
   if (!run.dissemination.warmup) return;
-  const std::string all_alike = "warmup: updates must be of one size, or it gives their owners away: ";
+  const std::string all_alike =
+      "warmup: all updates must have the same size, because the size would reveal the client: ";
   if (run.compression.format.zstd || run.compression.format.codec == protocol::Codec::kSparse)
-    root.fail("dissemination", all_alike +
-                                   "what compression makes of them varies; take a codec of fixed size, "
-                                   "without zstd");
+    root.fail("dissemination",
+              all_alike + "compression.kind gives sizes that vary; use a codec of fixed size, without zstd");
   if (run.strategy.planner_kind != "full")
     root.fail("dissemination", all_alike + "the planner " + run.strategy.planner_kind +
-                                   " has clients train different parts of the model");
+                                   " makes clients train different parts of the model; use the planner full");
   if (run.chunk_size > protocol::kMaxWarmupChunkSize)
-    root.fail("run", "chunk_size is more than " + std::to_string(protocol::kMaxWarmupChunkSize) +
-                         ", which is the most with dissemination.warmup");
+    root.fail("run", "chunk_size must be at most " + std::to_string(protocol::kMaxWarmupChunkSize) +
+                         " with dissemination.warmup");
 }
 
 }  // namespace
@@ -342,43 +352,44 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
     const char* objective = kObjectives[static_cast<std::size_t>(training.objective.kind)];
     if (run.strategy.kind == recipe.name && !std::string(recipe.objective).empty() &&
         recipe.objective != std::string(objective))
-      root.fail("training", std::string("strategy.kind = \"") + recipe.name +
-                                "\" is made with the objective \"" + recipe.objective +
-                                "\"; leave training.objective.kind out");
+      root.fail("training", std::string("strategy.kind = \"") + recipe.name + "\" requires the objective \"" +
+                                recipe.objective + "\"; remove training.objective.kind");
   }
   if (training.local_model != run.strategy.local_model)
-    root.fail("training", std::string("local_model follows from the planner ") + run.strategy.planner_kind +
-                              ", which needs \"" +
+    root.fail("training", std::string("local_model must match the planner ") + run.strategy.planner_kind +
+                              ", which requires \"" +
                               kLocalModels[static_cast<std::size_t>(run.strategy.local_model)] +
-                              "\"; leave it out");
+                              "\"; remove training.local_model");
   if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
   check_adapters(run, root);
   if (training.local_model == LocalModel::kNested && training.optimizer == learn::OptimizerKind::kAdamW)
     root.fail("training", "the planner " + run.strategy.planner_kind +
-                              " trains a narrower network in some steps, and adamw counts every step for "
-                              "every parameter: use sgd");
+                              " trains a narrower network in some steps, but adamw counts every step for "
+                              "every parameter; use optimizer.kind = \"sgd\"");
   if (run.strategy.aggregator_kind == "fednova" &&
       (training.optimizer != learn::OptimizerKind::kSgd || training.schedule.cosine))
-    root.fail("training", "fednova knows the length of local work with SGD at one rate alone");
+    root.fail("training",
+              "fednova requires SGD at a constant learning rate; use optimizer.kind = \"sgd\" and "
+              "schedule.kind = \"constant\"");
   if (run.strategy.aggregator_kind == "fednova" && training.momentum > 0 && training.objective.mu > 0)
     root.fail("strategy",
-              "fednova knows the length of local work with momentum or with a proximal term, not with both");
+              "fednova supports momentum or a proximal term, but not both; set optimizer.momentum = 0 or "
+              "objective.mu = 0");
   if (run.strategy.aggregator_kind == "fednova" && training.learning_rate * training.objective.mu >= 1)
     root.fail("training",
-              "fednova with a proximal term needs optimizer.learning_rate times objective.mu below 1");
+              "fednova with a proximal term requires optimizer.learning_rate times objective.mu below 1");
   if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().unbiased)
-    root.fail(
-        "sampling",
-        "fednova needs the local steps of everybody who counts; with estimator = \"ht\" clients that send "
-        "nothing count, take \"self_norm\"");
+    root.fail("sampling",
+              "fednova needs the local steps of every client that counts, but estimator = \"ht\" counts "
+              "clients that send nothing; use estimator = \"self_norm\"");
   if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().weighs)
-    root.fail("sampling", "fednova weighs the updates by the lengths of their local work, and kind = \"" +
-                              run.sampling.kind + "\" as configured weighs them as well");
+    root.fail("sampling", "fednova weights updates by their local steps, but kind = \"" + run.sampling.kind +
+                              "\" as configured also weights them; use \"uniform\"");
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   if ((run.sampling.kind == "optimal" || sampler.weighs) && !run.strategy.traits.linear)
     root.fail("sampling", "kind = \"" + run.sampling.kind +
-                              "\" weighs updates for a mean, which the aggregator " +
-                              run.strategy.aggregator_kind + " is not");
+                              "\" weights updates for a mean, but the aggregator " +
+                              run.strategy.aggregator_kind + " is not a mean");
   check_schedule(run, root);
   check_serverless(run, root);
   check_warmup(run, root);

@@ -19,9 +19,10 @@ TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
   TracksSpec tracks;
   config::Reader section = root.section("tracks");
   tracks.policy = aggregation::read_policy(section, clients);
-  tracks.lifting_rounds = static_cast<std::uint32_t>(section.integer(
-      "lifting_rounds", 0, {0, 1'000'000},
-      "A client whose disagreement has ended counts j / this in the j-th round after; 0 = as ever at once."));
+  tracks.lifting_rounds =
+      static_cast<std::uint32_t>(section.integer("lifting_rounds", 0, {0, 1'000'000},
+                                                 "Rounds over which the weight of a client rises again after "
+                                                 "its disagreement ends. 0: full weight at once."));
   root.adopt(section);
   return tracks;
 }
@@ -29,40 +30,41 @@ TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
 RunConfig read_sections(config::Reader& root) {
   RunConfig run;
   config::Reader section = root.section("run");
-  run.name = section.text("name", "run", "Name of the run, for people: in logs and reports.");
+  run.name = section.text("name", "run", "Name of the run in logs and reports.");
   if (const auto fit = check_text(run.name, protocol::kMaxText, "the name"); run.name.empty() || !fit)
-    section.fail("name", run.name.empty() ? "is empty" : "cannot be sent to clients: " + fit.error().message);
-  run.rounds = static_cast<std::uint32_t>(section.integer("rounds", 10, {1, 1'000'000}, "Rounds to train."));
+    section.fail("name", run.name.empty() ? "is empty; give the run a name"
+                                          : "cannot be sent to clients: " + fit.error().message);
+  run.rounds = static_cast<std::uint32_t>(section.integer("rounds", 10, {1, 1'000'000}, "Number of rounds."));
   run.seed = static_cast<std::uint64_t>(
-      section.integer("seed", 1, {0, kNoLimit}, "Seed of every random draw of the run."));
-  run.round_deadline = seconds(section.number("round_deadline", 600, {0.001, 1e9},
-                                              "Seconds after which a round closes with those who answered."));
-  run.return_within = seconds(section.number(
-      "return_within", 60, {0, 1e6},
-      "Seconds that clients have to come back after the coordinator was restarted, before others take their "
-      "places."));
+      section.integer("seed", 1, {0, kNoLimit}, "Seed of all random draws of the run."));
+  run.round_deadline =
+      seconds(section.number("round_deadline", 600, {0.001, 1e9},
+                             "Seconds after which a round closes with the updates that arrived."));
+  run.return_within = seconds(section.number("return_within", 60, {0, 1e6},
+                                             "Seconds that clients have to reconnect after a restart of the "
+                                             "coordinator, before other clients replace them."));
   const std::int64_t wait = section.integer(
       "wait_for_clients", 0, {0, 10'000'000},
-      "Clients that must be connected before the first round; 0 = all that the data is partitioned over.");
+      "Number of clients that must be connected before the first round. 0: data.partition.clients.");
   run.evaluate_every = static_cast<std::uint32_t>(section.integer(
-      "evaluate_every", 1, {1, 1'000'000}, "Evaluate after every so many rounds, and after the last."));
+      "evaluate_every", 1, {1, 1'000'000},
+      "Rounds between two evaluations of the model. The model is always evaluated after the last round."));
   run.chunk_size = static_cast<std::uint32_t>(section.integer(
       "chunk_size", protocol::kDefaultChunkSize, {protocol::kMinChunkSize, protocol::kMaxChunkSize},
-      "Bytes in one chunk of a model or an update; a multiple of 4."));
-  if (run.chunk_size % 4 != 0) section.fail("chunk_size", "is not a multiple of 4");
+      "Size of a chunk of a model or an update in bytes. It must be a multiple of 4."));
+  if (run.chunk_size % 4 != 0) section.fail("chunk_size", "must be a multiple of 4");
   run.task = learn::read_task(root);
   const std::vector<std::int64_t> ranks = section.integers(
       "evaluate_ranks", std::vector<std::int64_t>{}, {1, 1024},
-      "Besides all of them, how many of the adapters' first ranks to evaluate the model with; "
-      "left out: where the strategy cuts them off.");
+      "Ranks to which the adapters are truncated for additional evaluations. If not set: training.ranks.");
   run.evaluate_ranks.assign(ranks.begin(), ranks.end());
   if (!section.has("evaluate_ranks")) run.evaluate_ranks = run.task.training.ranks;
   if (!ranks.empty() &&
       static_cast<std::size_t>(*std::ranges::max_element(ranks)) > run.task.model.adapter.rank)
-    section.fail("evaluate_ranks",
-                 "goes beyond model.adapter.rank, which is " + std::to_string(run.task.model.adapter.rank));
+    section.fail("evaluate_ranks", "contains a rank above model.adapter.rank, which is " +
+                                       std::to_string(run.task.model.adapter.rank));
   const std::size_t clients = run.task.data.partition.clients;
-  const std::string too_many = "is more than data.partition.clients, which is " + std::to_string(clients);
+  const std::string too_many = "must be at most data.partition.clients, which is " + std::to_string(clients);
   if (wait > 0 && static_cast<std::size_t>(wait) > clients) section.fail("wait_for_clients", too_many);
   root.adopt(section);
   run.sampling = aggregation::read_sampling(root);
@@ -130,9 +132,8 @@ Result<void> check_length(const RunConfig& run, const std::string& name) {
   const std::size_t longest =
       std::max(run.canonical.size(), aggregation::to_toml(run.tracks.policy).size() + kComment);
   if (longest <= config::kMaxDocumentBytes) return {};
-  return invalid(name + ": with a line for each key, as results and policies are kept, it is " +
-                 std::to_string(longest) + " bytes long; at most " +
-                 std::to_string(config::kMaxDocumentBytes) + " are allowed");
+  return invalid(name + ": written with one key per line, the run file is " + std::to_string(longest) +
+                 " bytes long; at most " + std::to_string(config::kMaxDocumentBytes) + " are allowed");
 }
 
 }  // namespace
@@ -161,8 +162,9 @@ Result<RunConfig> read_described_run(const config::Document& document) {
     task.emplace("masking", config::Value{privacy::to_table(run.secure.masking), "secure_aggregation"});
   run.task_text = config::canonical_toml(run.dissemination.serverless ? root_table : task);
   if (run.task_text.size() > protocol::kMaxTaskText)
-    return invalid(document.name + ": what clients must know of it is longer than they accept (" +
-                   std::to_string(protocol::kMaxTaskText) + " bytes)");
+    return invalid(document.name +
+                   ": the part of the run file that is sent to clients is too long; at most " +
+                   std::to_string(protocol::kMaxTaskText) + " bytes are allowed");
   run.canonical = config::canonical_toml(root_table);
   run.source = std::make_shared<const config::Document>(document);
   FEDGE_TRY_VOID(check_length(run, document.name));

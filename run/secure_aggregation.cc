@@ -19,29 +19,28 @@ constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs witho
 // What goes by whose update is whose, or by what an update says of itself.
 void check_secure_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why) {
-    root.fail(kSecureSection, "nobody sees single updates: " + why);
+    root.fail(kSecureSection, "the coordinator cannot see single updates: " + why);
   };
   if (!run.strategy.traits.takes_sums)
-    refuse("the aggregator " + run.strategy.aggregator_kind +
-           " is no mean of them; take mean or uniform_mean");
+    refuse("the aggregator " + run.strategy.aggregator_kind + " needs them; use mean or uniform_mean");
   if (run.strategy.schedule.buffered)
-    refuse("they are summed in synchronous rounds, and the schedule is not");
-  if (run.control_variates) refuse("scaffold's control variate is made of them");
+    refuse("sums need rounds; use strategy.schedule.kind = \"synchronous\"");
+  if (run.control_variates) refuse("scaffold computes its control variate from them; use another strategy");
   if (run.compression.format.codec != protocol::Codec::kFloat32 || run.compression.format.zstd)
-    refuse("masked updates cannot be compressed; leave [compression] out, or take kind = \"compact\"");
-  if (run.dissemination.serverless) refuse("without a server everybody does, by dissemination.kind");
+    refuse("masked updates cannot be compressed; remove [compression], or use kind = \"compact\"");
+  if (run.dissemination.serverless)
+    refuse("with dissemination.kind = \"serverless\" every client sees them; use \"direct\" or \"swarm\"");
   if (!samples_blindly(run.sampling))
     refuse("sampling.kind = \"" + run.sampling.kind +
-           "\" as configured needs their samples, losses or norms, or weighs them; use uniform, psp or "
-           "poisson");
+           "\" as configured needs their sample counts, losses or norms, or weights them; use uniform, psp "
+           "or poisson");
   if (run.sampling.make()->traits().labels != protocol::LabelReport::kNone)
-    refuse("clients do not publish the labels of their samples either: set sampling.labels = \"none\"");
+    refuse("clients must not publish the labels of their samples either; set sampling.labels = \"none\"");
   if (!run.privacy.by_clients() && !run.tracks.policy.disagreements.empty())
     refuse(
-        "two tracks' sums of a round differ by the updates of the clients that one track leaves out, and "
-        "subtracting reveals these; use differential_privacy.kind = \"distributed\" or \"local\", or remove "
-        "[tracks]");
-  if (run.tracks.lifting_rounds > 0) refuse("tracks.lifting_rounds weighs them");
+        "the difference between the sums of two tracks reveals the updates of the clients that one track "
+        "excludes; use differential_privacy.kind = \"distributed\" or \"local\", or remove [tracks]");
+  if (run.tracks.lifting_rounds > 0) refuse("tracks.lifting_rounds weights them; remove it");
 }
 
 // Whether so many can agree on masks at all.
@@ -49,17 +48,17 @@ void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root
   const privacy::SecureRules& rules = run.secure.masking.rules;
   if (updates < rules.enough(static_cast<std::uint32_t>(updates)))
     return root.fail(kSecureSection, "min_clients is " + std::to_string(rules.min_survivors) +
-                                         ", and a round has " + std::to_string(updates) + " clients");
+                                         ", but a round has only " + std::to_string(updates) + " clients");
   if (updates > protocol::kMaxSecureMembers)
     return root.fail(kSecureSection, "at most " + std::to_string(protocol::kMaxSecureMembers) +
-                                         " clients can sum in secret, and a round has " +
+                                         " clients can take part in a round, but it may have " +
                                          std::to_string(updates));
   const privacy::GraphParameters graph = privacy::choose_graph(rules, static_cast<std::uint32_t>(updates));
   if (graph.degree > protocol::kMaxSecurePeers)
     root.fail(kSecureSection, "each of " + std::to_string(updates) + " clients would need " +
                                   std::to_string(graph.degree) + " neighbours; at most " +
                                   std::to_string(protocol::kMaxSecurePeers) +
-                                  " are possible: lower corrupt or dropout");
+                                  " are possible; lower corrupt or dropout");
 }
 
 }  // namespace
@@ -71,33 +70,36 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   const std::vector<std::string> kinds = {"none", "exact", "compact"};
   const std::size_t kind = section.choice(
       "kind", kinds, 0,
-      "Whether the coordinator learns the sum of updates alone, not a single one: \"exact\" gives the same "
-      "model as without, 8 bytes a parameter; \"compact\" takes 4, and rounds values.");
+      "Whether the coordinator learns only the sum of the updates of a round.\nnone: the coordinator sees "
+      "every update.\nexact: secure aggregation with 8 bytes per parameter; the model is the same as "
+      "without.\ncompact: secure aggregation with 4 bytes per parameter; values are rounded.");
   spec.on = kind > 0;
   masking.codec = kind == 2 ? protocol::Codec::kMasked32 : protocol::Codec::kMasked64;
   for (const char* key : {"corrupt", "dropout", "min_clients", "complete_below", "max_weight", "patience"})
     if (!spec.on && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
   privacy::SecureRules& rules = masking.rules;
-  rules.assumptions.corrupt =
-      section.number("corrupt", rules.assumptions.corrupt, {0, 0.33},
-                     "Share of a round's clients that the coordinator may control, where not everybody masks "
-                     "with everybody.");
-  rules.assumptions.dropout =
-      section.number("dropout", rules.assumptions.dropout, {0, 0.6},
-                     "Share of a round's clients that may vanish there without it coming to nothing.");
+  rules.assumptions.corrupt = section.number("corrupt", rules.assumptions.corrupt, {0, 0.33},
+                                             "Fraction of a round's clients that the coordinator may "
+                                             "control. It applies to rounds with a sparse mask graph.");
+  rules.assumptions.dropout = section.number("dropout", rules.assumptions.dropout, {0, 0.6},
+                                             "Fraction of a round's clients that may drop out without a "
+                                             "failed round. It applies to rounds with a sparse mask graph.");
   rules.complete_below = static_cast<std::uint32_t>(
       section.integer("complete_below", rules.complete_below, {2, protocol::kMaxSecurePeers + 1},
-                      "With fewer clients in a round everybody masks with everybody; with more, with some "
-                      "neighbours at random."));
-  rules.min_survivors = static_cast<std::uint32_t>(
-      section.integer("min_clients", rules.min_survivors, {2, protocol::kMaxSecureMembers},
-                      "Of fewer updates of any parameter no sum is revealed."));
-  masking.max_weight = static_cast<std::uint64_t>(
-      section.integer("max_weight", 16384, {1, 1 << 20},
-                      "compact: more samples of a client count as so many; the sums are finer for fewer."));
-  if (kind == 1 && section.has("max_weight")) section.fail("max_weight", "belongs to kind = \"compact\"");
-  spec.patience = seconds(section.number("patience", 10, {0.1, 3600},
-                                         "Seconds that clients have for each step of agreeing on masks."));
+                      "Rounds with fewer clients use a complete mask graph (all pairs); others a sparse one "
+                      "(random neighbours)."));
+  rules.min_survivors = static_cast<std::uint32_t>(section.integer(
+      "min_clients", rules.min_survivors, {2, protocol::kMaxSecureMembers},
+      "Minimum number of updates in a sum. The sum of any parameter over fewer updates is never revealed."));
+  masking.max_weight =
+      static_cast<std::uint64_t>(section.integer("max_weight", 16384, {1, 1 << 20},
+                                                 "compact: maximum number of samples that a client counts "
+                                                 "for. Lower values make the sums more precise."));
+  if (kind == 1 && section.has("max_weight"))
+    section.fail("max_weight", "has no effect without kind = \"compact\"");
+  spec.patience = seconds(
+      section.number("patience", 10, {0.1, 3600},
+                     "Seconds that clients have for each step of the key exchange and of unmasking."));
   root.adopt(section);
   return spec;
 }
@@ -120,8 +122,9 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   if (masking.codec == protocol::Codec::kMasked64) {
     const std::uint64_t share = format.max_total_weight().value() / updates;
     if (share == 0)
-      return root.fail(kSecureSection, "the sums have no room for " + std::to_string(updates) +
-                                           " updates; lower strategy.fraction_bits or strategy.max_abs");
+      return root.fail(kSecureSection,
+                       "the sum of " + std::to_string(updates) +
+                           " updates would overflow; lower strategy.fraction_bits or strategy.max_abs");
     masking.max_weight = std::min(share, kMaxSamplesPerClient);
     if (const SampleCount most = run.strategy.max_weight; most.value() > 0)
       masking.max_weight = std::min(masking.max_weight, most.value());
@@ -130,11 +133,11 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
     if (uniform) masking.max_weight = masking.uniform_weight = 1;
     const auto bits = privacy::fraction_bits_of(updates, masking.max_weight, masking.max_abs);
     if (!bits)
-      return root.fail(kSecureSection,
-                       "kind = \"compact\": " + std::to_string(updates) + " updates of a weight up to " +
-                           std::to_string(masking.max_weight) +
-                           " and values up to strategy.max_abs are too coarse in 32 bits; lower "
-                           "strategy.max_abs or max_weight, or take kind = \"exact\"");
+      return root.fail(kSecureSection, "kind = \"compact\": " + std::to_string(updates) +
+                                           " updates with weights up to " +
+                                           std::to_string(masking.max_weight) +
+                                           " and values up to strategy.max_abs are too coarse in 32 bits; "
+                                           "lower strategy.max_abs or max_weight, or use kind = \"exact\"");
     format.fraction_bits = *bits;
   }
   masking.fraction_bits = format.fraction_bits;

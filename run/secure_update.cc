@@ -95,7 +95,8 @@ Result<std::optional<std::uint64_t>> add_noise(const Making& making, std::span<s
   const double norm = spec.norm_units();
   const auto variance =
       privacy::noise_variance(noise_deviation(spec.noise_multiplier, norm, summed), spec.noise);
-  if (!variance) return Error{ErrorCode::kUnsupported, "the run asks for more noise than a client can make"};
+  if (!variance)
+    return Error{ErrorCode::kUnsupported, "the run requires more noise than this program can generate"};
   const PrivateSum::Noise& noise = *making.update.noise;
   const Secret key = privacy::noise_key(*noise.root, {noise.task, *variance, spec.noise}, numbers);
   privacy::add_noise(numbers, {.key = key, .variance = *variance, .kind = spec.noise}, making.parallel);
@@ -233,8 +234,8 @@ Result<void> check_weights(const privacy::MaskingSpec& spec, std::span<const std
   for (const std::uint64_t weight : weights)
     if (weight > most)
       return invalid("the sum of " + std::to_string(updates) + " masked updates has a weight of " +
-                     std::to_string(weight) + ", at most " + std::to_string(most) +
-                     " is possible: somebody has sent another update than it should");
+                     std::to_string(weight) + ", but at most " + std::to_string(most) +
+                     " is possible: a client has sent an invalid update");
   return {};
 }
 
@@ -254,7 +255,7 @@ Result<SecureSum::Plain> SecureSum::unmask(const privacy::SumMasks& masks, Paral
   FEDGE_TRY_VOID(check_weights(spec_, plain.weights, updates_));
   if (!plain.weights.empty() && std::ranges::max(plain.weights) == 0)
     return Error{ErrorCode::kUnavailable,
-                 "none of the masked updates counts: no client came to one that can be summed"};
+                 "all masked updates have weight 0: no client produced an update that can be summed"};
   plain.samples = scalars_.back();
   const auto loss =
       static_cast<double>(static_cast<std::int64_t>(scalars_[scalars_.size() - kSecureFigures]));

@@ -162,7 +162,7 @@ Result<TrackModel> TrackModel::restored(const Saved& saved) const {
   const auto spans = track.memory();
   const std::uint64_t size = saved.memory ? saved.memory->manifest().payload_size : 0;
   if (Memory(spans).padded_size() != size || (saved.control != nullptr) != (track.control_ != nullptr))
-    return Error{ErrorCode::kCorrupt, "what is kept of this run's model is another strategy's"};
+    return Error{ErrorCode::kCorrupt, "the stored state of this run belongs to another strategy"};
   std::uint64_t offset = 0;
   for (const auto span : spans) {
     if (span.empty()) continue;  // nothing was kept if all of them are
@@ -171,7 +171,7 @@ Result<TrackModel> TrackModel::restored(const Saved& saved) const {
   }
   FEDGE_TRY(values, track.load());
   if (model_hash(values.values()) != saved.hash)
-    return Error{ErrorCode::kCorrupt, "the model that is kept of this run does not have its hash"};
+    return Error{ErrorCode::kCorrupt, "the stored model of this run does not match its hash"};
   return track;
 }
 
@@ -180,7 +180,9 @@ Result<TrackModel> TrackModel::at(std::shared_ptr<const RunConfig> config, const
                                   std::shared_ptr<protocol::StoredObject> object) {
   TrackModel track(std::move(config), model, store, parallel);
   if (!track.memory().empty() || track.config_->control_variates)
-    return Error{ErrorCode::kCorrupt, "this run's strategy remembers more than the model"};
+    return Error{
+        ErrorCode::kCorrupt,
+        "the strategy of this run keeps state besides the model, so the model file alone cannot restore it"};
   track.object_ = std::move(object);
   FEDGE_TRY(values, track.load());
   track.hash_ = model_hash(values.values());

@@ -31,8 +31,8 @@ Result<std::uint32_t> least_common_multiple(const std::vector<Fraction>& fractio
   for (const Fraction& fraction : fractions) {
     multiple = std::lcm(multiple, fraction.denominator);
     if (multiple > kMaxSubLayers)
-      return invalid("the shares have no common denominator up to " + std::to_string(kMaxSubLayers) +
-                     "; choose shares such as 0.2, 0.4 and 1");
+      return invalid("the values of shares have no common denominator up to " +
+                     std::to_string(kMaxSubLayers) + "; use values such as 0.2, 0.4 and 1");
   }
   return multiple;
 }
@@ -41,8 +41,9 @@ Result<void> check_widths(const std::vector<PlanLayer>& layers, std::size_t divi
   for (std::size_t l = 0; l < divided; ++l)
     if (layers[l].units % pieces != 0)
       return invalid("layer " + layers[l].name + " has " + std::to_string(layers[l].units) +
-                     " units, which cannot be cut into " + std::to_string(pieces) +
-                     " equal sub-layers (the common denominator of the shares); make it a multiple of " +
+                     " units, which cannot be divided into " + std::to_string(pieces) +
+                     " equal sub-layers (the common denominator of the shares); make the number of units a "
+                     "multiple of " +
                      std::to_string(pieces));
   return {};
 }

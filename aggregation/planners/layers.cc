@@ -13,11 +13,11 @@ Result<PlanLayer> read_layer(const std::vector<const TensorInfo*>& tensors) {
     if (!tensor->trainable || tensor->order != TensorOrder::kRowMajor)
       return invalid("tensor " + tensor->name + " is " +
                      (tensor->trainable ? "rank-major" : "not trainable") +
-                     "; only models whose layers are trained whole can be divided");
+                     "; this planner cannot divide it; use the planner full");
     if (tensor->shape.size() < 2) continue;
     if (layer.units != 0)
       return invalid("layer " + std::to_string(tensor->layer) + " has two weights, " + layer.name + " and " +
-                     tensor->name + "; a layer that is divided has one");
+                     tensor->name + "; this planner can divide only a layer with one weight");
     layer.name = tensor->name.substr(0, tensor->name.rfind('.'));
     layer.units = tensor->shape[0];
     layer.inputs = tensor->shape[1];
@@ -26,7 +26,7 @@ Result<PlanLayer> read_layer(const std::vector<const TensorInfo*>& tensors) {
   }
   if (layer.units == 0)
     return invalid("tensor " + tensors.front()->name +
-                   " belongs to a layer without a weight [units, inputs]");
+                   " belongs to a layer without a weight of shape [units, inputs]");
   for (const TensorInfo* tensor : tensors) {
     if (tensor->shape.size() >= 2) continue;
     if (tensor->size != layer.units)
@@ -56,7 +56,8 @@ Result<std::size_t> divided_layers(const std::vector<PlanLayer>& layers, bool sp
   if (split_output) return layers.size();
   if (layers.size() > 1) return layers.size() - 1;
   return invalid("the model has one layer, " + layers.front().name +
-                 ", and split_output = false leaves the last layer whole; there is nothing to divide");
+                 ", and split_output = false keeps the last layer whole, so there is nothing to divide; set "
+                 "split_output = true");
 }
 
 std::vector<Range> Window::ranges() const {
@@ -71,9 +72,9 @@ void append_units(const PlanLayer& layer, Range units, std::vector<Range>& range
 
 Result<void> check_ranges(std::size_t ranges) {
   if (ranges <= protocol::kMaxCoverageRanges) return {};
-  return invalid("a client's part would be up to " + std::to_string(ranges) +
+  return invalid("the part of a client would have up to " + std::to_string(ranges) +
                  " ranges of parameters, more than the " + std::to_string(protocol::kMaxCoverageRanges) +
-                 " that a message may hold; choose narrower layers or another planner");
+                 " that a message may contain; use narrower layers or another planner");
 }
 
 }  // namespace fedge::aggregation

@@ -28,23 +28,23 @@ std::string text(double value) {
 
 void read_population(config::Reader& section, const std::string& key, const std::vector<double>& even,
                      Levels& levels) {
-  levels.declared =
-      section.choice(
-          "capability", {"drawn", "declared"}, 0,
-          "drawn: who has which level is drawn by the run's seed, in the parts of fractions; declared: "
-          "a client gets the largest level that is not above what it says it can train "
-          "(fedge-client run --capability), or else the smallest.") == 1;
+  levels.declared = section.choice("capability", {"drawn", "declared"}, 0,
+                                   "How clients get a level: drawn from the run's seed (drawn), or the "
+                                   "largest level up to `fedge-client run --capability` (declared).") == 1;
   if (levels.declared && section.has("fractions"))
-    section.fail("fractions", "has no effect with capability = \"declared\", which asks the clients");
+    section.fail("fractions",
+                 "has no effect with capability = \"declared\", because each client declares its capability");
   levels.fractions = section.numbers("fractions", even, {0.0, 1.0},
-                                     "Part of the clients at each level; they add up to 1. Who has "
-                                     "which level is drawn once, by the run's seed.");
+                                     "Fraction of the clients at each level. The sum must be 1. The levels "
+                                     "are drawn once from the run's seed.");
   if (!levels.declared && levels.fractions.size() != levels.shares.size())
     section.fail(section.has("fractions") ? "fractions" : key,
                  "there are " + std::to_string(levels.shares.size()) + " " + key + " and " +
-                     std::to_string(levels.fractions.size()) + " fractions; each level needs both");
+                     std::to_string(levels.fractions.size()) +
+                     " fractions; the two lists must have the same length");
   const double sum = std::accumulate(levels.fractions.begin(), levels.fractions.end(), 0.0);
-  if (!(std::abs(sum - 1.0) <= 1e-9)) section.fail("fractions", "add up to " + text(sum) + ", expected 1");
+  if (!(std::abs(sum - 1.0) <= 1e-9))
+    section.fail("fractions", "add up to " + text(sum) + "; the sum must be 1");
 }
 
 Levels read_levels(config::Reader& section) {
@@ -52,9 +52,9 @@ Levels read_levels(config::Reader& section) {
   Levels levels;
   levels.shares =
       section.numbers("shares", defaults.shares, {kMinShare, 1.0},
-                      "Activation levels: how much of each layer (or of the width) a client trains.");
+                      "Levels, as fractions of each layer (or of the width) that a client trains.");
   if (levels.shares.empty() || levels.shares.size() > kMaxLevels)
-    section.fail("shares", "has " + std::to_string(levels.shares.size()) + " levels, expected 1 to " +
+    section.fail("shares", "lists " + std::to_string(levels.shares.size()) + " levels, expected 1 to " +
                                std::to_string(kMaxLevels));
   read_population(section, "shares", defaults.fractions, levels);
   return levels;
@@ -62,8 +62,8 @@ Levels read_levels(config::Reader& section) {
 
 bool read_split_output(config::Reader& section) {
   return section.boolean("split_output", false,
-                         "Whether the last layer is divided too; if not, every client trains all of it, as "
-                         "the paper's code does for convolutional models. For dense ones it divides it.");
+                         "Whether the last layer is also divided. If not, every client trains all of it. The "
+                         "paper's code divides it only in dense models.");
 }
 
 std::vector<std::size_t> level_counts(const std::vector<double>& fractions, std::size_t clients) {
@@ -127,7 +127,7 @@ Result<Fraction> exact_fraction(double value) {
         return Fraction{static_cast<std::uint32_t>(numerator), denominator};
     }
   }
-  return invalid(text(value) + " is no fraction between 0 and 1 with a denominator up to " +
+  return invalid(text(value) + " is not a fraction between 0 and 1 with a denominator of at most " +
                  std::to_string(kMaxDenominator));
 }
 

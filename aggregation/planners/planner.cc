@@ -39,27 +39,28 @@ constexpr std::array kPlanners = {
     PlannerKind{"full", "McMahan et al., AISTATS 2017, arXiv:1602.05629",
                 "Every client trains the whole model.", LocalModel::kWhole, read_full},
     PlannerKind{"fedplt", "Dabaja and El-Azouzi 2026, arXiv:2605.02337",
-                "Every client keeps the whole model and trains the same equal groups of rows of each layer "
-                "all along; all groups have equally many clients.",
+                "Every client runs the whole model and trains a fixed set of equal groups of rows in each "
+                "layer. All groups have equally many clients.",
                 LocalModel::kWhole, read_fedplt},
-    PlannerKind{
-        "random_mask", "the baseline of fedplt without its assignment",
-        "As much of each layer as with fedplt, but random rows, drawn anew for every round and client.",
-        LocalModel::kWhole, read_random_mask},
+    PlannerKind{"random_mask", "the baseline of fedplt without its assignment",
+                "As fedplt, but every client trains random rows, drawn again in every round.",
+                LocalModel::kWhole, read_random_mask},
     PlannerKind{"heterofl", "Diao et al., ICLR 2021, arXiv:2010.01264",
-                "A client trains the network made of the first units of each hidden layer.",
+                "A client trains the network that consists of the first units of each hidden layer.",
                 LocalModel::kSlice, read_heterofl},
     PlannerKind{"fjord", "Horvath et al., NeurIPS 2021, arXiv:2102.13451",
-                "As heterofl, and every local step takes a random nested width up to the client's own.",
+                "As heterofl, but every local step uses a random width up to the client's own.",
                 LocalModel::kNested, read_fjord},
     PlannerKind{"fedrolex", "Alam et al., NeurIPS 2022, arXiv:2212.01548",
-                "A client trains a window of units of each hidden layer that moves on by one in every round.",
+                "A client trains a window of units of each hidden layer. The window moves by one unit in "
+                "every round.",
                 LocalModel::kSlice, read_fedrolex},
     PlannerKind{"rank_prefix", "Cho et al., EMNLP 2024, arXiv:2401.06432",
-                "A client holds and trains the first ranks of every adapter, as many as its device takes.",
+                "A client holds and trains the first ranks of every adapter, up to the rank of its device.",
                 LocalModel::kPrefix, read_rank_prefix},
     PlannerKind{"rank_prefix_b", "Sun et al., ICLR 2024, arXiv:2403.12313",
-                "As rank_prefix, but only the factors B are trained and sent; the A stay as they began.",
+                "As rank_prefix, but only the factors B are trained and sent. The factors A keep their "
+                "initial values.",
                 LocalModel::kPrefix, read_rank_prefix_b},
 };
 

@@ -15,14 +15,14 @@ constexpr std::int64_t kMaxRank = 1024;
 
 RankOptions read_ranks(config::Reader& section) {
   RankOptions options;
-  const std::vector<std::int64_t> ranks =
-      section.integers("ranks", std::vector<std::int64_t>{4, 8, 16, 32}, {1, kMaxRank},
-                       "Ranks that devices take, ascending; the highest is at most model.adapter.rank.");
+  const std::vector<std::int64_t> ranks = section.integers(
+      "ranks", std::vector<std::int64_t>{4, 8, 16, 32}, {1, kMaxRank},
+      "Ranks of the levels, in ascending order. The highest must be at most model.adapter.rank.");
   options.ranks.assign(ranks.begin(), ranks.end());
   if (options.ranks.empty() || options.ranks.size() > kMaxLevels ||
       !std::ranges::is_sorted(options.ranks, std::less_equal<>()))
     section.fail("ranks", "lists " + std::to_string(options.ranks.size()) + " ranks, expected 1 to " +
-                              std::to_string(kMaxLevels) + " that ascend");
+                              std::to_string(kMaxLevels) + " ranks in ascending order");
   Levels& levels = options.levels;
   const std::size_t highest = options.ranks.empty() ? 1 : options.ranks.back();
   levels.shares.clear();
@@ -39,7 +39,7 @@ RankOptions read_ranks(config::Reader& section) {
 Result<std::unique_ptr<Planner>> RankPrefixPlanner::make(const RankOptions& options,
                                                          const PlannerContext& context) {
   if (context.adapters == nullptr)
-    return invalid("it divides adapters, and the model has none: give model.adapter.rank");
+    return invalid("it divides the ranks of adapters, but the model has no adapters; set model.adapter.rank");
   if (options.ranks.back() > context.adapters->rank)
     return invalid("rank " + std::to_string(options.ranks.back()) +
                    " is above model.adapter.rank, which is " + std::to_string(context.adapters->rank));

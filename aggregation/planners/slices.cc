@@ -30,12 +30,13 @@ std::size_t rounded_units(double share, std::size_t units) {
 Result<void> check_chain(const std::vector<PlanLayer>& layers) {
   if (layers.size() == 1)
     return invalid("the model has one layer, " + layers.front().name +
-                   "; a network without a hidden layer has no width to reduce");
+                   "; this planner needs a hidden layer whose width it can reduce");
   for (std::size_t l = 1; l < layers.size(); ++l)
     if (layers[l].inputs % layers[l - 1].units != 0)
       return invalid("layer " + layers[l].name + " has " + std::to_string(layers[l].inputs) +
-                     " inputs, which is no multiple of the " + std::to_string(layers[l - 1].units) +
-                     " units of " + layers[l - 1].name + " before it; only a chain of layers can be sliced");
+                     " inputs, which is not a multiple of the " + std::to_string(layers[l - 1].units) +
+                     " units of " + layers[l - 1].name +
+                     " before it; this planner requires a chain of dense or convolutional layers");
   return {};
 }
 

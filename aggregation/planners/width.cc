@@ -16,8 +16,9 @@ PlannerFactory read_width(config::Reader& section, WidthOptions options) {
   options.levels = read_levels(section);
   options.match_parameters =
       section.choice("match", {"width", "parameters"}, 0,
-                     "What a share is a share of: the units of each hidden layer, as in the papers, or all "
-                     "parameters: then the width is taken whose network comes closest to it.") == 1;
+                     "What a level is a fraction of.\nwidth: the units of each hidden layer, as in the "
+                     "papers.\nparameters: all parameters of the model; the width with the closest number of "
+                     "parameters is used.") == 1;
   return factory(options);
 }
 

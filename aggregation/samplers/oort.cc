@@ -154,30 +154,31 @@ SamplerFactory read_oort(config::Reader& section) {
   OortSampler::Options o;
   o.exploration =
       section.number("exploration", o.exploration, {0.0, 1.0},
-                     "Part of a round for clients never tried, in round 0; from then on it falls.");
+                     "Fraction of a round for clients that were never selected, in the first round.");
   o.exploration_decay = section.number("exploration_decay", o.exploration_decay, {0.0, 1.0},
-                                       "It is multiplied by this every round.");
+                                       "Factor on exploration after every round.");
   o.exploration_min =
-      section.number("exploration_min", o.exploration_min, {0.0, 1.0}, "It never falls below this.");
+      section.number("exploration_min", o.exploration_min, {0.0, 1.0}, "Minimum of exploration.");
   o.clip = section.number("clip", o.clip, {0.0, 1.0},
-                          "Statistical utilities count at most as much as this quantile of theirs.");
-  o.cut_off =
-      section.number("cut_off", o.cut_off, {0.0, 1.0},
-                     "Drawn are clients with this part of the utility that a greedy choice would end at.");
-  o.penalty = section.number("penalty", o.penalty, {0.0, 100.0},
-                             "alpha: a client slower than T counts (T / time)^this.");
+                          "Quantile of the statistical utilities at which higher utilities are clipped.");
+  o.cut_off = section.number("cut_off", o.cut_off, {0.0, 1.0},
+                             "Clients are drawn from those with at least this fraction of the lowest utility "
+                             "of a greedy selection.");
+  o.penalty = section.number(
+      "penalty", o.penalty, {0.0, 100.0},
+      "Exponent alpha. The utility of a client slower than T is multiplied by (T / time)^penalty.");
   o.time_quantile =
       section.number("time_quantile", o.time_quantile, {0.0, 1.0},
-                     "T as a quantile of the clients' times, at first; 1 = nobody is too slow.");
-  o.pacer_step = section.number("pacer_step", o.pacer_step, {0.0, 1.0},
-                                "Added to time_quantile when a window of rounds brings less utility than the "
-                                "one before.");
-  o.pacer_rounds = static_cast<std::uint32_t>(
-      section.integer("pacer_rounds", o.pacer_rounds, {1, 1'000'000}, "Rounds in such a window."));
-  o.range =
-      section.choice("utility", {"paper", "range"}, 0,
-                     "paper: samples times the root mean squared loss; range: the same scaled to 0 to 1 "
-                     "before the bonus of staleness, as in the authors' code.") == 1;
+                     "Initial T, as a quantile of the clients' times. 1: no client is too slow.");
+  o.pacer_step = section.number(
+      "pacer_step", o.pacer_step, {0.0, 1.0},
+      "Added to time_quantile when a window of rounds yields less utility than the previous window.");
+  o.pacer_rounds = static_cast<std::uint32_t>(section.integer("pacer_rounds", o.pacer_rounds, {1, 1'000'000},
+                                                              "Number of rounds in a window of the pacer."));
+  o.range = section.choice("utility", {"paper", "range"}, 0,
+                           "How the utility of a client is computed.\npaper: number of samples times root "
+                           "mean square loss.\nrange: the same, scaled to 0 to 1 before the staleness bonus "
+                           "is added, as in the authors' code.") == 1;
   return [o]() -> std::unique_ptr<Sampler> { return std::make_unique<OortSampler>(o); };
 }
 

@@ -31,19 +31,19 @@ struct Prepared {
 
 Result<void> check(const SamplingInputs& in) {
   if (!(in.budget > 0) || !std::isfinite(in.budget))
-    return invalid("a sampling budget of " + std::to_string(in.budget) +
-                   ", expected a finite number of models above 0");
+    return invalid("the sampling budget is " + std::to_string(in.budget) +
+                   " models; it must be finite and above 0");
   if (!in.costs.empty() && in.costs.size() != in.norms.size())
     return invalid("there are " + std::to_string(in.norms.size()) + " norms and " +
-                   std::to_string(in.costs.size()) + " costs, expected one of each for every client");
+                   std::to_string(in.costs.size()) + " costs; every client needs one of each");
   for (std::size_t k = 0; k < in.norms.size(); ++k)
     if (!(in.norms[k] >= 0) || !std::isfinite(in.norms[k]))
       return invalid("norm " + std::to_string(k) + " is " + std::to_string(in.norms[k]) +
-                     ", expected a finite number of at least 0");
+                     "; it must be finite and at least 0");
   for (std::size_t k = 0; k < in.costs.size(); ++k)
     if (!(in.costs[k] > 0 && in.costs[k] <= 1))
       return invalid("cost " + std::to_string(k) + " is " + std::to_string(in.costs[k]) +
-                     ", expected a part of the model, above 0 and at most 1");
+                     " models; it must be above 0 and at most 1");
   return {};
 }
 

@@ -71,12 +71,12 @@ std::vector<Selected> PoissonSampler::select(const SelectionRequest& request) {
 SamplerFactory read_poisson(config::Reader& section) {
   PoissonSampler::Options options;
   options.rate = section.number("rate", options.rate, {0.0, 1.0},
-                                "Probability with which a client takes part; 0 = clients_per_round (times "
-                                "over_selection) of those connected.");
+                                "Probability that a client takes part. 0: clients_per_round times "
+                                "over_selection, divided by the connected clients.");
   options.weights = static_cast<PoissonSampler::Weights>(
       section.choice("weights", {"samples", "ipw"}, 0,
-                     "samples: the mean of the updates, by samples; ipw: an update counts by its part of "
-                     "all candidates' samples, divided by the probability, which is unbiased."));
+                     "Weight of an update.\nsamples: its number of samples.\nipw: its fraction of the "
+                     "samples of all candidates, divided by its probability; this is unbiased."));
   return [options]() -> std::unique_ptr<Sampler> { return std::make_unique<PoissonSampler>(options); };
 }
 

@@ -47,10 +47,10 @@ void PowerOfChoiceSampler::remember(const Feedback& feedback) {
 
 SamplerFactory read_power_of_choice(config::Reader& section) {
   PowerOfChoiceSampler::Options options;
-  options.candidates = static_cast<std::size_t>(section.integer(
-      "candidates", 0, {0, 1'000'000},
-      "Clients drawn first, in proportion to samples, of which those with the highest loss are "
-      "asked; 0 = twice as many as are asked."));
+  options.candidates = static_cast<std::size_t>(
+      section.integer("candidates", 0, {0, 1'000'000},
+                      "Number of clients drawn first, in proportion to samples. Those with the highest loss "
+                      "are selected. 0: twice the number selected."));
   return [options]() -> std::unique_ptr<Sampler> { return std::make_unique<PowerOfChoiceSampler>(options); };
 }
 

@@ -28,27 +28,33 @@ namespace {
 std::vector<SamplerKind>& sampler_table() {
   static std::vector<SamplerKind> kinds = {
       SamplerKind{"uniform", "McMahan et al. 2017", "every set of clients is equally likely", read_uniform},
-      SamplerKind{"availability", "the baseline of AW-PSP", "by predicted availability alone",
+      SamplerKind{"availability", "the baseline of AW-PSP",
+                  "clients with a high predicted availability are more likely to be selected",
                   read_availability},
       SamplerKind{
           "aw_psp", "Behfar and Mortier 2026, arXiv:2604.16090",
-          "by availability, freshness, labels and correlated failures; greedy is the authors' code, weighted "
-          "our reconstruction of the paper",
+          "clients with high availability, freshness and new labels are more likely to be selected, and "
+          "correlated failures "
+          "are avoided; selector greedy is the authors' code, weighted is a reconstruction of the paper",
           read_aw_psp},
       SamplerKind{"optimal", "Chen, Horvath, Richtarik 2022; Dabaja and El-Azouzi 2026",
-                  "those whose updates matter contribute, within a budget of upload", read_optimal},
+                  "clients with large updates are more likely to upload, within an upload budget",
+                  read_optimal},
       SamplerKind{"poisson", "Horvitz and Thompson 1952 (the estimate)",
-                  "every client independently of the others, so that a round's size varies", read_poisson},
+                  "every client is drawn independently, so the size of a round varies", read_poisson},
       SamplerKind{"md", "Li et al. 2020 (FedProx); Li et al. 2020 (FedAvg on non-IID data), scheme I",
-                  "draws with replacement in proportion to samples; each draw counts alike", read_md},
-      SamplerKind{"power_of_choice", "Cho, Wang, Joshi 2020 (rpow-d)",
-                  "of a larger draw in proportion to samples, those with the highest last known loss",
-                  read_power_of_choice},
+                  "draws with replacement, in proportion to samples; every draw has the same weight",
+                  read_md},
+      SamplerKind{
+          "power_of_choice", "Cho, Wang, Joshi 2020 (rpow-d)",
+          "the clients with the highest last known loss, out of a larger draw in proportion to samples",
+          read_power_of_choice},
       SamplerKind{"oort", "Lai et al. 2021",
-                  "clients whose losses are high and who are fast enough, and some not tried yet", read_oort},
+                  "clients with a high loss that are fast enough, and some clients that were never selected",
+                  read_oort},
       SamplerKind{"psp", "Wang, Catterall, Mortier 2017",
-                  "probabilistic synchronous parallel in rounds: the same as uniform, under its name; its "
-                  "barriers belong to the schedule",
+                  "probabilistic synchronous parallel, in rounds the same as uniform; its barriers are "
+                  "options of the schedule",
                   read_uniform},
   };
   return kinds;

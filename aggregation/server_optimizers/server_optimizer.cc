@@ -97,8 +97,9 @@ class Adaptive final : public ServerOptimizer {
 };
 
 double read_rate(config::Reader& section, double fallback) {
-  return section.number("learning_rate", fallback, kRate,
-                        "The model moves by this times what the optimizer makes of the aggregate.");
+  return section.number(
+      "learning_rate", fallback, kRate,
+      "Learning rate on the server. It multiplies the step that the optimizer computes from the aggregate.");
 }
 
 ServerOptimizerFactory momentum(const Momentum::Options& options) {
@@ -113,8 +114,8 @@ ServerOptimizerFactory read_sgd(config::Reader& section) {
 
 ServerOptimizerFactory read_momentum(config::Reader& section) {
   Momentum::Options options{.learning_rate = read_rate(section, 1.0)};
-  options.beta = section.number("beta", 0.9, kShare, "Share of the last step carried into the next.");
-  options.nesterov = section.boolean("nesterov", false, "Looks one step ahead.");
+  options.beta = section.number("beta", 0.9, kShare, "Momentum coefficient.");
+  options.nesterov = section.boolean("nesterov", false, "Whether to use Nesterov momentum.");
   return momentum(options);
 }
 
@@ -122,13 +123,12 @@ ServerOptimizerFactory read_adaptive(config::Reader& section, SecondMoment rule)
   const Adaptive::Options defaults;
   Adaptive::Options options{.rule = rule, .learning_rate = read_rate(section, defaults.learning_rate)};
   const bool adagrad = rule == SecondMoment::kAdagrad;
-  options.beta1 = section.number("beta1", adagrad ? 0.0 : defaults.beta1, kShare,
-                                 "Share of the first moment kept from round to round.");
+  options.beta1 =
+      section.number("beta1", adagrad ? 0.0 : defaults.beta1, kShare, "Decay rate of the first moment.");
   if (!adagrad)
-    options.beta2 = section.number("beta2", defaults.beta2, kShare,
-                                   "Share of the second moment kept from round to round.");
+    options.beta2 = section.number("beta2", defaults.beta2, kShare, "Decay rate of the second moment.");
   options.tau = section.number("tau", defaults.tau, {1e-12, 1e3},
-                               "Degree of adaptivity: added to the root of the second moment.");
+                               "Degree of adaptivity. It is added to the square root of the second moment.");
   return [options](std::size_t parameters) -> std::unique_ptr<ServerOptimizer> {
     return std::make_unique<Adaptive>(options, parameters);
   };
@@ -138,17 +138,17 @@ ServerOptimizerFactory read_adaptive(config::Reader& section, SecondMoment rule)
 
 std::span<const ServerOptimizerKind> server_optimizer_kinds() {
   static constexpr std::array kKinds = {
-      ServerOptimizerKind{"sgd", "McMahan et al. 2017", "the model moves by the aggregate", read_sgd},
-      ServerOptimizerKind{"momentum", "Hsu, Qi, Brown 2019", "FedAvgM: momentum on the server",
+      ServerOptimizerKind{"sgd", "McMahan et al. 2017", "adds the aggregate to the model", read_sgd},
+      ServerOptimizerKind{"momentum", "Hsu, Qi, Brown 2019", "FedAvgM, momentum on the server",
                           read_momentum},
       ServerOptimizerKind{
-          "adagrad", "Reddi et al. 2021", "FedAdagrad",
+          "adagrad", "Reddi et al. 2021", "FedAdagrad, Adagrad on the server",
           [](config::Reader& section) { return read_adaptive(section, SecondMoment::kAdagrad); }},
       ServerOptimizerKind{
-          "adam", "Reddi et al. 2021", "FedAdam",
+          "adam", "Reddi et al. 2021", "FedAdam, Adam on the server",
           [](config::Reader& section) { return read_adaptive(section, SecondMoment::kAdam); }},
       ServerOptimizerKind{
-          "yogi", "Reddi et al. 2021", "FedYogi",
+          "yogi", "Reddi et al. 2021", "FedYogi, Yogi on the server",
           [](config::Reader& section) { return read_adaptive(section, SecondMoment::kYogi); }},
   };
   return kKinds;

@@ -19,8 +19,8 @@ constexpr std::int64_t kMaxRound = std::numeric_limits<std::uint32_t>::max();
 // In quotation marks, fit for a message: the text may be long and hold anything.
 std::string shown(std::string_view text) {
   constexpr std::size_t kLongest = 64;
-  if (!check_text(text, text.size(), "")) return "a text with control characters";
-  if (text.size() > kLongest) return "a text of " + std::to_string(text.size()) + " bytes";
+  if (!check_text(text, text.size(), "")) return "a string with control characters";
+  if (text.size() > kLongest) return "a string of " + std::to_string(text.size()) + " bytes";
   return "\"" + std::string(text) + "\"";
 }
 
@@ -46,7 +46,7 @@ class Directory {
     std::sort(ids.begin(), ids.end());
     const auto twice = std::adjacent_find(ids.begin(), ids.end());
     if (twice == ids.end()) return ids;
-    reader.fail(key, "names " +
+    reader.fail(key, "lists " +
                          shown(names_.empty() ? std::to_string(twice->value()) : names_[twice->value()]) +
                          " twice");
     return {};
@@ -66,8 +66,8 @@ class Directory {
   }
 
   std::string complaint(const std::string& name) {
-    std::string text = shown(name) + " is not a client";
-    if (names_.empty()) return text + " (they are \"0\" to \"" + std::to_string(clients_ - 1) + "\")";
+    std::string text = shown(name) + " is not a client of this policy";
+    if (names_.empty()) return text + " (its clients are \"0\" to \"" + std::to_string(clients_ - 1) + "\")";
     // Looked for once: only the first error is reported.
     constexpr std::size_t kLongest = 64;
     if (suggested_ || name.size() > kLongest) return text;
@@ -87,14 +87,14 @@ void read_names(Reader& reader, Policy& policy) {
   policy.clients = policy.names.size();
   if (policy.names.empty()) reader.fail("clients", "is an empty list");
   if (policy.names.size() > kMaxPolicyClients)
-    reader.fail("clients", "lists " + std::to_string(policy.names.size()) + " clients, at most " +
+    reader.fail("clients", "lists " + std::to_string(policy.names.size()) + " clients, but at most " +
                                std::to_string(kMaxPolicyClients) + " are allowed");
   std::unordered_map<std::string_view, std::size_t> seen;
   for (const std::string& name : policy.names) {
-    if (name.empty()) reader.fail("clients", "holds an empty name");
+    if (name.empty()) reader.fail("clients", "contains an empty name");
     const auto fit = check_text(name, kMaxClientName, "one of the names");
     if (!fit) reader.fail("clients", fit.error().message);
-    if (!seen.emplace(name, seen.size()).second) reader.fail("clients", "names " + shown(name) + " twice");
+    if (!seen.emplace(name, seen.size()).second) reader.fail("clients", "lists " + shown(name) + " twice");
   }
 }
 
@@ -107,20 +107,19 @@ void read_clients(Reader& reader, Policy& policy, std::optional<std::size_t> in_
   else if (in_run)
     policy.clients = static_cast<std::size_t>(reader.integer(
         "clients", 0, {0, most},
-        "The run's number of clients, called \"0\", \"1\" and so on, or the list of their names; 0 is "
-        "data.partition.clients."));
+        "Number of clients, named \"0\", \"1\", ..., or a list of their names. 0: data.partition.clients."));
   else
-    policy.clients = static_cast<std::size_t>(reader.integer(
-        "clients", std::nullopt, {1, most},
-        "How many clients there are, called \"0\", \"1\" and so on, or the list of their names."));
+    policy.clients = static_cast<std::size_t>(
+        reader.integer("clients", std::nullopt, {1, most},
+                       "Number of clients, named \"0\", \"1\", ..., or a list of their names."));
   if (!in_run || policy.clients == *in_run) return;
   if (policy.clients != 0)
     reader.fail("clients", (named ? "lists " : "is ") + std::to_string(policy.clients) +
                                ", but the run has " + std::to_string(*in_run) + " clients");
   else if (*in_run > kMaxPolicyClients && reader.has("disagreement"))
     reader.fail("disagreement", "a run of " + std::to_string(*in_run) +
-                                    " clients can have none, only one of at most " +
-                                    std::to_string(kMaxPolicyClients));
+                                    " clients cannot have disagreements; the limit is " +
+                                    std::to_string(kMaxPolicyClients) + " clients");
   policy.clients = *in_run;
 }
 
@@ -128,14 +127,15 @@ void read_clients(Reader& reader, Policy& policy, std::optional<std::size_t> in_
 void belongs(Reader& reader, const std::string& key, DisagreementKind kind, const std::string& owners) {
   if (reader.has(key))
     reader.fail(key, "has no effect with kind = \"" + kKinds[static_cast<std::size_t>(kind)] +
-                         "\", it belongs to " + owners);
+                         "\"; it applies only to " + owners);
 }
 
 void read_rounds(Reader& reader, Disagreement& out) {
   out.from_round = RoundNumber(static_cast<std::uint32_t>(
-      reader.integer("from_round", 1, {1, kMaxRound}, "The first round in which it holds.")));
-  const std::int64_t until = reader.integer("until_round", 0, {1, kMaxRound},
-                                            "The last round in which it holds; for ever if left out.");
+      reader.integer("from_round", 1, {1, kMaxRound}, "First round in which the disagreement applies.")));
+  const std::int64_t until =
+      reader.integer("until_round", 0, {1, kMaxRound},
+                     "Last round in which the disagreement applies. If not set, it never ends.");
   if (until == 0) return;
   out.until_round = RoundNumber(static_cast<std::uint32_t>(until));
   if (*out.until_round < out.from_round)
@@ -147,26 +147,30 @@ Disagreement read_disagreement(Reader& reader, Directory& directory) {
   Disagreement out;
   out.kind = static_cast<DisagreementKind>(reader.choice(
       "kind", kKinds, std::nullopt,
-      "full: takes no part; partial_data: withholds samples; inbound: against must not influence "
-      "clients; outbound: clients must not influence against; bidirectional: both."));
-  out.clients = directory.read(reader, "clients", reader.texts("clients", std::nullopt, "Who disagrees."));
+      "Kind of disagreement: full takes no part; partial_data withholds samples; inbound must not be "
+      "influenced by against; outbound must not influence against; bidirectional is both."));
+  out.clients = directory.read(reader, "clients",
+                               reader.texts("clients", std::nullopt, "Names of the clients that disagree."));
   const bool edges = out.kind != DisagreementKind::kFull && out.kind != DisagreementKind::kPartialData;
-  const auto against = reader.texts("against", std::vector<std::string>{},
-                                    "inbound, outbound, bidirectional: those whom it is against.");
+  const auto against =
+      reader.texts("against", std::vector<std::string>{},
+                   "inbound, outbound, bidirectional: names of the clients that the disagreement excludes.");
   if (!edges)
     belongs(reader, "against", out.kind, "inbound, outbound and bidirectional");
   else if (!reader.has("against"))
-    reader.fail("against", "is missing: those whom it is against");
+    reader.fail("against",
+                "is required for this kind: list the clients whose models or updates are excluded");
   else
     out.against = directory.read(reader, "against", against);
   read_rounds(reader, out);
   const bool partial = out.kind == DisagreementKind::kPartialData;
   if (partial) belongs(reader, "deep", out.kind, "full, inbound, outbound and bidirectional");
   out.deep = reader.boolean(
-      "deep", false, "Whether what was contributed before from_round must go as well; not partial_data.");
+      "deep", false,
+      "all kinds but partial_data: whether the contributions before from_round are removed as well.");
   if (!partial) belongs(reader, "withheld", out.kind, "partial_data");
-  const double withheld =
-      reader.number("withheld", 0.5, {0, 1}, "partial_data: share of its samples that a client keeps out.");
+  const double withheld = reader.number("withheld", 0.5, {0, 1},
+                                        "partial_data: fraction of its samples that a client withholds.");
   if (withheld <= 0 || withheld >= 1) reader.fail("withheld", "must be above 0 and below 1");
   if (partial) out.withheld = withheld;
   return out;
@@ -175,16 +179,17 @@ Disagreement read_disagreement(Reader& reader, Directory& directory) {
 Policy read(Reader& reader, std::optional<std::size_t> in_run) {
   Policy policy;
   read_clients(reader, policy, in_run);
-  policy.strict =
-      reader.boolean("strict", false,
-                     "Whether a client trains for a track only if that excludes all whom the client "
-                     "excludes: it never receives a model that they may have touched.");
+  policy.strict = reader.boolean("strict", false,
+                                 "Whether a client trains for a track only if the track excludes every "
+                                 "client that this client excludes.");
   policy.keep_orphan_global =
       reader.boolean("keep_orphan_global", false,
-                     "Whether the track that excludes nobody is trained even if it is nobody's.");
-  std::vector<Reader> tables = reader.tables("disagreement", "Who shares no model with whom, and when.");
+                     "Whether the track that excludes no client is trained even if no client uses it.");
+  std::vector<Reader> tables = reader.tables(
+      "disagreement",
+      "Disagreements, each with the clients that must not share a model and the rounds in which it applies.");
   if (tables.size() > kMaxDisagreements) {
-    reader.fail("disagreement", "there are " + std::to_string(tables.size()) + " of them, at most " +
+    reader.fail("disagreement", "lists " + std::to_string(tables.size()) + " disagreements, but at most " +
                                     std::to_string(kMaxDisagreements) + " are allowed");
     return policy;
   }
@@ -195,8 +200,10 @@ Policy read(Reader& reader, std::optional<std::size_t> in_run) {
     const Disagreement& last = policy.disagreements.back();
     pairs += last.clients.size() * std::max<std::size_t>(last.against.size(), 1);
     if (pairs > kMaxDisagreementPairs)
-      table.fail("clients", "clients times against, added up until here, is more than " +
-                                std::to_string(kMaxDisagreementPairs));
+      table.fail(
+          "clients",
+          "the disagreements up to this one list too many pairs of clients and against; the limit is " +
+              std::to_string(kMaxDisagreementPairs));
     reader.adopt(table);
   }
   return policy;

@@ -6,6 +6,7 @@
 
 #include "aggregation/spec.h"
 #include "apps/cli/help.h"
+#include "apps/commands/reference/key_reference.h"
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "run/run_config.h"
@@ -49,7 +50,7 @@ std::string parts_of(const Recipe& recipe) {
                                                         {"objective ", recipe.objective},
                                                         {"schedule ", recipe.schedule}})
     if (!name.empty()) text += (text.empty() ? "" : ", ") + std::string(part) + name;
-  return text.empty() ? "all parts at their defaults" : text;
+  return text;
 }
 
 std::string short_name(const config::KeyDoc& option) {
@@ -73,9 +74,10 @@ std::string strategies(const std::string& name) {
   std::string text;
   for (const Recipe& recipe : aggregation::recipes()) {
     if (!listed(recipe.name)) continue;
-    if (text.empty()) text += "strategy.kind, a recipe of parts:\n";
+    if (text.empty()) text += "strategy.kind, a combination of parts:\n";
     text += entry("  ", recipe.name, std::string(recipe.summary) + cited(recipe.paper));
-    text += entry("  ", "", "= " + parts_of(recipe));
+    const std::string parts = parts_of(recipe);
+    text += entry("  ", "", "= " + (parts.empty() ? "all parts at their defaults" : parts));
   }
   std::string section;
   for (const PartDoc& part : all_parts()) {
@@ -86,7 +88,7 @@ std::string strategies(const std::string& name) {
     if (!part.traits.empty()) text += entry("  ", "", "(" + part.traits + ")");
     for (const config::KeyDoc& option : part.options)
       text += entry("    ", short_name(option),
-                    option.doc + " (default " + option.fallback + "; " + option.type + ")");
+                    meaning_in_one_line(option) + " (default " + option.fallback + "; " + option.type + ")");
   }
   return text;
 }
@@ -100,25 +102,27 @@ std::vector<std::string> strategy_names() {
 
 std::string strategies_page() {
   std::string text =
-      "# Strategies and their parts\n\nWritten by `fedge strategies --markdown`. How each works, where it is "
-      "from and "
-      "what we do otherwise: `docs/algorithms/`.\n\n## `strategy.kind`\n\nA recipe: the parts that a "
-      "published "
-      "strategy consists of. Every other part is at its default and may be chosen.\n\n"
-      "| recipe | what | made with | source |\n| --- | --- | --- | --- |\n";
-  for (const Recipe& recipe : aggregation::recipes())
-    text += "| `" + std::string(recipe.name) + "` | " + recipe.summary + " | " + parts_of(recipe) + " | " +
-            recipe.paper + " |\n";
+      "# Strategies and their parts\n\n"
+      "Every value of the `kind` keys of a [run file](run-file.md), with its options. To choose a strategy, "
+      "read\n[Choose a strategy](../guide/choose-strategy.md). The pages on "
+      "[algorithms](../algorithms/README.md) explain how each works and where\nFedge differs from the paper. "
+      "`fedge strategies --markdown` prints this "
+      "page.\n\n"
+      "## `strategy.kind`\n\n"
+      "A strategy is a combination of the parts below. A run file may change every part that the strategy "
+      "does not fix.\n\n"
+      "| strategy | description | parts that it fixes | source |\n| --- | --- | --- | --- |\n";
+  for (const Recipe& recipe : aggregation::recipes()) {
+    const std::string parts = parts_of(recipe);
+    text += "| `" + std::string(recipe.name) + "` | " + recipe.summary + " | " +
+            (parts.empty() ? "none" : parts) + " | " + recipe.paper + " |\n";
+  }
   std::string section;
   for (const PartDoc& part : all_parts()) {
     if (std::exchange(section, part.section) != part.section) text += "\n## `" + part.section + ".kind`\n";
     text += "\n**`" + part.name + "`**: " + part.summary + cited(part.paper);
     text += (part.traits.empty() ? "" : " (" + part.traits + ")") + std::string("\n");
-    if (part.options.empty()) continue;
-    text += "\n| option | default | values | meaning |\n| --- | --- | --- | --- |\n";
-    for (const config::KeyDoc& option : part.options)
-      text += "| `" + short_name(option) + "` | `" + option.fallback + "` | " + option.type + " | " +
-              option.doc + " |\n";
+    if (!part.options.empty()) text += "\n" + key_table(part.options, "option", short_name);
   }
   return text;
 }

@@ -14,9 +14,10 @@ Result<DataDirectories> read_data_directories(std::span<const std::string> texts
     else
       name.clear();
     std::error_code ignored;
-    if (!std::filesystem::is_directory(path, ignored)) return invalid(path + " is no directory");
+    if (!std::filesystem::is_directory(path, ignored)) return invalid(path + " is not a directory");
     if (!directories.emplace(name, path).second)
-      return invalid(path + " is the second directory " + (name.empty() ? "without a name" : "of " + name));
+      return invalid(path + " is a second directory " + (name.empty() ? "for all data sets" : "for " + name) +
+                     "; give only one");
   }
   return directories;
 }
@@ -31,7 +32,7 @@ Result<void> choose_directory(const DataDirectories& directories, DataSpec& data
   if (is_text(data)) data.directory.clear();
   if (data.dataset != "text") return {};
   return invalid(
-      "the run learns from texts of this device, and none have been named: start the client with "
+      "the run trains on text files of this device, but the client has no directory for them; start it with "
       "--data-directory text=DIR");
 }
 

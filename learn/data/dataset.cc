@@ -39,9 +39,9 @@ Result<File> read_either(const std::filesystem::path& directory, const std::stri
     if (bytes) return File{path.string(), std::move(bytes).value()};
     if (bytes.error().code != ErrorCode::kNotFound) return bytes.error();
   }
-  return Error{ErrorCode::kNotFound, packed.string() + " is not there: install it with \"apt-get install " +
+  return Error{ErrorCode::kNotFound, packed.string() + " does not exist: install it with \"apt-get install " +
                                          kDebianPackage +
-                                         "\", or set data.directory to the directory that holds it"};
+                                         "\", or set data.directory to the directory that contains it"};
 }
 
 struct Labels {
@@ -85,9 +85,9 @@ Result<Dataset> read_images(const std::filesystem::path& directory, const std::s
                                           std::to_string(dimensions[2]) + ", expected 28x28"};
   }
   if (dimensions[0] != labels.values.size()) {
-    return Error{ErrorCode::kCorrupt, file.path + " holds " + std::to_string(dimensions[0]) + " images but " +
-                                          labels.path + " holds " + std::to_string(labels.values.size()) +
-                                          " labels"};
+    return Error{ErrorCode::kCorrupt, file.path + " contains " + std::to_string(dimensions[0]) +
+                                          " images, but " + labels.path + " contains " +
+                                          std::to_string(labels.values.size()) + " labels"};
   }
   const std::size_t count = wanted ? wanted->size() : dimensions[0];
   Dataset data{
@@ -140,8 +140,10 @@ Result<DatasetInfo> describe(const DataSpec& spec) {
   }
   if (spec.dataset == "fashion-mnist")
     return DatasetInfo{kShape, kClasses, kClasses, {kClassNames.begin(), kClassNames.end()}};
+  std::string known;
+  for (const std::string& name : dataset_names()) known += (known.empty() ? "" : ", ") + name;
   return Error{ErrorCode::kNotFound,
-               "data.dataset: \"" + spec.dataset + "\" is not known, expected fashion-mnist"};
+               "data.dataset: \"" + spec.dataset + "\" is not a known data set, expected one of " + known};
 }
 
 std::vector<std::string> class_names(const DataSpec& spec) {

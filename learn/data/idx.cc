@@ -55,9 +55,9 @@ class IdxReader::Source {
   Result<void> finish(const std::string& name) {
     std::uint8_t extra = 0;
     FEDGE_TRY(got, read({&extra, 1}, name));
-    if (got > 0) return corrupt_idx(name, "holds more data than its header announces");
-    if (packed_ && !ended_) return corrupt_idx(name, "is cut short: the end of the gzip data is missing");
-    if (next_ < bytes_.size()) return corrupt_idx(name, "holds further bytes after the end of the gzip data");
+    if (got > 0) return corrupt_idx(name, "contains more data than its header declares");
+    if (packed_ && !ended_) return corrupt_idx(name, "is truncated: the end of the gzip data is missing");
+    if (next_ < bytes_.size()) return corrupt_idx(name, "has extra bytes after the end of the gzip data");
     return {};
   }
 
@@ -87,7 +87,7 @@ class IdxReader::Source {
       if (status == Z_STREAM_END) {
         ended_ = true;
       } else if (status == Z_MEM_ERROR) {
-        return Error{ErrorCode::kResource, name + ": not enough memory to unpack it"};
+        return Error{ErrorCode::kResource, name + ": not enough memory to decompress it"};
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         return corrupt_idx(name, damage());
       } else if (used == 0 && made == 0) {
@@ -125,14 +125,14 @@ Result<IdxReader> IdxReader::open(std::span<const std::byte> bytes, const std::s
   FEDGE_TRY(got, reader.source_->read(header, name));
   if (got < 4 || header[0] != 0 || header[1] != 0) return corrupt_idx(name, "is not an IDX file");
   if (header[2] != kUnsignedByte) {
-    return corrupt_idx(
-        name, "holds elements of type " + std::to_string(header[2]) + ", expected unsigned bytes (8)");
+    return corrupt_idx(name,
+                       "has elements of type " + std::to_string(header[2]) + ", expected unsigned bytes (8)");
   }
   if (header[3] != rank) {
     return corrupt_idx(name,
                        "has " + std::to_string(header[3]) + " dimensions, expected " + std::to_string(rank));
   }
-  if (got < header.size()) return corrupt_idx(name, "is cut short: its header is incomplete");
+  if (got < header.size()) return corrupt_idx(name, "is truncated: its header is incomplete");
   reader.elements_ = 1;
   const std::size_t limit = reader.source_->capacity();
   for (std::size_t i = 0; i < rank; ++i) {
@@ -141,7 +141,7 @@ Result<IdxReader> IdxReader::open(std::span<const std::byte> bytes, const std::s
     if (dimension == 0) return corrupt_idx(name, "has a dimension of size 0");
     if (reader.elements_ > limit / dimension) {
       return corrupt_idx(
-          name, "announces more elements than its " + std::to_string(bytes.size()) + " bytes can hold");
+          name, "declares more elements than its " + std::to_string(bytes.size()) + " bytes can contain");
     }
     reader.elements_ *= dimension;
     reader.dimensions_.push_back(dimension);
@@ -152,7 +152,7 @@ Result<IdxReader> IdxReader::open(std::span<const std::byte> bytes, const std::s
 Result<void> IdxReader::read(std::span<std::uint8_t> out) {
   FEDGE_TRY(got, source_->read(out, name_));
   if (got < out.size())
-    return corrupt_idx(name_, "is cut short: it ends before the last element its header announces");
+    return corrupt_idx(name_, "is truncated: it ends before the last element that its header declares");
   return {};
 }
 

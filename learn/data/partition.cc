@@ -149,7 +149,7 @@ Result<Partition> dirichlet_over_clients(const Input& in) {
   if (spec.min_size > in.labels.size() / spec.clients) {
     return impossible("min_size", count_of(spec.clients, "clients") + " with at least " +
                                       count_of(spec.min_size, "samples each need more than the ") +
-                                      count_of(in.labels.size(), "there are"));
+                                      count_of(in.labels.size(), "samples of the data set"));
   }
   auto by_class = samples_by_class(in);
   shuffle_each(by_class, in);
@@ -159,9 +159,9 @@ Result<Partition> dirichlet_over_clients(const Input& in) {
     const auto share = draw_shares(in, by_class, in.rng.fork("proportions", attempt));
     if (share) return deal(by_class, *share, spec.clients);
   }
-  return impossible("min_size", "in " + count_of(attempts, "draws") + " some client always had fewer than " +
-                                    count_of(spec.min_size, "samples") +
-                                    "; lower min_size or clients, raise alpha, or give samples_per_client");
+  return impossible("min_size", "in each of " + count_of(attempts, "draws") +
+                                    ", some client had fewer than " + count_of(spec.min_size, "samples") +
+                                    "; lower min_size or clients, raise alpha, or set samples_per_client");
 }
 
 // One sample's class by the client's mix, among the classes that have samples left; by what is left
@@ -212,8 +212,9 @@ Result<Partition> pathological(const Input& in) {
   const std::size_t clients = in.spec.clients;
   const std::size_t held = in.spec.classes_per_client;
   if (held > in.classes) {
-    return impossible("classes_per_client", count_of(held, "labels for each client, but the data set has ") +
-                                                std::to_string(in.classes));
+    return impossible(
+        "classes_per_client",
+        count_of(held, "labels for each client, but the data set has only ") + std::to_string(in.classes));
   }
   std::vector<std::vector<std::size_t>> holders(in.classes);
   std::vector<std::size_t> deck(in.classes);
@@ -248,7 +249,7 @@ Result<Partition> shards(const Input& in) {
   if (each > in.labels.size() / clients) {
     return impossible("shards_per_client", count_of(clients, "clients with ") +
                                                count_of(each, "shards each need ") + "more than the " +
-                                               count_of(in.labels.size(), "samples there are"));
+                                               count_of(in.labels.size(), "samples of the data set"));
   }
   Samples sorted;
   sorted.reserve(in.labels.size());
@@ -296,8 +297,8 @@ Result<Partition> graded(const Input& in) {
   }
   starts[clients] = in.labels.size();
   if (starts[1] == 0) {
-    return impossible("clients", "with sizes this steep the first of " +
-                                     count_of(clients, "clients would have none of the ") +
+    return impossible("clients", "with partition sizes that grow this fast, the first of " +
+                                     count_of(clients, "clients would get none of the ") +
                                      count_of(in.labels.size(), "samples; lower clients"));
   }
   return sorted_partition(shuffled_samples(in), std::move(starts));
@@ -313,7 +314,7 @@ Result<Partition> natural(const Input& in) {
     for (std::size_t group = client; group < groups.size(); group += clients)
       samples.insert(samples.end(), groups[group].begin(), groups[group].end());
     if (samples.size() == starts.back())
-      return impossible("clients", "client " + std::to_string(client) + " would have none of the " +
+      return impossible("clients", "client " + std::to_string(client) + " would get none of the " +
                                        count_of(groups.size(), "groups; lower clients"));
     starts.push_back(samples.size());
   }
@@ -357,7 +358,7 @@ Result<Partition> partition(const PartitionSpec& spec, std::span<const std::uint
     return impossible("samples_per_client",
                       count_of(spec.clients, "clients with ") +
                           count_of(spec.samples_per_client, "samples each need more than the ") +
-                          count_of(labels.size(), "there are"));
+                          count_of(labels.size(), "samples of the data set"));
   }
   return by_kind({spec, labels, classes, rng.fork("partition")});
 }

@@ -74,7 +74,8 @@ class Parser {
     FEDGE_TRY(merges, read_header());
     for (std::size_t i = 0; i < merges; ++i) FEDGE_TRY_VOID(read_merge(merges));
     if (!rest_.empty())
-      return corrupt_table(line_ + 1, "a line more than the " + std::to_string(merges) + " merges announced");
+      return corrupt_table(line_ + 1,
+                           "an extra line after the " + std::to_string(merges) + " declared merges");
     return std::move(table_);
   }
 
@@ -92,38 +93,39 @@ class Parser {
   Result<std::size_t> read_header() {
     const auto line = next_line();
     if (!line || !line->starts_with(kHeader))
-      return corrupt_table(1, "no table of merges: expected \"fedge-bpe 1 N\", N the number of merges");
+      return corrupt_table(1, "not a BPE table: expected \"fedge-bpe 1 N\", where N is the number of merges");
     const std::string_view digits = line->substr(kHeader.size());
     std::size_t merges = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), merges);
     if (error != std::errc() || end != digits.data() + digits.size() || std::to_string(merges) != digits)
       return corrupt_table(1, quoted(digits) + " is not a number of merges");
     if (merges > kMaxMerges)
-      return corrupt_table(1, std::to_string(merges) + " merges; at most " + std::to_string(kMaxMerges) +
-                                  " fit a vocabulary of " + std::to_string(kMaxVocabulary));
+      return corrupt_table(1, std::to_string(merges) + " merges are too many; at most " +
+                                  std::to_string(kMaxMerges) + " fit a vocabulary of " +
+                                  std::to_string(kMaxVocabulary));
     return merges;
   }
 
   Result<void> read_merge(std::size_t merges) {
     const auto line = next_line();
     if (!line)
-      return corrupt_table(line_ + 1, "cut short: " + std::to_string(table_.merges.size()) +
-                                          " whole lines of " + std::to_string(merges) + " merges");
+      return corrupt_table(line_ + 1, "the table is truncated: it has " +
+                                          std::to_string(table_.merges.size()) + " complete lines of " +
+                                          std::to_string(merges) + " declared merges");
     const std::size_t space = line->find(' ');
     if (space == std::string_view::npos)
       return corrupt_table(line_,
-                           quoted(*line) + " is no merge, expected two tokens with a space between them");
+                           quoted(*line) + " is not a merge; expected two tokens separated by a space");
     FEDGE_TRY(left, read_token(line->substr(0, space)));
     FEDGE_TRY(right, read_token(line->substr(space + 1)));
     std::string made = table_.tokens[left] + table_.tokens[right];
     if (made.size() > kMaxWordBytes)
       return corrupt_table(line_, quoted(*line) + " makes a token of " + std::to_string(made.size()) +
-                                      " bytes; words have at most " + std::to_string(kMaxWordBytes));
+                                      " bytes; the maximum is " + std::to_string(kMaxWordBytes));
     const auto [at, is_new] =
         known_.emplace(std::move(made), static_cast<std::uint16_t>(table_.tokens.size()));
     if (!is_new)
-      return corrupt_table(line_,
-                           quoted(*line) + " makes token " + std::to_string(at->second) + " a second time");
+      return corrupt_table(line_, quoted(*line) + " duplicates token " + std::to_string(at->second));
     table_.add({left, right});
     return {};
   }
@@ -131,12 +133,11 @@ class Parser {
   Result<std::uint16_t> read_token(std::string_view text) const {
     const auto bytes = unescaped(text);
     if (!bytes)
-      return corrupt_table(line_,
-                           quoted(text) +
-                               " is malformed: printable ASCII stands as it is, the space, the backslash "
-                               "and other bytes as \\xNN in lower case");
+      return corrupt_table(line_, quoted(text) +
+                                      " is malformed: write printable ASCII as is, and write the space, the "
+                                      "backslash and all other bytes as \\xNN in lower case");
     const auto found = known_.find(*bytes);
-    if (found == known_.end()) return corrupt_table(line_, quoted(text) + " is no token yet");
+    if (found == known_.end()) return corrupt_table(line_, quoted(text) + " is not a token at this point");
     return found->second;
   }
 

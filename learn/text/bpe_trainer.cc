@@ -142,7 +142,7 @@ class TableTrainer {
 
 Result<std::string> train_bpe(std::string_view text, std::size_t vocabulary) {
   if (vocabulary < kByteTokens || vocabulary > kMaxVocabulary)
-    return invalid("a BPE vocabulary of " + std::to_string(vocabulary) + " tokens; expected " +
+    return invalid("the BPE vocabulary has " + std::to_string(vocabulary) + " tokens; expected " +
                    std::to_string(kByteTokens) + " to " + std::to_string(kMaxVocabulary));
   return bpe_table_text(TableTrainer(text).run(vocabulary));
 }

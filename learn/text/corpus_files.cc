@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kEntriesToOneHeldOut = 10;
 
 Error too_large(const std::filesystem::path& path, std::size_t bytes, std::size_t limit) {
-  return {ErrorCode::kResource, path.string() + " has " + std::to_string(bytes) + " bytes, more than the " +
-                                    std::to_string(limit) + " allowed here: split it up"};
+  return {ErrorCode::kResource, path.string() + " has " + std::to_string(bytes) + " bytes; the limit is " +
+                                    std::to_string(limit) + " bytes"};
 }
 
 Result<void> check_encoding(const std::filesystem::path& path, std::string_view text) {
@@ -28,9 +28,9 @@ Result<void> check_encoding(const std::filesystem::path& path, std::string_view 
     }
     const auto line = static_cast<std::size_t>(
         std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n') + 1);
-    return corrupt_line(
-        path, line,
-        length > 0 ? "a NUL byte, so this is no text" : "not UTF-8; iconv converts text of another encoding");
+    return corrupt_line(path, line,
+                        length > 0 ? "contains a NUL byte, so the file is not text"
+                                   : "is not valid UTF-8; convert the file with iconv");
   }
   return {};
 }
@@ -38,7 +38,7 @@ Result<void> check_encoding(const std::filesystem::path& path, std::string_view 
 }  // namespace
 
 Error not_there(const CorpusPlace& place, const std::filesystem::path& path) {
-  return {ErrorCode::kNotFound, path.string() + " is not there: " + place.remedy};
+  return {ErrorCode::kNotFound, path.string() + " does not exist: " + place.remedy};
 }
 
 Error corrupt_line(const std::filesystem::path& path, std::size_t line, const std::string& what) {
@@ -56,8 +56,8 @@ Result<std::vector<std::string>> list_files(const CorpusPlace& place, bool (*wan
     if (!wanted(name) || !entry->is_regular_file(ignored)) continue;
     names.push_back(std::move(name));
     if (names.size() > kMaxGroups)
-      return Error{ErrorCode::kResource, place.directory.string() + " holds more than " +
-                                             std::to_string(kMaxGroups) + " files: put some into one"};
+      return Error{ErrorCode::kResource, place.directory.string() + " contains more than " +
+                                             std::to_string(kMaxGroups) + " files; merge some of them"};
     const auto size = entry->file_size(ignored);
     if (!ignored) bytes += std::min<std::size_t>(size, kMaxCorpusBytes);
     if (bytes > kMaxCorpusBytes) return too_large(place.directory, bytes, kMaxCorpusBytes);
@@ -67,7 +67,7 @@ Result<std::vector<std::string>> list_files(const CorpusPlace& place, bool (*wan
   if (failure) return system_error("cannot list", place.directory, failure.value());
   if (names.empty())
     return Error{ErrorCode::kNotFound,
-                 place.directory.string() + " holds no file of this corpus: " + place.remedy};
+                 place.directory.string() + " contains no file of this text: " + place.remedy};
   std::sort(names.begin(), names.end());
   return names;
 }

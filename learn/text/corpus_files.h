@@ -23,7 +23,7 @@ struct CorpusPlace {
   std::string remedy;  // what to do if a file is absent: "install it with ..."
 };
 
-// "PATH is not there: REMEDY".
+// "PATH does not exist: REMEDY".
 Error not_there(const CorpusPlace& place, const std::filesystem::path& path);
 Error corrupt_line(const std::filesystem::path& path, std::size_t line, const std::string& what);
 

@@ -56,7 +56,7 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
   if (groups.empty()) return invalid("data.directory: there is no text in the files of " + spec.dataset);
   if (groups.size() > kMaxGroups)
     return invalid("data.directory: the text has " + std::to_string(groups.size()) +
-                   " groups, at most 256 can be told apart");
+                   " groups; at most 256 are allowed");
   Dataset data{.shape = {1, spec.context, 1, true}, .classes = groups.size(), .floats = {}, .labels = {}};
   data.text.vocabulary = tokenizer.vocabulary();
   for (std::size_t token = 0; token < tokenizer.vocabulary(); ++token)
@@ -69,10 +69,9 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
                                 static_cast<std::uint8_t>(g), data));
   }
   if (data.size() == 0)
-    return invalid(
-        split == TextSplit::kTrain
-            ? "data.directory: there is nothing to train on in the files of " + spec.dataset
-            : "data.directory: the text is too short for a part of it to be held out and tested on");
+    return invalid(split == TextSplit::kTrain
+                       ? "data.directory: no training text remains in the files of " + spec.dataset
+                       : "data.directory: the text is too short to hold out a part of it for testing");
   return data;
 }
 

@@ -80,7 +80,7 @@ Result<Synset> parse_synset(std::string_view line) {
     append_word(synset.definition, *word);
   }
   const std::size_t bar = rest.find(" | ");
-  if (bar == std::string_view::npos) return invalid("the gloss behind \" | \" is missing");
+  if (bar == std::string_view::npos) return invalid("the gloss after \" | \" is missing");
   std::string_view gloss = rest.substr(bar + 3);
   while (gloss.ends_with(' ')) gloss.remove_suffix(1);
   if (gloss.empty()) return invalid("the gloss is empty");
@@ -104,7 +104,7 @@ class Loader {
     for (std::size_t at = 0, next = 0; at < text.size(); at = next) {
       ++number;
       const std::size_t end = text.find('\n', at);
-      if (end == std::string::npos) return corrupt_line(path, number, "the file is cut short");
+      if (end == std::string::npos) return corrupt_line(path, number, "the file is truncated");
       next = end + 1;
       const std::string_view line = std::string_view(text).substr(at, end - at);
       licence = licence && line.starts_with("  ");
@@ -113,11 +113,11 @@ class Loader {
       if (!synset) return corrupt_line(path, number, synset.error().message);
       if (synset->offset != at)
         return corrupt_line(path, number,
-                            "the line stands at byte " + std::to_string(at) + " but says " +
-                                std::to_string(synset->offset) + ": the file was changed");
+                            "the line stands at byte " + std::to_string(at) + " but declares byte " +
+                                std::to_string(synset->offset) + ": the file was modified");
       const std::size_t group = synset->lexicographer_file;
       if (!kLexicographerFiles[group].starts_with(category + "."))
-        return corrupt_line(path, number, groups_[group].name + " has no place in this file");
+        return corrupt_line(path, number, groups_[group].name + " does not belong in this file");
       splits_[group].add(synset->definition, groups_[group]);
     }
     return {};

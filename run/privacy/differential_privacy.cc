@@ -31,29 +31,30 @@ constexpr double kMostParameters = 0x1p32;
 Spec::Kind read_kind(config::Reader& section) {
   return static_cast<Spec::Kind>(section.choice(
       "kind", {"none", "central", "distributed", "tree", "local"}, 0,
-      "Who makes noise. central: the coordinator, on the sum of clipped updates; distributed: each client, "
-      "on its own update before it is summed in secret, so that the coordinator sees a noisy sum alone; "
-      "tree: "
-      "the coordinator, along a tree of rounds, where it is not drawn by chance who takes part (DP-FTRL); "
-      "local: each client, so much that its update alone tells nobody more than epsilon says."));
+      "Where noise is added.\nnone: there is no noise and no guarantee.\ncentral: the coordinator adds noise "
+      "to the sum of the clipped updates.\ndistributed: each client adds a part of the noise to its update "
+      "before secure aggregation, so the coordinator sees only a noisy sum.\ntree: the coordinator adds "
+      "correlated noise along a tree of rounds (DP-FTRL); it needs no random selection of clients.\nlocal: "
+      "each client adds so much noise that its single update satisfies epsilon."));
 }
 
 void read_clipping(config::Reader& section, Spec& spec) {
-  spec.clipping = static_cast<Clipping>(
-      section.choice("clipping", {"flat", "per_layer", "adaptive"}, 0,
-                     "flat: an update's norm is cut down to clipping_norm; per_layer: that of each of L "
-                     "layers to clipping_norm "
-                     "/ sqrt(L); adaptive: flat, with a norm that follows target_quantile."));
-  spec.clipping_norm = section.number("clipping_norm", spec.clipping_norm, {1e-6, 1e6},
-                                      "Largest Euclidean norm of an update; of the first round if adaptive.");
+  spec.clipping = static_cast<Clipping>(section.choice(
+      "clipping", {"flat", "per_layer", "adaptive"}, 0,
+      "How updates are clipped.\nflat: the norm of an update is reduced to clipping_norm.\nper_layer: the "
+      "norm of each of the L layers is reduced to clipping_norm / sqrt(L).\nadaptive: as flat, but the norm "
+      "follows target_quantile from round to round."));
+  spec.clipping_norm = section.number(
+      "clipping_norm", spec.clipping_norm, {1e-6, 1e6},
+      "Maximum Euclidean norm of an update. With clipping = \"adaptive\", the norm of the first round.");
   spec.target_quantile = section.number("target_quantile", spec.target_quantile, {0.01, 0.99},
-                                        "adaptive: share of updates that are not to be clipped.");
-  spec.clipping_rate =
-      section.number("clipping_rate", spec.clipping_rate, {1e-3, 10},
-                     "adaptive: the norm changes by a factor exp(-this * (share - target_quantile)).");
+                                        "adaptive: fraction of the updates that should not be clipped.");
+  spec.clipping_rate = section.number("clipping_rate", spec.clipping_rate, {1e-3, 10},
+                                      "adaptive: the norm is multiplied by exp(-clipping_rate * (unclipped "
+                                      "fraction - target_quantile)) in every round.");
   spec.count_noise = section.number("count_noise", 0, {0, 1e6},
-                                    "adaptive: standard deviation of the noise on how many are not clipped; "
-                                    "0 = a twentieth of the clients of a round.");
+                                    "adaptive: standard deviation of the noise on the number of unclipped "
+                                    "updates. 0: 5 % of a round's clients.");
   for (const char* key : {"target_quantile", "clipping_rate", "count_noise"})
     if (spec.clipping != Clipping::kAdaptive && section.has(key))
       section.fail(key, "has no effect without clipping = \"adaptive\"");
@@ -67,24 +68,25 @@ void check_participation(const RunConfig& run, config::Reader& root) {
       std::ceil(static_cast<double>(run.sampling.clients_per_round) * run.sampling.over_selection);
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   if (spec.kind == Spec::Kind::kTree && spec.clipping == Clipping::kAdaptive)
-    root.fail(kPrivacySection, "along a tree noise is of one size: clipping = \"adaptive\" is not possible");
+    root.fail(kPrivacySection,
+              "kind = \"tree\" requires a constant clipping norm; use clipping = \"flat\" or \"per_layer\"");
   if (wanted * run.rounds > clients * spec.max_participations)
     root.fail(kPrivacySection,
-              "run.rounds of sampling.clients_per_round clients are more than all of them may take "
-              "part in: raise max_participations");
+              "the clients cannot fill run.rounds rounds of sampling.clients_per_round clients; raise "
+              "max_participations");
   if (wanted * (spec.min_separation + 1.0) > clients)
     root.fail(kPrivacySection,
-              "with so many clients in a round, min_separation leaves nobody for some rounds: lower it");
+              "min_separation leaves too few clients for some rounds; lower min_separation or "
+              "sampling.clients_per_round");
 }
 
 // Where it is drawn who takes part, the guarantee rests on nobody knowing who was.
 void check_hidden_draws(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& what) {
-    root.fail(kPrivacySection,
-              what +
-                  " tells others who was drawn, and the guarantee of sampling.kind = \"poisson\" holds only "
-                  "if nobody knows: leave it out, or use uniform, which is accounted for as if all clients "
-                  "took part");
+    root.fail(kPrivacySection, what +
+                                   " reveals which clients were drawn, but the guarantee of sampling.kind = "
+                                   "\"poisson\" requires that nobody knows; remove it, or use sampling.kind "
+                                   "= \"uniform\", which is accounted for as if all clients took part");
   };
   if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"");
   if (run.status.via != protocol::StatusSpec::Via::kDirectory) return;
@@ -101,40 +103,49 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   // many samples or steps are behind it.
   if (run.privacy.of_sums() && run.strategy.aggregator_kind != "uniform_mean")
     refuse(
-        "one client's part in the model is bounded where every update counts the same: take the aggregator "
-        "uniform_mean, not " +
+        "the contribution of a client is bounded only if every update has the same weight; use the "
+        "aggregator uniform_mean instead of " +
         run.strategy.aggregator_kind);
-  if (run.strategy.schedule.buffered) refuse("a guarantee is for rounds, and the schedule has none");
-  if (run.control_variates) refuse("scaffold's control variate goes to everybody without noise");
-  if (run.dissemination.serverless) refuse("without a server everybody sees every update");
+  if (run.strategy.schedule.buffered)
+    refuse("privacy is accounted for by rounds; use strategy.schedule.kind = \"synchronous\"");
+  if (run.control_variates)
+    refuse("scaffold sends its control variate to all clients without noise; use another strategy");
+  if (run.dissemination.serverless)
+    refuse(
+        "with dissemination.kind = \"serverless\" every client sees every update; use \"direct\" or "
+        "\"swarm\"");
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   if (run.privacy.delta * clients >= 1)
     root.fail("differential_privacy.delta",
-              "is " + number_text(run.privacy.delta) +
-                  ", but with data.partition.clients = " + number_text(clients) + " it must be below " +
-                  number_text(1 / clients) + ", or revealing all data of one client counts as private");
+              "is " + number_text(run.privacy.delta) + ", but with data.partition.clients = " +
+                  number_text(clients) + " it must be below " + number_text(1 / clients) +
+                  "; otherwise a mechanism that reveals all data of one client would count as private");
   if (run.privacy.bounds_participation()) check_participation(run, root);
   if (!run.privacy.of_sums() && run.strategy.aggregator_kind == "fednova")
-    refuse("fednova weighs updates by the steps behind them, which tell of a client's data");
+    refuse(
+        "fednova weights updates by their local steps, which reveal the size of a client's data; use another "
+        "aggregator");
   // Labels that clients publish have no noise that is accounted for here.
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
   if (!samples_blindly(run.sampling) || by_labels)
     refuse("sampling.kind = \"" + run.sampling.kind +
-           "\" as configured depends on what updates reveal, or weighs them: use poisson, or uniform or psp, "
+           "\" as configured depends on the updates or weights them; use poisson, or use uniform or psp, "
            "which are accounted for as if all clients took part");
   if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
-    refuse("sampling.over_selection has no effect: with poisson exactly those who are drawn are waited for");
+    refuse(
+        "sampling.over_selection has no effect, because with poisson the round waits for exactly the drawn "
+        "clients; remove it");
   if (run.sampling.kind == "poisson" && run.privacy.kind == Spec::Kind::kCentral)
     check_hidden_draws(run, root);
   if (run.privacy.kind == Spec::Kind::kDistributed && !run.secure.on)
     refuse(
-        "kind = \"distributed\": the noise of one client hides little unless updates are summed in secret: "
-        "set secure_aggregation.kind");
+        "kind = \"distributed\" requires secure aggregation, because the noise of a single client hides "
+        "little; set secure_aggregation.kind");
   const bool at_clients = run.secure.on || run.privacy.kind == Spec::Kind::kLocal;
   if (at_clients && run.privacy.clipping != Clipping::kFlat)
     refuse(
-        "with kind = \"local\" or secure_aggregation clients clip their updates themselves, and only with "
-        "clipping = \"flat\"");
+        "with kind = \"local\" or secure_aggregation, clients clip their own updates; use clipping = "
+        "\"flat\"");
 }
 
 // Each client is drawn with the same chance in every round, whoever else is connected.
@@ -174,12 +185,12 @@ Result<void> calibrate(RunConfig& run) {
     const std::string noise = "with noise_multiplier = " + number_text(spec.noise_multiplier);
     const std::string budget_text =
         " epsilon = " + number_text(spec.epsilon) + " at delta = " + number_text(spec.delta);
-    if (releases == 0) return invalid(noise + " not even one round keeps" + budget_text);
+    if (releases == 0) return invalid(noise + ", a single round already exceeds" + budget_text);
     // What is bounded is each client's part, not the run.
     if (spec.by_clients()) {
       if (releases < spec.max_participations)
-        return invalid(noise + " only " + std::to_string(releases) + " updates of a client keep" +
-                       budget_text + ", and max_participations is " +
+        return invalid(noise + ", only " + std::to_string(releases) + " updates of a client stay within" +
+                       budget_text + ", but max_participations is " +
                        std::to_string(spec.max_participations));
       spec.most_releases = UINT64_MAX;
     }
@@ -225,8 +236,9 @@ void choose_grid(RunConfig& run, config::Reader& root) {
       break;
     return;
   }
-  root.fail(kPrivacySection, "the sums are too coarse for this noise: lower strategy.max_abs" +
-                                 std::string(compact ? ", or take secure_aggregation.kind = \"exact\"" : ""));
+  root.fail(kPrivacySection,
+            "the fixed-point format of the sums is too coarse for this noise; lower strategy.max_abs" +
+                std::string(compact ? ", or use secure_aggregation.kind = \"exact\"" : ""));
 }
 
 // Every value of a noisy update has to be within what is accepted of a client.
@@ -234,10 +246,10 @@ void check_room(const RunConfig& run, config::Reader& root) {
   const privacy::LocalPrivacySpec local = run.privacy.local();
   const double most = local.clipping_norm * (1 + 2 * kDeviations * local.noise_multiplier);
   if (most > run.strategy.fixed_point.max_abs)
-    root.fail(kPrivacySection, "this noise may reach " + number_text(std::ceil(most)) +
-                                   " in one value, and strategy.max_abs is " +
+    root.fail(kPrivacySection, "a value with this noise may reach " + number_text(std::ceil(most)) +
+                                   ", but strategy.max_abs is " +
                                    number_text(run.strategy.fixed_point.max_abs) +
-                                   ": raise that, or lower clipping_norm");
+                                   "; raise strategy.max_abs, or lower clipping_norm");
 }
 
 void tell_clients(RunConfig& run) {
@@ -292,31 +304,34 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
   config::Reader section = root.section(kPrivacySection);
   spec.kind = read_kind(section);
   read_clipping(section, spec);
-  spec.noise_multiplier =
-      section.number("noise_multiplier", 0, {0, 1000},
-                     "Standard deviation of a round's noise, over what one client can change; 0 = as much as "
-                     "lets all of run.rounds keep epsilon.");
-  const double epsilon = section.number(
-      "epsilon", 0, {0, 1e6}, "The run ends before the round that would cost more than this; 0 = no limit.");
+  spec.noise_multiplier = section.number("noise_multiplier", 0, {0, 1000},
+                                         "Standard deviation of the noise, divided by the sensitivity. 0: "
+                                         "computed so that the whole run stays within epsilon.");
+  const double epsilon =
+      section.number("epsilon", 0, {0, 1e6},
+                     "Privacy budget. The run ends before the round that would exceed it. 0: no limit.");
   if (epsilon > 0) spec.epsilon = epsilon;
-  spec.delta = section.number("delta", spec.delta, {1e-15, 0.1},
-                              "Chance that epsilon may not hold; below one over the number of clients.");
-  const std::size_t accountant =
-      section.choice("accountant", {"pld", "rdp"}, 0,
-                     "How the cost of rounds is added up: exactly, or by Renyi divergences.");
+  spec.delta = section.number(
+      "delta", spec.delta, {1e-15, 0.1},
+      "Probability with which the bound epsilon may fail. It must be below 1 / data.partition.clients.");
+  const std::size_t accountant = section.choice("accountant", {"pld", "rdp"}, 0,
+                                                "How the privacy loss of the rounds is composed: by privacy "
+                                                "loss distributions (pld) or by Renyi divergences (rdp).");
   spec.accountant = accountant == 0 ? privacy::AccountantKind::kPld : privacy::AccountantKind::kRdp;
-  spec.noise = static_cast<privacy::NoiseKind>(
-      section.choice("noise", {"gaussian", "skellam"}, 0, "distributed: what each client draws."));
+  spec.noise = static_cast<privacy::NoiseKind>(section.choice(
+      "noise", {"gaussian", "skellam"}, 0, "distributed: distribution of the noise of each client."));
   if (spec.kind != Spec::Kind::kDistributed && section.has("noise"))
     section.fail("noise", "has no effect without kind = \"distributed\"");
   const auto participation = [&](const char* key, std::uint32_t fallback, std::int64_t least,
                                  const char* doc) {
     return static_cast<std::uint32_t>(section.integer(key, fallback, {least, 1'000'000}, doc));
   };
-  spec.max_participations = participation("max_participations", spec.max_participations, 1,
-                                          "distributed, tree, local: rounds that a client may take part in.");
-  spec.min_separation = participation("min_separation", spec.min_separation, 0,
-                                      "tree: rounds between two that a client takes part in, at least.");
+  spec.max_participations =
+      participation("max_participations", spec.max_participations, 1,
+                    "distributed, tree, local: maximum number of rounds in which a client may take part.");
+  spec.min_separation =
+      participation("min_separation", spec.min_separation, 0,
+                    "tree: minimum number of rounds between two participations of a client.");
   if (!spec.bounds_participation() && section.has("max_participations"))
     section.fail("max_participations", "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
   if (spec.kind != Spec::Kind::kTree && section.has("min_separation"))
@@ -324,7 +339,7 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
   for (const char* key : {"clipping", "clipping_norm", "noise_multiplier", "epsilon", "delta", "accountant"})
     if (!spec.on() && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
   if (spec.on() && spec.noise_multiplier == 0 && epsilon == 0)
-    section.fail("kind", "needs epsilon, noise_multiplier, or both");
+    section.fail("kind", "requires epsilon, noise_multiplier, or both");
   root.adopt(section);
   return spec;
 }
@@ -342,12 +357,13 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
     root.fail(kPrivacySection,
               "noise_multiplier = " + number_text(spec.noise_multiplier) +
-                  " is too little to hide the updates that one track's sum leaves out: at least " +
-                  number_text(privacy::kHidingNoise) + " is needed, or no [tracks]");
+                  " is too small to hide the updates that one track excludes; use at least " +
+                  number_text(privacy::kHidingNoise) + ", or remove [tracks]");
   if (run.secure.on && spec.kind == Spec::Kind::kLocal && spec.noise_multiplier < privacy::kHidingNoise)
-    root.fail(kPrivacySection, "noise_multiplier = " + number_text(spec.noise_multiplier) +
-                                   " is too little for kind = \"local\" with secure_aggregation: at least " +
-                                   number_text(privacy::kHidingNoise) + " is needed");
+    root.fail(kPrivacySection,
+              "noise_multiplier = " + number_text(spec.noise_multiplier) +
+                  " is too small for kind = \"local\" with secure_aggregation; use at least " +
+                  number_text(privacy::kHidingNoise));
   if (spec.kind == Spec::Kind::kLocal) return check_room(run, root);
   choose_grid(run, root);
   if (run.secure.on) tell_clients(run);

@@ -37,8 +37,9 @@ Result<void> PrivacyLedger::charge(double chance) {
     within = epsilon <= spec_.epsilon;
   }
   if (!within && std::isfinite(spec_.epsilon))
-    return Error{ErrorCode::kRefused, "one more round would cost more than differential_privacy.epsilon = " +
-                                          number_text(spec_.epsilon)};
+    return Error{ErrorCode::kRefused,
+                 "the privacy budget is spent: one more round would exceed differential_privacy.epsilon = " +
+                     number_text(spec_.epsilon)};
   charges_ = std::move(charges);
   return {};
 }
@@ -55,7 +56,7 @@ Result<double> PrivacyLedger::epsilon() {
 Result<void> PrivacyLedger::take_up(Charges charges) {
   for (const auto& [chance, releases] : charges)
     if (!(chance >= spec_.sampling_rate && chance <= 1) || releases == 0 || !spec_.on())
-      return Error{ErrorCode::kCorrupt, "what the checkpoint says of the privacy budget is another run's"};
+      return Error{ErrorCode::kCorrupt, "the privacy budget in the checkpoint belongs to another run"};
   charges_ = std::move(charges);
   return {};
 }

@@ -31,11 +31,12 @@ Result<std::uint64_t> make_private(std::span<float> values, const privacy::Local
                                    const PrivateSum::Noise& noise) {
   if (!clip_values(spec.clipping_norm, values)) return invalid("a value of the update is not finite");
   const auto variance = privacy::noise_variance(deviation_of(spec, values.size()));
-  if (!variance) return Error{ErrorCode::kUnsupported, "the run asks for more noise than a client can make"};
+  if (!variance)
+    return Error{ErrorCode::kUnsupported, "the run requires more noise than this program can generate"};
   AlignedBuffer<std::int64_t> numbers(values.size());
   const aggregation::FixedPoint format{.fraction_bits = spec.fraction_bits, .max_abs = spec.clipping_norm};
   if (!aggregation::contribution(format, SampleCount(1), values, numbers.span()))
-    return invalid("a value of the update cannot be put on the grid of its noise");
+    return invalid("a value of the update is too large for the fixed-point format of the noise");
   const Secret key = privacy::noise_key(*noise.root, {noise.task, *variance}, numbers.span());
   Sequential here;
   privacy::add_noise(numbers.span(), {.key = key, .variance = *variance}, here);

@@ -118,7 +118,7 @@ TEST_CASE("a disagreement added and lifted while the run goes on holds from the 
       unknown.at("against") = {config::Array{{std::string("9"), where}}, where};
       const auto refused = file.add(unknown);
       REQUIRE_FALSE(refused);
-      CHECK(refused.error().message.find("\"9\" is not a client") != std::string::npos);
+      CHECK(refused.error().message.find("\"9\" is not a client of this policy") != std::string::npos);
     }
     if (federation.rounds.size() == 3) {
       CHECK_FALSE(file.lift(2));

@@ -266,7 +266,7 @@ TEST_CASE("federation: a coordinator whose disk fails sends its clients away and
   CHECK(peer.verdict->accepted);
   f.run_until([&] { return f.coordinator->failure().has_value() && peer.closed; });
   const std::string reason = f.coordinator->failure()->message;
-  CHECK_MESSAGE(reason.find("is shorter than what was stored in it") != std::string::npos, reason);
+  CHECK_MESSAGE(reason.find("is shorter than the data stored in it") != std::string::npos, reason);
   CHECK(f.reported("coordinator.failed"));
   CHECK_FALSE(peer.ended);  // the run has not: another coordinator can go on with it
   CHECK_FALSE(f.final_models.has_value());

@@ -244,21 +244,23 @@ TEST_CASE("language: what does not fit together is named") {
   };
   refused(" --set model.width=32", "model.base: " + setup.base + ": tensor");
   refused(" --set model.base=/nowhere.safetensors", "model.base: ");
-  refused(" --set model.heads=3", "model.width: 16 is no multiple of model.heads, which is 3");
+  refused(" --set model.heads=3", "model.width: 16 is not a multiple of model.heads, which is 3");
   refused(" --set strategy.planner.ranks=[2,8]",
           ": strategy.planner: rank 8 is above model.adapter.rank, which is 4");
   refused(" --set model.adapter.targets=[\\\"w\\\"]", "the model has no layer \"w\"");
-  refused(" --set 'model={kind=\"mlp\"}'", "trains adapters: give model.adapter.rank");
+  refused(" --set 'model={kind=\"mlp\"}'", "trains adapters; set model.adapter.rank");
   refused(" --set data.directory=/nowhere", "/nowhere");
-  refused(" --set data.tokenizer.kind=bytes", setup.base + " was trained with another data.tokenizer");
-  refused(" --set model.base_hash=00", "is not the base that the run began with");
-  refused(" --set model.heads=4", setup.base + " was trained with another model.heads");
-  refused(" --set data.tokenizer.kind=bpe", "names the table that kind = \"bpe\" needs");
-  refused(" --set strategy.schedule.kind=buffered --set strategy.kind=flexlora", "needs synchronous rounds");
+  refused(" --set data.tokenizer.kind=bytes", setup.base + " was trained with a different data.tokenizer");
+  refused(" --set model.base_hash=00", "is not the base model that the run started with");
+  refused(" --set model.heads=4", setup.base + " was trained with a different model.heads");
+  refused(" --set data.tokenizer.kind=bpe",
+          "is required with kind = \"bpe\"; name a table written by `fedge data tokenizer`");
+  refused(" --set strategy.schedule.kind=buffered --set strategy.kind=flexlora",
+          "requires schedule.kind = \"synchronous\"");
   REQUIRE(setup.tune("queries", " --set model.adapter.targets=[\\\"q\\\",\\\"k\\\"]").code == 0);
   const std::string queries = (setup.out.path() / "queries/model.safetensors").string();
   refused(" --set model.base=" + queries + " --set model.adapter.targets=[\\\"v\\\",\\\"k\\\"]",
-          queries + " was trained with another model.adapter.targets");
+          queries + " was trained with a different model.adapter.targets");
   CHECK(setup
             .tune("again",
                   " --set model.base=" + queries + " --set model.adapter.targets=[\\\"k\\\",\\\"q\\\"]")

@@ -193,7 +193,7 @@ TEST_CASE(
   CHECK(moved > 0);
   const Outcome unknown = test::run("fedge-sim " + arguments);
   CHECK(unknown.code == 1);
-  CHECK(unknown.output.find("\"sign_vote\" is not known") != std::string::npos);
+  CHECK(unknown.output.find("\"sign_vote\" is not a known value") != std::string::npos);
 }
 
 TEST_CASE("example: a program with a sampler of its own lets clients take part in turn") {
@@ -386,7 +386,7 @@ TEST_CASE("strategies: each says what it is made of, what it needs and its optio
   const std::string scaffold = test::run("fedge strategies scaffold").output;
   CHECK(scaffold.find("= aggregator uniform_mean, objective scaffold") != std::string::npos);
   const std::string krum = test::run("fedge strategies krum").output;
-  CHECK(krum.find("(not linear, reads every update again, needs whole updates)") != std::string::npos);
+  CHECK(krum.find("(not linear, keeps all updates of a round, requires") != std::string::npos);
   CHECK(krum.find("byzantine") != std::string::npos);
   CHECK(krum.find("trim ") == std::string::npos);
   const std::string top_k = test::run("fedge strategies top_k").output;

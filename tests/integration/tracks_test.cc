@@ -136,9 +136,9 @@ TEST_CASE("tracks: a wrong policy and a missing file are named, wrong usage is e
   const File unknown("clients = 2\n[[disagreement]]\nkind = \"full\"\nclients = [\"2\"]\n");
   const Outcome outcome = unknown.resolve("--round 1 --format json");
   CHECK(outcome.code == 1);
-  CHECK(outcome.output ==
-        "fedge: " + unknown.path.string() +
-            ":4: disagreement[0].clients: \"2\" is not a client (they are \"0\" to \"1\")\n");
+  CHECK(outcome.output == "fedge: " + unknown.path.string() +
+                              ":4: disagreement[0].clients: \"2\" is not a client of this policy (its "
+                              "clients are \"0\" to \"1\")\n");
   CHECK(run("fedge tracks resolve /nonexistent/p.toml --round 1").output ==
         "fedge: cannot open /nonexistent/p.toml: No such file or directory\n");
   CHECK(unknown.resolve("").code == 2);
@@ -176,7 +176,7 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   CHECK(run("fedge tracks add --kind full --clients c --from 4 --deep" + where).code == 0);
   const Outcome unknown = run("fedge tracks add --kind inbound --clients a --against d" + where);
   CHECK(unknown.code == 1);
-  CHECK(unknown.output.find("\"d\" is not a client") != std::string::npos);
+  CHECK(unknown.output.find("\"d\" is not a client of this policy") != std::string::npos);
   const Outcome listed = run("fedge tracks ls" + where);
   CHECK(listed.output.find(
             "   1  inbound        a                         b,c                       1 to 9        "

@@ -316,7 +316,7 @@ def check_too_few(program, round_, trial, tally):
     process, _ = run(program, trial.rule, trial.options, round_)
     said = process.stderr
     assert process.returncode == 1 and said.startswith(f"fedge: {trial.rule} ") and (
-        f"needs at least {n + 1} updates; this round has {n}\n" in said), (
+        f"requires at least {n + 1} updates; this round has {n}\n" in said), (
             f"{round_.name}: with {n} {trial.rule} said {said!r} (exit {process.returncode})")
     tally.refused[trial.rule] += 1
 

@@ -58,13 +58,13 @@ class GeometricMedian final : public RowRule {
 
 AggregatorPart read_geometric_median(config::Reader& section) {
   Weiszfeld options{};
-  options.iterations = static_cast<std::size_t>(
-      section.integer("iterations", 3, {1, 10'000}, "At most so many; each reads every update once."));
-  options.tolerance =
-      section.number("tolerance", 1e-6, {0.0, 1.0},
-                     "Ends when the sum of distances falls by less than this part of it; 0 = never.");
+  options.iterations = static_cast<std::size_t>(section.integer(
+      "iterations", 3, {1, 10'000}, "Maximum number of iterations. Each reads every update once."));
+  options.tolerance = section.number(
+      "tolerance", 1e-6, {0.0, 1.0},
+      "The iteration ends when the sum of distances falls by less than this fraction. 0: never early.");
   options.smoothing = section.number("smoothing", 1e-6, {1e-30, 1e6},
-                                     "An update closer than this counts as if it were this far.");
+                                     "Minimum distance. A closer update counts as if it had this distance.");
   return on_rows({.name = "geometric_median", .options = read_row_options(section)},
                  [=](const AggregatorContext&) { return std::make_unique<GeometricMedian>(options); });
 }

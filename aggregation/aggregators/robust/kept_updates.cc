@@ -35,19 +35,21 @@ Result<void> read_values(const UpdateValues& values, std::size_t first, std::spa
 
 RowOptions read_row_options(config::Reader& section, bool clip_to_median) {
   RowOptions options;
-  options.memory_bytes = static_cast<std::size_t>(section.integer(
-                             "memory_mb", 256, {1, 1'048'576},
-                             "Updates are read back in blocks of columns of at most so many MiB."))
-                         << 20;
-  options.clip_norm = section.number("clip_norm", 0.0, {0.0, 1e30},
-                                     "Longer updates are shortened to this Euclidean norm; 0 = none is.");
+  options.memory_bytes =
+      static_cast<std::size_t>(section.integer(
+          "memory_mb", 256, {1, 1'048'576},
+          "Maximum memory for reading stored updates, in MiB. Updates are read in blocks of columns."))
+      << 20;
+  options.clip_norm =
+      section.number("clip_norm", 0.0, {0.0, 1e30},
+                     "Maximum Euclidean norm of an update; longer updates are clipped. 0: no clipping.");
   options.clip_to_median = section.boolean("clip_to_median", clip_to_median && options.clip_norm == 0,
-                                           "Updates longer than the round's median are shortened to it.");
-  options.bucket_size = static_cast<std::size_t>(
-      section.integer("bucket_size", 1, {1, 1'000'000},
-                      "The rule sees the means of so many updates, put together at random."));
+                                           "Whether updates are clipped to the median norm of the round.");
+  options.bucket_size = static_cast<std::size_t>(section.integer(
+      "bucket_size", 1, {1, 1'000'000},
+      "Number of updates that are averaged at random before the rule is applied. 1: no averaging."));
   if (options.clip_to_median && options.clip_norm > 0)
-    section.fail("clip_norm", "clip_to_median sets another bound; leave one of them out");
+    section.fail("clip_norm", "clip_norm and clip_to_median exclude each other; remove one of them");
   return options;
 }
 
@@ -59,7 +61,7 @@ Result<void> KeptUpdates::add(std::span<const Update> updates) {
     if (update.coverage != Coverage::all(parameters_))
       return invalid("client " + std::to_string(update.client.value()) + "'s update covers " +
                      std::to_string(update.coverage.count()) + " of " + std::to_string(parameters_) +
-                     " parameters; " + rule_ + " needs whole updates");
+                     " parameters; the aggregator " + rule_ + " requires updates of the whole model");
   for (const Update& update : updates)
     kept_.push_back({.client = update.client,
                      .weight = update.weight.value(),
@@ -126,14 +128,14 @@ Result<void> KeptUpdates::require_rows(std::size_t needed, const std::string& wh
     what = std::to_string(needed) + " buckets of " + std::to_string(options_.bucket_size) + ", " +
            std::to_string(updates_for_rows(needed, options_)) + " updates";
   return Error{ErrorCode::kUnavailable,
-               who + " needs at least " + what + "; this round has " + std::to_string(updates())};
+               who + " requires at least " + what + "; this round has " + std::to_string(updates())};
 }
 
 Result<void> KeptUpdates::limit_rows(std::size_t most) const {
   if (rows() <= most) return {};
   return Error{ErrorCode::kUnavailable, rule_ + " compares at most " + std::to_string(most) +
-                                            " updates; this round has " + std::to_string(rows()) +
-                                            ": average some of them with strategy.aggregator.bucket_size"};
+                                            " updates, but this round has " + std::to_string(rows()) +
+                                            "; average some of them with strategy.aggregator.bucket_size"};
 }
 
 const float* KeptUpdates::in_place(std::size_t row) const {
@@ -176,7 +178,7 @@ Result<std::size_t> KeptUpdates::block_width(const BlockRequest& request) const 
   return Error{ErrorCode::kResource,
                rule_ + " reads " + std::to_string(request.multiple) + " parameters of " +
                    std::to_string(request.rows.size()) +
-                   " updates at a time: strategy.aggregator.memory_mb must be at least " +
+                   " updates at a time; strategy.aggregator.memory_mb must be at least " +
                    std::to_string((needed >> 20) + 1)};
 }
 

@@ -86,7 +86,7 @@ struct Byzantine {
 };
 
 constexpr const char* kByzantineDoc =
-    "Hostile updates that the rule is to bear; -1 = a fifth of the round's.";
+    "Number of hostile updates that the rule must tolerate. -1: a fifth of the round's updates.";
 
 std::string named(const char* rule, std::size_t byzantine) {
   return std::string(rule) + " with byzantine = " + std::to_string(byzantine);
@@ -171,9 +171,9 @@ AggregatorPart read_krum(config::Reader& section) {
 
 AggregatorPart read_multi_krum(config::Reader& section) {
   const Byzantine byzantine = Byzantine::read(section, kByzantineDoc);
-  const auto select = static_cast<std::size_t>(
-      section.integer("select", 0, {0, 1'000'000},
-                      "The mean of so many updates with the lowest scores; 0 = all but the hostile ones."));
+  const auto select = static_cast<std::size_t>(section.integer(
+      "select", 0, {0, 1'000'000},
+      "Number of updates with the lowest scores that are averaged. 0: all except byzantine."));
   return on_rows(
       {.name = "multi_krum",
        .options = read_row_options(section),
@@ -182,9 +182,10 @@ AggregatorPart read_multi_krum(config::Reader& section) {
 }
 
 AggregatorPart read_bulyan(config::Reader& section) {
-  const Byzantine byzantine = Byzantine::read(
-      section,
-      "Hostile updates that the rule is to bear; -1 = a fifth of the round's, or as many as it can bear.");
+  const Byzantine byzantine =
+      Byzantine::read(section,
+                      "Number of hostile updates that the rule must tolerate. -1: a "
+                      "fifth of the round's updates, but at most as many as it can tolerate.");
   return on_rows({.name = "bulyan",
                   .options = read_row_options(section),
                   .min_rows = 4 * byzantine.number.value_or(0) + 3},

@@ -97,8 +97,8 @@ TEST_CASE("fedplt: sub-layers are counted for the levels that a client has") {
 TEST_CASE("fedplt: a width that cannot be cut is refused with the layer, its width and the pieces") {
   const auto layout = planning::chain({{10, 4}, {128, 10}, {10, 128}});
   CHECK(planning::error_of({"fedplt", "", layout, 10}) ==
-        "layer dense2 has 128 units, which cannot be cut into 5 equal sub-layers (the common denominator "
-        "of the shares); make it a multiple of 5");
+        "layer dense2 has 128 units, which cannot be divided into 5 equal sub-layers (the common denominator "
+        "of the shares); make the number of units a multiple of 5");
   const auto output = planning::chain({{10, 4}, {7, 10}});
   CHECK(planning::try_planner({"fedplt", "", output, 10}));
   CHECK(planning::error_of({"fedplt", "split_output = true\n", output, 10})
@@ -107,13 +107,14 @@ TEST_CASE("fedplt: a width that cannot be cut is refused with the layer, its wid
 
 TEST_CASE("fedplt: shares without a small common denominator are refused") {
   CHECK(planning::error_of({"fedplt", "shares = [1, 0.3333]\n", planning::small_mlp(), 10}) ==
-        "run.toml:1: planner.shares: 0.3333 is no fraction between 0 and 1 with a denominator up to 1000");
+        "run.toml:1: planner.shares: 0.3333 is not a fraction between 0 and 1 with a denominator of at most "
+        "1000");
   // Primes 997, 991 and 983 have a common multiple of 971 million.
   const std::string primes =
       "shares = [0.0010030090270812437, 0.0010090817356205853, 0.001017293997965412]\n"
       "fractions = [0.4, 0.3, 0.3]\n";
   CHECK(planning::error_of({"fedplt", primes, planning::small_mlp(), 10})
-            .starts_with("the shares have no common denominator up to 1048576"));
+            .starts_with("the values of shares have no common denominator up to 1048576"));
 }
 
 TEST_CASE("fedplt: what was trained without effect counts in the mean of those who trained it") {
@@ -193,7 +194,7 @@ TEST_CASE("random mask: rows that could scatter beyond a coverage's ranges are r
   const auto wide = planning::chain({{70'000, 2}, {2, 70'000}});
   const std::string half = "shares = [0.5]\nfractions = [1]\n";
   CHECK(planning::error_of({"random_mask", half, wide, 1})
-            .starts_with("a client's part would be up to 70002 ranges"));
+            .starts_with("the part of a client would have up to 70002 ranges"));
   CHECK(planning::try_planner({"random_mask", "shares = [0.4]\nfractions = [1]\n", wide, 1}));
   CHECK(planning::try_planner({"fedplt", half, wide, 1}));
 }

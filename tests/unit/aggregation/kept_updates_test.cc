@@ -140,7 +140,9 @@ TEST_CASE("kept updates: a partial update is refused by name, and nothing of the
   const std::vector<Update> updates = {test_update(1, {1, 2, 3, 4}), partial};
   const auto added = kept.add(updates);
   REQUIRE_FALSE(added);
-  CHECK(added.error().message == "client 9's update covers 2 of 4 parameters; median needs whole updates");
+  CHECK(added.error().message ==
+        "client 9's update covers 2 of 4 parameters; the aggregator median requires updates of the whole "
+        "model");
   CHECK(kept.updates() == 0);
 }
 
@@ -198,7 +200,7 @@ TEST_CASE("kept updates: memory for less than one block is an error that says ho
   CHECK(visited.error().code == ErrorCode::kResource);
   // (64 + 16) * 4 * 10,000 = 3.05 MiB.
   CHECK(visited.error().message ==
-        "krum reads 64 parameters of 10000 updates at a time: strategy.aggregator.memory_mb must be at least "
+        "krum reads 64 parameters of 10000 updates at a time; strategy.aggregator.memory_mb must be at least "
         "4");
   CHECK(ledger.bytes.empty());
 }

@@ -83,13 +83,15 @@ TEST_CASE("levels: mistakes in the lists are named with their line") {
   CHECK(levels_error("shares = [0.5, 1.2]\n") ==
         "run.toml:1: planner.shares: 1.2 is out of range, expected 0.001 to 1");
   CHECK(levels_error("fractions = [0.1, 0.7]\n") ==
-        "run.toml:1: planner.fractions: add up to 0.8, expected 1");
+        "run.toml:1: planner.fractions: add up to 0.8; the sum must be 1");
   CHECK(levels_error("\nfractions = [1]\n") ==
-        "run.toml:2: planner.fractions: there are 2 shares and 1 fractions; each level needs both");
+        "run.toml:2: planner.fractions: there are 2 shares and 1 fractions; the two lists must have the same "
+        "length");
   CHECK(levels_error("shares = [1, 0.5, 0.2]\n") ==
-        "run.toml:1: planner.shares: there are 3 shares and 2 fractions; each level needs both");
+        "run.toml:1: planner.shares: there are 3 shares and 2 fractions; the two lists must have the same "
+        "length");
   CHECK(levels_error("shares = []\nfractions = []\n") ==
-        "run.toml:1: planner.shares: has 0 levels, expected 1 to 64");
+        "run.toml:1: planner.shares: lists 0 levels, expected 1 to 64");
 }
 
 TEST_CASE("levels: a client that declares its capability gets the largest share within it, or the smallest") {
@@ -115,9 +117,9 @@ TEST_CASE("levels: where they are drawn, what a client declares changes nothing"
 }
 
 TEST_CASE("levels: fractions have no place beside what clients declare") {
-  CHECK(
-      levels_error("capability = \"declared\"\nfractions = [0.1, 0.9]\n") ==
-      "run.toml:2: planner.fractions: has no effect with capability = \"declared\", which asks the clients");
+  CHECK(levels_error("capability = \"declared\"\nfractions = [0.1, 0.9]\n") ==
+        "run.toml:2: planner.fractions: has no effect with capability = \"declared\", because each client "
+        "declares its capability");
 }
 
 }  // namespace fedge::aggregation

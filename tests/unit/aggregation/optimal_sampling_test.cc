@@ -105,7 +105,7 @@ TEST_CASE("optimal sampling: inputs that mean nothing are refused with the clien
   CHECK(error({1, 1}, {1, nan}, 1).starts_with("cost 1 is nan"));
   CHECK(error({1, 1}, {1}, 1).starts_with("there are 2 norms and 1 costs"));
   for (const double budget : {0.0, -1.0, nan, infinity}) {
-    CHECK(error({1, 1}, {}, budget).starts_with("a sampling budget of"));
+    CHECK(error({1, 1}, {}, budget).starts_with("the sampling budget is"));
     CHECK_FALSE(classical_probabilities(Doubles{1, 1}, budget));
     CHECK_FALSE(approximate_probabilities(Doubles{1, 1}, budget));
   }

@@ -170,7 +170,7 @@ TEST_CASE("planners: a model with the output layer alone leaves nothing to divid
     CHECK(planning::try_planner({kind, "split_output = true\n", softmax, 10}));
   }
   for (const char* kind : {"heterofl", "fjord", "fedrolex"})
-    CHECK(contains(planning::error_of({kind, "", softmax, 10}), "without a hidden layer"));
+    CHECK(contains(planning::error_of({kind, "", softmax, 10}), "needs a hidden layer"));
 }
 
 }  // namespace fedge::aggregation

@@ -114,7 +114,7 @@ TEST_CASE("bulyan: of ten it bears one, though a fifth is two") {
   rows[4] = {-200};
   CHECK(result("bulyan", rows) == Doubles{3});
   CHECK(refusal("bulyan", 10, "byzantine = 2").message ==
-        "bulyan with byzantine = 2 needs at least 11 updates; this round has 10");
+        "bulyan with byzantine = 2 requires at least 11 updates; this round has 10");
 }
 
 TEST_CASE("geometric median: one step of Weiszfeld by hand") {
@@ -173,22 +173,23 @@ TEST_CASE("clipped mean: weighted by samples, shortened to a number or to the me
 TEST_CASE("robust rules: too few updates are told what is needed, after bucketing in buckets") {
   for (const std::string& rule : kRules) CHECK(refusal(rule, 0).message == "no update has arrived");
   for (const std::string& rule : kRules) CHECK(refusal(rule, 0).code == ErrorCode::kUnavailable);
-  CHECK(refusal("krum", 2).message == "krum with byzantine = 0 needs at least 3 updates; this round has 2");
+  CHECK(refusal("krum", 2).message ==
+        "krum with byzantine = 0 requires at least 3 updates; this round has 2");
   CHECK(refusal("krum", 6, "byzantine = 2").message ==
-        "krum with byzantine = 2 needs at least 7 updates; this round has 6");
+        "krum with byzantine = 2 requires at least 7 updates; this round has 6");
   CHECK(refusal("multi_krum", 7, "byzantine = 2\nselect = 8").message ==
-        "multi_krum with select = 8 needs at least 8 updates; this round has 7");
-  CHECK(refusal("bulyan", 2).message == "bulyan needs at least 3 updates; this round has 2");
+        "multi_krum with select = 8 requires at least 8 updates; this round has 7");
+  CHECK(refusal("bulyan", 2).message == "bulyan requires at least 3 updates; this round has 2");
   CHECK(refusal("trimmed_mean", 4, "trim = 2").message ==
-        "trimmed_mean with trim = 2 needs at least 5 updates; this round has 4");
+        "trimmed_mean with trim = 2 requires at least 5 updates; this round has 4");
   CHECK(refusal("krum", 6, "byzantine = 1\nbucket_size = 2").message ==
-        "krum with byzantine = 1 needs at least 5 buckets of 2, 9 updates; this round has 6");
+        "krum with byzantine = 1 requires at least 5 buckets of 2, 9 updates; this round has 6");
   CHECK(refusal("krum", 6, "byzantine = 2").code == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("robust rules: more updates than can be compared are refused before memory is taken for them") {
   CHECK(refusal("krum", 8193).message ==
-        "krum compares at most 8192 updates; this round has 8193: average some of them with "
+        "krum compares at most 8192 updates, but this round has 8193; average some of them with "
         "strategy.aggregator.bucket_size");
   CHECK(refusal("bulyan", 8193).code == ErrorCode::kUnavailable);
   CHECK(refusal("median", 65'537).code == ErrorCode::kUnavailable);
@@ -224,8 +225,8 @@ TEST_CASE("robust rules: a partial update is refused") {
     const Update update = test_update(4, {1, 2});
     const auto added = aggregator->add({&update, 1}, sequential);
     REQUIRE_FALSE(added);
-    CHECK(added.error().message ==
-          "client 4's update covers 2 of 3 parameters; " + rule + " needs whole updates");
+    CHECK(added.error().message == "client 4's update covers 2 of 3 parameters; the aggregator " + rule +
+                                       " requires updates of the whole model");
     CHECK_FALSE(kind_named(aggregator_kinds(), rule).traits.partial_updates);
   }
 }
@@ -257,8 +258,10 @@ TEST_CASE("robust rules: options out of range or at odds are refused by name") {
            {"bulyan", "byzantine = -2", "strategy.aggregator.byzantine"},
            {"geometric_median", "iterations = 0", "strategy.aggregator.iterations"},
            {"centered_clip", "radius = 0.0", "strategy.aggregator.radius"},
-           {"median", "clip_norm = 1.0\nclip_to_median = true", "clip_to_median sets another bound"},
-           {"clipped_mean", "clip_to_median = false", "without it clipped_mean needs clip_norm"}}) {
+           {"median", "clip_norm = 1.0\nclip_to_median = true",
+            "clip_norm and clip_to_median exclude each other"},
+           {"clipped_mean", "clip_to_median = false",
+            "clipped_mean requires clip_norm if clip_to_median is false"}}) {
     CAPTURE(options);
     const std::string message = config_error(rule, options);
     CAPTURE(message);

@@ -158,15 +158,14 @@ TEST_CASE("slices: a fifth of the parameters of 784-500-250-125-10 is a quarter 
 }
 
 TEST_CASE("slices: models that cannot be sliced are refused") {
-  CHECK(
-      planning::error_of({"heterofl", kHalf, planning::chain({{10, 4}, {3, 12}}), 1}) ==
-      "layer dense2 has 12 inputs, which is no multiple of the 10 units of dense1 before it; only a chain of "
-      "layers can be sliced");
+  CHECK(planning::error_of({"heterofl", kHalf, planning::chain({{10, 4}, {3, 12}}), 1}) ==
+        "layer dense2 has 12 inputs, which is not a multiple of the 10 units of dense1 before it; this "
+        "planner requires a chain of dense or convolutional layers");
   // Half of 140,000 rows with half of their inputs: a range each, beside two for each bias and whole weight.
   const auto wide = planning::chain({{4, 2}, {140'000, 4}, {2, 140'000}});
   for (const char* kind : {"heterofl", "fjord", "fedrolex"})
     CHECK(planning::error_of({kind, kHalf, wide, 1})
-              .starts_with("a client's part would be up to 70014 ranges"));
+              .starts_with("the part of a client would have up to 70014 ranges"));
   CHECK(planning::try_planner({"heterofl", "shares = [0.4]\nfractions = [1]\n", wide, 1}));
   CHECK(planning::error_of({"heterofl", "match = \"weight\"\n", wide, 1}).find("one of width, parameters") !=
         std::string::npos);

@@ -83,7 +83,7 @@ TEST_CASE("spec: a part that contradicts its recipe is refused with the way out"
       error_of("[strategy]\nkind = \"fedadam\"\nserver_optimizer = { kind = \"sgd\" }\n");
   CHECK(contains(error, "run.toml:3"));
   CHECK(contains(error, "\"adam\""));
-  CHECK(contains(error, "leave this out"));
+  CHECK(contains(error, "remove this key"));
 }
 
 TEST_CASE("spec: an option of another kind of part is refused as unknown") {

@@ -101,17 +101,19 @@ TEST_CASE("policy: its text is short, has one form and reads back") {
 }
 
 TEST_CASE("policy: what is wrong with the clients is said with file, line and key") {
-  CHECK(contains(policy_error("strict = true\n"), "p.toml: clients is missing: How many clients there are"));
+  CHECK(contains(policy_error("strict = true\n"),
+                 "p.toml: clients is required but missing: Number of clients"));
   CHECK(policy_error("\nclients = 0\n") == "p.toml:2: clients: 0 is out of range, expected 1 to 1000000");
   CHECK(policy_error("clients = 1000001\n") ==
         "p.toml:1: clients: 1000001 is out of range, expected 1 to 1000000");
   CHECK(policy_error("clients = -9223372036854775808\n") ==
         "p.toml:1: clients: -9223372036854775808 is out of range, expected 1 to 1000000");
-  CHECK(policy_error("clients = 2.5\n") == "p.toml:1: clients: is a number, expected a whole number");
+  CHECK(policy_error("clients = 2.5\n") == "p.toml:1: clients: found a float, expected an integer");
   CHECK(policy_error("clients = []\n") == "p.toml:1: clients: is an empty list");
-  CHECK(policy_error("clients = [1, 2]\n") == "p.toml:1: clients: holds a whole number, expected texts only");
-  CHECK(policy_error("clients = [\"a\", \"b\", \"a\"]\n") == "p.toml:1: clients: names \"a\" twice");
-  CHECK(policy_error("clients = [\"a\", \"\"]\n") == "p.toml:1: clients: holds an empty name");
+  CHECK(policy_error("clients = [1, 2]\n") ==
+        "p.toml:1: clients: contains an integer; every item must be a string");
+  CHECK(policy_error("clients = [\"a\", \"b\", \"a\"]\n") == "p.toml:1: clients: lists \"a\" twice");
+  CHECK(policy_error("clients = [\"a\", \"\"]\n") == "p.toml:1: clients: contains an empty name");
   const std::string longest(1024, 'x');
   CHECK(policy_error("clients = [\"" + longest + "\"]\n").empty());
   CHECK(policy_error("clients = [\"" + longest + "y\"]\n") ==
@@ -120,33 +122,35 @@ TEST_CASE("policy: what is wrong with the clients is said with file, line and ke
   for (const char* control :
        {"\\u0000", "\\n", "\\u001B", "\\u007F", "\\u0085", "\\u202E", "\\u2067", "\\u2028"})
     CHECK(policy_error(std::string("clients = [\"a") + control + "\"]\n") ==
-          "p.toml:1: clients: one of the names has a control character at byte 1");
+          "p.toml:1: clients: one of the names contains a control character at byte 1");
   CHECK(policy_error("clients = [\"é\", \"\\u00A0\"]\n").empty());
 }
 
 TEST_CASE("policy: what is wrong with a disagreement is said with file, line and key") {
   CHECK(error_in("clients = [\"0\"]\n") ==
-        "p.toml:2: disagreement[0].kind is missing: full: takes no part; partial_data: withholds samples; "
-        "inbound: against must not influence clients; outbound: clients must not influence against; "
-        "bidirectional: both.");
-  CHECK(contains(error_in("kind = \"inbond\"\nclients = [\"0\"]\nagainst = [\"1\"]\n"),
-                 "p.toml:3: disagreement[0].kind: \"inbond\" is not known, did you mean \"inbound\"?"));
-  CHECK(error_in("kind = \"full\"\n") == "p.toml:2: disagreement[0].clients is missing: Who disagrees.");
+        "p.toml:2: disagreement[0].kind is required but missing: Kind of disagreement: full takes no part; "
+        "partial_data withholds samples; inbound must not be influenced by against; outbound must not "
+        "influence against; bidirectional is both.");
+  CHECK(
+      contains(error_in("kind = \"inbond\"\nclients = [\"0\"]\nagainst = [\"1\"]\n"),
+               "p.toml:3: disagreement[0].kind: \"inbond\" is not a known value, did you mean \"inbound\"?"));
+  CHECK(error_in("kind = \"full\"\n") ==
+        "p.toml:2: disagreement[0].clients is required but missing: Names of the clients that disagree.");
   CHECK(error_in("kind = \"full\"\nclients = []\n") == "p.toml:4: disagreement[0].clients: is an empty list");
   CHECK(error_in("kind = \"full\"\nclients = [\"0\"]\nagainst = [\"1\"]\n") ==
-        "p.toml:5: disagreement[0].against: has no effect with kind = \"full\", it belongs to inbound, "
-        "outbound "
-        "and bidirectional");
+        "p.toml:5: disagreement[0].against: has no effect with kind = \"full\"; it applies only to inbound, "
+        "outbound and bidirectional");
   CHECK(error_in("kind = \"outbound\"\nclients = [\"0\"]\n") ==
-        "p.toml:2: disagreement[0].against: is missing: those whom it is against");
+        "p.toml:2: disagreement[0].against: is required for this kind: list the clients whose models or "
+        "updates are excluded");
   CHECK(error_in("kind = \"inbound\"\nclients = [\"0\"]\nagainst = []\n") ==
         "p.toml:5: disagreement[0].against: is an empty list");
   CHECK(error_in("kind = \"full\"\nclients = [\"0\", \"1\", \"0\"]\n") ==
-        "p.toml:4: disagreement[0].clients: names \"0\" twice");
+        "p.toml:4: disagreement[0].clients: lists \"0\" twice");
   CHECK(error_in("kind = \"full\"\nclients = \"0\"\n") ==
-        "p.toml:4: disagreement[0].clients: is a text, expected a list of texts");
+        "p.toml:4: disagreement[0].clients: found a string, expected a list of strings");
   CHECK(error_in("kind = \"full\"\nclients = [0]\n") ==
-        "p.toml:4: disagreement[0].clients: holds a whole number, expected texts only");
+        "p.toml:4: disagreement[0].clients: contains an integer; every item must be a string");
   CHECK(error_in("kind = \"full\"\nclients = [\"0\"]\nfrom_round = 4\nuntil_round = 3\n") ==
         "p.toml:6: disagreement[0].until_round: 3 is before from_round, which is 4");
   CHECK(error_in("kind = \"full\"\nclients = [\"0\"]\nuntil_round = 0\n") ==
@@ -154,7 +158,8 @@ TEST_CASE("policy: what is wrong with a disagreement is said with file, line and
   CHECK(error_in("kind = \"full\"\nclients = [\"0\"]\nfrom_round = 4294967296\n") ==
         "p.toml:5: disagreement[0].from_round: 4294967296 is out of range, expected 1 to 4294967295");
   CHECK(error_in("kind = \"full\"\nclients = [\"0\"]\nwithheld = 0.5\n") ==
-        "p.toml:5: disagreement[0].withheld: has no effect with kind = \"full\", it belongs to partial_data");
+        "p.toml:5: disagreement[0].withheld: has no effect with kind = \"full\"; it applies only to "
+        "partial_data");
   CHECK(contains(error_in("kind = \"partial_data\"\nclients = [\"0\"]\ndeep = true\n"),
                  "p.toml:5: disagreement[0].deep: has no effect with kind = \"partial_data\""));
   for (const char* share : {"0", "1", "1.0", "0.0"})
@@ -162,13 +167,12 @@ TEST_CASE("policy: what is wrong with a disagreement is said with file, line and
           "p.toml:5: disagreement[0].withheld: must be above 0 and below 1");
   CHECK(contains(error_in("kind = \"partial_data\"\nclients = [\"0\"]\nwithheld = nan\n"), "out of range"));
   CHECK(policy_error("clients = 2\ndisagreement = 3\n") ==
-        "p.toml:2: disagreement: is a whole number, expected a list of tables");
+        "p.toml:2: disagreement: found an integer, expected a list of tables");
   CHECK(error_in("kind = \"full\"\nclients = [\"0\"]\nuntil = 3\n") ==
-        "p.toml:5: unknown key disagreement[0].until (known here: kind, clients, against, from_round, "
-        "until_round, "
-        "deep, withheld)");
+        "p.toml:5: unknown key disagreement[0].until (known keys: kind, clients, against, from_round, "
+        "until_round, deep, withheld)");
   CHECK(policy_error("clients = 2\n[tracks]\n") ==
-        "p.toml:2: unknown key tracks (known here: clients, strict, keep_orphan_global, disagreement)");
+        "p.toml:2: unknown key tracks (known keys: clients, strict, keep_orphan_global, disagreement)");
 }
 
 TEST_CASE("policy: a client that there is not is named, whatever is written in its place") {
@@ -178,23 +182,26 @@ TEST_CASE("policy: a client that there is not is named, whatever is written in i
   for (const char* name :
        {"6", "01", "-1", "+1", " 1", "1 ", "0x1", "1.0", "", "4294967296", "99999999999999999999"})
     CHECK(unknown(name) == "p.toml:4: disagreement[0].clients: \"" + std::string(name) +
-                               "\" is not a client (they are \"0\" to \"5\")");
-  CHECK(contains(unknown("\\u202Eabc"), "a text with control characters is not a client"));
-  CHECK(contains(unknown("\\u001B[2J"), "a text with control characters is not a client"));
-  CHECK(contains(unknown(std::string(1000, '7')), "a text of 1000 bytes is not a client"));
+                               "\" is not a client of this policy (its clients are \"0\" to \"5\")");
+  CHECK(contains(unknown("\\u202Eabc"), "a string with control characters is not a client of this policy"));
+  CHECK(contains(unknown("\\u001B[2J"), "a string with control characters is not a client of this policy"));
+  CHECK(contains(unknown(std::string(1000, '7')), "a string of 1000 bytes is not a client of this policy"));
   const std::string named = "clients = [\"north\", \"south\"]\n[[disagreement]]\nkind = \"inbound\"\n";
-  CHECK(policy_error(named + "clients = [\"north\"]\nagainst = [\"soth\"]\n") ==
-        "p.toml:5: disagreement[0].against: \"soth\" is not a client, did you mean \"south\"?");
+  CHECK(
+      policy_error(named + "clients = [\"north\"]\nagainst = [\"soth\"]\n") ==
+      "p.toml:5: disagreement[0].against: \"soth\" is not a client of this policy, did you mean \"south\"?");
   CHECK(policy_error(named + "clients = [\"0\"]\nagainst = [\"south\"]\n") ==
-        "p.toml:4: disagreement[0].clients: \"0\" is not a client");
+        "p.toml:4: disagreement[0].clients: \"0\" is not a client of this policy");
 }
 
 TEST_CASE("policy: the second of several wrong disagreements is not reported, the first is") {
   const std::string wrong = "[[disagreement]]\nkind = \"full\"\nclients = [\"x\"]\n";
   CHECK(policy_error("clients = 2\n" + wrong + wrong) ==
-        "p.toml:4: disagreement[0].clients: \"x\" is not a client (they are \"0\" to \"1\")");
+        "p.toml:4: disagreement[0].clients: \"x\" is not a client of this policy (its clients are \"0\" to "
+        "\"1\")");
   CHECK(policy_error("clients = 2\n[[disagreement]]\nkind = \"full\"\nclients = [\"1\"]\n" + wrong) ==
-        "p.toml:7: disagreement[1].clients: \"x\" is not a client (they are \"0\" to \"1\")");
+        "p.toml:7: disagreement[1].clients: \"x\" is not a client of this policy (its clients are \"0\" to "
+        "\"1\")");
 }
 
 TEST_CASE("policy: pairs of clients and disagreements are bounded") {
@@ -209,17 +216,17 @@ TEST_CASE("policy: pairs of clients and disagreements are bounded") {
   };
   const std::string head = "clients = 10000\n";
   CHECK(policy_error(head + crossed(2000, 2500)).empty());
-  CHECK(
-      policy_error(head + crossed(2000, 2501)) ==
-      "p.toml:4: disagreement[0].clients: clients times against, added up until here, is more than 5000000");
+  CHECK(policy_error(head + crossed(2000, 2501)) ==
+        "p.toml:4: disagreement[0].clients: the disagreements up to this one list too many pairs of clients "
+        "and against; the limit is 5000000");
   const std::string one = "[[disagreement]]\nkind = \"full\"\nclients = [\"0\"]\n";
-  CHECK(
-      policy_error(head + crossed(2000, 2500) + one) ==
-      "p.toml:8: disagreement[1].clients: clients times against, added up until here, is more than 5000000");
+  CHECK(policy_error(head + crossed(2000, 2500) + one) ==
+        "p.toml:8: disagreement[1].clients: the disagreements up to this one list too many pairs of clients "
+        "and against; the limit is 5000000");
   std::string many = "clients = 2\ndisagreement = [{}";
   for (int i = 1; i < 100'001; ++i) many += ",{}";
   CHECK(policy_error(many + "]\n") ==
-        "p.toml:2: disagreement: there are 100001 of them, at most 100000 are allowed");
+        "p.toml:2: disagreement: lists 100001 disagreements, but at most 100000 are allowed");
 }
 
 TEST_CASE("policy: a run's section has the run's clients, by number or by name") {
@@ -239,7 +246,7 @@ TEST_CASE("policy: a run's section has the run's clients, by number or by name")
   CHECK(section_error("[tracks]\nclients = 4\n", 3) ==
         "run.toml:2: tracks.clients: is 4, but the run has 3 clients");
   CHECK(section_error(rest, 2) ==
-        "run.toml:3: tracks.disagreement[0].clients: \"2\" is not a client (they are "
+        "run.toml:3: tracks.disagreement[0].clients: \"2\" is not a client of this policy (its clients are "
         "\"0\" to \"1\")");
   CHECK(
       contains(section_error(rest, 1'000'001), "run.toml:1: tracks.disagreement: a run of 1000001 clients"));

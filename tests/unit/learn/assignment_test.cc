@@ -220,17 +220,17 @@ TEST_CASE("assignment: what does not fit the model or the objective is refused, 
     CHECK(contains(refusal(*task, assignment_of(&beyond, local)), "parameter " + std::to_string(size + 2)));
   const Coverage none = Coverage::of({{0, 100}});
   for (const LocalModel local : {LocalModel::kSlice, LocalModel::kNested})
-    CHECK(contains(refusal(*task, assignment_of(&none, local)), "no slice of the model: of dense1.bias"));
+    CHECK(contains(refusal(*task, assignment_of(&none, local)), "not a slice of the model: for dense1.bias"));
 
   Assignment assignment = assignment_of(nullptr, LocalModel::kNested);
   for (const double share : {0.0, -1.0, 1.5, std::nan("")}) {
     const std::vector<double> shares = {0.5, share};
     assignment.shares = shares;
-    CHECK(contains(refusal(*task, assignment), "share of the width"));
+    CHECK(contains(refusal(*task, assignment), "width fraction"));
   }
   const std::vector<double> many(1000, 0.5);
   assignment.shares = many;
-  CHECK(contains(refusal(*task, assignment), "1000 shares"));
+  CHECK(contains(refusal(*task, assignment), "1000 width fractions"));
 
   const std::vector<float> correction(size);
   Assignment corrected = assignment_of(nullptr, LocalModel::kWhole);

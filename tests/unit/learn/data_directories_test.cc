@@ -31,12 +31,12 @@ TEST_CASE("data directories: one for a data set, one for all others, and what is
     const auto made = read_data_directories(texts);
     return made ? std::string("read") : made.error().message;
   };
-  CHECK(message({"/nowhere"}) == "/nowhere is no directory");
-  CHECK(message({"text=/nowhere"}) == "/nowhere is no directory");
-  CHECK(message({"txt=" + path}) == "txt=" + path + " is no directory");
+  CHECK(message({"/nowhere"}) == "/nowhere is not a directory");
+  CHECK(message({"text=/nowhere"}) == "/nowhere is not a directory");
+  CHECK(message({"txt=" + path}) == "txt=" + path + " is not a directory");
   CHECK(message({path, others.path().string()}) ==
-        others.path().string() + " is the second directory without a name");
-  CHECK(message({"text=" + path, "text=" + path}) == path + " is the second directory of text");
+        others.path().string() + " is a second directory for all data sets; give only one");
+  CHECK(message({"text=" + path, "text=" + path}) == path + " is a second directory for text; give only one");
 }
 
 }  // namespace fedge::learn

@@ -120,7 +120,7 @@ TEST_CASE("dataset: damaged files are named with what does not match") {
   SUBCASE("more images than labels") {
     fixture.directory.write("train-images-idx3-ubyte.gz", gzip(images({0, 1, 2, 3, 4})));
     check_fails(fixture.spec, ErrorCode::kCorrupt,
-                {"train-images-idx3-ubyte.gz holds 5 images", "holds 4 labels"});
+                {"train-images-idx3-ubyte.gz contains 5 images", "contains 4 labels"});
   }
   SUBCASE("a label that is no class") {
     fixture.directory.write("t10k-labels-idx1-ubyte.gz", gzip(labels({7, 10})));
@@ -147,7 +147,9 @@ TEST_CASE("dataset: an unknown name is refused and the known one needs no files 
   REQUIRE(info->class_names.size() == 10);
   CHECK(info->class_names[9] == "Ankle boot");
   spec.dataset = "cifar-10";
-  CHECK(describe(spec).error().message.find("\"cifar-10\" is not known") != std::string::npos);
+  CHECK(describe(spec).error().message.find(
+            "\"cifar-10\" is not a known data set, expected one of fashion-mnist, sotu, moby-dick, "
+            "sotu+moby-dick, wordnet, fortunes, text") != std::string::npos);
 }
 
 TEST_CASE("dataset: one client's part is its samples of the whole, in the partition's order") {

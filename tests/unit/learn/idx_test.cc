@@ -74,9 +74,9 @@ TEST_CASE("idx: a header that is not what was asked for is refused by what it sa
 
 TEST_CASE(
     "idx: a header that announces more than the bytes can hold is refused before anything is allocated") {
-  check_idx_refused(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {1, 2, 3}), 3, "announces more elements");
-  check_idx_refused(idx({4000000000U}, {1, 2, 3}), 1, "announces more elements");
-  check_idx_refused(gzip(idx({4000000000U}, {1, 2, 3})), 1, "announces more elements");
+  check_idx_refused(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {1, 2, 3}), 3, "declares more elements");
+  check_idx_refused(idx({4000000000U}, {1, 2, 3}), 1, "declares more elements");
+  check_idx_refused(gzip(idx({4000000000U}, {1, 2, 3})), 1, "declares more elements");
 }
 
 TEST_CASE("idx: a file cut anywhere is refused, plain and packed") {
@@ -97,11 +97,11 @@ TEST_CASE("idx: a file cut anywhere is refused, plain and packed") {
 TEST_CASE("idx: bytes after the last element are refused") {
   auto longer = kPlain;
   longer.push_back(7);
-  check_idx_refused(longer, 3, "more data than its header announces");
-  check_idx_refused(gzip(longer), 3, "more data than its header announces");
+  check_idx_refused(longer, 3, "more data than its header declares");
+  check_idx_refused(gzip(longer), 3, "more data than its header declares");
   auto packed = gzip(kPlain);
   packed.push_back(7);
-  check_idx_refused(packed, 3, "further bytes after the end");
+  check_idx_refused(packed, 3, "extra bytes after the end");
 }
 
 TEST_CASE("idx: a wrong CRC-32 or length in the gzip trailer is named") {

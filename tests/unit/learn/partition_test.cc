@@ -226,7 +226,7 @@ TEST_CASE("partition dirichlet: min_size is kept, and an unreachable one is refu
   check_refused(spec, labels, "min_size",
                 "10 clients with at least 101 samples each need more than the 1000");
   spec.min_size = 100;
-  check_refused(spec, labels, "min_size", "in 1000 draws some client always had fewer than 100 samples");
+  check_refused(spec, labels, "min_size", "in each of 1000 draws, some client had fewer than 100 samples");
 }
 
 TEST_CASE("partition dirichlet: a tiny alpha gives each label to one client, a huge one equal shares") {
@@ -287,7 +287,8 @@ TEST_CASE("partition: what cannot be done is refused and names the key to change
   check_refused(spec, labels, "samples_per_client", "10 clients with 11 samples each need more than the 100");
   spec = spec_of(PartitionKind::kPathological, 10);
   spec.classes_per_client = 11;
-  check_refused(spec, labels, "classes_per_client", "11 labels for each client, but the data set has 10");
+  check_refused(spec, labels, "classes_per_client",
+                "11 labels for each client, but the data set has only 10");
   spec = spec_of(PartitionKind::kPathological, 60);
   check_refused(spec, labels, "clients", "10 samples for 12 clients");
   spec = spec_of(PartitionKind::kShards, 60);

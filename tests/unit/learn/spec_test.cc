@@ -109,19 +109,22 @@ TEST_CASE("spec: a misspelt key is refused with its line and the right spelling"
 
 TEST_CASE("spec: a key of another kind is refused and says whose it is") {
   check_spec_refused("data.partition = { kind = \"iid\", alpha = 0.1 }",
-                     {"data.partition.alpha", "belongs to dirichlet"});
+                     {"data.partition.alpha", "it applies only to dirichlet"});
   check_spec_refused("data.partition = { kind = \"shards\", classes_per_client = 2 }",
-                     {"belongs to pathological"});
+                     {"it applies only to pathological"});
   check_spec_refused("data.partition = { kind = \"pathological\", shards_per_client = 2 }",
-                     {"belongs to shards"});
+                     {"it applies only to shards"});
   check_spec_refused("data.partition = { kind = \"linear\", samples_per_client = 2 }",
-                     {"belongs to iid and dirichlet"});
-  check_spec_refused("data.partition = { kind = \"square\", min_size = 2 }", {"belongs to dirichlet"});
+                     {"it applies only to iid and dirichlet"});
+  check_spec_refused("data.partition = { kind = \"square\", min_size = 2 }",
+                     {"it applies only to dirichlet"});
   check_spec_refused("data.partition = { kind = \"dirichlet\", samples_per_client = 60, min_size = 2 }",
-                     {"data.partition.min_size", "beside samples_per_client"});
-  check_spec_refused("model = { kind = \"softmax\", hidden = [10] }", {"model.hidden", "belongs to mlp"});
-  check_spec_refused("model = { kind = \"mlp\", channels = [1, 2] }", {"model.channels", "belongs to cnn"});
-  check_spec_refused("model = { dense = 10 }", {"model.dense", "belongs to cnn"});
+                     {"data.partition.min_size", "with samples_per_client"});
+  check_spec_refused("model = { kind = \"softmax\", hidden = [10] }",
+                     {"model.hidden", "it applies only to mlp"});
+  check_spec_refused("model = { kind = \"mlp\", channels = [1, 2] }",
+                     {"model.channels", "it applies only to cnn"});
+  check_spec_refused("model = { dense = 10 }", {"model.dense", "it applies only to cnn"});
 }
 
 TEST_CASE("spec: values out of bounds are refused with the bounds") {
@@ -131,10 +134,10 @@ TEST_CASE("spec: values out of bounds are refused with the bounds") {
   check_spec_refused("training.optimizer.momentum = 1.0", {"training.optimizer.momentum"});
   check_spec_refused("training.optimizer.learning_rate = -0.1", {"training.optimizer.learning_rate"});
   check_spec_refused("training.optimizer.learning_rate = nan", {"training.optimizer.learning_rate"});
-  check_spec_refused("training.local_epochs = 1.5", {"training.local_epochs", "whole number"});
+  check_spec_refused("training.local_epochs = 1.5", {"training.local_epochs", "expected an integer"});
   check_spec_refused("model.hidden = []", {"model.hidden", "1 to 16"});
   check_spec_refused("model.hidden = [200, 0]", {"model.hidden", "out of range"});
-  check_spec_refused("model = { kind = \"cnn\", channels = [32] }", {"model.channels", "expected two"});
+  check_spec_refused("model = { kind = \"cnn\", channels = [32] }", {"model.channels", "expected 2"});
 }
 
 TEST_CASE("spec: the generated reference lists the keys of every kind") {

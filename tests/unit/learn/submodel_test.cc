@@ -216,19 +216,20 @@ TEST_CASE("submodel: a coverage that is no slice is refused by the tensor at fau
   const Coverage fine = slice(good);
   REQUIRE(slice_widths(*problem.model, fine).has_value());
 
-  CHECK(contains(slice_refusal(problem, Coverage()), "of dense1.bias it keeps nothing"));
+  CHECK(contains(slice_refusal(problem, Coverage()), "for dense1.bias it contains no unit"));
   CHECK(contains(
       slice_refusal(problem, fine.subtract(learn::test::tensor_range(problem.layout(), "dense2.bias"))),
-      "of dense2.bias it keeps nothing"));
+      "for dense2.bias it contains no unit"));
   Kept few_classes = good;
   few_classes.back().pop_back();
-  CHECK(contains(slice_refusal(problem, slice(few_classes)), "of dense3.bias it keeps 3 of 4 values"));
+  CHECK(
+      contains(slice_refusal(problem, slice(few_classes)), "for dense3.bias it contains only 3 of 4 values"));
   Kept gap = good;
   gap[0] = {2, 3, 5};
-  CHECK(contains(slice_refusal(problem, slice(gap)), "of dense1.bias it keeps 2 separate ranges"));
+  CHECK(contains(slice_refusal(problem, slice(gap)), "for dense1.bias it contains 2 separate ranges"));
   Kept inner = good;
   inner[1] = {0, 5};  // reaches the beginning but not the end
-  CHECK(contains(slice_refusal(problem, slice(inner)), "of dense2.bias it keeps 2 separate ranges"));
+  CHECK(contains(slice_refusal(problem, slice(inner)), "for dense2.bias it contains 2 separate ranges"));
   CHECK(contains(slice_refusal(problem, Coverage::of({{0, problem.size() + 1}})),
                  "parameter " + std::to_string(problem.size())));
 }

@@ -48,10 +48,10 @@ TEST_CASE("run file: what could never run is refused by file, line and key") {
   CHECK(contains(complaint("[run]\nname = \"a\\u0007b\"\n"), "run.name: cannot be sent to clients"));
   CHECK(
       contains(complaint("[run]\nname = \"" + std::string(2000, 'x') + "\"\n"), "run.name: cannot be sent"));
-  CHECK(contains(complaint("[run]\nchunk_size = 4098\n"), "run.chunk_size: is not a multiple of 4"));
+  CHECK(contains(complaint("[run]\nchunk_size = 4098\n"), "run.chunk_size: must be a multiple of 4"));
   CHECK(contains(complaint("[run]\nwait_for_clients = 11\n"),
-                 "run.wait_for_clients: is more than data.partition.clients, which is 10"));
+                 "run.wait_for_clients: must be at most data.partition.clients, which is 10"));
   CHECK(contains(complaint("[sampling]\nmin_available = 11\n"),
-                 "sampling.min_available: is more than data.partition.clients, which is 10"));
+                 "sampling.min_available: must be at most data.partition.clients, which is 10"));
   CHECK(contains(complaint("[run]\nround = 3\n"), "rounds"));  // did you mean
 }

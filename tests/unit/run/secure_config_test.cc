@@ -81,34 +81,34 @@ TEST_CASE("secure run: words of 32 bits set the fixed point, as fine as so many 
 }
 
 TEST_CASE("secure run: what needs to see single updates is refused, and why is said") {
-  check_secure_refused(kExact + "[strategy]\nkind = \"fednova\"\n",
-                       "the aggregator fednova is no mean of them");
-  check_secure_refused(kExact + "[strategy]\naggregator = { kind = \"median\" }\n", "is no mean");
-  check_secure_refused(kExact + "[strategy]\nkind = \"fedbuff\"\n", "synchronous rounds");
+  check_secure_refused(kExact + "[strategy]\nkind = \"fednova\"\n", "the aggregator fednova needs them");
+  check_secure_refused(kExact + "[strategy]\naggregator = { kind = \"median\" }\n",
+                       "needs them; use mean or uniform_mean");
+  check_secure_refused(kExact + "[strategy]\nkind = \"fedbuff\"\n", "sums need rounds");
   check_secure_refused(kExact + "[strategy]\nkind = \"scaffold\"\n", "control variate");
   check_secure_refused(kExact + "[compression]\nkind = \"int8\"\n", "cannot be compressed");
-  check_secure_refused(kExact + "[dissemination]\nkind = \"serverless\"\n", "without a server");
-  check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n", "needs their samples, losses or norms");
-  check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "needs their samples, losses or norms");
+  check_secure_refused(kExact + "[dissemination]\nkind = \"serverless\"\n", "every client sees them");
+  check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n",
+                       "needs their sample counts, losses or norms");
+  check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "needs their sample counts, losses or norms");
   check_secure_refused(kExact + "[tracks]\nlifting_rounds = 3\n", "lifting_rounds");
   check_secure_refused(kExact +
                            "[[tracks.disagreement]]\nkind = \"inbound\"\nclients = [\"0\"]\n"
                            "against = [\"3\"]\n",
-                       "two tracks' sums of a round differ by");
+                       "the difference between the sums of two tracks reveals");
   check_secure_refused(kExact + "[sampling]\nclients_per_round = 2\n",
-                       "min_clients is 3, and a round has 2 clients");
+                       "min_clients is 3, but a round has only 2 clients");
   check_secure_refused(kExact + "[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n", "labels");
   // So little noise that it is no more than a name for none.
   const std::string faint =
       kExact + "[differential_privacy]\nnoise_multiplier = 0.4\nmax_participations = 1000\nkind = ";
-  check_secure_refused(
-      faint +
-          "\"distributed\"\n[[tracks.disagreement]]\nkind = \"inbound\"\n"
-          "clients = [\"0\"]\nagainst = [\"3\"]\n",
-      "noise_multiplier = 0.4 is too little to hide the updates that one track's sum leaves out");
+  check_secure_refused(faint +
+                           "\"distributed\"\n[[tracks.disagreement]]\nkind = \"inbound\"\n"
+                           "clients = [\"0\"]\nagainst = [\"3\"]\n",
+                       "noise_multiplier = 0.4 is too small to hide the updates that one track excludes");
   check_secure_refused(faint + "\"local\"\n",
-                       "noise_multiplier = 0.4 is too little for kind = \"local\" with secure_aggregation");
-  check_secure_refused(kExact + "max_weight = 5\n", "belongs to kind = \"compact\"");
+                       "noise_multiplier = 0.4 is too small for kind = \"local\" with secure_aggregation");
+  check_secure_refused(kExact + "max_weight = 5\n", "has no effect without kind = \"compact\"");
   check_secure_refused("[secure_aggregation]\nmin_clients = 5\n", "has no effect with kind = \"none\"");
   check_secure_refused("[secure_aggregation]\nkind = \"exakt\"\n", "exact");
 }

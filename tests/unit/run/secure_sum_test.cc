@@ -124,7 +124,7 @@ TEST_CASE(
   const auto heavy = check({260, 401});
   REQUIRE_FALSE(heavy);
   CHECK(heavy.error().code == ErrorCode::kInvalid);
-  CHECK(heavy.error().message.find("has a weight of 401, at most 400 is possible") != std::string::npos);
+  CHECK(heavy.error().message.find("has a weight of 401, but at most 400 is possible") != std::string::npos);
   CHECK_FALSE(check({100'000'060}));
   CHECK_FALSE(check({UINT64_MAX}));
   // 60 of an honest client and 340 of another one, of which nobody can tell which is whose.

@@ -66,8 +66,7 @@ TEST_CASE(
     const auto refused = run_with(too_many, entry);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kInvalid);
-    CHECK(refused.error().message.starts_with(
-        "run.toml: with a line for each key, as results and policies are kept, it is 10"));
+    CHECK(refused.error().message.starts_with("run.toml: written with one key per line, the run file is 10"));
     CHECK(refused.error().message.ends_with(" bytes long; at most 1048576 are allowed"));
   }
 }

@@ -209,7 +209,7 @@ TEST_CASE(
   fresh.store = std::move(other.store);
   auto mixed = RunState::create(fresh.config, *fresh.model, *fresh.test, *fresh.store, fresh.pool);
   REQUIRE(mixed);
-  CHECK(mixed->restore(*theirs, {}).error().message.find("another strategy's") != std::string::npos);
+  CHECK(mixed->restore(*theirs, {}).error().message.find("belongs to another strategy") != std::string::npos);
   CHECK(mixed->restore("", {}).error().code == ErrorCode::kCorrupt);
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("spool: a disk that fails ends the run with the file's name, and leave
       on_event = [&](const Event& event) {
         if (event.name == "round.closed") std::filesystem::resize_file(path / "1.chunks", 0);
       };
-      reason = (path / "1.chunks").string() + " is shorter than what was stored in it";
+      reason = (path / "1.chunks").string() + " is truncated: it is shorter than the data stored in it";
     }
     const Outcome outcome = sim::try_simulate(
         {"strategy.kind=median"}, {.spool = &spool.store(), .on_event = on_event, .on_round = {}});

@@ -260,7 +260,8 @@ TEST_CASE("ranks: an update that is no prefix of ranks is refused by its client"
   REQUIRE(rule->add(std::vector<Update>{update}, sequential));
   const auto prepared = rule->prepare(sequential);
   REQUIRE_FALSE(prepared);
-  CHECK(prepared.error().message == "the update of client 4 is no prefix of the adapters' ranks");
+  CHECK(prepared.error().message ==
+        "the update of client 4 does not cover exactly the first ranks of every adapter");
 }
 
 namespace {
@@ -316,7 +317,7 @@ TEST_CASE("ranks: a planner of ranks is refused by a model without them, or with
     return make({context().layout, 1, Rng(1), std::move(shape)}).error().message;
   };
   CHECK(message("ranks = [2]\n", nullptr) ==
-        "it divides adapters, and the model has none: give model.adapter.rank");
+        "it divides the ranks of adapters, but the model has no adapters; set model.adapter.rank");
   CHECK(message("ranks = [2, 8]\n", adapters()) == "rank 8 is above model.adapter.rank, which is 4");
 }
 

@@ -568,11 +568,11 @@ TEST_CASE("aw_psp: a run file's options make the samplers of the table, and cont
   CHECK((*weighing)()->traits().weighs);
   const auto greedy = read("aw_psp", {{"weights", text("ipw")}, {"selector", text("greedy")}});
   REQUIRE_FALSE(greedy);
-  CHECK(greedy.error().message.find("needs selector = \"weighted\"") != std::string::npos);
+  CHECK(greedy.error().message.find("requires selector = \"weighted\"") != std::string::npos);
   const auto far =
       read("availability", {{"weights", text("ipw")}, {"horizon", {std::int64_t{3}, "run.toml:2"}}});
   REQUIRE_FALSE(far);
-  CHECK(far.error().message.find("needs horizon = 1") != std::string::npos);
+  CHECK(far.error().message.find("requires horizon = 1") != std::string::npos);
   CHECK_FALSE(read("availability", {{"neighbours", {std::int64_t{3}, "run.toml:2"}}}));
 
   // By nothing but availability: 1/2 for a stranger, 1.95 / 2.95 for who was there in both rounds.

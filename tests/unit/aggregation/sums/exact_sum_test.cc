@@ -73,13 +73,15 @@ TEST_CASE("exact sums: what updates of these weights cannot come to is refused, 
   const auto refused = accumulator.add(sums.view(2));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kInvalid);
-  CHECK(refused.error().message == "the sum of parameter 2 is more than updates of its weight can come to");
+  CHECK(refused.error().message ==
+        "the sum of parameter 2 is larger than updates of its weight can add up to");
   CHECK(accumulator.updates() == 0);
   sums.sums[2] = std::numeric_limits<std::int64_t>::min();
   CHECK_FALSE(accumulator.add(sums.view(2)));
   sums.sums[2] = 0;
   sums.weights[0] = std::uint64_t{1} << 40;
-  CHECK(accumulator.add(sums.view(2)).error().message.find("that the sums can hold") != std::string::npos);
+  CHECK(accumulator.add(sums.view(2)).error().message.find("exceeds the capacity of the sums") !=
+        std::string::npos);
 }
 
 TEST_CASE("exact sums: a contribution is refused whose value is not finite or too large") {

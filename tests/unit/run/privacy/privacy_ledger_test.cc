@@ -32,8 +32,7 @@ TEST_CASE("privacy ledger: so many releases as the budget allows, and each costs
   const auto fourth = ledger.charge(0.1);
   REQUIRE_FALSE(fourth);
   CHECK(fourth.error().code == ErrorCode::kRefused);
-  CHECK(fourth.error().message.find("would cost more than differential_privacy.epsilon") !=
-        std::string::npos);
+  CHECK(fourth.error().message.find("would exceed differential_privacy.epsilon") != std::string::npos);
   CHECK(*ledger.epsilon() == before);
   CHECK(ledger.charges() == PrivacyLedger::Charges{{0.1, 3}});
 }

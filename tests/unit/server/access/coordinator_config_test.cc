@@ -96,7 +96,7 @@ TEST_CASE("coordinator config: a bad key or value is named with file and line, a
         "coordinator.toml:1: unknown key data_directry, did you mean data_directory?");
   CHECK(fault("[limits]\nhandshake_seconds = 0\n") ==
         "coordinator.toml:2: limits.handshake_seconds: 0 is out of range, expected 1 to 3600");
-  CHECK(fault("threads = 'two'\n") == "coordinator.toml:1: threads: is a text, expected a whole number");
+  CHECK(fault("threads = 'two'\n") == "coordinator.toml:1: threads: found a string, expected an integer");
   CHECK(fault("listen = ''\n") == "coordinator.toml:1: listen: is empty");
   CHECK(fault("listen = 'nowhere'\n").starts_with("coordinator.toml:1: listen: "));
   CHECK(fault("[admin]\nlisten = '127.0.0.1'\n").starts_with("coordinator.toml:2: admin.listen: "));

@@ -1,0 +1,95 @@
+#include "apps/commands/reference/key_reference.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "apps/cli/help.h"
+#include "run/run_config.h"
+#include "server/coordinator_config.h"
+#include "sim/spec.h"
+
+namespace fedge::apps {
+namespace {
+
+using config::KeyDoc;
+
+constexpr const char* kRunFilePage =
+    "# Run file\n\n"
+    "A run file describes a run in TOML. `fedge-sim run` and `fedge run submit` read the same file. To write "
+    "your first\none, follow [the tutorial](../tutorial/simulate.md). [Strategies](strategies.md) lists the "
+    "options of each `kind`.\n\n"
+    "A meaning that starts with values and a colon (`dirichlet:`) describes a key that applies only to these "
+    "values of a\nchoice in the same section, usually `kind`. `texts:` means all data sets that are texts. "
+    "`fedge reference --markdown`\nprints this page.\n\n";
+constexpr const char* kCoordinatorPage =
+    "# Coordinator configuration\n\n"
+    "`fedge-coordinator --config FILE` reads these keys from a TOML file. [Run a coordinator]"
+    "(../operate/run.md) shows a\ncomplete file. `fedge reference coordinator --markdown` prints this "
+    "page.\n\n";
+
+std::vector<KeyDoc> keys_of(const std::string& page) {
+  if (page == "coordinator") return server::describe_coordinator_config();
+  auto keys = run::describe_run_config();
+  for (auto& key : sim::describe_simulation()) keys.push_back(std::move(key));
+  return keys;
+}
+
+// A meaning is one line, then perhaps a line for each value: "flat: the norm is reduced ...".
+std::vector<std::string> lines_of(const KeyDoc& key) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin <= key.doc.size();) {
+    const std::size_t end = std::min(key.doc.find('\n', begin), key.doc.size());
+    lines.push_back(key.doc.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string value_item(const std::string& line) {
+  const std::size_t colon = line.find(": ");
+  if (colon == std::string::npos) return "- " + line + "\n";
+  return "- `" + line.substr(0, colon) + "`" + line.substr(colon) + "\n";
+}
+
+std::string path_of(const KeyDoc& key) { return key.path; }
+
+}  // namespace
+
+std::string key_table(std::span<const KeyDoc> keys, const std::string& first_column,
+                      std::string (*name)(const KeyDoc& key)) {
+  std::string table = "| " + first_column + " | default | type | meaning |\n| --- | --- | --- | --- |\n";
+  std::string values;
+  for (const KeyDoc& key : keys) {
+    const std::vector<std::string> lines = lines_of(key);
+    const std::string fallback = key.fallback == "required" ? key.fallback : "`" + key.fallback + "`";
+    table += "| `" + name(key) + "` | " + fallback + " | " + key.type + " | " + lines.front() + " |\n";
+    if (lines.size() == 1) continue;
+    values += "\nValues of `" + name(key) + "`:\n\n";
+    for (std::size_t i = 1; i < lines.size(); ++i) values += value_item(lines[i]);
+  }
+  return table + values;
+}
+
+std::string meaning_in_one_line(const KeyDoc& key) {
+  std::string text = key.doc;
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+std::string key_reference(const std::string& page, bool markdown) {
+  const std::vector<KeyDoc> keys = keys_of(page);
+  if (markdown)
+    return (page == "run-file" ? kRunFilePage : kCoordinatorPage) + key_table(keys, "key", path_of);
+  const std::size_t width = terminal_width(100);
+  const auto indented = [&](const std::string& line) { return "    " + wrapped(line, 4, 4, width); };
+  std::string text;
+  for (const KeyDoc& key : keys) {
+    text += key.path + "\n";
+    for (const std::string& line : lines_of(key)) text += indented(line);
+    text += indented("Default: " + key.fallback + "; " + key.type + ".");
+  }
+  return text;
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,23 @@
+// Pages of docs/reference/ and their form on a terminal, made from the tables that check configuration files.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/reader.h"
+
+namespace fedge::apps {
+
+// `fedge reference`: every key with its default, type and meaning. `page`: "run-file" or "coordinator".
+std::string key_reference(const std::string& page, bool markdown);
+
+// A Markdown table of these keys. Below it, each value of a key whose meaning has a line per value. `name`
+// gives the text of the first column.
+std::string key_table(std::span<const config::KeyDoc> keys, const std::string& first_column,
+                      std::string (*name)(const config::KeyDoc& key));
+
+// The meaning as one line: "How updates are clipped. flat: ... per_layer: ...".
+std::string meaning_in_one_line(const config::KeyDoc& key);
+
+}  // namespace fedge::apps
