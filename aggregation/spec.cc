@@ -56,9 +56,9 @@ BarrierSpec read_barrier(config::Reader& section) {
   const std::string without =
       "has no effect with barrier = \"" + names[static_cast<std::size_t>(spec.kind)] + "\"";
   if (section.has("barrier_sample") && spec.kind != Kind::kPbsp && spec.kind != Kind::kPssp)
-    section.fail("barrier_sample", without);
+    section.fail("barrier_sample", without, {"strategy.schedule.barrier"});
   if (section.has("barrier_staleness") && spec.kind != Kind::kSsp && spec.kind != Kind::kPssp)
-    section.fail("barrier_staleness", without);
+    section.fail("barrier_staleness", without, {"strategy.schedule.barrier"});
   return spec;
 }
 
@@ -97,10 +97,13 @@ const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const s
   const std::vector<std::string> names = names_of(kinds);
   const auto found = std::find(names.begin(), names.end(), fixed);
   const std::size_t fallback = found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
+  section.depends_on("strategy.kind");
   const std::size_t chosen = section.choice("kind", names, fallback, doc);
   if (!fixed.empty() && names[chosen] != fixed)
-    section.fail("kind", "strategy.kind = \"" + strategy + "\" requires \"" + fixed +
-                             "\"; remove this key, or use strategy.kind = \"fedavg\"");
+    section.fail("kind",
+                 "strategy.kind = \"" + strategy + "\" requires \"" + fixed +
+                     "\"; remove this key, or use strategy.kind = \"fedavg\"",
+                 {"strategy.kind"});
   return kinds[chosen];
 }
 
@@ -183,9 +186,10 @@ StrategySpec read_strategy(config::Reader& root) {
   section.adopt(aggregator);
 
   if (spec.planner_kind != planner_kinds().front().name && !spec.traits.partial_updates)
-    section.fail("planner", spec.planner_kind +
-                                " makes clients send parts of the model, but the aggregator " +
-                                spec.aggregator_kind + " requires updates of the whole model");
+    section.fail("planner",
+                 spec.planner_kind + " makes clients send parts of the model, but the aggregator " +
+                     spec.aggregator_kind + " requires updates of the whole model",
+                 {"strategy.planner", "strategy.aggregator"});
 
   config::Reader optimizer = section.section("server_optimizer");
   const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,

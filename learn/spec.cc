@@ -54,7 +54,13 @@ std::vector<std::int64_t> to_integers(const std::vector<std::size_t>& values) {
 // Every key is read whatever the kind, so that the generated reference lists it; where it has no
 // effect it may not be given.
 void require_kind(config::Reader& reader, const std::string& key, bool belongs, const std::string& message) {
-  if (!belongs && reader.has(key)) reader.fail(key, message);
+  if (!belongs && reader.has(key)) reader.refuse(key, message);
+}
+
+// The same of a key that goes by another key than `kind`.
+void require_beside(config::Reader& reader, const std::string& key, bool belongs, const std::string& message,
+                    const char* beside) {
+  if (!belongs && reader.has(key)) reader.fail(key, message, {beside});
 }
 
 PartitionSpec read_partition(config::Reader& reader) {
@@ -82,11 +88,12 @@ PartitionSpec read_partition(config::Reader& reader) {
                              "iid, dirichlet: number of samples of each client. 0: distribute all samples."));
   require_kind(reader, "alpha", dirichlet, of_kind + "dirichlet");
   spec.alpha = reader.number(
-      "alpha", 0.5, {1e-4, 1e6},
+      "alpha", 0.5, {1e - 4, 1e6},
       "dirichlet: concentration parameter. Smaller values make the labels of the clients differ more.");
   require_kind(reader, "min_size", dirichlet, of_kind + "dirichlet");
-  require_kind(reader, "min_size", spec.samples_per_client == 0,
-               "has no effect with samples_per_client, which gives every client the same number of samples");
+  require_beside(reader, "min_size", spec.samples_per_client == 0,
+                 "has no effect with samples_per_client, which gives every client the same number of samples",
+                 "data.partition.samples_per_client");
   spec.min_size = to_size(reader.integer("min_size", 1, {0, kMaxSamples},
                                          "dirichlet, without samples_per_client: minimum samples of a "
                                          "client. The draw is repeated until every client has them."));
@@ -110,11 +117,12 @@ TokenizerSpec read_tokenizer(config::Reader& reader, bool text) {
   spec.file = reader.text("file", "", "bpe: path of the table that `fedge data tokenizer` wrote.");
   spec.table = reader.text("table", "", "bpe: the content of the table. Set automatically from file.");
   for (const char* key : {"kind", "file", "table"})
-    require_kind(reader, key, text, "has no effect on a data set that is not a text");
+    require_beside(reader, key, text, "has no effect on a data set that is not a text", "data.dataset");
   for (const char* key : {"file", "table"})
     require_kind(reader, key, bpe, "has no effect without kind = \"bpe\"");
   if (bpe && spec.file.empty() && spec.table.empty())
-    reader.fail("file", "is required with kind = \"bpe\"; name a table written by `fedge data tokenizer`");
+    reader.fail("file", "is required with kind = \"bpe\"; name a table written by `fedge data tokenizer`",
+                {"data.tokenizer"});
   return spec;
 }
 
@@ -125,11 +133,11 @@ DataSpec read_data(config::Reader& reader) {
   spec.directory = reader.text(
       "directory", "",
       "Directory of the data set's files. Empty: the default directory of the data set; `text` has none.");
-  const std::string no_text = "has no effect on a data set that is not a text";
-  require_kind(reader, "context", is_text(spec), no_text);
+  const std ::string no_text = "has no effect on a data set that is not a text";
+  require_beside(reader, "context", is_text(spec), no_text, "data.dataset");
   spec.context =
       to_size(reader.integer("context", 128, {2, kMaxContext}, "texts: length of a sample in tokens."));
-  require_kind(reader, "test_windows", is_text(spec), no_text);
+  require_beside(reader, "test_windows", is_text(spec), no_text, "data.dataset");
   spec.test_windows = to_size(reader.integer(
       "test_windows", 0, {0, kMaxSamples},
       "texts: number of test samples from the held-out text of each group, evenly spaced. 0: all."));
@@ -148,11 +156,12 @@ AdapterSpec read_adapter(config::Reader& reader) {
                                      "Rank of LoRA adapters. Only the adapters are trained; the model is "
                                      "frozen. 0: no adapters, the model is trained."));
   for (const char* key : {"scale", "targets"})
-    require_kind(reader, key, spec.rank > 0, "has no effect without adapters; set rank");
-  spec.scale = static_cast<float>(reader.number("scale", 2.0, {1e-3, 1e3},
+    require_beside(reader, key, spec.rank > 0, "has no effect without adapters; set rank",
+                   "model.adapter.rank");
+  spec.scale = static_cast<float>(reader.number("scale", 2.0, {1e - 3, 1e3},
                                                 "Factor on the output of the adapters (alpha / rank in the "
                                                 "LoRA paper). It is the same for every rank."));
-  spec.targets = reader.texts("targets", std::vector<std::string>{},
+  spec.targets = reader.texts("targets", std ::vector<std ::string>{},
                               "Layers with adapters: q, k, v, o, up, down of a transformer; dense1, dense2, "
                               "... of an mlp. Empty: all.");
   return spec;
@@ -204,7 +213,7 @@ ModelSpec read_model(config::Reader& reader) {
   spec.base_hash = reader.text("base_hash", "",
                                "SHA-256 of the values in base, in hexadecimal (`model_hash` in the file's "
                                "metadata). Set automatically from base.");
-  require_kind(reader, "base_hash", !spec.base.empty(), "has no effect without model.base");
+  require_beside(reader, "base_hash", !spec.base.empty(), "has no effect without model.base", "model.base");
   config::Reader adapter = reader.section("adapter");
   spec.adapter = read_adapter(adapter);
   reader.adopt(adapter);
@@ -290,6 +299,7 @@ TrainingSpec read_training(config::Reader& reader) {
   spec.schedule = read_schedule(schedule);
   reader.adopt(schedule);
   config::Reader objective = reader.section("objective");
+  objective.depends_on("strategy.kind");
   spec.objective = read_objective(objective);
   reader.adopt(objective);
   spec.local_model = static_cast<LocalModel>(
@@ -309,17 +319,19 @@ TrainingSpec read_training(config::Reader& reader) {
                     "rank.\nsample: every step uses one of these ranks, drawn at random.\nsandwich: every "
                     "step uses the lowest rank, the highest rank and one random rank between them."));
   spec.ranks = to_sizes(reader.integers(
-      "ranks", std::vector<std::int64_t>{}, {1, kMaxRank},
+      "ranks", std ::vector<std ::int64_t>{}, {1, kMaxRank},
       "prefix: ranks to which adapters may be truncated. Set automatically from strategy.planner."));
-  require_kind(reader, "nesting", spec.local_model == LocalModel::kPrefix,
-               "requires adapters of different ranks; use strategy.planner.kind = \"rank_prefix\"");
-  if (!std::ranges::is_sorted(spec.ranks, std::less_equal<>()))
+  if (reader.has("nesting") && spec.local_model != LocalModel ::kPrefix)
+    reader.fail("nesting",
+                "requires adapters of different ranks; use strategy.planner.kind = \"rank_prefix\"",
+                {"strategy.kind", "strategy.planner", "training.local_model"});
+  if (!std ::ranges ::is_sorted(spec.ranks, std ::less_equal<>()))
     reader.fail("ranks", "must be in ascending order without duplicates");
   spec.local_epochs =
       to_size(reader.integer("local_epochs", static_cast<std::int64_t>(spec.local_epochs), {1, 10'000},
                              "Number of passes of a client over its samples in one round."));
-  require_kind(reader, "local_steps", !reader.has("local_epochs"),
-               "excludes local_epochs; remove one of the two keys");
+  if (reader.has("local_steps") && reader.has("local_epochs"))
+    reader.fail("local_steps", "excludes local_epochs; remove one of the two keys");
   spec.local_steps = to_size(reader.integer("local_steps", 0, {0, 1'000'000'000},
                                             "Number of optimizer steps of a client in one round, whatever "
                                             "its number of samples. 0: local_epochs applies."));

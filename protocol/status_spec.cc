@@ -55,12 +55,14 @@ StatusSpec read_status(config::Reader& root) {
       section.number("epsilon", spec.epsilon, {1e-3, 1e3},
                      "dp_histogram: privacy parameter. The counts have Laplace noise of scale 1 / epsilon.");
   if (section.has("epsilon") && spec.labels != LabelReport::kDpHistogram)
-    section.fail("epsilon", "has no effect without labels = \"dp_histogram\"");
+    section.fail("epsilon", "has no effect without labels = \"dp_histogram\"",
+                 {"status.labels", "sampling.labels", "sampling.kind"});
   if (spec.via == StatusSpec::Via::kDirectory && spec.every != Duration{} &&
       (spec.every < kLeastInDirectory || spec.every > kMostInDirectory))
     section.fail("every_seconds",
                  "must be 1 to 28800 with via = \"directory\", because a record expires after three periods "
-                 "and at most one day");
+                 "and at most one day",
+                 {"status.via"});
   root.adopt(section);
   return spec;
 }

@@ -12,6 +12,8 @@ namespace {
 std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bool serverless) {
   swarm::WarmupConfig warmup;
   config::Reader section = dissemination.section("warmup");
+  section.depends_on("dissemination.kind");
+  section.depends_on("dissemination.warmup.scheduler");
   std::vector<std::string> names{"none"};
   for (const swarm::SchedulerEntry& entry : swarm::schedulers()) names.emplace_back(entry.name);
   const std::size_t scheduler =
@@ -45,10 +47,10 @@ std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bo
                                            "sender's own chunks more often, which hides the sender less.");
   warmup.order = order == 0 ? swarm::ChunkOrder::kRandom : swarm::ChunkOrder::kRarestFirst;
   if (scheduler > 0 && !serverless)
-    section.fail("scheduler", "has no effect without dissemination.kind = \"serverless\"");
+    section.refuse("scheduler", "has no effect without dissemination.kind = \"serverless\"");
   for (const char* key : {"degree", "spray_ratio", "lag", "kappa", "threshold", "k_mode", "order"})
     if (scheduler == 0 && section.has(key))
-      section.fail(key, "has no effect without dissemination.warmup.scheduler");
+      section.refuse(key, "has no effect without dissemination.warmup.scheduler");
   dissemination.adopt(section);
   if (scheduler == 0) return std::nullopt;
   return warmup;
@@ -75,7 +77,7 @@ DisseminationSpec read_dissemination(config::Reader& root) {
                       "swarm, serverless: number of clients with which a client starts to exchange chunks."));
   for (const char* key : {"copies", "neighbours"})
     if (!spec.swarm && section.has(key))
-      section.fail(key, "has no effect without kind = \"swarm\" or \"serverless\"");
+      section.refuse(key, "has no effect without kind = \"swarm\" or \"serverless\"");
   spec.warmup = read_warmup(section, spec.serverless);
   root.adopt(section);
   return spec;

@@ -12,6 +12,9 @@ namespace fedge::run {
 // [strategy] implies, where they are not given.
 config::Table resolve_recipe(const config::Table& root);
 
+// The value of training.local_model.
+const char* name_of(LocalModel model);
+
 // Whether the model becomes what the aggregator says, in the second round as in the first.
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/config/former_keys.h"
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 #include "core/text.h"
@@ -14,6 +15,7 @@ namespace fedge::run {
 namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+constexpr const char* kClients = "data.partition.clients";
 
 TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
   TracksSpec tracks;
@@ -27,7 +29,7 @@ TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
   return tracks;
 }
 
-RunConfig read_sections(config::Reader& root) {
+RunConfig read_sections(config::Reader& root, const ReadMore& more) {
   RunConfig run;
   config::Reader section = root.section("run");
   run.name = section.text("name", "run", "Name of the run in logs and reports.");
@@ -61,14 +63,18 @@ RunConfig read_sections(config::Reader& root) {
   if (!section.has("evaluate_ranks")) run.evaluate_ranks = run.task.training.ranks;
   if (!ranks.empty() &&
       static_cast<std::size_t>(*std::ranges::max_element(ranks)) > run.task.model.adapter.rank)
-    section.fail("evaluate_ranks", "contains a rank above model.adapter.rank, which is " +
-                                       std::to_string(run.task.model.adapter.rank));
+    section.fail(
+        "evaluate_ranks",
+        "contains a rank above model.adapter.rank, which is " + std ::to_string(run.task.model.adapter.rank),
+        {"model.adapter.rank"});
   const std::size_t clients = run.task.data.partition.clients;
-  const std::string too_many = "must be at most data.partition.clients, which is " + std::to_string(clients);
-  if (wait > 0 && static_cast<std::size_t>(wait) > clients) section.fail("wait_for_clients", too_many);
+  const std ::string too_many =
+      "must be at most data.partition.clients, which is " + std ::to_string(clients);
+  if (wait > 0 && static_cast<std ::size_t>(wait) > clients)
+    section.fail("wait_for_clients", too_many, {kClients});
   root.adopt(section);
   run.sampling = aggregation::read_sampling(root);
-  if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many);
+  if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many, {kClients});
   run.strategy = aggregation::read_strategy(root);
   run.tracks = read_tracks(root, clients);
   run.dissemination = read_dissemination(root);
@@ -81,7 +87,10 @@ RunConfig read_sections(config::Reader& root) {
   resolve_secure_aggregation(run, root);
   resolve_differential_privacy(run, root);
   run.wait_for_clients = wait > 0 ? static_cast<std::size_t>(wait) : clients;
-  root.ignore("simulation");
+  if (more)
+    more(run, root);
+  else
+    root.ignore("simulation");
   return run;
 }
 
@@ -90,7 +99,7 @@ config::Table* table_at(config::Table& root, const char* name) {
   return section == root.end() ? nullptr : std::get_if<config::Table>(&section->second.data);
 }
 
-const std::string* text_at(const config::Table& table, const char* name) {
+const std::string* named_file(const config::Table& table, const char* name) {
   const auto value = table.find(name);
   const auto* text = value == table.end() ? nullptr : std::get_if<std::string>(&value->second.data);
   return text == nullptr || text->empty() ? nullptr : text;
@@ -99,10 +108,11 @@ const std::string* text_at(const config::Table& table, const char* name) {
 // A run begins with the base that was there when it was read first, whoever goes on with it later.
 Result<void> add_base_hash(config::Table& root) {
   config::Table* model = table_at(root, "model");
-  const std::string* base = model == nullptr ? nullptr : text_at(*model, "base");
+  const std::string* base = model == nullptr ? nullptr : named_file(*model, "base");
   if (base == nullptr || model->contains("base_hash")) return {};
-  FEDGE_TRY(hash, learn::base_hash(*base));
-  model->emplace("base_hash", config::Value{std::move(hash), "model.base"});
+  auto hash = learn::base_hash(*base);
+  if (!hash) return hash.error().with_prefix("model.base: ");
+  model->emplace("base_hash", config::Value{std::move(*hash), "model.base"});
   return {};
 }
 
@@ -110,7 +120,7 @@ Result<void> add_base_hash(config::Table& root) {
 Result<void> add_tokenizer_table(config::Table& root) {
   config::Table* data = table_at(root, "data");
   config::Table* tokenizer = data == nullptr ? nullptr : table_at(*data, "tokenizer");
-  const std::string* file = tokenizer == nullptr ? nullptr : text_at(*tokenizer, "file");
+  const std::string* file = tokenizer == nullptr ? nullptr : named_file(*tokenizer, "file");
   if (file == nullptr || tokenizer->contains("table")) return {};
   auto text = read_file(*file, protocol::kMaxTaskText);
   if (!text) return text.error().with_prefix("data.tokenizer.file: ");
@@ -118,12 +128,33 @@ Result<void> add_tokenizer_table(config::Table& root) {
   return {};
 }
 
-// With what the files that it names hold.
-Result<config::Table> complete(const config::Document& document) {
-  config::Table root = document.root;
+// A run file with what the files that it names hold, and why one of those cannot be read.
+struct CompleteFile {
+  config::Document document;
+  std::vector<Error> errors = {};
+};
+
+CompleteFile complete(const config::Document& document) {
+  CompleteFile file{{.name = document.name, .root = document.root}};
   for (const auto& add : {add_tokenizer_table, add_base_hash})
-    if (const auto added = add(root); !added) return added.error().with_prefix(document.name + ": ");
-  return root;
+    if (const auto added = add(file.document.root); !added) file.errors.push_back(added.error());
+  return file;
+}
+
+// What was read, with what else is implied, and all that is wrong with it.
+struct ReadFile {
+  RunConfig run;
+  config::Table resolved;
+  std::vector<config::Problem> problems;
+};
+
+ReadFile read_complete(const CompleteFile& file, const ReadMore& more) {
+  ReadFile read{.resolved = resolve_recipe(file.document.root)};
+  config::Reader root(read.resolved, "", file.document.name);
+  for (const Error& error : file.errors) root.fail_at(error);
+  read.run = read_sections(root, more);
+  read.problems = root.finish_problems();
+  return read;
 }
 
 // What a run's results and its coordinator keep of it must be short enough to be read again.
@@ -136,19 +167,8 @@ Result<void> check_length(const RunConfig& run, const std::string& name) {
                  " bytes long; at most " + std::to_string(config::kMaxDocumentBytes) + " are allowed");
 }
 
-}  // namespace
-
-Result<RunConfig> read_run_config(const config::Document& document) {
-  FEDGE_TRY(root, complete(document));
-  return read_described_run({.name = document.name, .root = std::move(root)});
-}
-
-Result<RunConfig> read_described_run(const config::Document& document) {
-  const config::Table& root_table = document.root;
-  const config::Table resolved = resolve_recipe(root_table);
-  config::Reader root(resolved, "", document.name);
-  RunConfig run = read_sections(root);
-  FEDGE_TRY_VOID(root.finish());
+// The texts that others are given of the run, and its id.
+Result<void> add_texts(RunConfig& run, const config::Table& resolved, const config::Document& document) {
   config::Table task;
   std::vector<std::string> sections = learn::task_sections();
   sections.emplace_back("compression");
@@ -160,26 +180,45 @@ Result<RunConfig> read_described_run(const config::Document& document) {
                  config::Value{privacy::to_table(run.privacy.local()), "differential_privacy"});
   if (run.secure.on)
     task.emplace("masking", config::Value{privacy::to_table(run.secure.masking), "secure_aggregation"});
-  run.task_text = config::canonical_toml(run.dissemination.serverless ? root_table : task);
+  run.task_text = config::canonical_toml(run.dissemination.serverless ? document.root : task);
   if (run.task_text.size() > protocol::kMaxTaskText)
     return invalid(document.name +
                    ": the part of the run file that is sent to clients is too long; at most " +
-                   std::to_string(protocol::kMaxTaskText) + " bytes are allowed");
-  run.canonical = config::canonical_toml(root_table);
+                   std ::to_string(protocol ::kMaxTaskText) + " bytes are allowed");
+  run.canonical = config ::canonical_toml(document.root);
   run.source = std::make_shared<const config::Document>(document);
   FEDGE_TRY_VOID(check_length(run, document.name));
   const Digest digest = sha256(run.canonical);
   std::uint64_t id = 0;
   for (std::size_t i = 0; i < 8; ++i) id = (id << 8) | digest[i];
   run.id = RunId(id);
+  return {};
+}
+
+Result<RunConfig> finish_run(const CompleteFile& file, const ReadMore& more) {
+  ReadFile read = read_complete(file, more);
+  FEDGE_TRY_VOID(config::to_result(read.problems, file.document.name));
+  FEDGE_TRY_VOID(add_texts(read.run, read.resolved, file.document));
+  return std::move(read.run);
+}
+
+}  // namespace
+
+Result<RunConfig> read_run_config(const config::Document& document, const ReadMore& more) {
+  auto kept = config::drop_former_keys(
+      document, [&](const config::Document& tried) { return read_complete(complete(tried), more).problems; });
+  auto run = finish_run(complete(kept.document), more);
+  if (run) run->notes = std::move(kept.notes);
   return run;
 }
+
+Result<RunConfig> read_described_run(const config::Document& document) { return finish_run({document}, {}); }
 
 std::vector<config::KeyDoc> describe_run_config() {
   std::vector<config::KeyDoc> docs;
   const config::Table empty;
   config::Reader root(empty, "", "", &docs);
-  read_sections(root);
+  read_sections(root, {});
   return docs;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,12 +56,19 @@ struct RunConfig {
   // file where they aggregate themselves.
   std::string task_text;
   std::string canonical;  // canonical TOML of the whole file
+  // Keys of the file that --set has left without effect, a sentence each (core/config/former_keys.h).
+  std::vector<std::string> notes;
   // What was read: for errors that are found later (config::at_key).
   std::shared_ptr<const config::Document> source;
 };
 
-// Reads and checks everything but [simulation]. Errors name file, line and key.
-Result<RunConfig> read_run_config(const config::Document& document);
+// Reads other sections of a run file and judges them beside the run, as far as it was read; errors are left
+// in the reader of the whole file. May be called several times.
+using ReadMore = std::function<void(const RunConfig&, config::Reader& root)>;
+
+// Reads and checks everything but [simulation], which is passed over, or is read by `more`. Every error names
+// file, line and key (core/config/problems.h).
+Result<RunConfig> read_run_config(const config::Document& document, const ReadMore& more = {});
 // The same of what a coordinator says of its run: complete in itself, so that no file is read that it names.
 Result<RunConfig> read_described_run(const config::Document& document);
 // Every key a run file may hold for the coordinator, for the generated reference.

@@ -18,47 +18,60 @@ constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs witho
 
 // What goes by whose update is whose, or by what an update says of itself.
 void check_secure_parts(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std::string& why) {
-    root.fail(kSecureSection, "the coordinator cannot see single updates: " + why);
+  const auto refuse = [&](const std ::string& why, std ::vector<std ::string> rests_on) {
+    rests_on.emplace_back("secure_aggregation.kind");
+    root.fail(kSecureSection, "the coordinator cannot see single updates: " + why, std ::move(rests_on));
   };
   if (!run.strategy.traits.takes_sums)
-    refuse("the aggregator " + run.strategy.aggregator_kind + " needs them; use mean or uniform_mean");
+    refuse("the aggregator " + run.strategy.aggregator_kind + " needs them; use mean or uniform_mean",
+           {"strategy.aggregator"});
   if (run.strategy.schedule.buffered)
-    refuse("sums need rounds; use strategy.schedule.kind = \"synchronous\"");
-  if (run.control_variates) refuse("scaffold computes its control variate from them; use another strategy");
+    refuse("sums need rounds; use strategy.schedule.kind = \"synchronous\"", {"strategy.schedule"});
+  if (run.control_variates)
+    refuse("scaffold computes its control variate from them; use another strategy", {"training.objective"});
   if (run.compression.format.codec != protocol::Codec::kFloat32 || run.compression.format.zstd)
-    refuse("masked updates cannot be compressed; remove [compression], or use kind = \"compact\"");
+    refuse("masked updates cannot be compressed; remove [compression], or use kind = \"compact\"",
+           {"compression"});
   if (run.dissemination.serverless)
-    refuse("with dissemination.kind = \"serverless\" every client sees them; use \"direct\" or \"swarm\"");
+    refuse("with dissemination.kind = \"serverless\" every client sees them; use \"direct\" or \"swarm\"",
+           {"dissemination.kind"});
   if (!samples_blindly(run.sampling))
     refuse("sampling.kind = \"" + run.sampling.kind +
-           "\" as configured needs their sample counts, losses or norms, or weights them; use uniform, psp "
-           "or poisson");
+               "\" as configured needs their sample counts, losses or norms, or weights them; use uniform, "
+               "psp or poisson",
+           {"sampling"});
   if (run.sampling.make()->traits().labels != protocol::LabelReport::kNone)
-    refuse("clients must not publish the labels of their samples either; set sampling.labels = \"none\"");
+    refuse("clients must not publish the labels of their samples either; set sampling.labels = \"none\"",
+           {"sampling"});
   if (!run.privacy.by_clients() && !run.tracks.policy.disagreements.empty())
     refuse(
         "the difference between the sums of two tracks reveals the updates of the clients that one track "
-        "excludes; use differential_privacy.kind = \"distributed\" or \"local\", or remove [tracks]");
-  if (run.tracks.lifting_rounds > 0) refuse("tracks.lifting_rounds weights them; remove it");
+        "excludes; use differential_privacy.kind = \"distributed\" or \"local\", or remove [tracks]",
+        {"tracks", "differential_privacy"});
+  if (run.tracks.lifting_rounds > 0)
+    refuse("tracks.lifting_rounds weights them; remove it", {"tracks.lifting_rounds"});
 }
 
 // Whether so many can agree on masks at all.
 void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root) {
   const privacy::SecureRules& rules = run.secure.masking.rules;
   if (updates < rules.enough(static_cast<std::uint32_t>(updates)))
-    return root.fail(kSecureSection, "min_clients is " + std::to_string(rules.min_survivors) +
-                                         ", but a round has only " + std::to_string(updates) + " clients");
+    return root.fail(kSecureSection,
+                     "min_clients is " + std ::to_string(rules.min_survivors) + ", but a round has only " +
+                         std ::to_string(updates) + " clients",
+                     {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule"});
   if (updates > protocol::kMaxSecureMembers)
-    return root.fail(kSecureSection, "at most " + std::to_string(protocol::kMaxSecureMembers) +
-                                         " clients can take part in a round, but it may have " +
-                                         std::to_string(updates));
+    return root.fail(kSecureSection,
+                     "at most " + std ::to_string(protocol ::kMaxSecureMembers) +
+                         " clients can take part in a round, but it may have " + std ::to_string(updates),
+                     {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule"});
   const privacy::GraphParameters graph = privacy::choose_graph(rules, static_cast<std::uint32_t>(updates));
   if (graph.degree > protocol::kMaxSecurePeers)
-    root.fail(kSecureSection, "each of " + std::to_string(updates) + " clients would need " +
-                                  std::to_string(graph.degree) + " neighbours; at most " +
-                                  std::to_string(protocol::kMaxSecurePeers) +
-                                  " are possible; lower corrupt or dropout");
+    root.fail(kSecureSection,
+              "each of " + std ::to_string(updates) + " clients would need " + std ::to_string(graph.degree) +
+                  " neighbours; at most " + std ::to_string(protocol ::kMaxSecurePeers) +
+                  " are possible; lower corrupt or dropout",
+              {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule"});
 }
 
 }  // namespace
@@ -76,7 +89,7 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   spec.on = kind > 0;
   masking.codec = kind == 2 ? protocol::Codec::kMasked32 : protocol::Codec::kMasked64;
   for (const char* key : {"corrupt", "dropout", "min_clients", "complete_below", "max_weight", "patience"})
-    if (!spec.on && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
+    if (!spec.on && section.has(key)) section.refuse(key, "has no effect with kind = \"none\"");
   privacy::SecureRules& rules = masking.rules;
   rules.assumptions.corrupt = section.number("corrupt", rules.assumptions.corrupt, {0, 0.33},
                                              "Fraction of a round's clients that the coordinator may "
@@ -88,15 +101,15 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
       section.integer("complete_below", rules.complete_below, {2, protocol::kMaxSecurePeers + 1},
                       "Rounds with fewer clients use a complete mask graph (all pairs); others a sparse one "
                       "(random neighbours)."));
-  rules.min_survivors = static_cast<std::uint32_t>(section.integer(
-      "min_clients", rules.min_survivors, {2, protocol::kMaxSecureMembers},
+  rules.min_survivors = static_cast<std ::uint32_t>(section.integer(
+      "min_clients", rules.min_survivors, {2, protocol ::kMaxSecureMembers},
       "Minimum number of updates in a sum. The sum of any parameter over fewer updates is never revealed."));
   masking.max_weight =
-      static_cast<std::uint64_t>(section.integer("max_weight", 16384, {1, 1 << 20},
-                                                 "compact: maximum number of samples that a client counts "
-                                                 "for. Lower values make the sums more precise."));
+      static_cast<std ::uint64_t>(section.integer("max_weight", 16384, {1, 1 << 20},
+                                                  "compact: maximum number of samples that a client counts "
+                                                  "for. Lower values make the sums more precise."));
   if (kind == 1 && section.has("max_weight"))
-    section.fail("max_weight", "has no effect without kind = \"compact\"");
+    section.refuse("max_weight", "has no effect without kind = \"compact\"");
   spec.patience = seconds(
       section.number("patience", 10, {0.1, 3600},
                      "Seconds that clients have for each step of the key exchange and of unmasking."));
@@ -123,8 +136,10 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
     const std::uint64_t share = format.max_total_weight().value() / updates;
     if (share == 0)
       return root.fail(kSecureSection,
-                       "the sum of " + std::to_string(updates) +
-                           " updates would overflow; lower strategy.fraction_bits or strategy.max_abs");
+                       "the sum of " + std ::to_string(updates) +
+                           " updates would overflow; lower strategy.fraction_bits or strategy.max_abs",
+                       {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule",
+                        "strategy.fraction_bits", "strategy.max_abs"});
     masking.max_weight = std::min(share, kMaxSamplesPerClient);
     if (const SampleCount most = run.strategy.max_weight; most.value() > 0)
       masking.max_weight = std::min(masking.max_weight, most.value());
@@ -133,11 +148,13 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
     if (uniform) masking.max_weight = masking.uniform_weight = 1;
     const auto bits = privacy::fraction_bits_of(updates, masking.max_weight, masking.max_abs);
     if (!bits)
-      return root.fail(kSecureSection, "kind = \"compact\": " + std::to_string(updates) +
-                                           " updates with weights up to " +
-                                           std::to_string(masking.max_weight) +
-                                           " and values up to strategy.max_abs are too coarse in 32 bits; "
-                                           "lower strategy.max_abs or max_weight, or use kind = \"exact\"");
+      return root.fail(kSecureSection,
+                       "kind = \"compact\": " + std ::to_string(updates) + " updates with weights up to " +
+                           std ::to_string(masking.max_weight) +
+                           " and values up to strategy.max_abs are too coarse in 32 bits; lower "
+                           "strategy.max_abs or max_weight, or use kind = \"exact\"",
+                       {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule",
+                        "strategy.max_abs", "differential_privacy", "strategy.aggregator"});
     format.fraction_bits = *bits;
   }
   masking.fraction_bits = format.fraction_bits;

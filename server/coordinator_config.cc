@@ -93,7 +93,7 @@ std::optional<DirectoryOptions> read_directory(config::Reader& reader) {
   if (options.announce.size() > dht::kMaxAddresses) reader.fail("announce", "has more than 4 addresses");
   if (!listen) {
     for (const char* key : {"bootstrap", "announce"})
-      if (reader.has(key)) reader.fail(key, "has no effect without directory.listen");
+      if (reader.has(key)) reader.fail(key, "has no effect without directory.listen", {"directory.listen"});
     return std::nullopt;
   }
   options.node.listen = *listen;

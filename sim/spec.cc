@@ -64,9 +64,31 @@ Result<SimulationSpec> read_simulation(const config::Document& document) {
   return spec;
 }
 
+Result<Experiment> read_experiment(const config::Document& document, bool concrete) {
+  SimulationSpec simulation;
+  FEDGE_TRY(run, run::read_run_config(document, [&](const run::RunConfig& config, config::Reader& root) {
+              config::Reader section = root.section("simulation");
+              simulation = read_section(section);
+              root.adopt(section);
+              if (concrete && simulation.attack.kind != AttackKind::kNone)
+                root.fail("simulation.attack.kind", "needs --mode abstract: the real client is not hostile");
+              if (concrete && simulation.availability.kind != AvailabilityKind::kAlways)
+                root.fail("simulation.availability.kind",
+                          "needs --mode abstract: real processes do not come and go");
+              if (const auto fits = check_attack(simulation, config); !fits)
+                root.fail_at(fits.error(), {"simulation.attack", "strategy", "training.partial_work"});
+              if (const auto fits = check_directory(simulation, config); !fits)
+                root.fail_at(fits.error(), {"simulation.directory", "status", "sampling.kind"});
+              if (const auto fits = check_availability(simulation, config); !fits && !concrete)
+                root.fail_at(fits.error(), {"simulation.availability", "run.wait_for_clients",
+                                            "data.partition.clients", "sampling.clients_per_round"});
+            }));
+  return Experiment{std::move(run), std::move(simulation)};
+}
+
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config) {
   if (!spec.attack.needs_honest()) return {};
-  const std::string attack = "simulation.attack.kind \"alie\", \"ipm\" and \"min_max\" need ";
+  const std::string attack = "simulation.attack.kind: \"alie\", \"ipm\" and \"min_max\" need ";
   if (config.strategy.planner_kind != aggregation::planner_kinds().front().name)
     return invalid(attack + "whole updates, but strategy.planner \"" + config.strategy.planner_kind +
                    "\" trains parts of the model");
@@ -84,7 +106,7 @@ Result<void> check_directory(const SimulationSpec& spec, const run::RunConfig& c
       config.status.every > Duration::zero() && config.status.via == protocol::StatusSpec::Via::kDirectory;
   if (!wanted || spec.directory.kind != DirectorySpec::Kind::kNone) return {};
   return invalid(
-      "status.via is \"directory\", but the simulation has no directory; set simulation.directory.kind to "
+      "status.via: is \"directory\", but the simulation has no directory; set simulation.directory.kind to "
       "\"memory\", \"chord\", \"pastry\" or \"kademlia\"");
 }
 
@@ -92,7 +114,7 @@ Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig
   const std::size_t clients = config.task.data.partition.clients;
   if (spec.availability.kind == AvailabilityKind::kAlways || clients == 1) return {};
   if (config.wait_for_clients < clients) return {};
-  return invalid("run.wait_for_clients is " + std::to_string(clients) +
+  return invalid("run.wait_for_clients: is " + std::to_string(clients) +
                  " (all clients, the default), but with simulation.availability all clients may never be "
                  "available at the same time; set it to a lower number, for example " +
                  std::to_string(std::min(config.sampling.clients_per_round, clients - 1)));

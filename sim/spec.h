@@ -36,6 +36,13 @@ struct SimulationSpec {
 
 // Reads [simulation] alone; the other sections are read_run_config's.
 Result<SimulationSpec> read_simulation(const config::Document& document);
+// A run file as a simulator reads it, with all errors of all of its sections. `concrete`: its clients are real
+// processes, which are honest and do not come and go.
+struct Experiment {
+  run::RunConfig run;
+  SimulationSpec simulation;
+};
+Result<Experiment> read_experiment(const config::Document& document, bool concrete = false);
 // Whether the attack goes with the run: what is made of the honest updates takes whole ones.
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config);
 // Whether a run can begin although some devices are always away.

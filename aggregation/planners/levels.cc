@@ -33,15 +33,17 @@ void read_population(config::Reader& section, const std::string& key, const std:
                                    "largest level up to `fedge-client run --capability` (declared).") == 1;
   if (levels.declared && section.has("fractions"))
     section.fail("fractions",
-                 "has no effect with capability = \"declared\", because each client declares its capability");
+                 "has no effect with capability = \"declared\", because each client declares its capability",
+                 {section.path() + ".capability"});
   levels.fractions = section.numbers("fractions", even, {0.0, 1.0},
                                      "Fraction of the clients at each level. The sum must be 1. The levels "
                                      "are drawn once from the run's seed.");
   if (!levels.declared && levels.fractions.size() != levels.shares.size())
     section.fail(section.has("fractions") ? "fractions" : key,
                  "there are " + std::to_string(levels.shares.size()) + " " + key + " and " +
-                     std::to_string(levels.fractions.size()) +
-                     " fractions; the two lists must have the same length");
+                     std ::to_string(levels.fractions.size()) +
+                     " fractions; the two lists must have the same length",
+                 {section.path() + "." + key, section.path() + ".fractions", section.path() + ".capability"});
   const double sum = std::accumulate(levels.fractions.begin(), levels.fractions.end(), 0.0);
   if (!(std::abs(sum - 1.0) <= 1e-9))
     section.fail("fractions", "add up to " + text(sum) + "; the sum must be 1");

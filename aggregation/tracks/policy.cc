@@ -66,12 +66,14 @@ class Directory {
   }
 
   std::string complaint(const std::string& name) {
-    std::string text = shown(name) + " is not a client of this policy";
-    if (names_.empty()) return text + " (its clients are \"0\" to \"" + std::to_string(clients_ - 1) + "\")";
-    // Looked for once: only the first error is reported.
+    std ::string text = shown(name) + " is not a client of this policy";
+    if (names_.empty())
+      return text + " (its clients are \"0\" to \"" + std ::to_string(clients_ - 1) +
+             "\")";  // Looked for no more often than errors are shown.
+
     constexpr std::size_t kLongest = 64;
-    if (suggested_ || name.size() > kLongest) return text;
-    suggested_ = true;
+    if (suggestions_ == config::kMaxShownProblems || name.size() > kLongest) return text;
+    ++suggestions_;
     const auto close = config::suggestion(name, names_);
     return close ? text + ", did you mean " + shown(*close) + "?" : text;
   }
@@ -79,7 +81,7 @@ class Directory {
   std::size_t clients_;
   const std::vector<std::string>& names_;
   std::unordered_map<std::string_view, std::uint32_t> ids_;
-  bool suggested_ = false;
+  std::size_t suggestions_ = 0;
 };
 
 void read_names(Reader& reader, Policy& policy) {
@@ -126,8 +128,8 @@ void read_clients(Reader& reader, Policy& policy, std::optional<std::size_t> in_
 // Where a key has no effect it may not be given.
 void belongs(Reader& reader, const std::string& key, DisagreementKind kind, const std::string& owners) {
   if (reader.has(key))
-    reader.fail(key, "has no effect with kind = \"" + kKinds[static_cast<std::size_t>(kind)] +
-                         "\"; it applies only to " + owners);
+    reader.refuse(key, "has no effect with kind = \"" + kKinds[static_cast<std ::size_t>(kind)] +
+                           "\"; it applies only to " + owners);
 }
 
 void read_rounds(Reader& reader, Disagreement& out) {

@@ -97,6 +97,15 @@ std::string key_text(const std::string& key) {
   return !key.empty() && key.find_first_not_of(kBare) == std::string::npos ? key : quote(key);
 }
 
+// Puts a value and all that is in it at this place.
+void place(Value& value, const std::string& where) {
+  value.where = where;
+  if (auto* table = std::get_if<Table>(&value.data))
+    for (auto& [key, item] : *table) place(item, where);
+  if (auto* array = std::get_if<Array>(&value.data))
+    for (Value& item : *array) place(item, where);
+}
+
 std::string inline_value(const Value& value);
 
 std::string inline_table(const Table& table) {
@@ -159,8 +168,9 @@ Result<void> set(Document& document, const std::string& assignment) {
   const std::string path = assignment.substr(0, equals);
   const std::string text = assignment.substr(equals + 1);
   Value value{text, "--set " + path};
-  if (auto parsed = parse_toml("v = " + text, "--set " + path); parsed && parsed->root.size() == 1)
+  if (auto parsed = parse_toml("v = " + text, value.where); parsed && parsed->root.size() == 1)
     value.data = std::move(parsed->root.at("v").data);
+  place(value, value.where);
   if (static_cast<std::size_t>(std::ranges::count(path, '.')) >= kMaxDocumentDepth)
     return too_deep("--set " + path.substr(0, 40) + "...");
   Table* table = &document.root;
@@ -178,8 +188,24 @@ Result<void> set(Document& document, const std::string& assignment) {
   }
   if (key.empty())
     return invalid("--set " + assignment + ": the key is empty; expected KEY=VALUE, such as run.rounds=20");
+  if (key == "kind" && table != &document.root) {
+    const auto change = std ::ranges ::find(document.kind_changes, path, &KindChange ::key);
+    const auto former = table->find(key);
+    if (change == document.kind_changes.end())
+      document.kind_changes.push_back(
+          {path, former == table->end() ? std ::nullopt : std ::optional(former->second)});
+  }
   (*table)[key] = std::move(value);
   return {};
+}
+
+const Value* find(const Table& table, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  const auto found = table.find(std::string(path.substr(0, dot)));
+  if (found == table.end()) return nullptr;
+  if (dot == std::string_view::npos) return &found->second;
+  const auto* inner = std::get_if<Table>(&found->second.data);
+  return inner == nullptr ? nullptr : find(*inner, path.substr(dot + 1));
 }
 
 std::string canonical_toml(const Table& table) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,9 +31,16 @@ inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;
 // Tables and lists within each other.
 inline constexpr std::size_t kMaxDocumentDepth = 32;
 
+// A `kind` key that --set has set, and what the file says there, if anything.
+struct KindChange {
+  std::string key;  // "model.kind"
+  std::optional<Value> former;
+};
+
 struct Document {
   std::string name;  // file name, for messages
   Table root;
+  std::vector<KindChange> kind_changes = {};
 };
 
 // Parses TOML text of at most kMaxDocumentBytes and kMaxDocumentDepth, both bounded before it is parsed; a
@@ -40,8 +48,12 @@ struct Document {
 Result<Document> parse_toml(std::string_view text, const std::string& name);
 
 // Applies "section.key=value" as on a command line. The value is read as TOML and, if that fails,
-// taken as a text, so that --set strategy.kind=fedavg needs no quotes. Tables on the way are made.
+// taken as a text, so that --set strategy.kind=fedavg needs no quotes. Tables on the way are made. The place
+// of what is set is "--set KEY".
 Result<void> set(Document& document, const std::string& assignment);
+
+// What stands at a full key, "model.adapter.rank"; null if nothing does.
+const Value* find(const Table& table, std::string_view path);
 
 // The document as TOML with keys in sorted order: one text for one meaning, whatever the file's
 // formatting. This is what a run's hash is taken of and what clients are sent.

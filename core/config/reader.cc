@@ -65,6 +65,15 @@ std::optional<std::string> place_of(const Table& table, std::string_view path) {
   return place_of(*inner, path.substr(dot + 1)).value_or(found->second.where);
 }
 
+// The full key that a message begins with, as in "model.adapter.rank: ..."; empty if there is none.
+std::string_view leading_key(std::string_view message) {
+  const std::string_view key = message.substr(0, message.find(": "));
+  const bool dotted =
+      key.size() < message.size() && key.find('.') != std::string_view::npos &&
+      key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == std::string_view::npos;
+  return dotted ? key : std::string_view();
+}
+
 }  // namespace
 
 std::optional<std::string> suggestion(std::string_view word, const std::vector<std::string>& known) {
@@ -80,8 +89,8 @@ std::optional<std::string> suggestion(std::string_view word, const std::vector<s
   return best;
 }
 
-Reader::Reader(const Table& table, std::string path, std::string file, std::vector<KeyDoc>* docs)
-    : table_(&table), path_(std::move(path)), file_(std::move(file)), docs_(docs) {}
+Reader::Reader(const Table& table, std::string path, std::string place, std::vector<KeyDoc>* docs)
+    : table_(&table), path_(std::move(path)), place_(std::move(place)), docs_(docs) {}
 
 const Value* Reader::take(const std::string& key, const std::string& type, const std::string& fallback,
                           const char* doc, bool required) {
@@ -89,13 +98,43 @@ const Value* Reader::take(const std::string& key, const std::string& type, const
   if (docs_ != nullptr) docs_->push_back({full(key), type, required ? "required" : fallback, doc});
   const auto it = table_->find(key);
   if (it != table_->end()) return &it->second;
-  if (required && !error_) error_ = invalid(file_ + ": " + full(key) + " is required but missing: " + doc);
+  if (required)
+    problems_.add(
+        {.key = full(key), .where = place_, .message = full(key) + " is required but missing: " + doc});
   return nullptr;
 }
 
-void Reader::fail(const std::string& key, const std::string& message) {
-  if (error_) return;
-  error_ = invalid(place_of(*table_, key).value_or(file_) + ": " + full(key) + ": " + message);
+void Reader::wrong(const std::string& key, const std::string& message) {
+  problems_.add({.key = full(key),
+                 .where = place_of(*table_, key).value_or(place_),
+                 .message = full(key) + ": " + message});
+}
+
+void Reader::fail(const std::string& key, const std::string& message, std::vector<std::string> rests_on) {
+  const Value* value = find(*table_, key);
+  const bool whole = value == nullptr || std::holds_alternative<Table>(value->data);
+  problems_.add({.kind = whole ? Problem::Kind::kJudgement : Problem::Kind::kWrong,
+                 .key = full(key),
+                 .where = place_of(*table_, key).value_or(place_),
+                 .message = full(key) + ": " + message,
+                 .rests_on = std::move(rests_on)});
+}
+
+void Reader::fail_at(const Error& error, std::vector<std::string> rests_on) {
+  const std::string_view key = leading_key(error.message);
+  if (!key.empty()) return fail(std::string(key), error.message.substr(key.size() + 2), std::move(rests_on));
+  problems_.add({.kind = Problem::Kind::kJudgement,
+                 .key = path_,
+                 .where = place_,
+                 .message = error.message,
+                 .rests_on = std::move(rests_on)});
+}
+
+void Reader::refuse(const std::string& key, const std::string& message) {
+  problems_.add({.kind = Problem::Kind::kInapplicable,
+                 .key = full(key),
+                 .where = place_of(*table_, key).value_or(place_),
+                 .message = full(key) + ": " + message});
 }
 
 std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t> fallback,
@@ -105,9 +144,9 @@ std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t>
   if (value == nullptr) return fallback.value_or(bounds.min);
   const auto* number = std::get_if<std::int64_t>(&value->data);
   if (number == nullptr) {
-    fail(key, std::string("found ") + type_name(*value) + ", expected an integer");
+    wrong(key, std ::string("found ") + type_name(*value) + ", expected an integer");
   } else if (*number < bounds.min || *number > bounds.max) {
-    fail(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
+    wrong(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
   } else {
     return *number;
   }
@@ -121,11 +160,11 @@ double Reader::number(const std::string& key, std::optional<double> fallback, Nu
   if (value == nullptr) return fallback.value_or(bounds.min);
   const std::optional<double> number = number_of(*value);
   if (!number) {
-    fail(key, std::string("found ") + type_name(*value) + ", expected a float");
+    wrong(key, std ::string("found ") + type_name(*value) + ", expected a float");
     return fallback.value_or(bounds.min);
   }
   if (*number >= bounds.min && *number <= bounds.max) return *number;
-  fail(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
+  wrong(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
   return fallback.value_or(bounds.min);
 }
 
@@ -133,7 +172,7 @@ bool Reader::boolean(const std::string& key, std::optional<bool> fallback, const
   const Value* value = take(key, "boolean", fallback.value_or(false) ? "true" : "false", doc, !fallback);
   if (value == nullptr) return fallback.value_or(false);
   if (const auto* flag = std::get_if<bool>(&value->data)) return *flag;
-  fail(key, std::string("found ") + type_name(*value) + ", expected a boolean (true or false)");
+  wrong(key, std ::string("found ") + type_name(*value) + ", expected a boolean (true or false)");
   return fallback.value_or(false);
 }
 
@@ -141,7 +180,7 @@ std::string Reader::text(const std::string& key, std::optional<std::string> fall
   const Value* value = take(key, "string", "\"" + fallback.value_or("") + "\"", doc, !fallback);
   if (value == nullptr) return fallback.value_or("");
   if (const auto* text = std::get_if<std::string>(&value->data)) return *text;
-  fail(key, std::string("found ") + type_name(*value) + ", expected a string");
+  wrong(key, std ::string("found ") + type_name(*value) + ", expected a string");
   return fallback.value_or("");
 }
 
@@ -152,14 +191,14 @@ std::size_t Reader::choice(const std::string& key, const std::vector<std::string
   if (value == nullptr) return fallback.value_or(0);
   const auto* text = std::get_if<std::string>(&value->data);
   if (text == nullptr) {
-    fail(key, std::string("found ") + type_name(*value) + ", expected one of " + list_text(choices));
+    wrong(key, std ::string("found ") + type_name(*value) + ", expected one of " + list_text(choices));
     return fallback.value_or(0);
   }
   const auto it = std::find(choices.begin(), choices.end(), *text);
   if (it != choices.end()) return static_cast<std::size_t>(it - choices.begin());
   const auto close = suggestion(*text, choices);
-  fail(key, "\"" + *text + "\" is not a known value" + (close ? ", did you mean \"" + *close + "\"?" : "") +
-                " (expected one of " + list_text(choices) + ")");
+  wrong(key, "\"" + *text + "\" is not a known value" + (close ? ", did you mean \"" + *close + "\"?" : "") +
+                 " (expected one of " + list_text(choices) + ")");
   return fallback.value_or(0);
 }
 
@@ -174,16 +213,16 @@ std::vector<std::int64_t> Reader::integers(const std::string& key,
   if (value == nullptr) return fallback.value_or(std::vector<std::int64_t>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("found ") + type_name(*value) + ", expected a list of integers");
+    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of integers");
     return fallback.value_or(std::vector<std::int64_t>{});
   }
   std::vector<std::int64_t> numbers;
   for (const Value& item : *items) {
     const auto* number = std::get_if<std::int64_t>(&item.data);
     if (number == nullptr) {
-      fail(key, std::string("contains ") + type_name(item) + "; every item must be an integer");
+      wrong(key, std ::string("contains ") + type_name(item) + "; every item must be an integer");
     } else if (*number < bounds.min || *number > bounds.max) {
-      fail(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
+      wrong(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
     } else {
       numbers.push_back(*number);
     }
@@ -200,16 +239,16 @@ std::vector<double> Reader::numbers(const std::string& key, std::optional<std::v
   if (value == nullptr) return fallback.value_or(std::vector<double>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("found ") + type_name(*value) + ", expected a list of floats");
+    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of floats");
     return fallback.value_or(std::vector<double>{});
   }
   std::vector<double> numbers;
   for (const Value& item : *items) {
     const std::optional<double> number = number_of(item);
     if (!number) {
-      fail(key, std::string("contains ") + type_name(item) + "; every item must be a float");
+      wrong(key, std ::string("contains ") + type_name(item) + "; every item must be a float");
     } else if (!(*number >= bounds.min && *number <= bounds.max)) {
-      fail(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
+      wrong(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
     } else {
       numbers.push_back(*number);
     }
@@ -226,7 +265,7 @@ std::vector<std::string> Reader::texts(const std::string& key,
   if (value == nullptr) return fallback.value_or(std::vector<std::string>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("found ") + type_name(*value) + ", expected a list of strings");
+    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of strings");
     return fallback.value_or(std::vector<std::string>{});
   }
   std::vector<std::string> texts;
@@ -234,7 +273,7 @@ std::vector<std::string> Reader::texts(const std::string& key,
     if (const auto* text = std::get_if<std::string>(&item.data))
       texts.push_back(*text);
     else
-      fail(key, std::string("contains ") + type_name(item) + "; every item must be a string");
+      wrong(key, std ::string("contains ") + type_name(item) + "; every item must be a string");
   }
   return texts;
 }
@@ -242,11 +281,11 @@ std::vector<std::string> Reader::texts(const std::string& key,
 std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
   static const Table kEmpty;
   const Value* value = take(key, "list of tables", "[]", doc, false);
-  if (docs_ != nullptr) return {Reader(kEmpty, full(key), file_, docs_)};
+  if (docs_ != nullptr) return {Reader(kEmpty, full(key), place_, docs_)};
   if (value == nullptr) return {};
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    fail(key, std::string("found ") + type_name(*value) + ", expected a list of tables");
+    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of tables");
     return {};
   }
   std::vector<Reader> readers;
@@ -254,8 +293,9 @@ std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
     const std::string path = full(key) + "[" + std::to_string(readers.size()) + "]";
     const auto* table = std::get_if<Table>(&item.data);
     if (table == nullptr) {
-      if (!error_)
-        error_ = invalid(item.where + ": " + path + ": found " + type_name(item) + ", expected a table");
+      problems_.add({.key = path,
+                     .where = item.where,
+                     .message = path + ": found " + type_name(item) + ", expected a table"});
       return {};
     }
     readers.push_back(Reader(*table, path, item.where));
@@ -272,39 +312,45 @@ Reader Reader::section(const std::string& key) {
   known_.push_back(key);
   static const Table kEmpty;
   const auto it = table_->find(key);
-  if (it == table_->end()) return Reader(kEmpty, full(key), file_, docs_);
+  if (it == table_->end()) return Reader(kEmpty, full(key), place_, docs_);
   const auto* table = std::get_if<Table>(&it->second.data);
-  if (table != nullptr) return Reader(*table, full(key), file_, docs_);
-  fail(key, std::string("found ") + type_name(it->second) + ", expected a table");
-  return Reader(kEmpty, full(key), file_, docs_);
+  if (table != nullptr) return Reader(*table, full(key), it->second.where, docs_);
+  wrong(key, std ::string("found ") + type_name(it->second) + ", expected a table");
+  return Reader(kEmpty, full(key), place_, docs_);
 }
 
 void Reader::adopt(Reader& section) {
-  auto result = section.finish();
-  if (!result && !error_) error_ = result.error();
+  section.find_unknown();
+  problems_.adopt(std::move(section.problems_));
 }
 
 void Reader::ignore(const std::string& key) { known_.push_back(key); }
 
-Result<void> Reader::finish() {
-  if (error_) return *error_;
+void Reader::find_unknown() {
   for (const auto& [key, value] : *table_) {
+    if (problems_.full()) return;
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const auto close = suggestion(key, known_);
-    return invalid(
-        value.where + ": unknown key " + full(key) +
-        (close ? ", did you mean " + full(*close) + "?" : " (known keys: " + list_text(known_) + ")"));
+    problems_.add({.kind = Problem ::Kind ::kInapplicable,
+                   .key = full(key),
+                   .where = value.where,
+                   .message = "unknown key " + full(key) +
+                              (close ? ", did you mean " + full(*close) + "?"
+                                     : " (known keys: " + list_text(known_) + ")"),
+                   .suspect = close ? full(*close) : std ::string()});
   }
-  return {};
 }
 
+std::vector<Problem> Reader::finish_problems() {
+  find_unknown();
+  return std::exchange(problems_, {}).reported();
+}
+
+Result<void> Reader::finish() { return to_result(finish_problems(), place_); }
+
 Error at_key(const Document& document, Error error) {
-  const std::string_view message = error.message;
-  const std::string_view key = message.substr(0, message.find(": "));
-  const bool dotted =
-      key.size() < message.size() && key.find('.') != std::string_view::npos &&
-      key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == std::string_view::npos;
-  if (!dotted) return error;
+  const std::string_view key = leading_key(error.message);
+  if (key.empty()) return error;
   return std::move(error).with_prefix(place_of(document.root, key).value_or(document.name) + ": ");
 }
 

@@ -6,7 +6,7 @@
 //   spec.batch_size = reader.integer("batch_size", 20, {1, 65536}, "Samples in one step.");
 //   FEDGE_TRY_VOID(reader.finish());
 //
-// The first error wins and is returned by finish(); reading goes on with defaults meanwhile.
+// finish() returns every error there is (core/config/problems.h); reading goes on with defaults meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/config/document.h"
+#include "core/config/problems.h"
 
 namespace fedge::config {
 
@@ -46,8 +47,9 @@ struct KindDoc {
 
 class Reader {
  public:
-  // `path` is the table's name in messages, "" at the root; `docs`, if given, collects every key asked for.
-  Reader(const Table& table, std::string path, std::string file, std::vector<KeyDoc>* docs = nullptr);
+  // `path` is the table's name in messages, "" at the root; `place` is where it begins, at the root the
+  // file's name; `docs`, if given, collects every key asked for.
+  Reader(const Table& table, std::string path, std::string place, std::vector<KeyDoc>* docs = nullptr);
 
   std::int64_t integer(const std::string& key, std::optional<std::int64_t> fallback, IntegerBounds bounds,
                        const char* doc);
@@ -74,7 +76,7 @@ class Reader {
   // The named sub-table (empty if absent), to be read by the caller through its own Reader and
   // handed back to adopt(); its keys are documented under path.key.
   Reader section(const std::string& key);
-  // Takes over the first error of a section's reader.
+  // Takes over the errors of a section's reader, which has read all that it knows.
   void adopt(Reader& section);
   // Marks keys as known without reading them (another program's part of the file).
   void ignore(const std::string& key);
@@ -82,11 +84,21 @@ class Reader {
   // For keys that take a list or something else.
   bool has_list(const std::string& key) const;
   // Records an error of the caller's own, about this key: "FILE:LINE: training.x: MESSAGE". The key may be
-  // one of a table below this one: "adapter.rank".
-  void fail(const std::string& key, const std::string& message);
+  // one of a table below this one: "adapter.rank". A sentence that takes other keys or tables to be right
+  // names them in full as `rests_on`; it is left out if one of them has an error of its own.
+  void fail(const std::string& key, const std::string& message, std::vector<std::string> rests_on = {});
+  // The same for an error found elsewhere whose message begins with the full key: "model.adapter.rank: ...".
+  void fail_at(const Error& error, std::vector<std::string> rests_on = {});
+  // Records that a key that is given has no effect with the `kind` of its table, or with the key that
+  // depends_on() names.
+  void refuse(const std::string& key, const std::string& message);
+  // What this table's keys mean depends on the key with this full name, as on the table's own `kind`.
+  void depends_on(const std::string& key) { problems_.depend(path_, key); }
 
-  // The first error, or an unknown key with its place and the closest known one.
+  // Every error, unknown keys among them, each with its place and the closest known key.
   Result<void> finish();
+  // The same as a list; empty if all is well.
+  std::vector<Problem> finish_problems();
 
   const std::string& path() const { return path_; }
 
@@ -94,13 +106,16 @@ class Reader {
   const Value* take(const std::string& key, const std::string& type, const std::string& fallback,
                     const char* doc, bool required);
   std::string full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+  // The value itself is wrong.
+  void wrong(const std::string& key, const std::string& message);
+  void find_unknown();
 
   const Table* table_;
   std::string path_;
-  std::string file_;
+  std::string place_;  // of the table: the file's name at the root
   std::vector<KeyDoc>* docs_;
   std::vector<std::string> known_;
-  std::optional<Error> error_;
+  Problems problems_;
 };
 
 // Puts the key's place in front of an error that was found once the document had been read, if its message

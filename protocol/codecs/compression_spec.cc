@@ -48,7 +48,7 @@ CompressionSpec read_compression(config::Reader& root) {
   spec.format.random = kind.random;
   const auto belongs = [&](const char* key, bool here, const char* to) {
     if (!here && section.has(key))
-      section.fail(key, "has no effect with kind = \"" + names[chosen] + "\"; it applies only to " + to);
+      section.refuse(key, "has no effect with kind = \"" + names[chosen] + "\"; it applies only to " + to);
   };
   spec.format.zstd =
       section.boolean("zstd", false, "Whether the encoded bytes are also compressed with zstd.");

@@ -55,9 +55,10 @@ void read_clipping(config::Reader& section, Spec& spec) {
   spec.count_noise = section.number("count_noise", 0, {0, 1e6},
                                     "adaptive: standard deviation of the noise on the number of unclipped "
                                     "updates. 0: 5 % of a round's clients.");
+  section.depends_on("differential_privacy.clipping");
   for (const char* key : {"target_quantile", "clipping_rate", "count_noise"})
     if (spec.clipping != Clipping::kAdaptive && section.has(key))
-      section.fail(key, "has no effect without clipping = \"adaptive\"");
+      section.refuse(key, "has no effect without clipping = \"adaptive\"");
 }
 
 // Of a tree what counts is how often a client takes part, and how far apart; of clients' own noise, how
@@ -69,83 +70,102 @@ void check_participation(const RunConfig& run, config::Reader& root) {
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   if (spec.kind == Spec::Kind::kTree && spec.clipping == Clipping::kAdaptive)
     root.fail(kPrivacySection,
-              "kind = \"tree\" requires a constant clipping norm; use clipping = \"flat\" or \"per_layer\"");
+              "kind = \"tree\" requires a constant clipping norm; use clipping = \"flat\" or \"per_layer\"",
+              {"differential_privacy.kind", "differential_privacy.clipping"});
   if (wanted * run.rounds > clients * spec.max_participations)
     root.fail(kPrivacySection,
               "the clients cannot fill run.rounds rounds of sampling.clients_per_round clients; raise "
-              "max_participations");
+              "max_participations",
+              {"differential_privacy", "sampling", "data.partition.clients", "run.rounds"});
   if (wanted * (spec.min_separation + 1.0) > clients)
     root.fail(kPrivacySection,
               "min_separation leaves too few clients for some rounds; lower min_separation or "
-              "sampling.clients_per_round");
+              "sampling.clients_per_round",
+              {"differential_privacy", "sampling", "data.partition.clients"});
 }
 
 // Where it is drawn who takes part, the guarantee rests on nobody knowing who was.
 void check_hidden_draws(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std::string& what) {
-    root.fail(kPrivacySection, what +
-                                   " reveals which clients were drawn, but the guarantee of sampling.kind = "
-                                   "\"poisson\" requires that nobody knows; remove it, or use sampling.kind "
-                                   "= \"uniform\", which is accounted for as if all clients took part");
+  const auto refuse = [&](const std ::string& what, const char* rests_on) {
+    root.fail(kPrivacySection,
+              what +
+                  " reveals which clients were drawn, but the guarantee of sampling.kind = \"poisson\" "
+                  "requires that nobody knows; remove it, or use sampling.kind = \"uniform\", which is "
+                  "accounted for as if all clients took part",
+              {"sampling.kind", "differential_privacy.kind", rests_on});
   };
-  if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"");
+  if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"", "dissemination.kind");
   if (run.status.via != protocol::StatusSpec::Via::kDirectory) return;
   for (const auto field : {protocol::StatusField::kFreshness, protocol::StatusField::kUtility})
     if (run.status.publish.contains(field))
       refuse("status.publish = \"" + protocol::status_fields()[static_cast<std::size_t>(field)] +
-             "\" in the directory");
+                 "\" in the directory",
+             "status");
 }
 
 // What no guarantee is known for.
 void check_private_parts(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std::string& why) { root.fail(kPrivacySection, why); };
+  const auto refuse = [&](const std::string& why, std::vector<std::string> rests_on) {
+    rests_on.emplace_back("differential_privacy.kind");
+    root.fail(kPrivacySection, why, std::move(rests_on));
+  };
   // What comes noised may be aggregated as one likes; but each update counts alike, since nobody tells how
   // many samples or steps are behind it.
   if (run.privacy.of_sums() && run.strategy.aggregator_kind != "uniform_mean")
     refuse(
         "the contribution of a client is bounded only if every update has the same weight; use the "
         "aggregator uniform_mean instead of " +
-        run.strategy.aggregator_kind);
+            run.strategy.aggregator_kind,
+        {"strategy.aggregator"});
   if (run.strategy.schedule.buffered)
-    refuse("privacy is accounted for by rounds; use strategy.schedule.kind = \"synchronous\"");
+    refuse("privacy is accounted for by rounds; use strategy.schedule.kind = \"synchronous\"",
+           {"strategy.schedule"});
   if (run.control_variates)
-    refuse("scaffold sends its control variate to all clients without noise; use another strategy");
+    refuse("scaffold sends its control variate to all clients without noise; use another strategy",
+           {"training.objective"});
   if (run.dissemination.serverless)
     refuse(
         "with dissemination.kind = \"serverless\" every client sees every update; use \"direct\" or "
-        "\"swarm\"");
+        "\"swarm\"",
+        {"dissemination.kind"});
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   if (run.privacy.delta * clients >= 1)
     root.fail("differential_privacy.delta",
               "is " + number_text(run.privacy.delta) + ", but with data.partition.clients = " +
                   number_text(clients) + " it must be below " + number_text(1 / clients) +
-                  "; otherwise a mechanism that reveals all data of one client would count as private");
+                  "; otherwise a mechanism that reveals all data of one client would count as private",
+              {"data.partition.clients", "differential_privacy.delta"});
   if (run.privacy.bounds_participation()) check_participation(run, root);
   if (!run.privacy.of_sums() && run.strategy.aggregator_kind == "fednova")
     refuse(
         "fednova weights updates by their local steps, which reveal the size of a client's data; use another "
-        "aggregator");
+        "aggregator",
+        {"strategy.aggregator"});
   // Labels that clients publish have no noise that is accounted for here.
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
   if (!samples_blindly(run.sampling) || by_labels)
     refuse("sampling.kind = \"" + run.sampling.kind +
-           "\" as configured depends on the updates or weights them; use poisson, or use uniform or psp, "
-           "which are accounted for as if all clients took part");
+               "\" as configured depends on the updates or weights them; use poisson, or use uniform or psp, "
+               "which are accounted for as if all clients took part",
+           {"sampling"});
   if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
     refuse(
         "sampling.over_selection has no effect, because with poisson the round waits for exactly the drawn "
-        "clients; remove it");
+        "clients; remove it",
+        {"sampling"});
   if (run.sampling.kind == "poisson" && run.privacy.kind == Spec::Kind::kCentral)
     check_hidden_draws(run, root);
   if (run.privacy.kind == Spec::Kind::kDistributed && !run.secure.on)
     refuse(
         "kind = \"distributed\" requires secure aggregation, because the noise of a single client hides "
-        "little; set secure_aggregation.kind");
+        "little; set secure_aggregation.kind",
+        {"secure_aggregation.kind"});
   const bool at_clients = run.secure.on || run.privacy.kind == Spec::Kind::kLocal;
   if (at_clients && run.privacy.clipping != Clipping::kFlat)
     refuse(
         "with kind = \"local\" or secure_aggregation, clients clip their own updates; use clipping = "
-        "\"flat\"");
+        "\"flat\"",
+        {"secure_aggregation.kind", "differential_privacy.clipping"});
 }
 
 // Each client is drawn with the same chance in every round, whoever else is connected.
@@ -238,7 +258,9 @@ void choose_grid(RunConfig& run, config::Reader& root) {
   }
   root.fail(kPrivacySection,
             "the fixed-point format of the sums is too coarse for this noise; lower strategy.max_abs" +
-                std::string(compact ? ", or use secure_aggregation.kind = \"exact\"" : ""));
+                std ::string(compact ? ", or use secure_aggregation.kind = \"exact\"" : ""),
+            {"differential_privacy", "sampling", "data.partition.clients", "run.rounds", "secure_aggregation",
+             "tracks", "strategy.max_abs", "strategy.fraction_bits", "strategy.schedule"});
 }
 
 // Every value of a noisy update has to be within what is accepted of a client.
@@ -246,10 +268,12 @@ void check_room(const RunConfig& run, config::Reader& root) {
   const privacy::LocalPrivacySpec local = run.privacy.local();
   const double most = local.clipping_norm * (1 + 2 * kDeviations * local.noise_multiplier);
   if (most > run.strategy.fixed_point.max_abs)
-    root.fail(kPrivacySection, "a value with this noise may reach " + number_text(std::ceil(most)) +
-                                   ", but strategy.max_abs is " +
-                                   number_text(run.strategy.fixed_point.max_abs) +
-                                   "; raise strategy.max_abs, or lower clipping_norm");
+    root.fail(kPrivacySection,
+              "a value with this noise may reach " + number_text(std ::ceil(most)) +
+                  ", but strategy.max_abs is " + number_text(run.strategy.fixed_point.max_abs) +
+                  "; raise strategy.max_abs, or lower clipping_norm",
+              {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
+               "secure_aggregation", "tracks", "strategy.max_abs"});
 }
 
 void tell_clients(RunConfig& run) {
@@ -321,7 +345,7 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
   spec.noise = static_cast<privacy::NoiseKind>(section.choice(
       "noise", {"gaussian", "skellam"}, 0, "distributed: distribution of the noise of each client."));
   if (spec.kind != Spec::Kind::kDistributed && section.has("noise"))
-    section.fail("noise", "has no effect without kind = \"distributed\"");
+    section.refuse("noise", "has no effect without kind = \"distributed\"");
   const auto participation = [&](const char* key, std::uint32_t fallback, std::int64_t least,
                                  const char* doc) {
     return static_cast<std::uint32_t>(section.integer(key, fallback, {least, 1'000'000}, doc));
@@ -333,13 +357,15 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
       participation("min_separation", spec.min_separation, 0,
                     "tree: minimum number of rounds between two participations of a client.");
   if (!spec.bounds_participation() && section.has("max_participations"))
-    section.fail("max_participations", "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
+    section.refuse("max_participations",
+                   "has no effect without kind = \"distributed\", \"tree\" or \"local\"");
   if (spec.kind != Spec::Kind::kTree && section.has("min_separation"))
-    section.fail("min_separation", "has no effect without kind = \"tree\"");
+    section.refuse("min_separation", "has no effect without kind = \"tree\"");
   for (const char* key : {"clipping", "clipping_norm", "noise_multiplier", "epsilon", "delta", "accountant"})
-    if (!spec.on() && section.has(key)) section.fail(key, "has no effect with kind = \"none\"");
+    if (!spec.on() && section.has(key)) section.refuse(key, "has no effect with kind = \"none\"");
   if (spec.on() && spec.noise_multiplier == 0 && epsilon == 0)
-    section.fail("kind", "requires epsilon, noise_multiplier, or both");
+    section.fail("kind", "requires epsilon, noise_multiplier, or both",
+                 {"differential_privacy.epsilon", "differential_privacy.noise_multiplier"});
   root.adopt(section);
   return spec;
 }
@@ -353,17 +379,23 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   if (spec.kind == Spec::Kind::kDistributed)
     spec.noisy_clients = std::max(1U, run.secure.masking.rules.honest_survivors());
   if (const auto calibrated = calibrate(run); !calibrated)
-    return root.fail(kPrivacySection, calibrated.error().message);
+    return root.fail(kPrivacySection, calibrated.error().message,
+                     {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
+                      "secure_aggregation", "tracks"});
   if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
     root.fail(kPrivacySection,
               "noise_multiplier = " + number_text(spec.noise_multiplier) +
                   " is too small to hide the updates that one track excludes; use at least " +
-                  number_text(privacy::kHidingNoise) + ", or remove [tracks]");
+                  number_text(privacy ::kHidingNoise) + ", or remove [tracks]",
+              {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
+               "secure_aggregation", "tracks"});
   if (run.secure.on && spec.kind == Spec::Kind::kLocal && spec.noise_multiplier < privacy::kHidingNoise)
     root.fail(kPrivacySection,
               "noise_multiplier = " + number_text(spec.noise_multiplier) +
                   " is too small for kind = \"local\" with secure_aggregation; use at least " +
-                  number_text(privacy::kHidingNoise));
+                  number_text(privacy ::kHidingNoise),
+              {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
+               "secure_aggregation", "tracks"});
   if (spec.kind == Spec::Kind::kLocal) return check_room(run, root);
   choose_grid(run, root);
   if (run.secure.on) tell_clients(run);

@@ -29,7 +29,7 @@ void check_keys(config::Reader& section, const AvailabilitySpec& spec) {
     if (std::find(kinds.begin(), kinds.end(), spec.kind) != kinds.end()) continue;
     for (const char* key : keys)
       if (section.has(key))
-        section.fail(key, "belongs to kind \"" + kind_name(kinds.front()) + "\"; kind is \"" +
+        section.refuse(key, "belongs to kind \"" + kind_name(kinds.front()) + "\"; kind is \"" +
                               kind_name(spec.kind) + "\"");
   }
 }

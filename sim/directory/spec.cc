@@ -23,8 +23,8 @@ DirectorySpec read_directory(config::Reader& section) {
       section.integer("replication", 3, {1, 8}, "Number of overlay nodes that store each record."));
   for (const char* key : {"loss", "replication"})
     if (section.has(key) && spec.kind != DirectorySpec::Kind::kOverlay)
-      section.fail(key,
-                   "has no effect unless simulation.directory.kind is \"chord\", \"pastry\" or \"kademlia\"");
+      section.refuse(
+          key, "has no effect unless simulation.directory.kind is \"chord\", \"pastry\" or \"kademlia\"");
   return spec;
 }
 

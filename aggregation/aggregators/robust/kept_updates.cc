@@ -49,7 +49,8 @@ RowOptions read_row_options(config::Reader& section, bool clip_to_median) {
       "bucket_size", 1, {1, 1'000'000},
       "Number of updates that are averaged at random before the rule is applied. 1: no averaging."));
   if (options.clip_to_median && options.clip_norm > 0)
-    section.fail("clip_norm", "clip_norm and clip_to_median exclude each other; remove one of them");
+    section.fail("clip_norm", "clip_norm and clip_to_median exclude each other; remove one of them",
+                 {section.path() + ".clip_to_median"});
   return options;
 }
 

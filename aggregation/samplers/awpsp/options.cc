@@ -36,11 +36,13 @@ void read_weights(config::Reader& section, AwPspOptions& options) {
                                            "ipw: maximum of the inverse probability (c_max).");
   if (options.inverse_probability && options.selector != AwPspOptions::Selector::kWeighted)
     section.fail("weights",
-                 "\"ipw\" requires selector = \"weighted\", because a greedy selection has no probabilities");
+                 "\"ipw\" requires selector = \"weighted\", because a greedy selection has no probabilities",
+                 {"sampling.selector"});
   if (options.inverse_probability && options.predictor.horizon != 1)
     section.fail("weights",
                  "\"ipw\" requires horizon = 1, because it uses the probability that a client is available "
-                 "in this round");
+                 "in this round",
+                 {"sampling.horizon"});
 }
 
 void read_exponents(config::Reader& section, AwPspOptions& options) {

@@ -79,8 +79,8 @@ caught_by unit_protocol 'row 20: codec: what repeats'
 
 mutant late-errors-without-place 'an error that is found after reading does not say where'
 file core/config/reader.cc
-old '  if (!dotted) return error;'
-new '  if (!dotted || !document.root.empty()) return error;'
+old '  if (key.empty()) return error;'
+new '  if (key.empty() || !document.root.empty()) return error;'
 caught_by unit_core 'found after reading'
 
 mutant nested-loss-summed 'the loss of nested ranks is the sum over them'
@@ -100,3 +100,21 @@ file apps/cli/command_line.cc
 old '        app.parse(arguments_of(example.command), false);'
 new '        app.parse(arguments_of(example.command).substr(0, 0), false);'
 caught_by integration_programs 'a wrong example'
+
+mutant errors-follow 'errors of a file that only follow from another one are reported too'
+file core/config/problems.cc
+old '    if (again || follows(problem)) continue;'
+new '    if (again) continue;'
+caught_by unit_core 'what only follows'
+
+mutant former-keys-always 'a key beside the wrong kind is dropped although --set has changed nothing about it'
+file core/config/former_keys.cc
+old '      if (!kind || wrong_before.contains(problem.key)) continue;'
+new '      if (!kind) continue;'
+caught_by unit_core 'beside the wrong kind'
+
+mutant equal-events-lost 'equal events are held back and never counted'
+file core/platform/repeated_events.cc
+old '  ++found->second.held_back;'
+new '  found->second.held_back = 0;'
+caught_by unit_core 'repeated events: a few lines'

@@ -194,11 +194,14 @@ TEST_CASE("policy: a client that there is not is named, whatever is written in i
         "p.toml:4: disagreement[0].clients: \"0\" is not a client of this policy");
 }
 
-TEST_CASE("policy: the second of several wrong disagreements is not reported, the first is") {
+TEST_CASE("policy: each of several wrong disagreements is reported with its line") {
   const std::string wrong = "[[disagreement]]\nkind = \"full\"\nclients = [\"x\"]\n";
   CHECK(policy_error("clients = 2\n" + wrong + wrong) ==
         "p.toml:4: disagreement[0].clients: \"x\" is not a client of this policy (its clients are \"0\" to "
-        "\"1\")");
+        "\"1\")\n"
+        "p.toml:7: disagreement[1].clients: \"x\" is not a client of this policy (its clients are \"0\" to "
+        "\"1\")\n2 errors in "
+        "p.toml");
   CHECK(policy_error("clients = 2\n[[disagreement]]\nkind = \"full\"\nclients = [\"1\"]\n" + wrong) ==
         "p.toml:7: disagreement[1].clients: \"x\" is not a client of this policy (its clients are \"0\" to "
         "\"1\")");

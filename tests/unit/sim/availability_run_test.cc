@@ -181,9 +181,10 @@ TEST_CASE("availability: a run that waits for more devices than are ever up at o
 TEST_CASE("availability: waiting for all clients is refused with what to set instead") {
   const Outcome outcome = sim::try_simulate({"simulation.availability.kind=diurnal"});
   REQUIRE(outcome.failure);
-  CHECK(outcome.failure->message ==
-        "run.wait_for_clients is 10 (all clients, the default), but with simulation.availability all clients "
-        "may never be available at the same time; set it to a lower number, for example 4");
+  CHECK(
+      outcome.failure->message ==
+      "run.wait_for_clients: is 10 (all clients, the default), but with simulation.availability all clients "
+      "may never be available at the same time; set it to a lower number, for example 4");
   CHECK(outcome.events.empty());
 }
 

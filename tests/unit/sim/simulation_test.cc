@@ -183,10 +183,11 @@ TEST_CASE("simulation: an attack made of the honest updates is refused where tho
     attacked.push_back(std::string("simulation.attack.kind=") + attack);
     const Outcome outcome = sim::try_simulate(attacked, {});
     REQUIRE(outcome.failure);
-    CHECK(outcome.failure->message ==
-          "simulation.attack.kind \"alie\", \"ipm\" and \"min_max\" need whole updates, but strategy.planner "
-          "\"" +
-              planner + "\" trains parts of the model");
+    CHECK(
+        outcome.failure->message ==
+        "simulation.attack.kind: \"alie\", \"ipm\" and \"min_max\" need whole updates, but strategy.planner "
+        "\"" +
+            planner + "\" trains parts of the model");
     CHECK(outcome.events.empty());
   }
   auto alone = settings;

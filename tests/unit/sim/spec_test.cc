@@ -50,7 +50,7 @@ TEST_CASE("simulation spec: availability is read, and keys of another kind are r
            {"z = 0.5\n",
             "r.toml:2: simulation.availability.z: belongs to kind \"common_shock\"; kind is \"always\""},
            {"kind = \"trace\"\n",
-            "r.toml: simulation.availability.file: is missing; kind \"trace\" needs a trace file"},
+            "r.toml:1: simulation.availability.file: is missing; kind \"trace\" needs a trace file"},
            {"kind = \"diurnal\"\nhours = [1, 2]\n",
             "r.toml:3: simulation.availability.hours: has 2 numbers; expected 24"},
            {"kind = \"diurnal\"\nup_longest_seconds = 60\n",

@@ -1,0 +1,128 @@
+// All errors of a configuration file at once, and the keys that --set leaves without effect.
+#include <doctest/doctest.h>
+
+#include "core/config/former_keys.h"
+#include "core/config/reader.h"
+
+using namespace fedge::config;
+
+namespace {
+
+Document config_document(const std::string& text, const std::vector<std::string>& assignments = {}) {
+  auto document = parse_toml(text, "run.toml");
+  REQUIRE(document);
+  for (const std::string& assignment : assignments) REQUIRE(set(*document, assignment));
+  return std::move(*document);
+}
+
+// [model] kind = "mlp" (width, depth) or "cnn" (kernel), and a cross-check with [data] clients.
+void read_example(Reader& root) {
+  Reader model = root.section("model");
+  const std::size_t kind = model.choice("kind", {"mlp", "cnn"}, 0, "Kind.");
+  const std::int64_t width = model.integer("width", 3, {1, 100}, "Width.");
+  model.integer("depth", 1, {1, 100}, "Depth.");
+  model.integer("kernel", 5, {1, 9}, "Kernel.");
+  for (const char* key : {"width", "depth"})
+    if (kind == 1 && model.has(key)) model.refuse(key, "belongs to mlp");
+  if (kind == 0 && model.has("kernel")) model.refuse("kernel", "belongs to cnn");
+  root.adopt(model);
+  Reader data = root.section("data");
+  const std::int64_t clients = data.integer("clients", 10, {1, 1000}, "Clients.");
+  root.adopt(data);
+  if (width > clients) root.fail("model", "is wider than there are clients", {"model.width", "data.clients"});
+}
+
+std::vector<Problem> example_problems(const Document& document) {
+  Reader root(document.root, "", document.name);
+  read_example(root);
+  return root.finish_problems();
+}
+
+std::string example_errors(const Document& document) {
+  const auto result = to_result(example_problems(document), document.name);
+  return result ? std::string() : result.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("config: all errors of a file are reported, in the order of its lines") {
+  CHECK(example_errors(config_document("[data]\nclients = 0\n\n[model]\nkind = \"mlpp\"\ndepth = 1.5\n"
+                                       "colour = 3\nwith = 4\n")) ==
+        "run.toml:2: data.clients: 0 is out of range, expected 1 to 1000\n"
+        "run.toml:5: model.kind: \"mlpp\" is not known, did you mean \"mlp\"? (one of mlp, cnn)\n"
+        "run.toml:6: model.depth: is a number, expected a whole number\n"
+        "run.toml:8: unknown key model.with, did you mean model.width?\n"
+        "4 errors in run.toml");
+}
+
+TEST_CASE("config: what only follows from another error is not reported") {
+  // A cross-check, by a wrong value or by a misspelt key.
+  CHECK(example_errors(config_document("[model]\nwidth = 11\n")) ==
+        "run.toml:1: model: is wider than there are clients");
+  CHECK(example_errors(config_document("[model]\nwidth = 11\n[data]\nclients = \"many\"\n")) ==
+        "run.toml:4: data.clients: is a text, expected a whole number");
+  CHECK(example_errors(config_document("[model]\nwidth = 11\n[data]\nclinets = 20\n")) ==
+        "run.toml:4: unknown key data.clinets, did you mean data.clients?");
+  CHECK(example_errors(config_document("data = 3\n[model]\nwidth = 11\n")) ==
+        "run.toml:1: data: is a whole number, expected a table");
+  // Whether a key goes with a kind that is unknown.
+  CHECK(example_errors(config_document("[model]\nkind = \"gru\"\nkernel = 3\n")) ==
+        "run.toml:2: model.kind: \"gru\" is not known (one of mlp, cnn)");
+}
+
+TEST_CASE("config: an error of --set is named by its key, once, and comes last") {
+  CHECK(example_errors(config_document("[data]\nclients = 0\n", {"model.width=200", "model={depth=0}"})) ==
+        "run.toml:2: data.clients: 0 is out of range, expected 1 to 1000\n"
+        "--set model: model.depth: 0 is out of range, expected 1 to 100\n"
+        "2 errors in run.toml");
+  CHECK(example_errors(config_document("", {"model.width=200"})) ==
+        "--set model.width: 200 is out of range, expected 1 to 100");
+}
+
+TEST_CASE("config: of a key that is missing the table's line is named") {
+  const Document document = config_document("\n[table]\n");
+  Reader root(document.root, "", document.name);
+  Reader table = root.section("table");
+  table.text("name", std::nullopt, "Its name.");
+  root.adopt(table);
+  CHECK(root.finish().error().message == "run.toml:2: table.name is missing: Its name.");
+}
+
+TEST_CASE("config: only the first errors of many are shown, and only so many are looked for") {
+  const auto unknown = [](std::size_t count) {
+    std::string text = "[model]\n";
+    for (std::size_t i = 0; i < count; ++i) text += "unknown_" + std::to_string(1000 + i) + " = 1\n";
+    return example_errors(config_document(text));
+  };
+  const std::string shown = unknown(21);
+  CHECK(shown.ends_with("\n21 errors in run.toml; the first 20 are shown"));
+  CHECK(shown.find("run.toml:21: ") != std::string::npos);
+  CHECK(shown.find("run.toml:22: ") == std::string::npos);
+  CHECK(unknown(2000).ends_with("\nat least 1000 errors in run.toml; the first 20 are shown"));
+}
+
+TEST_CASE("config: keys of the file's kind are dropped with a note if --set changes the kind") {
+  const std::string text = "[model]\nkind = \"mlp\"\nwidth = 4\ndepth = 2\n";
+  const auto dropped = drop_former_keys(config_document(text, {"model.kind=cnn"}), example_problems);
+  CHECK(canonical_toml(dropped.document.root) == "[model]\nkind = \"cnn\"\n");
+  REQUIRE(dropped.notes.size() == 2);
+  CHECK(dropped.notes[0] ==
+        "run.toml:3: `model.width` does not apply to model.kind = cnn and is ignored because --set changed "
+        "the kind");
+  // The kind that the file leaves out is one too.
+  CHECK(drop_former_keys(config_document("[model]\nwidth = 4\n", {"model.kind=cnn"}), example_problems)
+            .notes.size() == 1);
+}
+
+TEST_CASE("config: a key beside the wrong kind stays an error unless --set changed that kind") {
+  const auto errors = [](const std::string& text, const std::vector<std::string>& assignments) {
+    return example_errors(drop_former_keys(config_document(text, assignments), example_problems).document);
+  };
+  const std::string refused = "run.toml:3: model.width: belongs to mlp";
+  CHECK(errors("[model]\nkind = \"cnn\"\nwidth = 4\n", {}) == refused);
+  CHECK(errors("[model]\nkind = \"cnn\"\nwidth = 4\n", {"model.kind=cnn"}) == refused);
+  CHECK(errors("[model]\nkind = \"mlp\"\n", {"model.kind=cnn", "model.width=4"}) ==
+        "--set model.width: belongs to mlp");
+  CHECK(errors("[model]\nkind = \"mlp\"\ncolour = 4\n", {"model.kind=cnn"}) ==
+        "run.toml:3: unknown key model.colour (known here: kind, width, depth, kernel)");
+}
