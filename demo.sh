@@ -96,7 +96,7 @@ trap 'exit 143' TERM
 mkfifo -- "$scratch/ready"
 "$bin/fedge-coordinator" --data-dir "$scratch/coordinator" --listen 127.0.0.1:0 --log-level warning \
   --run "$root/examples/fashion-mlp.toml" --set "run.rounds=$rounds" --set "data.partition.clients=$clients" \
-  --set "sampling.clients_per_round=$clients" --set run.name=demo --out "$out" --ready-fd 3 3>"$scratch/ready" &
+  --set "sampling.clients_per_round=$clients" --set run.name=demo --out "$out" --force --ready-fd 3 3>"$scratch/ready" &
 coordinator=$!
 pids+=("$coordinator")
 if ! read -r address <"$scratch/ready"; then

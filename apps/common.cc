@@ -8,11 +8,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <mutex>
 #include <new>
 #include <string_view>
 
 #include "core/platform/files.h"
+#include "core/platform/repeated_events.h"
 
 namespace fedge::apps {
 
@@ -27,12 +30,37 @@ void set_up_logging(const std::string& program, const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+namespace {
+
+spdlog::level::level_enum level_of(Severity severity) {
+  return severity == Severity::kDebug     ? spdlog::level::debug
+         : severity == Severity::kInfo    ? spdlog::level::info
+         : severity == Severity::kWarning ? spdlog::level::warn
+                                          : spdlog::level::err;
+}
+
+struct EventLog {
+  std::mutex mutex;
+  RepeatedEvents events{
+      [](Severity severity, const std::string& line) { spdlog::log(level_of(severity), "{}", line); }};
+};
+
+EventLog& event_log() {
+  static EventLog log;
+  return log;
+}
+
+void flush_events() {
+  const std::lock_guard lock(event_log().mutex);
+  event_log().events.flush();
+}
+
+}  // namespace
+
 void log_event(const Event& event) {
-  const auto level = event.severity == Severity::kDebug     ? spdlog::level::debug
-                     : event.severity == Severity::kInfo    ? spdlog::level::info
-                     : event.severity == Severity::kWarning ? spdlog::level::warn
-                                                            : spdlog::level::err;
-  if (spdlog::should_log(level)) spdlog::log(level, "{}", to_string(event));
+  if (!spdlog::should_log(level_of(event.severity))) return;
+  const std::lock_guard lock(event_log().mutex);
+  event_log().events.add(event, Time(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
 namespace {
@@ -66,11 +94,17 @@ void hide_argument(int argc, char** argv, const std::string& secret) {
 }
 
 int report_failure(const std::string& program, const Error& error) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), error.message.c_str());
+  flush_events();
+  const std::size_t last = error.message.rfind('\n') + 1;  // 0 if there is one line
+  std::fprintf(stderr, "%s%s: %s\n", error.message.substr(0, last).c_str(), program.c_str(),
+               error.message.c_str() + last);
   return kFailed;
 }
 
 int run_safely(const std::string& program, const std::function<int()>& command) {
+  struct Flush {
+    ~Flush() { flush_events(); }
+  } flush;
   try {
     return command();
   } catch (const std::bad_alloc&) {
@@ -85,6 +119,17 @@ Result<config::Document> load_document(const std::string& path, const std::vecto
   FEDGE_TRY(document, config::parse_toml(text, path));
   for (const std::string& assignment : assignments) FEDGE_TRY_VOID(config::set(document, assignment));
   return document;
+}
+
+Result<run::RunConfig> load_run(const std::string& path, const std::vector<std::string>& assignments) {
+  FEDGE_TRY(document, load_document(path, assignments));
+  FEDGE_TRY(run, run::read_run_config(document));
+  print_notes(run);
+  return run;
+}
+
+void print_notes(const run::RunConfig& run) {
+  for (const std::string& note : run.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
 }  // namespace fedge::apps

@@ -9,6 +9,7 @@
 #include "core/config/document.h"
 #include "core/event.h"
 #include "core/result.h"
+#include "run/run_config.h"
 
 namespace fedge::apps {
 
@@ -22,6 +23,7 @@ std::string software(const std::string& program);
 
 // Logs go to standard error; level is one of trace, debug, info, warning, error, off.
 void set_up_logging(const std::string& program, const std::string& level);
+// Many equal warnings or errors are a few lines and a count (core/platform/repeated_events.h).
 void log_event(const Event& event);
 
 // Call it at the start of a program that holds keys or tokens. The process then writes no core file, and
@@ -35,7 +37,8 @@ void hide_argument(int argc, char** argv, const std::string& secret);
 // Converts a limit in Mbit/s (10^6 bits).
 constexpr std::uint64_t bytes_per_second(double mbit) { return static_cast<std::uint64_t>(mbit * 1e6 / 8); }
 
-// Prints "PROGRAM: MESSAGE" to standard error and returns kFailed.
+// Prints "PROGRAM: MESSAGE" to standard error and returns kFailed. In a message of several lines, as from a file
+// with several errors, the last line gets the program's name and the others begin with their place.
 int report_failure(const std::string& program, const Error& error);
 
 // Runs a program's command. An exception (no memory, no temporary directory) is reported as an error with
@@ -44,5 +47,9 @@ int run_safely(const std::string& program, const std::function<int()>& command);
 
 // Reads a TOML file and applies --set assignments in order.
 Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments);
+
+// Reads a run file; a note on standard error names each key of it that --set has left without effect.
+Result<run::RunConfig> load_run(const std::string& path, const std::vector<std::string>& assignments);
+void print_notes(const run::RunConfig& run);
 
 }  // namespace fedge::apps

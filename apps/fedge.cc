@@ -82,6 +82,7 @@ CLI::App* add_aggregate(CLI::App& app, fedge::apps::AggregateOptions& options) {
                    "Model from which the files were trained; default: all parameters are zero")
       ->type_name("FILE");
   merge->add_option("--out", options.out, "Output file (.safetensors)")->type_name("FILE")->required();
+  merge->add_flag("--force", options.force, "Overwrite the output file if it exists");
   fedge::apps::add_threads(*merge, options.threads, "Number of threads");
   merge->add_option("FILES", options.files, "Model files (.safetensors)")->required();
   return merge;

@@ -17,6 +17,7 @@
 #include "server/audit_log.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator_config.h"
+#include "server/report/results_place.h"
 
 namespace {
 
@@ -32,7 +33,8 @@ struct Options {
   std::optional<std::size_t> threads;
   std::optional<std::string> log_level;
   std::string run_file;
-  std::string out = "fedge-out";
+  std::optional<std::string> out;
+  bool force = false;
   std::vector<std::string> assignments;
   int ready_fd = -1;
 };
@@ -45,11 +47,6 @@ void announce(int fd, const std::string& address) {
   const std::string line = address + "\n";
   if (::write(fd, line.data(), line.size()) < 0) std::perror("fedge-coordinator: --ready-fd");
   ::close(fd);
-}
-
-fedge::Result<fedge::run::RunConfig> load_run(const Options& options) {
-  FEDGE_TRY(document, fedge::apps::load_document(options.run_file, options.assignments));
-  return fedge::run::read_run_config(document);
 }
 
 fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options) {
@@ -112,14 +109,19 @@ class Daemon {
     std::printf("%s", ended_   ? results_.summary().c_str()
                       : given_ ? "stopped; the same command continues the run\n"
                                : "stopped; the same command continues the runs\n");
-    return fedge::apps::kOk;
+    std::fflush(stdout);
+    return untrained_ ? fedge::apps::report_failure(kProgram, *untrained_) : fedge::apps::kOk;
   }
 
  private:
   fedge::Result<void> set_up() {
     std::optional<fedge::run::RunConfig> config;
     if (!options_.run_file.empty()) {
-      FEDGE_TRY(loaded, load_run(options_));
+      FEDGE_TRY(document, fedge::apps::load_document(options_.run_file, options_.assignments));
+      FEDGE_TRY(loaded, fedge::run::read_run_config(document));
+      for (const std::string& note : loaded.notes)
+        fedge::apps::log_event(
+            fedge::Event{fedge::Severity::kInfo, "run.key_ignored", {}}.with("reason", note));
       config = std::move(loaded);
     }
     FEDGE_TRY(coordinator, fedge::server::Coordinator::create(
@@ -136,9 +138,11 @@ class Daemon {
                                callbacks()));
     coordinator_ = std::move(coordinator);
     if (config) {
+      FEDGE_TRY(going_on, fedge::apps::run_going_on(settled_.data_directory, *config));
+      FEDGE_TRY(results, fedge::server::choose_results({options_.out, options_.force, std::move(going_on)}));
       FEDGE_TRY(submitted, coordinator_->submit(*config));
       given_ = submitted.number;
-      results_.show(submitted.number, options_.out);
+      results_.show(submitted.number, results);
     }
     FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
     return admin_.listen(io_, settled_.admin, *coordinator_);
@@ -188,6 +192,8 @@ class Daemon {
     admin_.forget(run);
     if (run != given_ || (begun && status == fedge::server::RunStatus::kPaused)) return;
     ended_ = begun;
+    if (begun && status == fedge::server::RunStatus::kFailed)
+      untrained_ = fedge::Error{fedge::ErrorCode::kUnavailable, reason};
     if (!begun) note(fedge::Error{fedge::ErrorCode::kUnavailable, reason});
     coordinator_->stop(begun ? "the run has ended" : "the run cannot be executed");
   }
@@ -213,6 +219,7 @@ class Daemon {
   std::optional<fedge::server::RunNumber> given_;  // on the command line
   std::unique_ptr<fedge::server::Coordinator> coordinator_;
   std::optional<fedge::Error> failure_;
+  std::optional<fedge::Error> untrained_;  // the run has ended, and this is why its model is of no use
   bool announced_ = false;
   bool ended_ = false;
 };
@@ -238,9 +245,13 @@ void add_options(CLI::App& app, Options& options) {
                      "Submit this run file (TOML), or continue its run, and exit when it has ended")
           ->type_name("FILE");
   fedge::apps::add_assignments(app, options.assignments);
-  app.add_option("--out", options.out, "Directory for metrics, model and report of that run")
+  app.add_option("--out", options.out,
+                 "Directory for metrics, model and report of that run; default: fedge-out, or the first of "
+                 "fedge-out-2, fedge-out-3, ... without results of another run")
       ->type_name("DIR")
-      ->capture_default_str()
+      ->needs(run_file);
+  app.add_flag("--force", options.force,
+               "Overwrite the results of another run that are in --out; not needed to continue a run")
       ->needs(run_file);
   app.add_option("--threads", options.threads, "Threads of each run for evaluation and aggregation")
       ->default_str("number of processors")

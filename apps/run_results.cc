@@ -6,6 +6,7 @@
 
 #include "apps/common.h"
 #include "server/data_directory.h"
+#include "server/store/sqlite_store.h"
 
 namespace fedge::apps {
 namespace {
@@ -19,6 +20,16 @@ void log_round(server::RunNumber run, const server::RoundMetrics& metrics) {
 }
 
 }  // namespace
+
+Result<std::optional<std::string>> run_going_on(const std::filesystem::path& data_directory,
+                                                const run::RunConfig& config) {
+  FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(data_directory)));
+  FEDGE_TRY(runs, store->runs());
+  for (const server::RunRecord& run : runs)
+    if (run.started != 0 && !run.is_over() && run.document == config.canonical)
+      return std::optional(config.canonical);
+  return std::optional<std::string>();
+}
 
 Result<void> RunResults::begin(const server::RunRecord& run, const run::RunConfig& config,
                                const std::vector<server::RoundMetrics>& history) {

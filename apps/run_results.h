@@ -16,6 +16,11 @@
 
 namespace fedge::apps {
 
+// The run file of the run in the data directory that has begun, has not ended and is the same; nothing if
+// there is none.
+Result<std::optional<std::string>> run_going_on(const std::filesystem::path& data_directory,
+                                                const run::RunConfig& config);
+
 class RunResults {
  public:
   explicit RunResults(std::filesystem::path data_directory) : data_directory_(std::move(data_directory)) {}

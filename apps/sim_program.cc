@@ -19,7 +19,9 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/console.h"
+#include "server/report/results_place.h"
 #include "server/report/run_output.h"
+#include "server/report/run_verdict.h"
 #include "sim/concrete.h"
 #include "sim/noise_key.h"
 #include "sim/simulation.h"
@@ -33,7 +35,9 @@ volatile sig_atomic_t interrupt_signal = 0;
 
 struct Options {
   std::string run_file;
-  std::string out = "fedge-out";
+  std::optional<std::string> out;
+  bool force = false;
+  std::filesystem::path results;  // where they go
   std::string mode = "abstract";
   bool check = false;
   std::vector<std::string> assignments;
@@ -72,36 +76,45 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   if (!built) return fedge::config::at_key(*config.source, built.error());
   const auto& task = *built;
   FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
-  FEDGE_TRY(output, fedge::server::RunOutput::create(options.out, config, fedge::apps::version()));
+  FEDGE_TRY(output, fedge::server::RunOutput::create(options.results, config, fedge::apps::version()));
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
   std::optional<fedge::sim::UpdateSpool> spool;  // outlives all updates in it
   if (fedge::sim::UpdateSpool::needed(config, task->model().layout()->size())) {
-    FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(std::filesystem::path(options.out) / "updates"));
+    FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(options.results / "updates"));
     spool.emplace(std::move(opened));
   }
   FEDGE_TRY(state, fedge::server::RunState::create(config, task->model(), *test, *store, threads));
   fedge::server::RoundTable table(stdout, config.rounds);
   table.begin(config.name);
   std::optional<fedge::Error> failure;
+  fedge::server::RunVerdict verdict;
   fedge::sim::take_noise_key(state);
   auto engine = fedge::server::make_engine(state);
   if (!engine) return fedge::config::at_key(*config.source, engine.error());
   fedge::sim::Simulation simulation(spec, *task, state, std::move(*engine), threads);
   if (spool) simulation.spool_to(spool->store());
-  FEDGE_TRY_VOID(simulation.run(
-      {.on_round =
-           [&](const fedge::server::RoundMetrics& metrics) {
-             if (const auto added = output.add(metrics); !added && !failure) failure = added.error();
-             table.add(metrics);
-           },
-       .on_event = [](fedge::Time, const fedge::Event& event) { fedge::apps::log_event(event); },
-       .interrupted = [&] { return interrupt_signal != 0 || failure.has_value(); }}));
+  FEDGE_TRY_VOID(
+      simulation.run({.on_round =
+                          [&](const fedge::server::RoundMetrics& metrics) {
+                            if (const auto added = output.add(metrics); !added && !failure)
+                              failure = added.error();
+                            verdict.add(metrics);
+                            table.add(metrics);
+                          },
+                      .on_event =
+                          [&](fedge::Time, const fedge::Event& event) {
+                            verdict.add(event);
+                            fedge::apps::log_event(event);
+                          },
+                      .interrupted = [&] { return interrupt_signal != 0 || failure.has_value(); }}));
   table.finish();
   if (failure) return *failure;
   FEDGE_TRY(models, state.load_models());
   FEDGE_TRY_VOID(output.finish(models));
   std::printf("%s", output.summary().c_str());
+  const std::string failed = interrupt_signal != 0 ? std::string() : verdict.failure();
+  if (!failed.empty()) return fedge::Error{fedge::ErrorCode::kUnavailable, failed};
   return {};
 }
 
@@ -120,7 +133,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
                        {.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path(),
                         .run_file = options.run_file,
                         .assignments = options.assignments,
-                        .out = options.out,
+                        .out = options.results,
                         .scratch = scratch,
                         .capabilities = std::move(capabilities),
                         .data_directory = data.directory.empty() ? "" : data.dataset + "=" + data.directory,
@@ -135,48 +148,34 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
   return {};
 }
 
-// A run file with its --set values.
-struct Experiment {
-  fedge::run::RunConfig config;
-  fedge::sim::SimulationSpec simulation;
-};
-
-fedge::Result<Experiment> read_experiment(const Options& options) {
-  FEDGE_TRY(document, fedge::apps::load_document(options.run_file, options.assignments));
-  FEDGE_TRY(config, fedge::run::read_run_config(document));
-  FEDGE_TRY(simulation, fedge::sim::read_simulation(document));
-  const bool concrete = options.mode == "concrete";
-  if (concrete && simulation.attack.kind != fedge::sim::AttackKind::kNone)
-    return fedge::invalid("simulation.attack needs --mode abstract: real client processes are not hostile");
-  if (concrete && simulation.availability.kind != fedge::sim::AvailabilityKind::kAlways)
-    return fedge::invalid(
-        "simulation.availability needs --mode abstract: real client processes are always available");
-  FEDGE_TRY_VOID(fedge::sim::check_attack(simulation, config));
-  FEDGE_TRY_VOID(fedge::sim::check_availability(simulation, config));
-  return Experiment{std::move(config), std::move(simulation)};
-}
-
-int run_experiment(const Options& options) {
+int run_experiment(Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
-  const auto experiment = read_experiment(options);
+  const auto document = fedge::apps::load_document(options.run_file, options.assignments);
+  if (!document) return fedge::apps::report_failure(kProgram, document.error());
+  const bool concrete = options.mode == "concrete";
+  const auto experiment = fedge::sim::read_experiment(*document, concrete);
   if (!experiment) return fedge::apps::report_failure(kProgram, experiment.error());
+  const auto& [config, simulation] = *experiment;
+  fedge::apps::print_notes(config);
   if (options.check) {
     std::printf("%s: the run file is valid\n", options.run_file.c_str());
     return fedge::apps::kOk;
   }
+  auto results = fedge::server::choose_results({.out = options.out, .force = options.force});
+  if (!results) return fedge::apps::report_failure(kProgram, results.error());
+  options.results = std::move(*results);
   catch_interrupts();
-  const auto done = options.mode == "concrete"
-                        ? run_concrete(options, experiment->simulation, experiment->config)
-                        : run_abstract(options, experiment->simulation, experiment->config);
+  const auto done =
+      concrete ? run_concrete(options, simulation, config) : run_abstract(options, simulation, config);
   if (interrupt_signal != 0) return 128 + interrupt_signal;
   return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
 }
 
 int pretrain(Options& options) {
-  const auto document = fedge::apps::load_document(options.run_file, options.assignments);
-  if (!document) return fedge::apps::report_failure(kProgram, document.error());
-  const auto config = fedge::run::read_run_config(*document);
+  const auto config = fedge::apps::load_run(options.run_file, options.assignments);
   if (!config) return fedge::apps::report_failure(kProgram, config.error());
+  if (const auto absent = fedge::server::check_new_file(options.pretrain.out, options.force); !absent)
+    return fedge::apps::report_failure(kProgram, absent.error());
   catch_interrupts();
   options.pretrain.threads = options.threads;
   options.pretrain.interrupted = [] { return interrupt_signal != 0; };
@@ -227,9 +226,12 @@ CLI::App* add_run(CLI::App& app, Options& options) {
   auto* command = app.add_subcommand("run");
   fedge::apps::add_run_file(*command, options.run_file);
   command->add_flag("--check", options.check, "Check the run file and the --set values, and exit");
-  command->add_option("--out", options.out, "Directory for metrics, model and report")
-      ->type_name("DIR")
-      ->capture_default_str();
+  command
+      ->add_option("--out", options.out,
+                   "Directory for metrics, model and report; default: fedge-out, or the first of fedge-out-2, "
+                   "fedge-out-3, ... without results")
+      ->type_name("DIR");
+  command->add_flag("--force", options.force, "Overwrite the results that are in --out");
   command
       ->add_option("--mode", options.mode,
                    "abstract: virtual time in one process; concrete: real processes on loopback")
@@ -248,6 +250,7 @@ CLI::App* add_pretrain(CLI::App& app, Options& options) {
   command->add_option("--out", options.pretrain.out, "Output file (.safetensors)")
       ->type_name("FILE")
       ->capture_default_str();
+  command->add_flag("--force", options.force, "Overwrite the output file if it exists");
   command
       ->add_option("--labels", options.pretrain.labels,
                    "Train only on samples with these labels; default: all")

@@ -199,6 +199,7 @@ Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
                                      options.run_file.string(),
                                      "--out",
                                      options.out.string(),
+                                     "--force",  // it was looked at
                                      "--threads",
                                      std::to_string(options.threads),
                                      "--log-level",

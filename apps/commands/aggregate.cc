@@ -12,6 +12,7 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "core/safetensors.h"
+#include "server/report/results_place.h"
 
 namespace fedge::apps {
 namespace {
@@ -160,6 +161,7 @@ Result<std::string> aggregate(const AggregateOptions& options) {
   if (!options.weights.empty() && options.weights.size() != options.files.size())
     return invalid("--weights has " + std::to_string(options.weights.size()) + " values for " +
                    std::to_string(options.files.size()) + " files; give one weight for each file");
+  FEDGE_TRY_VOID(server::check_new_file(options.out, options.force));
   FEDGE_TRY(strategy, choose_strategy(options));
   if (strategy.traits.adapters)
     return invalid("--strategy: " + strategy.aggregator_kind +

@@ -14,6 +14,7 @@ struct AggregateOptions {
   std::vector<std::string> assignments;  // "trim=2", or "server_optimizer.learning_rate=0.5"
   std::vector<std::uint64_t> weights;    // of each file; empty = its metadata num_examples, else 1
   std::string out;
+  bool force = false;  // overwrite it
   std::string global;  // the model that the files were trained from; empty = zeros
   std::size_t threads = 1;
   std::vector<std::string> files;

@@ -31,6 +31,7 @@ Result<Shared> share_out(const DataOptions& options) {
     if (auto* table = std::get_if<config::Table>(&model->second.data))
       for (const char* key : {"base", "base_hash"}) table->erase(key);
   FEDGE_TRY(config, run::read_run_config(document));
+  print_notes(config);
   const auto task = learn::Task::build(config.task, config.seed);
   if (!task) return config::at_key(document, task.error());
   return Shared{config.seed, *task};

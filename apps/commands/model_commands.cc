@@ -15,6 +15,7 @@
 #include "learn/model_file.h"
 #include "learn/models/adapters.h"
 #include "learn/text/text_data.h"
+#include "server/report/results_place.h"
 
 namespace fedge::apps {
 namespace {
@@ -81,6 +82,7 @@ Result<std::string> without_adapters(const std::string& task) {
 
 // Writes the model with each adapter added to its matrix, as if all parameters had been trained.
 Result<std::string> merge_adapters(const ModelOptions& options) {
+  FEDGE_TRY_VOID(server::check_new_file(options.out, options.force));
   FEDGE_TRY(file, learn::read_model_file(options.file));
   FEDGE_TRY(adapters, adapters_of(file, options.file));
   FEDGE_TRY_VOID(check_ranks(file, options));
@@ -105,6 +107,7 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
 
 // Writes each matrix's A [rank, in] and B [out, rank], scaled, under the tensor names of LoRA files.
 Result<std::string> export_adapters(const ModelOptions& options) {
+  FEDGE_TRY_VOID(server::check_new_file(options.out, options.force));
   FEDGE_TRY(file, learn::read_model_file(options.file));
   FEDGE_TRY(adapters, adapters_of(file, options.file));
   FEDGE_TRY_VOID(check_ranks(file, options));
@@ -157,8 +160,10 @@ ModelCommands::ModelCommands(CLI::App& app) {
   info_ = model->add_subcommand("info");
   merge_ = model->add_subcommand("merge");
   adapters_ = model->add_subcommand("adapters");
-  for (auto* command : {merge_, adapters_})
+  for (auto* command : {merge_, adapters_}) {
     command->add_option("--out", options_.out, "Output file (.safetensors)")->type_name("FILE")->required();
+    command->add_flag("--force", options_.force, "Overwrite the output file if it exists");
+  }
   for (auto* command : {generate_, merge_, adapters_})
     command->add_option("--ranks", options_.ranks,
                         "Use only this many first ranks of the adapters; default: all");

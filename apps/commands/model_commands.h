@@ -16,6 +16,7 @@ struct ModelOptions {
   std::string file;
   std::string prompt = "\n";
   std::string out;
+  bool force = false;  // overwrite it
   std::size_t tokens = 200;
   double temperature = 0.8;
   std::size_t top = 40;

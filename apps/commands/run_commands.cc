@@ -175,8 +175,7 @@ Result<std::string> stop_run(const RunOptions& options) {
 
 // Checks the run file here, where the user can still correct it, and not only in the coordinator.
 Result<std::string> submit_run(const RunOptions& options) {
-  FEDGE_TRY(document, load_document(options.file, options.assignments));
-  FEDGE_TRY(config, run::read_run_config(document));
+  FEDGE_TRY(config, load_run(options.file, options.assignments));
   FEDGE_TRY_VOID(server::check_run(config));
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
   FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(options.data_directory)));

@@ -94,8 +94,9 @@ Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out) {
   sim::GossipOptions options = command.gossip;
   options.fixed = command.topology == "fixed";
   FEDGE_TRY(document, load_document(command.run_file, command.assignments));
-  FEDGE_TRY(config, run::read_run_config(document));
-  FEDGE_TRY(simulation, sim::read_simulation(document));
+  FEDGE_TRY(experiment, sim::read_experiment(document));
+  const auto& [config, simulation] = experiment;
+  print_notes(config);
   if (const auto fits = sim::check_gossip_run(config, simulation); !fits)
     return fits.error().with_prefix(document.name + ": ");
   if (const auto fits = sim::check_gossip_options(options, config.task.data.partition.clients); !fits)

@@ -59,15 +59,19 @@ def run(options, experiment, parts, seed):
     out = os.path.join(options.out, name.replace(" ", "_").replace("/", "-"), str(seed))
     stamp = os.path.join(out, "settings.json")
     wanted = json.dumps(settings, sort_keys=True)
-    finished = os.path.exists(os.path.join(out, "model.safetensors"))
-    if not (finished and os.path.exists(stamp) and open(stamp, encoding="utf-8").read() == wanted):
+    model = os.path.join(out, "model.safetensors")
+    if not (os.path.exists(model) and os.path.exists(stamp) and open(stamp, encoding="utf-8").read() == wanted):
         os.makedirs(out, exist_ok=True)
+        if os.path.exists(model):
+            os.remove(model)
         command = [os.path.join(options.programs, "fedge-sim"), "run", os.path.join(HERE, experiment["run_file"]),
-                   "--out", out, "--log-level", "error", "--threads", str(max(1, len(os.sched_getaffinity(0)) // options.jobs))]
+                   "--out", out, "--force", "--log-level", "error",
+                   "--threads", str(max(1, len(os.sched_getaffinity(0)) // options.jobs))]
         for key, value in settings.items():
             command += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
+        # A run whose model diverges exits with 1 as well; its metrics are a result of the experiment.
+        if done.returncode != 0 and not os.path.exists(model):
             sys.exit(f"{name}, seed {seed}: {done.stderr.strip() or done.stdout[-2000:]}")
         with open(stamp, "w", encoding="utf-8") as file:
             file.write(wanted)

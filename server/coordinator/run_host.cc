@@ -115,6 +115,7 @@ void RunHost::hear() {
 }
 
 void RunHost::start() {
+  for (const RoundMetrics& round : history()) verdict_.add(round);
   if (parts_.recovered.finished) return finish();
   for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
   for (const Event& event : parts_.recovered.events) report(event);
@@ -273,6 +274,7 @@ protocol::Traffic RunHost::traffic_since_last_round() {
 }
 
 void RunHost::report(const Event& event) {
+  verdict_.add(event);
   callbacks_.on_event(Event(event).with("run", parts_.record.number.value()));
 }
 
@@ -333,12 +335,16 @@ void RunHost::finish() {
 
 void RunHost::over(Result<std::vector<FinalModel>> models) {
   const RunNumber run = parts_.record.number;
-  const RunStatus status = stopped_.empty() ? RunStatus::kFinished : RunStatus::kStopped;
+  const std::string failure = stopped_.empty() ? verdict_.failure() : std::string();
+  const RunStatus status = !stopped_.empty() ? RunStatus::kStopped
+                           : failure.empty() ? RunStatus::kFinished
+                                             : RunStatus::kFailed;
+  const std::string& reason = stopped_.empty() ? failure : stopped_;
   Result<void> ended = models ? callbacks_.on_models(std::move(*models)) : models.error();
-  if (ended) ended = parts_.store->set_status(run, status, stopped_, calendar_now());
+  if (ended) ended = parts_.store->set_status(run, status, reason, calendar_now());
   if (!ended) return callbacks_.on_failure(ended.error());
   remove_chunks(house_.data_directory, run);
-  callbacks_.on_over(status, stopped_);
+  callbacks_.on_over(status, reason);
 }
 
 void RunHost::shut_down() {

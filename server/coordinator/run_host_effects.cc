@@ -223,6 +223,7 @@ void RunHost::committed(const std::shared_ptr<Closing>& closing) {
   closing->folded.clear();
   if (closing->summed) parts_.models->remove(closing->summed->manifest().id());
   parts_.models->carry_out(closing->removals);
+  if (closing->metrics) verdict_.add(*closing->metrics);
   if (closing->metrics) callbacks_.on_round(*closing->metrics);
   if (--closing_ == 0 && ending_) return finish();
   if (serverless_) serverless_->finish(closing->made.has_value());

@@ -149,11 +149,11 @@ TEST_CASE("outputs: updates that a rule keeps lie in files beside the results wh
   REQUIRE(write_file_atomic(updates / "1.chunks", "left by a run that was killed"));
   REQUIRE(example.simulate("x", more).code == 0);
   CHECK(std::filesystem::exists(updates / "1.chunks"));  // a small model's updates stay in memory
-  const Outcome large = example.simulate("x", more + "--set model.hidden=[2048,1300]");
+  const Outcome large = example.simulate("x", more + "--force --set model.hidden=[2048,1300]");
   REQUIRE_MESSAGE(large.code == 0, large.output);
   CHECK(!std::filesystem::exists(updates));
   REQUIRE(write_file_atomic(updates, "not a directory"));
-  const Outcome blocked = example.simulate("x", more + "--set model.hidden=[2048,1300]");
+  const Outcome blocked = example.simulate("x", more + "--force --set model.hidden=[2048,1300]");
   CHECK(blocked.code == 1);
   CHECK_MESSAGE(blocked.output.find(updates.string()) != std::string::npos, blocked.output);
 }
@@ -236,8 +236,8 @@ TEST_CASE("errors: devices that come and go are refused where processes are real
                 "/examples/fashion-mlp.toml --mode concrete --set simulation.availability.kind=diurnal");
   CHECK(outcome.code == 1);
   CHECK(outcome.output ==
-        "fedge-sim: simulation.availability needs --mode abstract: real client processes are always "
-        "available\n");
+        "fedge-sim: --set simulation.availability.kind: needs --mode abstract: real client processes are "
+        "always available\n");
 }
 
 TEST_CASE("examples: every run file goes through, on a data set small enough for a test") {
@@ -248,7 +248,7 @@ TEST_CASE("examples: every run file goes through, on a data set small enough for
   const auto simulate = [&](const std::string& file, const std::string& smaller) {
     const Outcome outcome =
         test::run("fedge-sim run " + folder + file + " --set data.directory=" + data.path().string() +
-                  " --out " + (out.path() / "out").string() + smaller);
+                  " --force --out " + (out.path() / "out").string() + smaller);
     CHECK_MESSAGE(outcome.code == 0, outcome.output);
     const auto report = read_file(out.path() / "out" / "report.html", std::size_t{1} << 24);
     REQUIRE(report);
@@ -301,7 +301,7 @@ TEST_CASE("options: one that may be repeated takes one value each time, and what
   const std::string files = " " + file("a") + " " + file("b") + " " + file("c");
   const auto merged = [&](const std::string& options) {
     const Outcome outcome =
-        test::run("fedge aggregate --out " + file("out") + " --strategy " + options + files);
+        test::run("fedge aggregate --force --out " + file("out") + " --strategy " + options + files);
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
     return read_safetensors(file("out"), 1 << 20)->values.values()[0];
   };

@@ -27,6 +27,7 @@
 #include "server/directory/announcer.h"
 #include "server/directory/node_records.h"
 #include "server/policy_file.h"
+#include "server/report/run_verdict.h"
 
 namespace fedge::server {
 
@@ -195,6 +196,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::size_t closing_ = 0;                                    // turns that are on their way to being durable
   bool ending_ = false;                                        // the run ends as soon as there are none
   bool finished_ = false;
+  RunVerdict verdict_;  // of all rounds, also of those before this process
 };
 
 }  // namespace fedge::server

@@ -37,9 +37,11 @@ caught_by integration_federation 'serverless: a round in which nobody is selecte
 mutant zeros-unheard 'a run without a server whose sampler weighs is let in, and its clients miss the zeros'
 file run/recipe.cc
 old '  if (run.sampling.make()->traits().weighs)
-    root.fail("dissemination", kind'
+    root.fail("dissemination",
+              kind'
 new '  if (run.sampling.make()->traits().weighs && run.tracks.lifting_rounds > 0)
-    root.fail("dissemination", kind'
+    root.fail("dissemination",
+              kind'
 caught_by unit_run 'a run without a server whose sampler weighs'
 
 mutant half-veto 'A2: half of the clients of a round without a server keep an update out of it'
@@ -165,3 +167,15 @@ old ' || run::sums_bare(config()))
 new ')
     return {};'
 caught_by integration_federation 'policy file: where secure sums alone'
+
+mutant others-results-overwritten 'a run that goes on overwrites the results of another one'
+file server/report/results_place.cc
+old '|| is_of_run(directory, choice.going_on)) return directory;'
+new '|| choice.going_on) return directory;'
+caught_by unit_server "results place: a directory with another run"
+
+mutant refused-round-fails 'a run fails for one last round whose updates are refused'
+file server/report/run_verdict.cc
+old '  if (idle_.rounds >= kRefusedRounds && idle_.selected > 0'
+new '  if (idle_.rounds >= 1 && idle_.selected > 0'
+caught_by unit_server 'verdict: a run whose clients contributed'

@@ -1,0 +1,150 @@
+// What a user sees of a run file with errors, of results that are there already, and of a run that has
+// failed.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/platform/files.h"
+#include "tests/integration/coordinator_process.h"
+#include "tests/integration/run_program.h"
+#include "tests/support/text.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using fedge::test::contains;
+using learn::test::TemporaryDirectory;
+using test::Outcome;
+
+namespace {
+
+// A run that takes a moment, in a directory of its own.
+struct ShortRun {
+  TemporaryDirectory data;
+  TemporaryDirectory place;
+  ShortRun() { test::write_tiny_dataset(data); }
+  std::string file(const std::string& name) const { return (place.path() / name).string(); }
+  std::string settings(const std::string& more) const {
+    return " " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set model.kind=softmax --set data.directory=" +
+           data.path().string() +
+           " --set data.partition.clients=4 --set sampling.clients_per_round=4 --set run.rounds=3 " + more;
+  }
+  Outcome simulate(const std::string& more) const { return test::run("fedge-sim run" + settings(more)); }
+};
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("run file: a program names all of its errors, those of [simulation] and --set among them") {
+  const ShortRun run;
+  REQUIRE(
+      write_file_atomic(run.file("run.toml"),
+                        "[run]\nrounds = 0\n[model]\nhiden = [3]\n[simulation.attack]\nkind = \"ali\"\n"));
+  const std::string errors =
+      run.file("run.toml") + ":2: run.rounds: 0 is out of range, expected 1 to 1000000\n" +
+      run.file("run.toml") + ":4: unknown key model.hiden, did you mean model.hidden?\n";
+  const Outcome simulated = test::run("fedge-sim run " + run.file("run.toml") + " --set run.seed=x");
+  CHECK(simulated.code == 1);
+  CHECK_MESSAGE(simulated.output.starts_with(errors + run.file("run.toml") + ":6: simulation.attack.kind: "),
+                simulated.output);
+  CHECK(contains(simulated.output, "\n--set run.seed: is a text"));
+  CHECK(simulated.output.ends_with("\nfedge-sim: 4 errors in " + run.file("run.toml") + "\n"));
+  for (const std::string& program :
+       {"fedge run submit --data-dir " + run.file("c") + " ",
+        "fedge-coordinator --data-dir " + run.file("c") + " --listen 127.0.0.1:0 --run "}) {
+    const Outcome submitted = test::run(program + run.file("run.toml"));
+    CHECK(submitted.code == 1);
+    CHECK_MESSAGE(contains(submitted.output, errors), submitted.output);
+    CHECK(contains(submitted.output, ": 2 errors in "));
+  }
+  REQUIRE(
+      write_file_atomic(run.file("coordinator.toml"), "listen = \"x\"\nthreads = -1\nlog_levl = \"info\"\n"));
+  const Outcome coordinator =
+      test::run("fedge-coordinator --check-config --config " + run.file("coordinator.toml"));
+  CHECK(coordinator.code == 1);
+  CHECK_MESSAGE(contains(coordinator.output, "fedge-coordinator: 3 errors in "), coordinator.output);
+}
+
+TEST_CASE("run file: --set of a kind ignores the file's keys for the former kind, with a note") {
+  const ShortRun run;
+  const Outcome outcome = run.simulate("--out " + run.file("out"));
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  CHECK(contains(outcome.output, "note: "));
+  CHECK(contains(
+      outcome.output,
+      "`model.hidden` does not apply to model.kind = softmax and is ignored because --set changed the "
+      "kind\n"));
+  CHECK(count_of(outcome.output, "note: ") == 1);
+}
+
+TEST_CASE("results: a directory that holds some is refused without --force, and nothing in it changes") {
+  const ShortRun run;
+  const std::string out = "--out " + run.file("out");
+  REQUIRE(run.simulate(out).code == 0);
+  const auto before = read_file(run.file("out/metrics.jsonl"), 1 << 20);
+  for (const char* mode : {"", " --mode concrete"}) {
+    const Outcome again = run.simulate(out + mode + " --set run.seed=8");
+    CHECK(again.code == 1);
+    CHECK_MESSAGE(contains(again.output, run.file("out") + " holds the results of a run"), again.output);
+    CHECK(contains(again.output, "--force"));
+  }
+  CHECK(*read_file(run.file("out/metrics.jsonl"), 1 << 20) == *before);
+  const Outcome coordinator = test::run("fedge-coordinator --listen 127.0.0.1:0 --data-dir " + run.file("c") +
+                                        " " + out + " --run" + run.settings(""));
+  CHECK(coordinator.code == 1);
+  CHECK(contains(coordinator.output, "holds the results of a run"));
+  const Outcome listed = test::run("fedge run ls --data-dir " + run.file("c"));
+  CHECK_MESSAGE(!contains(listed.output, "fashion"), listed.output);  // nothing was submitted
+  CHECK(run.simulate(out + " --force --set run.seed=8").code == 0);
+  CHECK(*read_file(run.file("out/metrics.jsonl"), 1 << 20) != *before);
+  // A model's file.
+  const std::string merge = "fedge aggregate --strategy fedavg --out " + run.file("merged") + " " +
+                            run.file("out/model.safetensors") + " " + run.file("out/model.safetensors");
+  CHECK(test::run(merge).code == 0);
+  CHECK(contains(test::run(merge).output, "add --force to overwrite it"));
+  CHECK(test::run(merge + " --force").code == 0);
+}
+
+TEST_CASE("results: a coordinator that is started again goes on with its run without --force") {
+  const ShortRun run;
+  const auto options = [&](const std::string& directory) {
+    return test::CoordinatorProcess::Options{
+        .directory = run.file(directory),
+        .results = run.file("out"),
+        .settings = {"data.directory=" + run.data.path().string(), "data.partition.clients=4",
+                     "sampling.clients_per_round=4", "run.rounds=3"}};
+  };
+  {
+    test::CoordinatorProcess first(options("c"));
+    REQUIRE_MESSAGE(first.wait_for("run.led"), first.log());
+    REQUIRE(write_file_atomic(run.file("out/metrics.jsonl"), "what it had written\n"));
+  }
+  test::CoordinatorProcess second(options("c"));
+  CHECK_MESSAGE(second.wait_for("run.led"), second.log());
+}
+
+TEST_CASE("run end: a model that diverges is said to be useless, and the exit code is 1") {
+  const ShortRun run;
+  const std::string diverging = " --set training.optimizer.learning_rate=1000 --set strategy.max_abs=0.001 ";
+  const std::string said = "the model is untrained: no client contributed an update in any of 3 rounds; ";
+  for (const char* mode : {"abstract", "concrete"}) {
+    const Outcome outcome = run.simulate(diverging + "--out " + run.file(mode) + " --mode " + mode);
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.output, said), outcome.output);
+    CHECK(contains(outcome.output, "training.optimizer.learning_rate"));
+    for (const char* name : {"/metrics.jsonl", "/model.safetensors", "/report.html"})
+      CHECK(std::filesystem::exists(run.file(mode) + name));
+  }
+}
+
+TEST_CASE("run end: many equal warnings of a simulation are a few lines and a count") {
+  const ShortRun run;
+  const Outcome outcome = run.simulate(
+      "--set training.optimizer.learning_rate=1000 --set strategy.max_abs=0.001 --out " + run.file("out"));
+  CHECK_MESSAGE(count_of(outcome.output, " update.refused round=1 client=") == 3, outcome.output);
+  CHECK(contains(outcome.output, "... 9 more like this: update.refused "));
+}

@@ -1,0 +1,62 @@
+#include "server/report/results_place.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "core/platform/files.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using learn::test::TemporaryDirectory;
+
+namespace {
+
+void write_results(const std::filesystem::path& directory, const std::string& run_file) {
+  REQUIRE(make_directory(directory));
+  REQUIRE(write_file_atomic(directory / "run.toml", run_file));
+  REQUIRE(write_file_atomic(directory / "metrics.jsonl", "{}\n"));
+}
+
+}  // namespace
+
+TEST_CASE("results place: a directory with another run's results is refused unless they may be overwritten") {
+  const TemporaryDirectory directory;
+  const std::string out = (directory.path() / "out").string();
+  CHECK(server::choose_results({.out = out}));
+  write_results(out, "a = 1\n");
+  const auto refused = server::choose_results({.out = out});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kRefused);
+  CHECK(refused.error().message.find(out) != std::string::npos);
+  CHECK(refused.error().message.find("--force") != std::string::npos);
+  CHECK(server::choose_results({.out = out, .force = true}));
+  CHECK(server::choose_results({.out = out, .going_on = "a = 1\n"}));
+  CHECK_FALSE(server::choose_results({.out = out, .going_on = "a = 2\n"}));
+}
+
+TEST_CASE("results place: each of a run's lasting files counts as results, an empty directory does not") {
+  for (const char* name : {"metrics.jsonl", "model.safetensors", "report.html"}) {
+    const TemporaryDirectory directory;
+    CHECK_FALSE(server::holds_results(directory.path()));
+    REQUIRE(write_file_atomic(directory.path() / name, "x"));
+    CHECK(server::holds_results(directory.path()));
+  }
+  const TemporaryDirectory begun;  // interrupted before its first round
+  REQUIRE(write_file_atomic(begun.path() / "metrics.jsonl", ""));
+  CHECK_FALSE(server::holds_results(begun.path()));
+}
+
+TEST_CASE("results place: without --out the next free default is taken, or that of the run that goes on") {
+  const TemporaryDirectory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  CHECK(*server::choose_results({}) == "fedge-out");
+  write_results("fedge-out", "a = 1\n");
+  CHECK(*server::choose_results({}) == "fedge-out-2");
+  write_results("fedge-out-2", "a = 2\n");
+  CHECK(*server::choose_results({}) == "fedge-out-3");
+  CHECK(*server::choose_results({.going_on = "a = 1\n"}) == "fedge-out");
+  CHECK(*server::choose_results({.force = true}) == "fedge-out");
+  std::filesystem::current_path(before);
+}
