@@ -18,7 +18,7 @@ clients, over mutual TLS. Ctrl-C stops everything it started and leaves nothing 
 
   --clients N     client processes (default 10)
   --rounds N      rounds of training (default 8)
-  --out DIR       where model, metrics and report go (default demo-out)
+  --out DIR       where model, metrics and report go (default demo-out, whose earlier results are replaced)
   --no-install    never call apt-get
   --help          this text
 TEXT
@@ -27,6 +27,7 @@ TEXT
 clients=10
 rounds=8
 out=demo-out
+force=(--force)  # of the demo's own directory only
 install=true
 need_value() {
   if [ "$2" -lt 2 ]; then
@@ -44,7 +45,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --clients) need_value "$1" $#; clients=$2; need_number "$1" "$2"; shift ;;
     --rounds) need_value "$1" $#; rounds=$2; need_number "$1" "$2"; shift ;;
-    --out) need_value "$1" $#; out=$2; shift ;;
+    --out) need_value "$1" $#; out=$2; force=(); shift ;;
     --no-install) install=false ;;
     --help | -h) usage; exit 0 ;;
     *)
@@ -96,7 +97,7 @@ trap 'exit 143' TERM
 mkfifo -- "$scratch/ready"
 "$bin/fedge-coordinator" --data-dir "$scratch/coordinator" --listen 127.0.0.1:0 --log-level warning \
   --run "$root/examples/fashion-mlp.toml" --set "run.rounds=$rounds" --set "data.partition.clients=$clients" \
-  --set "sampling.clients_per_round=$clients" --set run.name=demo --out "$out" --force --ready-fd 3 3>"$scratch/ready" &
+  --set "sampling.clients_per_round=$clients" --set run.name=demo --out "$out" "${force[@]}" --ready-fd 3 3>"$scratch/ready" &
 coordinator=$!
 pids+=("$coordinator")
 if ! read -r address <"$scratch/ready"; then

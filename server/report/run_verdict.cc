@@ -34,7 +34,7 @@ void RunVerdict::add(const Event& event) {
   if (event.name == "update.refused" && names_client(event)) {
     ++now_.refused;
     now_.refusal = reason_of(event);
-  } else if (event.name == "client.lost") {
+  } else if (event.name == "client.dropped") {
     ++now_.lost;
     now_.loss = reason_of(event);
   } else if (event.name == "round.not_aggregated") {
