@@ -37,8 +37,8 @@ void hide_argument(int argc, char** argv, const std::string& secret);
 // Converts a limit in Mbit/s (10^6 bits).
 constexpr std::uint64_t bytes_per_second(double mbit) { return static_cast<std::uint64_t>(mbit * 1e6 / 8); }
 
-// Prints "PROGRAM: MESSAGE" to standard error and returns kFailed. In a message of several lines, as from a file
-// with several errors, the last line gets the program's name and the others begin with their place.
+// Prints "PROGRAM: MESSAGE" to standard error and returns kFailed. In a message of several lines, as from a
+// file with several errors, the last line gets the program's name and the others begin with their place.
 int report_failure(const std::string& program, const Error& error);
 
 // Runs a program's command. An exception (no memory, no temporary directory) is reported as an error with

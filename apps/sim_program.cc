@@ -227,9 +227,10 @@ CLI::App* add_run(CLI::App& app, Options& options) {
   fedge::apps::add_run_file(*command, options.run_file);
   command->add_flag("--check", options.check, "Check the run file and the --set values, and exit");
   command
-      ->add_option("--out", options.out,
-                   "Directory for metrics, model and report; default: fedge-out, or the first of fedge-out-2, "
-                   "fedge-out-3, ... without results")
+      ->add_option(
+          "--out", options.out,
+          "Directory for metrics, model and report; default: fedge-out, or the first of fedge-out-2, "
+          "fedge-out-3, ... without results")
       ->type_name("DIR");
   command->add_flag("--force", options.force, "Overwrite the results that are in --out");
   command

@@ -88,7 +88,7 @@ PartitionSpec read_partition(config::Reader& reader) {
                              "iid, dirichlet: number of samples of each client. 0: distribute all samples."));
   require_kind(reader, "alpha", dirichlet, of_kind + "dirichlet");
   spec.alpha = reader.number(
-      "alpha", 0.5, {1e - 4, 1e6},
+      "alpha", 0.5, {1e-4, 1e6},
       "dirichlet: concentration parameter. Smaller values make the labels of the clients differ more.");
   require_kind(reader, "min_size", dirichlet, of_kind + "dirichlet");
   require_beside(reader, "min_size", spec.samples_per_client == 0,
@@ -158,7 +158,7 @@ AdapterSpec read_adapter(config::Reader& reader) {
   for (const char* key : {"scale", "targets"})
     require_beside(reader, key, spec.rank > 0, "has no effect without adapters; set rank",
                    "model.adapter.rank");
-  spec.scale = static_cast<float>(reader.number("scale", 2.0, {1e - 3, 1e3},
+  spec.scale = static_cast<float>(reader.number("scale", 2.0, {1e-3, 1e3},
                                                 "Factor on the output of the adapters (alpha / rank in the "
                                                 "LoRA paper). It is the same for every rank."));
   spec.targets = reader.texts("targets", std ::vector<std ::string>{},

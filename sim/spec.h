@@ -36,8 +36,8 @@ struct SimulationSpec {
 
 // Reads [simulation] alone; the other sections are read_run_config's.
 Result<SimulationSpec> read_simulation(const config::Document& document);
-// A run file as a simulator reads it, with all errors of all of its sections. `concrete`: its clients are real
-// processes, which are honest and do not come and go.
+// A run file as a simulator reads it, with all errors of all of its sections. `concrete`: its clients are
+// real processes, which are honest and do not come and go.
 struct Experiment {
   run::RunConfig run;
   SimulationSpec simulation;

@@ -30,7 +30,7 @@ void check_keys(config::Reader& section, const AvailabilitySpec& spec) {
     for (const char* key : keys)
       if (section.has(key))
         section.refuse(key, "belongs to kind \"" + kind_name(kinds.front()) + "\"; kind is \"" +
-                              kind_name(spec.kind) + "\"");
+                                kind_name(spec.kind) + "\"");
   }
 }
 

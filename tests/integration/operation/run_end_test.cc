@@ -120,11 +120,11 @@ TEST_CASE("results: a coordinator that is started again goes on with its run wit
   };
   {
     test::CoordinatorProcess first(options("c"));
-    REQUIRE_MESSAGE(first.wait_for("run.led"), first.log());
+    REQUIRE_MESSAGE(first.wait_for("run.started"), first.log());
     REQUIRE(write_file_atomic(run.file("out/metrics.jsonl"), "what it had written\n"));
   }
   test::CoordinatorProcess second(options("c"));
-  CHECK_MESSAGE(second.wait_for("run.led"), second.log());
+  CHECK_MESSAGE(second.wait_for("run.started"), second.log());
 }
 
 TEST_CASE("run end: a model that diverges is said to be useless, and the exit code is 1") {

@@ -64,8 +64,8 @@ TEST_CASE("verdict: a run to which no client ever contributed says why") {
             .starts_with(none + "2 updates were refused (the last: "));
   CHECK(failure("update.refused", "parameter w is nan").find("(the last: parameter w is nan); if") !=
         std::string::npos);
-  CHECK(
-      failure("client.dropped", "no trainer").starts_with(none + "2 tasks were lost (the last: no trainer); "));
+  CHECK(failure("client.dropped", "no trainer")
+            .starts_with(none + "2 tasks were lost (the last: no trainer); "));
   CHECK(failure("round.not_aggregated", "x")
             .starts_with(none + "no update was aggregated (the last reason: x)"));
   CHECK(failure(nullptr, "").find("run.round_deadline") != std::string::npos);
