@@ -12,6 +12,7 @@
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/common.h"
+#include "apps/coordinator_program.h"
 #include "apps/studies/attack_command.h"
 #include "apps/studies/gossip_command.h"
 #include "apps/studies/overlay_command.h"
@@ -129,8 +130,10 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
     capabilities.push_back(
         fedge::sim::Device(simulation, fedge::ClientId(client), fedge::Rng(config.seed)).capability());
   const fedge::learn::DataSpec& data = config.task.data;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   FEDGE_TRY(usage, fedge::sim::run_concrete(
-                       {.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path(),
+                       {.programs = self.parent_path(),
+                        .coordinator = {self.string(), "coordinator"},
                         .run_file = options.run_file,
                         .assignments = options.assignments,
                         .out = options.results,
@@ -280,6 +283,7 @@ CLI::App* add_replay(CLI::App& app, Options& options) {
 }  // namespace
 
 int fedge::apps::sim_main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "coordinator") return coordinator_main(argc - 1, argv + 1);
   Options options;
   CLI::App app("", kProgram);
   app.set_version_flag("--version", fedge::apps::software(kProgram));
@@ -293,6 +297,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   auto* gossip_command = fedge::apps::add_gossip(app, options.gossip);
   for (auto* command : {overlay_command, attack_command, swarm_command, gossip_command})
     fedge::apps::add_format(*command, options.format);
+  // Handled above; listed by the help.
+  app.add_subcommand("coordinator")->prefix_command();
   auto* report_command = app.add_subcommand("report");
   report_command->add_option("DIR", options.report_directory, "Output directory of the run")->required();
   if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::sim_doc(), argc, argv))

@@ -1,4 +1,6 @@
-// fedge-sim as a function, for programs that bring parts of their own: register them, then call it.
+// fedge-sim as a function, for programs that bring parts of their own: register them, then call it. The
+// program is a coordinator with the same parts too: PROGRAM coordinator, with the options of
+// fedge-coordinator.
 #pragma once
 
 namespace fedge::apps {

@@ -133,7 +133,7 @@ DataSpec read_data(config::Reader& reader) {
   spec.directory = reader.text(
       "directory", "",
       "Directory of the data set's files. Empty: the default directory of the data set; `text` has none.");
-  const std ::string no_text = "has no effect on a data set that is not a text";
+  const std::string no_text = "has no effect on a data set that is not a text";
   require_beside(reader, "context", is_text(spec), no_text, "data.dataset");
   spec.context =
       to_size(reader.integer("context", 128, {2, kMaxContext}, "texts: length of a sample in tokens."));
@@ -161,7 +161,7 @@ AdapterSpec read_adapter(config::Reader& reader) {
   spec.scale = static_cast<float>(reader.number("scale", 2.0, {1e-3, 1e3},
                                                 "Factor on the output of the adapters (alpha / rank in the "
                                                 "LoRA paper). It is the same for every rank."));
-  spec.targets = reader.texts("targets", std ::vector<std ::string>{},
+  spec.targets = reader.texts("targets", std::vector<std::string>{},
                               "Layers with adapters: q, k, v, o, up, down of a transformer; dense1, dense2, "
                               "... of an mlp. Empty: all.");
   return spec;
@@ -319,13 +319,13 @@ TrainingSpec read_training(config::Reader& reader) {
                     "rank.\nsample: every step uses one of these ranks, drawn at random.\nsandwich: every "
                     "step uses the lowest rank, the highest rank and one random rank between them."));
   spec.ranks = to_sizes(reader.integers(
-      "ranks", std ::vector<std ::int64_t>{}, {1, kMaxRank},
+      "ranks", std::vector<std::int64_t>{}, {1, kMaxRank},
       "prefix: ranks to which adapters may be truncated. Set automatically from strategy.planner."));
-  if (reader.has("nesting") && spec.local_model != LocalModel ::kPrefix)
+  if (reader.has("nesting") && spec.local_model != LocalModel::kPrefix)
     reader.fail("nesting",
                 "requires adapters of different ranks; use strategy.planner.kind = \"rank_prefix\"",
                 {"strategy.kind", "strategy.planner", "training.local_model"});
-  if (!std ::ranges ::is_sorted(spec.ranks, std ::less_equal<>()))
+  if (!std::ranges::is_sorted(spec.ranks, std::less_equal<>()))
     reader.fail("ranks", "must be in ascending order without duplicates");
   spec.local_epochs =
       to_size(reader.integer("local_epochs", static_cast<std::int64_t>(spec.local_epochs), {1, 10'000},

@@ -224,10 +224,9 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
                   " is not a mean of the updates; use mean or uniform_mean",
               {"dissemination.kind", "strategy.aggregator"});
   if (run.sampling.clients_per_round > protocol::kMaxAggregated)
-    root.fail(
-        "dissemination",
-        kind + "sampling.clients_per_round must be at most " + std ::to_string(protocol ::kMaxAggregated),
-        {"dissemination.kind", "sampling.clients_per_round"});
+    root.fail("dissemination",
+              kind + "sampling.clients_per_round must be at most " + std::to_string(protocol::kMaxAggregated),
+              {"dissemination.kind", "sampling.clients_per_round"});
 }
 
 // Sizes would tell owners.
@@ -246,7 +245,7 @@ void check_warmup(const RunConfig& run, config::Reader& root) {
               {"dissemination", "strategy.planner"});
   if (run.chunk_size > protocol::kMaxWarmupChunkSize)
     root.fail("run",
-              "chunk_size must be at most " + std ::to_string(protocol ::kMaxWarmupChunkSize) +
+              "chunk_size must be at most " + std::to_string(protocol::kMaxWarmupChunkSize) +
                   " with dissemination.warmup",
               {"dissemination", "run.chunk_size"});
 }
@@ -279,13 +278,13 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
     if (run.strategy.kind == recipe.name && !std::string(recipe.objective).empty() &&
         recipe.objective != std::string(objective))
       root.fail("training",
-                std ::string("strategy.kind = \"") + recipe.name + "\" requires the objective \"" +
+                std::string("strategy.kind = \"") + recipe.name + "\" requires the objective \"" +
                     recipe.objective + "\"; remove training.objective.kind",
                 {"strategy.kind", "training.objective"});
   }
   if (training.local_model != run.strategy.local_model)
     root.fail("training",
-              std ::string("local_model must match the planner ") + run.strategy.planner_kind +
+              std::string("local_model must match the planner ") + run.strategy.planner_kind +
                   ", which requires \"" + name_of(run.strategy.local_model) +
                   "\"; remove training.local_model",
               {"training.local_model", "strategy.planner"});

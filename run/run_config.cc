@@ -65,12 +65,11 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
       static_cast<std::size_t>(*std::ranges::max_element(ranks)) > run.task.model.adapter.rank)
     section.fail(
         "evaluate_ranks",
-        "contains a rank above model.adapter.rank, which is " + std ::to_string(run.task.model.adapter.rank),
+        "contains a rank above model.adapter.rank, which is " + std::to_string(run.task.model.adapter.rank),
         {"model.adapter.rank"});
   const std::size_t clients = run.task.data.partition.clients;
-  const std ::string too_many =
-      "must be at most data.partition.clients, which is " + std ::to_string(clients);
-  if (wait > 0 && static_cast<std ::size_t>(wait) > clients)
+  const std::string too_many = "must be at most data.partition.clients, which is " + std::to_string(clients);
+  if (wait > 0 && static_cast<std::size_t>(wait) > clients)
     section.fail("wait_for_clients", too_many, {kClients});
   root.adopt(section);
   run.sampling = aggregation::read_sampling(root);
@@ -184,8 +183,8 @@ Result<void> add_texts(RunConfig& run, const config::Table& resolved, const conf
   if (run.task_text.size() > protocol::kMaxTaskText)
     return invalid(document.name +
                    ": the part of the run file that is sent to clients is too long; at most " +
-                   std ::to_string(protocol ::kMaxTaskText) + " bytes are allowed");
-  run.canonical = config ::canonical_toml(document.root);
+                   std::to_string(protocol::kMaxTaskText) + " bytes are allowed");
+  run.canonical = config::canonical_toml(document.root);
   run.source = std::make_shared<const config::Document>(document);
   FEDGE_TRY_VOID(check_length(run, document.name));
   const Digest digest = sha256(run.canonical);

@@ -18,9 +18,9 @@ constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs witho
 
 // What goes by whose update is whose, or by what an update says of itself.
 void check_secure_parts(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std ::string& why, std ::vector<std ::string> rests_on) {
+  const auto refuse = [&](const std::string& why, std::vector<std::string> rests_on) {
     rests_on.emplace_back("secure_aggregation.kind");
-    root.fail(kSecureSection, "the coordinator cannot see single updates: " + why, std ::move(rests_on));
+    root.fail(kSecureSection, "the coordinator cannot see single updates: " + why, std::move(rests_on));
   };
   if (!run.strategy.traits.takes_sums)
     refuse("the aggregator " + run.strategy.aggregator_kind + " needs them; use mean or uniform_mean",
@@ -57,19 +57,19 @@ void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root
   const privacy::SecureRules& rules = run.secure.masking.rules;
   if (updates < rules.enough(static_cast<std::uint32_t>(updates)))
     return root.fail(kSecureSection,
-                     "min_clients is " + std ::to_string(rules.min_survivors) + ", but a round has only " +
-                         std ::to_string(updates) + " clients",
+                     "min_clients is " + std::to_string(rules.min_survivors) + ", but a round has only " +
+                         std::to_string(updates) + " clients",
                      {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule"});
   if (updates > protocol::kMaxSecureMembers)
     return root.fail(kSecureSection,
-                     "at most " + std ::to_string(protocol ::kMaxSecureMembers) +
-                         " clients can take part in a round, but it may have " + std ::to_string(updates),
+                     "at most " + std::to_string(protocol::kMaxSecureMembers) +
+                         " clients can take part in a round, but it may have " + std::to_string(updates),
                      {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule"});
   const privacy::GraphParameters graph = privacy::choose_graph(rules, static_cast<std::uint32_t>(updates));
   if (graph.degree > protocol::kMaxSecurePeers)
     root.fail(kSecureSection,
-              "each of " + std ::to_string(updates) + " clients would need " + std ::to_string(graph.degree) +
-                  " neighbours; at most " + std ::to_string(protocol ::kMaxSecurePeers) +
+              "each of " + std::to_string(updates) + " clients would need " + std::to_string(graph.degree) +
+                  " neighbours; at most " + std::to_string(protocol::kMaxSecurePeers) +
                   " are possible; lower corrupt or dropout",
               {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule"});
 }
@@ -101,13 +101,13 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
       section.integer("complete_below", rules.complete_below, {2, protocol::kMaxSecurePeers + 1},
                       "Rounds with fewer clients use a complete mask graph (all pairs); others a sparse one "
                       "(random neighbours)."));
-  rules.min_survivors = static_cast<std ::uint32_t>(section.integer(
-      "min_clients", rules.min_survivors, {2, protocol ::kMaxSecureMembers},
+  rules.min_survivors = static_cast<std::uint32_t>(section.integer(
+      "min_clients", rules.min_survivors, {2, protocol::kMaxSecureMembers},
       "Minimum number of updates in a sum. The sum of any parameter over fewer updates is never revealed."));
   masking.max_weight =
-      static_cast<std ::uint64_t>(section.integer("max_weight", 16384, {1, 1 << 20},
-                                                  "compact: maximum number of samples that a client counts "
-                                                  "for. Lower values make the sums more precise."));
+      static_cast<std::uint64_t>(section.integer("max_weight", 16384, {1, 1 << 20},
+                                                 "compact: maximum number of samples that a client counts "
+                                                 "for. Lower values make the sums more precise."));
   if (kind == 1 && section.has("max_weight"))
     section.refuse("max_weight", "has no effect without kind = \"compact\"");
   spec.patience = seconds(
@@ -136,7 +136,7 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
     const std::uint64_t share = format.max_total_weight().value() / updates;
     if (share == 0)
       return root.fail(kSecureSection,
-                       "the sum of " + std ::to_string(updates) +
+                       "the sum of " + std::to_string(updates) +
                            " updates would overflow; lower strategy.fraction_bits or strategy.max_abs",
                        {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule",
                         "strategy.fraction_bits", "strategy.max_abs"});
@@ -149,8 +149,8 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
     const auto bits = privacy::fraction_bits_of(updates, masking.max_weight, masking.max_abs);
     if (!bits)
       return root.fail(kSecureSection,
-                       "kind = \"compact\": " + std ::to_string(updates) + " updates with weights up to " +
-                           std ::to_string(masking.max_weight) +
+                       "kind = \"compact\": " + std::to_string(updates) + " updates with weights up to " +
+                           std::to_string(masking.max_weight) +
                            " and values up to strategy.max_abs are too coarse in 32 bits; lower "
                            "strategy.max_abs or max_weight, or use kind = \"exact\"",
                        {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule",

@@ -190,20 +190,12 @@ Result<protocol::Address> start_node(const ConcreteOptions& options, Processes& 
 Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
                                             const std::optional<protocol::Address>& node,
                                             Processes& processes) {
-  std::vector<std::string> arguments{(options.programs / "fedge-coordinator").string(),
-                                     "--data-dir",
-                                     (options.scratch / "coordinator").string(),
-                                     "--listen",
-                                     "127.0.0.1:0",
-                                     "--run",
-                                     options.run_file.string(),
-                                     "--out",
-                                     options.out.string(),
-                                     "--force",  // it was looked at
-                                     "--threads",
-                                     std::to_string(options.threads),
-                                     "--log-level",
-                                     options.log_level};
+  std::vector<std::string> arguments = options.coordinator;
+  arguments.insert(arguments.end(),
+                   {"--data-dir", (options.scratch / "coordinator").string(), "--listen", "127.0.0.1:0",
+                    "--run", options.run_file.string(), "--out", options.out.string(),
+                    "--force",  // it was looked at
+                    "--threads", std::to_string(options.threads), "--log-level", options.log_level});
   for (const std::string& assignment : options.assignments)
     arguments.insert(arguments.end(), {"--set", assignment});
   if (node) {

@@ -16,7 +16,8 @@
 namespace fedge::sim {
 
 struct ConcreteOptions {
-  std::filesystem::path programs;  // directory with fedge-coordinator, fedge-client and fedge
+  std::filesystem::path programs;        // directory with fedge-client and fedge
+  std::vector<std::string> coordinator;  // the command that starts the coordinator, without its options
   std::filesystem::path run_file;
   std::vector<std::string> assignments;  // --set
   std::filesystem::path out;             // the coordinator writes its results here

@@ -71,10 +71,11 @@ Result<Experiment> read_experiment(const config::Document& document, bool concre
               simulation = read_section(section);
               root.adopt(section);
               if (concrete && simulation.attack.kind != AttackKind::kNone)
-                root.fail("simulation.attack.kind", "needs --mode abstract: the real client is not hostile");
+                root.fail("simulation.attack.kind",
+                          "needs --mode abstract: real client processes are not hostile");
               if (concrete && simulation.availability.kind != AvailabilityKind::kAlways)
                 root.fail("simulation.availability.kind",
-                          "needs --mode abstract: real processes do not come and go");
+                          "needs --mode abstract: real client processes are always available");
               if (const auto fits = check_attack(simulation, config); !fits)
                 root.fail_at(fits.error(), {"simulation.attack", "strategy", "training.partial_work"});
               if (const auto fits = check_directory(simulation, config); !fits)

@@ -41,7 +41,7 @@ void read_population(config::Reader& section, const std::string& key, const std:
   if (!levels.declared && levels.fractions.size() != levels.shares.size())
     section.fail(section.has("fractions") ? "fractions" : key,
                  "there are " + std::to_string(levels.shares.size()) + " " + key + " and " +
-                     std ::to_string(levels.fractions.size()) +
+                     std::to_string(levels.fractions.size()) +
                      " fractions; the two lists must have the same length",
                  {section.path() + "." + key, section.path() + ".fractions", section.path() + ".capability"});
   const double sum = std::accumulate(levels.fractions.begin(), levels.fractions.end(), 0.0);

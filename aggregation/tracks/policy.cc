@@ -66,9 +66,9 @@ class Directory {
   }
 
   std::string complaint(const std::string& name) {
-    std ::string text = shown(name) + " is not a client of this policy";
+    std::string text = shown(name) + " is not a client of this policy";
     if (names_.empty())
-      return text + " (its clients are \"0\" to \"" + std ::to_string(clients_ - 1) +
+      return text + " (its clients are \"0\" to \"" + std::to_string(clients_ - 1) +
              "\")";  // Looked for no more often than errors are shown.
 
     constexpr std::size_t kLongest = 64;
@@ -128,7 +128,7 @@ void read_clients(Reader& reader, Policy& policy, std::optional<std::size_t> in_
 // Where a key has no effect it may not be given.
 void belongs(Reader& reader, const std::string& key, DisagreementKind kind, const std::string& owners) {
   if (reader.has(key))
-    reader.refuse(key, "has no effect with kind = \"" + kKinds[static_cast<std ::size_t>(kind)] +
+    reader.refuse(key, "has no effect with kind = \"" + kKinds[static_cast<std::size_t>(kind)] +
                            "\"; it applies only to " + owners);
 }
 

@@ -189,11 +189,11 @@ Result<void> set(Document& document, const std::string& assignment) {
   if (key.empty())
     return invalid("--set " + assignment + ": the key is empty; expected KEY=VALUE, such as run.rounds=20");
   if (key == "kind" && table != &document.root) {
-    const auto change = std ::ranges ::find(document.kind_changes, path, &KindChange ::key);
+    const auto change = std::ranges::find(document.kind_changes, path, &KindChange::key);
     const auto former = table->find(key);
     if (change == document.kind_changes.end())
       document.kind_changes.push_back(
-          {path, former == table->end() ? std ::nullopt : std ::optional(former->second)});
+          {path, former == table->end() ? std::nullopt : std::optional(former->second)});
   }
   (*table)[key] = std::move(value);
   return {};

@@ -144,7 +144,7 @@ std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t>
   if (value == nullptr) return fallback.value_or(bounds.min);
   const auto* number = std::get_if<std::int64_t>(&value->data);
   if (number == nullptr) {
-    wrong(key, std ::string("found ") + type_name(*value) + ", expected an integer");
+    wrong(key, std::string("found ") + type_name(*value) + ", expected an integer");
   } else if (*number < bounds.min || *number > bounds.max) {
     wrong(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
   } else {
@@ -160,7 +160,7 @@ double Reader::number(const std::string& key, std::optional<double> fallback, Nu
   if (value == nullptr) return fallback.value_or(bounds.min);
   const std::optional<double> number = number_of(*value);
   if (!number) {
-    wrong(key, std ::string("found ") + type_name(*value) + ", expected a float");
+    wrong(key, std::string("found ") + type_name(*value) + ", expected a float");
     return fallback.value_or(bounds.min);
   }
   if (*number >= bounds.min && *number <= bounds.max) return *number;
@@ -172,7 +172,7 @@ bool Reader::boolean(const std::string& key, std::optional<bool> fallback, const
   const Value* value = take(key, "boolean", fallback.value_or(false) ? "true" : "false", doc, !fallback);
   if (value == nullptr) return fallback.value_or(false);
   if (const auto* flag = std::get_if<bool>(&value->data)) return *flag;
-  wrong(key, std ::string("found ") + type_name(*value) + ", expected a boolean (true or false)");
+  wrong(key, std::string("found ") + type_name(*value) + ", expected a boolean (true or false)");
   return fallback.value_or(false);
 }
 
@@ -180,7 +180,7 @@ std::string Reader::text(const std::string& key, std::optional<std::string> fall
   const Value* value = take(key, "string", "\"" + fallback.value_or("") + "\"", doc, !fallback);
   if (value == nullptr) return fallback.value_or("");
   if (const auto* text = std::get_if<std::string>(&value->data)) return *text;
-  wrong(key, std ::string("found ") + type_name(*value) + ", expected a string");
+  wrong(key, std::string("found ") + type_name(*value) + ", expected a string");
   return fallback.value_or("");
 }
 
@@ -191,7 +191,7 @@ std::size_t Reader::choice(const std::string& key, const std::vector<std::string
   if (value == nullptr) return fallback.value_or(0);
   const auto* text = std::get_if<std::string>(&value->data);
   if (text == nullptr) {
-    wrong(key, std ::string("found ") + type_name(*value) + ", expected one of " + list_text(choices));
+    wrong(key, std::string("found ") + type_name(*value) + ", expected one of " + list_text(choices));
     return fallback.value_or(0);
   }
   const auto it = std::find(choices.begin(), choices.end(), *text);
@@ -213,14 +213,14 @@ std::vector<std::int64_t> Reader::integers(const std::string& key,
   if (value == nullptr) return fallback.value_or(std::vector<std::int64_t>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of integers");
+    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of integers");
     return fallback.value_or(std::vector<std::int64_t>{});
   }
   std::vector<std::int64_t> numbers;
   for (const Value& item : *items) {
     const auto* number = std::get_if<std::int64_t>(&item.data);
     if (number == nullptr) {
-      wrong(key, std ::string("contains ") + type_name(item) + "; every item must be an integer");
+      wrong(key, std::string("contains ") + type_name(item) + "; every item must be an integer");
     } else if (*number < bounds.min || *number > bounds.max) {
       wrong(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
     } else {
@@ -239,14 +239,14 @@ std::vector<double> Reader::numbers(const std::string& key, std::optional<std::v
   if (value == nullptr) return fallback.value_or(std::vector<double>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of floats");
+    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of floats");
     return fallback.value_or(std::vector<double>{});
   }
   std::vector<double> numbers;
   for (const Value& item : *items) {
     const std::optional<double> number = number_of(item);
     if (!number) {
-      wrong(key, std ::string("contains ") + type_name(item) + "; every item must be a float");
+      wrong(key, std::string("contains ") + type_name(item) + "; every item must be a float");
     } else if (!(*number >= bounds.min && *number <= bounds.max)) {
       wrong(key, number_text(*number) + " is out of range, expected " + bounds_text(bounds));
     } else {
@@ -265,7 +265,7 @@ std::vector<std::string> Reader::texts(const std::string& key,
   if (value == nullptr) return fallback.value_or(std::vector<std::string>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of strings");
+    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of strings");
     return fallback.value_or(std::vector<std::string>{});
   }
   std::vector<std::string> texts;
@@ -273,7 +273,7 @@ std::vector<std::string> Reader::texts(const std::string& key,
     if (const auto* text = std::get_if<std::string>(&item.data))
       texts.push_back(*text);
     else
-      wrong(key, std ::string("contains ") + type_name(item) + "; every item must be a string");
+      wrong(key, std::string("contains ") + type_name(item) + "; every item must be a string");
   }
   return texts;
 }
@@ -285,7 +285,7 @@ std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
   if (value == nullptr) return {};
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std ::string("found ") + type_name(*value) + ", expected a list of tables");
+    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of tables");
     return {};
   }
   std::vector<Reader> readers;
@@ -315,7 +315,7 @@ Reader Reader::section(const std::string& key) {
   if (it == table_->end()) return Reader(kEmpty, full(key), place_, docs_);
   const auto* table = std::get_if<Table>(&it->second.data);
   if (table != nullptr) return Reader(*table, full(key), it->second.where, docs_);
-  wrong(key, std ::string("found ") + type_name(it->second) + ", expected a table");
+  wrong(key, std::string("found ") + type_name(it->second) + ", expected a table");
   return Reader(kEmpty, full(key), place_, docs_);
 }
 
@@ -331,13 +331,13 @@ void Reader::find_unknown() {
     if (problems_.full()) return;
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const auto close = suggestion(key, known_);
-    problems_.add({.kind = Problem ::Kind ::kInapplicable,
+    problems_.add({.kind = Problem::Kind::kInapplicable,
                    .key = full(key),
                    .where = value.where,
                    .message = "unknown key " + full(key) +
                               (close ? ", did you mean " + full(*close) + "?"
                                      : " (known keys: " + list_text(known_) + ")"),
-                   .suspect = close ? full(*close) : std ::string()});
+                   .suspect = close ? full(*close) : std::string()});
   }
 }
 

@@ -22,8 +22,7 @@ using Spec = DifferentialPrivacySpec;
 constexpr const char* kPrivacySection = "differential_privacy";
 // Noise beyond so many standard deviations never comes in a run's time, so that sums need no room for it.
 constexpr double kDeviations = 12;
-// Of the noise that one machine adds, in units of the sums: as fine as its sampler can be, and far finer than
-// what floating point would hide.
+// The noise of one machine in units of the sums, far finer than what floating point would hide.
 constexpr double kFinestNoise = 0x1p19;
 constexpr double kFinestSkellam = 0x1p13;
 constexpr double kMostParameters = 0x1p32;
@@ -61,12 +60,17 @@ void read_clipping(config::Reader& section, Spec& spec) {
       section.refuse(key, "has no effect without clipping = \"adaptive\"");
 }
 
-// Of a tree what counts is how often a client takes part, and how far apart; of clients' own noise, how
-// often.
+// The keys that the amount of noise depends on, and these.
+std::vector<std::string> noise_keys(std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
+                           "secure_aggregation", "tracks"});
+  return more;
+}
+
+// Checks how often a client takes part: a tree's noise and the clients' own noise depend on it.
 void check_participation(const RunConfig& run, config::Reader& root) {
   const Spec& spec = run.privacy;
-  const auto wanted =
-      std::ceil(static_cast<double>(run.sampling.clients_per_round) * run.sampling.over_selection);
+  const double wanted = std::ceil(run.sampling.over_selection * double(run.sampling.clients_per_round));
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   if (spec.kind == Spec::Kind::kTree && spec.clipping == Clipping::kAdaptive)
     root.fail(kPrivacySection,
@@ -86,7 +90,7 @@ void check_participation(const RunConfig& run, config::Reader& root) {
 
 // Where it is drawn who takes part, the guarantee rests on nobody knowing who was.
 void check_hidden_draws(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std ::string& what, const char* rests_on) {
+  const auto refuse = [&](const std::string& what, const char* rests_on) {
     root.fail(kPrivacySection,
               what +
                   " reveals which clients were drawn, but the guarantee of sampling.kind = \"poisson\" "
@@ -247,7 +251,7 @@ void choose_grid(RunConfig& run, config::Reader& root) {
     if (format.max_total_weight().value() < updates) continue;
     spec.weight = compact ? 1 : aggregation::uniform_weight(format, updates);
     const double unit = static_cast<double>(spec.weight) * format.unit();
-    // As a client computes it, to the last bit: it insists on the same.
+    // The client computes the same, bit for bit.
     const double sigma = spec.clipping_norm * unit * (spec.update_noise / share);
     const double finest = spec.noise == privacy::NoiseKind::kSkellam ? kFinestSkellam : kFinestNoise;
     if (sigma > finest || (compact && !fits_words(spec, unit, updates))) continue;
@@ -258,22 +262,20 @@ void choose_grid(RunConfig& run, config::Reader& root) {
   }
   root.fail(kPrivacySection,
             "the fixed-point format of the sums is too coarse for this noise; lower strategy.max_abs" +
-                std ::string(compact ? ", or use secure_aggregation.kind = \"exact\"" : ""),
-            {"differential_privacy", "sampling", "data.partition.clients", "run.rounds", "secure_aggregation",
-             "tracks", "strategy.max_abs", "strategy.fraction_bits", "strategy.schedule"});
+                std::string(compact ? ", or use secure_aggregation.kind = \"exact\"" : ""),
+            noise_keys({"strategy.max_abs", "strategy.fraction_bits", "strategy.schedule"}));
 }
 
 // Every value of a noisy update has to be within what is accepted of a client.
 void check_room(const RunConfig& run, config::Reader& root) {
   const privacy::LocalPrivacySpec local = run.privacy.local();
   const double most = local.clipping_norm * (1 + 2 * kDeviations * local.noise_multiplier);
-  if (most > run.strategy.fixed_point.max_abs)
+  if (const double max_abs = run.strategy.fixed_point.max_abs; most > max_abs)
     root.fail(kPrivacySection,
-              "a value with this noise may reach " + number_text(std ::ceil(most)) +
-                  ", but strategy.max_abs is " + number_text(run.strategy.fixed_point.max_abs) +
+              "a value with this noise may reach " + number_text(std::ceil(most)) +
+                  ", but strategy.max_abs is " + number_text(max_abs) +
                   "; raise strategy.max_abs, or lower clipping_norm",
-              {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
-               "secure_aggregation", "tracks", "strategy.max_abs"});
+              noise_keys({"strategy.max_abs"}));
 }
 
 void tell_clients(RunConfig& run) {
@@ -378,24 +380,18 @@ void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   spec.accounted_separation = run.tracks.policy.disagreements.empty() ? spec.min_separation : 0;
   if (spec.kind == Spec::Kind::kDistributed)
     spec.noisy_clients = std::max(1U, run.secure.masking.rules.honest_survivors());
-  if (const auto calibrated = calibrate(run); !calibrated)
-    return root.fail(kPrivacySection, calibrated.error().message,
-                     {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
-                      "secure_aggregation", "tracks"});
+  if (const auto done = calibrate(run); !done)
+    return root.fail(kPrivacySection, done.error().message, noise_keys());
+  const auto too_small = [&](const std::string& why) {
+    root.fail(kPrivacySection,
+              "noise_multiplier = " + number_text(spec.noise_multiplier) + " is too small " + why,
+              noise_keys());
+  };
+  const std::string least = "; use at least " + number_text(privacy::kHidingNoise);
   if (sums_bare(run) && !run.tracks.policy.disagreements.empty())
-    root.fail(kPrivacySection,
-              "noise_multiplier = " + number_text(spec.noise_multiplier) +
-                  " is too small to hide the updates that one track excludes; use at least " +
-                  number_text(privacy ::kHidingNoise) + ", or remove [tracks]",
-              {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
-               "secure_aggregation", "tracks"});
+    too_small("to hide the updates that one track excludes" + least + ", or remove [tracks]");
   if (run.secure.on && spec.kind == Spec::Kind::kLocal && spec.noise_multiplier < privacy::kHidingNoise)
-    root.fail(kPrivacySection,
-              "noise_multiplier = " + number_text(spec.noise_multiplier) +
-                  " is too small for kind = \"local\" with secure_aggregation; use at least " +
-                  number_text(privacy ::kHidingNoise),
-              {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
-               "secure_aggregation", "tracks"});
+    too_small("for kind = \"local\" with secure_aggregation" + least);
   if (spec.kind == Spec::Kind::kLocal) return check_room(run, root);
   choose_grid(run, root);
   if (run.secure.on) tell_clients(run);

@@ -263,9 +263,8 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
     effects.push_back(Discard{client, current()});
   set_state(task, spares() ? state : TaskState::kFailed);
   track().deciders.sampler->remember({.client = client, .round = round_});
-  effects.push_back(event(Severity::kWarning, "client.dropped", round_)
-                        .with("client", number(client))
-                        .with("reason", reason));
+  auto dropped = event(Severity::kWarning, "client.dropped", round_).with("client", number(client));
+  effects.push_back(dropped.with("reason", reason));
   if (!refills()) {
     // Its place in the mean stays, as that of an update of zeros.
     if (counts_missing(task)) count_as_zeros(client, task, effects);

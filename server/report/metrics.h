@@ -16,7 +16,7 @@
 
 #include "core/result.h"
 #include "server/engine/track_description.h"
-#include "server/report/label_figures.h"
+#include "server/report/page/label_figures.h"
 #include "server/report/participation.h"
 
 namespace fedge::server {

@@ -11,8 +11,8 @@
 #include "learn/data/dataset.h"
 #include "learn/model_file.h"
 #include "server/report/console.h"
-#include "server/report/html.h"
-#include "server/report/run_facts.h"
+#include "server/report/page/html.h"
+#include "server/report/page/run_facts.h"
 
 namespace fedge::server {
 namespace {

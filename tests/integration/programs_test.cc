@@ -210,9 +210,15 @@ TEST_CASE("example: a program with a sampler of its own lets clients take part i
   REQUIRE(rounds->size() == 7);
   for (std::size_t i = 0; i < rounds->size(); ++i)
     CHECK(((*rounds)[i].participation.gap == 0) == ((i + 1) % 3 == 0));
+  // Real processes: the program's own coordinator knows the sampler, too.
+  const Outcome real = test::run("round-robin-sim " + arguments + "-real --mode concrete --set run.rounds=3");
+  REQUIRE_MESSAGE(real.code == 0, real.output);
+  const auto simulated = hashes(example.directory("x"));
+  CHECK(hashes(example.directory("x-real")) ==
+        std::vector<std::string>(simulated.begin(), simulated.begin() + 3));
   const Outcome unknown = test::run("fedge-sim " + arguments);
   CHECK(unknown.code == 1);
-  CHECK(unknown.output.find("\"round_robin\" is not known") != std::string::npos);
+  CHECK(unknown.output.find("\"round_robin\" is not a known value") != std::string::npos);
 }
 
 TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {

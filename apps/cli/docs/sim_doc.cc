@@ -141,6 +141,13 @@ ProgramDoc sim_doc() {
          {"Replay run 2 up to round 10", "fedge-sim replay /var/lib/fedge --run 2 --until 10"}},
         {"The command changes nothing, and the coordinator may be running. Exit code 1 means that something "
          "differs; the error names the first difference. See docs/reference/replay.md."}},
+       {"coordinator",
+        kRuns,
+        "Run a coordinator with the parts of this program; takes the options of fedge-coordinator",
+        {{"Run a coordinator", "fedge-sim coordinator --data-dir /var/lib/fedge --listen 0.0.0.0:7433"}},
+        {"A program of your own that registers an aggregator or a sampler and calls sim_main() has this "
+         "command "
+         "too. Use it instead of fedge-coordinator. See docs/guide/extend.md."}},
        overlay_doc(),
        attack_doc(),
        swarm_doc()}};

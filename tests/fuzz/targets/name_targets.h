@@ -16,8 +16,8 @@
 #include "core/check.h"
 #include "core/event.h"
 #include "core/text.h"
-#include "server/report/html.h"
 #include "server/report/metrics.h"
+#include "server/report/page/html.h"
 
 namespace fedge::fuzz {
 

@@ -321,7 +321,7 @@ TEST_CASE("discovery: where nothing is, each command says what it looked for and
   fails(client + " join" + here + " no-token-at-all", "join token");
   fails(client + " join --run nowhere" + here,
         "no coordinator in the directory announces a run named 'nowhere'");
-  fails(client + " run --withhold size", "--withhold: 'size' is none of latency");
+  fails(client + " run --withhold size", "--withhold: 'size' is not one of latency");
   const Outcome doctor = run("fedge dht doctor --bootstrap 127.0.0.1:9" + here);
   CHECK(doctor.code == 1);
   CHECK(contains(doctor.output, "no answer within 5 s"));

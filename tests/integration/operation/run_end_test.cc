@@ -51,7 +51,7 @@ TEST_CASE("run file: a program names all of its errors, those of [simulation] an
   CHECK(simulated.code == 1);
   CHECK_MESSAGE(simulated.output.starts_with(errors + run.file("run.toml") + ":6: simulation.attack.kind: "),
                 simulated.output);
-  CHECK(contains(simulated.output, "\n--set run.seed: is a text"));
+  CHECK(contains(simulated.output, "\n--set run.seed: found a string"));
   CHECK(simulated.output.ends_with("\nfedge-sim: 4 errors in " + run.file("run.toml") + "\n"));
   for (const std::string& program :
        {"fedge run submit --data-dir " + run.file("c") + " ",

@@ -92,7 +92,7 @@ TEST_CASE("levels: mistakes in the lists are named with their line") {
         "length");
   CHECK(levels_error("shares = []\nfractions = []\n") ==
         "run.toml:1: planner.shares: lists 0 levels, expected 1 to 64\n"
-        "run.toml:2: planner.fractions: add up to 0, expected 1\n2 errors in run.toml");
+        "run.toml:2: planner.fractions: add up to 0; the sum must be 1\n2 errors in run.toml");
 }
 
 TEST_CASE("levels: a client that declares its capability gets the largest share within it, or the smallest") {

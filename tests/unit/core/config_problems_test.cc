@@ -49,8 +49,9 @@ TEST_CASE("config: all errors of a file are reported, in the order of its lines"
   CHECK(example_errors(config_document("[data]\nclients = 0\n\n[model]\nkind = \"mlpp\"\ndepth = 1.5\n"
                                        "colour = 3\nwith = 4\n")) ==
         "run.toml:2: data.clients: 0 is out of range, expected 1 to 1000\n"
-        "run.toml:5: model.kind: \"mlpp\" is not known, did you mean \"mlp\"? (one of mlp, cnn)\n"
-        "run.toml:6: model.depth: is a number, expected a whole number\n"
+        "run.toml:5: model.kind: \"mlpp\" is not a known value, did you mean \"mlp\"? (expected one of mlp, "
+        "cnn)\n"
+        "run.toml:6: model.depth: found a float, expected an integer\n"
         "run.toml:8: unknown key model.with, did you mean model.width?\n"
         "4 errors in run.toml");
 }
@@ -60,14 +61,14 @@ TEST_CASE("config: what only follows from another error is not reported") {
   CHECK(example_errors(config_document("[model]\nwidth = 11\n")) ==
         "run.toml:1: model: is wider than there are clients");
   CHECK(example_errors(config_document("[model]\nwidth = 11\n[data]\nclients = \"many\"\n")) ==
-        "run.toml:4: data.clients: is a text, expected a whole number");
+        "run.toml:4: data.clients: found a string, expected an integer");
   CHECK(example_errors(config_document("[model]\nwidth = 11\n[data]\nclinets = 20\n")) ==
         "run.toml:4: unknown key data.clinets, did you mean data.clients?");
   CHECK(example_errors(config_document("data = 3\n[model]\nwidth = 11\n")) ==
-        "run.toml:1: data: is a whole number, expected a table");
+        "run.toml:1: data: found an integer, expected a table");
   // Whether a key goes with a kind that is unknown.
   CHECK(example_errors(config_document("[model]\nkind = \"gru\"\nkernel = 3\n")) ==
-        "run.toml:2: model.kind: \"gru\" is not known (one of mlp, cnn)");
+        "run.toml:2: model.kind: \"gru\" is not a known value (expected one of mlp, cnn)");
 }
 
 TEST_CASE("config: an error of --set is named by its key, once, and comes last") {
@@ -85,7 +86,7 @@ TEST_CASE("config: of a key that is missing the table's line is named") {
   Reader table = root.section("table");
   table.text("name", std::nullopt, "Its name.");
   root.adopt(table);
-  CHECK(root.finish().error().message == "run.toml:2: table.name is missing: Its name.");
+  CHECK(root.finish().error().message == "run.toml:2: table.name is required but missing: Its name.");
 }
 
 TEST_CASE("config: only the first errors of many are shown, and only so many are looked for") {
@@ -124,5 +125,5 @@ TEST_CASE("config: a key beside the wrong kind stays an error unless --set chang
   CHECK(errors("[model]\nkind = \"mlp\"\n", {"model.kind=cnn", "model.width=4"}) ==
         "--set model.width: belongs to mlp");
   CHECK(errors("[model]\nkind = \"mlp\"\ncolour = 4\n", {"model.kind=cnn"}) ==
-        "run.toml:3: unknown key model.colour (known here: kind, width, depth, kernel)");
+        "run.toml:3: unknown key model.colour (known keys: kind, width, depth, kernel)");
 }

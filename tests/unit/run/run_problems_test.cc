@@ -32,12 +32,14 @@ TEST_CASE("run problems: cross-checks of every section are reported beside wrong
       "[compression]\nlevels = 3\n[dissemination]\nkind = \"serverless\"\n"
       "[tracks]\nlifting_rounds = 2\n[data.tokenizer]\nfile = \"/nowhere\"\n");
   for (const char* part :
-       {"run.toml:2: run.rounds: 0 is out of range", "run.toml:3: run.wait_for_clients: is more than",
+       {"run.toml:2: run.rounds: 0 is out of range", "run.toml:3: run.wait_for_clients: must be at most",
         "run.toml:5: training.optimizer.learning_rate: -1 is out of range",
-        "run.toml:4: training: scaffold needs plain SGD: training.optimizer.momentum",
-        "secure_aggregation: nobody sees single updates: scaffold's control variate",
-        "differential_privacy: scaffold's control variate", "run.toml:14: compression.levels: has no effect",
-        "run.toml:15: dissemination: kind = \"serverless\": nobody keeps scaffold's",
+        "run.toml:4: training: scaffold requires SGD without momentum",
+        "secure_aggregation: the coordinator cannot see single updates: scaffold computes its control "
+        "variate",
+        "differential_privacy: scaffold sends its control variate",
+        "run.toml:14: compression.levels: has no effect",
+        "run.toml:15: dissemination: kind = \"serverless\": not possible with scaffold",
         "run.toml:17: tracks:", "run.toml:20: data.tokenizer.file: "})
     CHECK_MESSAGE(contains(errors, part), part, " in ", errors);
   CHECK(contains(errors, " errors in run.toml"));
@@ -61,7 +63,7 @@ TEST_CASE("run problems: an unknown kind is one error, whatever goes with it") {
   CHECK(
       contains(one("[secure_aggregation]\nkind = \"exakt\"\nmin_clients = 3\n"), "secure_aggregation.kind"));
   CHECK(contains(one("[differential_privacy]\nkind = \"central\"\nepsilon = \"3\"\n"), "epsilon"));
-  CHECK(contains(one("[differential_privacy]\nkind = \"central\"\n"), "needs epsilon, noise_multiplier"));
+  CHECK(contains(one("[differential_privacy]\nkind = \"central\"\n"), "requires epsilon, noise_multiplier"));
   CHECK(contains(one("[strategy]\nkind = \"scaffold\"\naggregator = { kind = \"x\" }\n"), "aggregator.kind"));
   CHECK(contains(one("[run]\nwait_for_clients = 20\n[data]\npartition = { clinets = 30 }\n"), "clinets"));
 }
@@ -91,9 +93,9 @@ TEST_CASE("run problems: --set of a kind drops what the file has for its own kin
   noted("training.optimizer.kind=adamw",
         "run.toml:15: `training.optimizer.momentum` does not apply to training.optimizer.kind = adamw");
   CHECK(contains(problems_of(file, {"model.kind=cnn", "model.hidden=[4]"}),
-                 "--set model.hidden: hidden has no"));
+                 "--set model.hidden: has no effect"));
   CHECK(contains(problems_of("[model]\nkind = \"cnn\"\nhidden = [4]\n"),
-                 "run.toml:3: model.hidden: hidden has"));
+                 "run.toml:3: model.hidden: has no effect"));
 }
 
 TEST_CASE("run problems: a run whose kind was changed is the run that a file with that kind describes") {

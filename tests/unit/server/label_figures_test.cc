@@ -1,4 +1,4 @@
-#include "server/report/label_figures.h"
+#include "server/report/page/label_figures.h"
 
 #include <doctest/doctest.h>
 

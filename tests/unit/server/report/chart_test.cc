@@ -1,4 +1,4 @@
-#include "server/report/chart.h"
+#include "server/report/page/chart.h"
 
 #include <doctest/doctest.h>
 

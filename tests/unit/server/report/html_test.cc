@@ -1,4 +1,4 @@
-#include "server/report/html.h"
+#include "server/report/page/html.h"
 
 #include <doctest/doctest.h>
 

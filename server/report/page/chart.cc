@@ -1,4 +1,4 @@
-#include "server/report/chart.h"
+#include "server/report/page/chart.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <limits>
 #include <set>
 
-#include "server/report/html.h"
-#include "server/report/page_assets.h"
+#include "server/report/page/html.h"
+#include "server/report/page/page_assets.h"
 
 namespace fedge::server {
 namespace {

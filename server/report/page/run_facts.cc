@@ -1,4 +1,4 @@
-#include "server/report/run_facts.h"
+#include "server/report/page/run_facts.h"
 
 #include <array>
 #include <charconv>

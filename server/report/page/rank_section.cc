@@ -1,4 +1,4 @@
-#include "server/report/rank_section.h"
+#include "server/report/page/rank_section.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "server/report/chart.h"
+#include "server/report/page/chart.h"
 
 namespace fedge::server {
 namespace {

@@ -1,15 +1,15 @@
-#include "server/report/html.h"
+#include "server/report/page/html.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "core/crypto/sha256.h"
-#include "server/report/chart.h"
 #include "server/report/console.h"
-#include "server/report/page_assets.h"
-#include "server/report/rank_section.h"
-#include "server/report/track_section.h"
+#include "server/report/page/chart.h"
+#include "server/report/page/page_assets.h"
+#include "server/report/page/rank_section.h"
+#include "server/report/page/track_section.h"
 
 namespace fedge::server {
 namespace {

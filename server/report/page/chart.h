@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/report/chart_scale.h"
+#include "server/report/page/chart_scale.h"
 
 namespace fedge::server {
 

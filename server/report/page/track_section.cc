@@ -1,11 +1,11 @@
-#include "server/report/track_section.h"
+#include "server/report/page/track_section.h"
 
 #include <algorithm>
 #include <map>
 #include <vector>
 
-#include "server/report/chart.h"
-#include "server/report/html.h"
+#include "server/report/page/chart.h"
+#include "server/report/page/html.h"
 
 namespace fedge::server {
 namespace {

@@ -1,7 +1,7 @@
-#include "server/report/page_assets.h"
+#include "server/report/page/page_assets.h"
 
-#include "server/report/chart_scale.h"
-#include "server/report/html.h"
+#include "server/report/page/chart_scale.h"
+#include "server/report/page/html.h"
 
 namespace fedge::server {
 

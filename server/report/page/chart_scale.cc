@@ -1,4 +1,4 @@
-#include "server/report/chart_scale.h"
+#include "server/report/page/chart_scale.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,295 @@
+#include "apps/coordinator_program.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <optional>
+
+#include "apps/cli/command_line.h"
+#include "apps/cli/validators.h"
+#include "apps/common.h"
+#include "apps/coordinator_admin.h"
+#include "apps/run_results.h"
+#include "core/platform/files.h"
+#include "core/platform/thread_pool.h"
+#include "server/audit_log.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator_config.h"
+#include "server/report/results_place.h"
+
+namespace {
+
+constexpr const char* kProgram = "fedge-coordinator";
+
+struct Options {
+  std::string config_file;
+  bool check_config = false;
+  // These override the configuration file.
+  std::optional<std::string> data_directory;
+  std::optional<std::string> listen;
+  std::optional<std::string> admin_listen;
+  std::optional<std::size_t> threads;
+  std::optional<std::string> log_level;
+  std::string run_file;
+  std::optional<std::string> out;
+  bool force = false;
+  std::vector<std::string> assignments;
+  int ready_fd = -1;
+};
+
+// Logs the address, and writes it as one line to the descriptor that a supervisor gave us.
+void announce(int fd, const std::string& address) {
+  fedge::apps::log_event(
+      fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
+  if (fd < 0) return;
+  const std::string line = address + "\n";
+  if (::write(fd, line.data(), line.size()) < 0) std::perror("fedge-coordinator: --ready-fd");
+  ::close(fd);
+}
+
+fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options) {
+  fedge::config::Document document{"the command line", {}};
+  if (!options.config_file.empty()) {
+    FEDGE_TRY(loaded, fedge::apps::load_document(options.config_file, {}));
+    document = std::move(loaded);
+  }
+  FEDGE_TRY(config, fedge::server::read_coordinator_config(document));
+  if (options.listen) {
+    const auto listen = fedge::protocol::parse_address(*options.listen);
+    if (!listen) return listen.error().with_prefix("--listen: ");
+    config.listen = *listen;
+  }
+  if (options.admin_listen) {
+    const auto listen = fedge::protocol::parse_address(*options.admin_listen);
+    if (!listen) return listen.error().with_prefix("--admin-listen: ");
+    config.admin = *listen;
+  }
+  if (options.data_directory) config.data_directory = *options.data_directory;
+  if (options.threads) config.threads = *options.threads;
+  if (config.threads == 0) config.threads = fedge::available_processors();
+  if (options.log_level) config.log_level = *options.log_level;
+  return config;
+}
+
+int check_config(const Options& options) {
+  const auto config = settings(options);
+  if (!config) return fedge::apps::report_failure(kProgram, config.error());
+  std::printf("%s: the configuration is valid\n", options.config_file.c_str());
+  return fedge::apps::kOk;
+}
+
+int wrong_usage(const char* what) {
+  std::fprintf(stderr, "%s: %s\nRun '%s --help' for its options.\n", kProgram, what, kProgram);
+  return fedge::apps::kWrongUsage;
+}
+
+// The daemon and the receivers of its callbacks, for the life of the process.
+class Daemon {
+ public:
+  Daemon(const Options& options, fedge::server::CoordinatorConfig settled)
+      : options_(options),
+        settled_(std::move(settled)),
+        admin_(settled_.data_directory),
+        signals_(io_, SIGINT, SIGTERM),
+        results_(settled_.data_directory) {}
+
+  int run() {
+    if (const auto ready = set_up(); !ready) return fedge::apps::report_failure(kProgram, ready.error());
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (!error) coordinator_->stop("the coordinator was told to stop");
+    });
+    if (!given_) listening();
+    coordinator_->start();
+    io_.run();
+    note(coordinator_->failure());
+    if (const auto recorded = record("coordinator.stopped"); !recorded) note(recorded.error());
+    if (failure_) return fedge::apps::report_failure(kProgram, *failure_);
+    std::printf("%s", ended_   ? results_.summary().c_str()
+                      : given_ ? "stopped; the same command continues the run\n"
+                               : "stopped; the same command continues the runs\n");
+    std::fflush(stdout);
+    return untrained_ ? fedge::apps::report_failure(kProgram, *untrained_) : fedge::apps::kOk;
+  }
+
+ private:
+  fedge::Result<void> set_up() {
+    std::optional<fedge::run::RunConfig> config;
+    if (!options_.run_file.empty()) {
+      FEDGE_TRY(document, fedge::apps::load_document(options_.run_file, options_.assignments));
+      FEDGE_TRY(loaded, fedge::run::read_run_config(document));
+      for (const std::string& note : loaded.notes)
+        fedge::apps::log_event(
+            fedge::Event{fedge::Severity::kInfo, "run.key_ignored", {}}.with("reason", note));
+      config = std::move(loaded);
+    }
+    FEDGE_TRY(coordinator, fedge::server::Coordinator::create(
+                               io_,
+                               {.data_directory = settled_.data_directory,
+                                .listen = settled_.listen,
+                                .connections = settled_.connections,
+                                .joining = settled_.joining,
+                                .runs_at_once = settled_.runs_at_once,
+                                .threads = settled_.threads,
+                                .upload_limit = fedge::apps::bytes_per_second(settled_.swarm_upload_mbit),
+                                .software = fedge::apps::software(kProgram),
+                                .directory = directory()},
+                               callbacks()));
+    coordinator_ = std::move(coordinator);
+    if (config) {
+      FEDGE_TRY(going_on, fedge::apps::run_going_on(settled_.data_directory, *config));
+      FEDGE_TRY(results, fedge::server::choose_results({options_.out, options_.force, std::move(going_on)}));
+      FEDGE_TRY(submitted, coordinator_->submit(*config));
+      given_ = submitted.number;
+      results_.show(submitted.number, results);
+    }
+    FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
+    return admin_.listen(io_, settled_.admin, *coordinator_);
+  }
+
+  // Starts with the nodes that it knew before.
+  std::optional<fedge::server::DirectoryOptions> directory() const {
+    auto options = settled_.directory;
+    if (options) options->node.known_nodes = settled_.data_directory / "directory-nodes";
+    return options;
+  }
+
+  fedge::server::RunCallbacks callbacks() {
+    return {.on_led = [this](const fedge::server::RunRecord& run, const auto& config,
+                             const auto& history) -> fedge::Result<void> {
+              if (run.number == given_) listening();
+              return results_.begin(run, config, history);
+            },
+            .on_round =
+                [this](fedge::server::RunNumber run, const fedge::server::RoundMetrics& metrics) {
+                  admin_.add(run, metrics);
+                  if (const auto added = results_.add(run, metrics); !added) note(added.error());
+                },
+            .on_models = [this](fedge::server::RunNumber run,
+                                const auto& models) { return results_.finish(run, models); },
+            .on_left = [this](fedge::server::RunNumber run, fedge::server::RunStatus status,
+                              const std::string& reason) { left(run, status, reason); },
+            .on_event = [this](const fedge::Event& event) { admin_.log(event); },
+            .on_stopped =
+                [this] {
+                  admin_.stop();
+                  signals_.cancel();
+                  signals_.clear();  // a further signal ends the program
+                }};
+  }
+
+  // Announces the address once; with --run, when that run is executed.
+  void listening() {
+    if (!std::exchange(announced_, true))
+      announce(options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
+  }
+
+  // The program ends with the run of --run, unless an operator has only paused it.
+  void left(fedge::server::RunNumber run, fedge::server::RunStatus status, const std::string& reason) {
+    const bool begun = results_.leads(run);
+    results_.forget(run);
+    admin_.forget(run);
+    if (run != given_ || (begun && status == fedge::server::RunStatus::kPaused)) return;
+    ended_ = begun;
+    if (begun && status == fedge::server::RunStatus::kFailed)
+      untrained_ = fedge::Error{fedge::ErrorCode::kUnavailable, reason};
+    if (!begun) note(fedge::Error{fedge::ErrorCode::kUnavailable, reason});
+    coordinator_->stop(begun ? "the run has ended" : "the run cannot be executed");
+  }
+
+  void note(const std::optional<fedge::Error>& error) {
+    if (error && !failure_) failure_ = error;
+  }
+
+  fedge::Result<void> record(const char* action) const {
+    return fedge::server::AuditLog(settled_.data_directory)
+        .append({fedge::server::operator_name(),
+                 action,
+                 given_ ? "run " + std::to_string(given_->value()) : "all runs",
+                 {{"software", fedge::apps::software(kProgram)}}});
+  }
+
+  const Options& options_;
+  fedge::server::CoordinatorConfig settled_;
+  boost::asio::io_context io_;
+  fedge::apps::CoordinatorAdmin admin_;
+  boost::asio::signal_set signals_;
+  fedge::apps::RunResults results_;
+  std::optional<fedge::server::RunNumber> given_;  // on the command line
+  std::unique_ptr<fedge::server::Coordinator> coordinator_;
+  std::optional<fedge::Error> failure_;
+  std::optional<fedge::Error> untrained_;  // the run has ended, and this is why its model is of no use
+  bool announced_ = false;
+  bool ended_ = false;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  auto* config = app.add_option("--config", options.config_file,
+                                "Configuration file (TOML); 'fedge reference coordinator' lists its keys")
+                     ->type_name("FILE");
+  app.add_flag("--check-config", options.check_config, "Check the configuration file and exit")
+      ->needs(config);
+  app.add_option("--data-dir", options.data_directory,
+                 "Directory of the key, clients, runs and audit log; created if it does not exist; required "
+                 "unless the configuration file has data_directory")
+      ->type_name("DIR");
+  app.add_option("--listen", options.listen, "Address to listen on; port 0 picks a free port")
+      ->type_name("HOST:PORT")
+      ->default_str("127.0.0.1:7433");
+  app.add_option("--admin-listen", options.admin_listen,
+                 "Address for /metrics, /healthz and /readyz, without access control; default: none")
+      ->type_name("HOST:PORT");
+  auto* run_file =
+      app.add_option("--run", options.run_file,
+                     "Submit this run file (TOML), or continue its run, and exit when it has ended")
+          ->type_name("FILE");
+  fedge::apps::add_assignments(app, options.assignments);
+  app.add_option("--out", options.out,
+                 "Directory for metrics, model and report of that run; default: fedge-out, or the first of "
+                 "fedge-out-2, fedge-out-3, ... without results of another run")
+      ->type_name("DIR")
+      ->needs(run_file);
+  app.add_flag("--force", options.force,
+               "Overwrite the results of another run that are in --out; not needed to continue a run")
+      ->needs(run_file);
+  app.add_option("--threads", options.threads, "Threads of each run for evaluation and aggregation")
+      ->default_str("number of processors")
+      ->check(fedge::apps::between(1, 1024));
+  app.add_option("--ready-fd", options.ready_fd, "Write the address to this file descriptor when listening")
+      ->type_name("FD");
+  app.add_option("--log-level", options.log_level, "Least severe level that is logged")
+      ->type_name("LEVEL")
+      ->default_str("info")
+      ->check(fedge::apps::one_of(fedge::server::log_levels()));
+}
+
+int run_daemon(const Options& options) {
+  const auto settled = settings(options);
+  if (!settled) return fedge::apps::report_failure(kProgram, settled.error());
+  if (settled->data_directory.empty())
+    return wrong_usage(
+        "the data directory is missing: give --data-dir DIR, or data_directory in the file of --config");
+  if (options.run_file.empty() && !options.assignments.empty())
+    return wrong_usage("--set overrides keys of a run file: give --run FILE too");
+  fedge::apps::set_up_logging(kProgram, settled->log_level);
+  // Go on when the reader of the log has gone or the terminal is closed.
+  for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
+  fedge::raise_open_files_limit();
+  return Daemon(options, *settled).run();
+}
+
+}  // namespace
+
+int fedge::apps::coordinator_main(int argc, char** argv) {
+  fedge::apps::protect_process();
+  Options options;
+  CLI::App app("", kProgram);
+  app.set_version_flag("--version", fedge::apps::software(kProgram));
+  add_options(app, options);
+  if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::coordinator_doc(), argc, argv))
+    return *code;
+  return fedge::apps::run_safely(
+      kProgram, [&] { return options.check_config ? check_config(options) : run_daemon(options); });
+}
