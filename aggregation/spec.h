@@ -25,6 +25,7 @@ struct SamplingSpec {
   std::string kind = "uniform";
   SamplerFactory make;
   std::size_t clients_per_round = 10;
+  bool sized = false;  // whether the file gives clients_per_round
   // Asks ceil(clients_per_round * over_selection) clients; the round closes when clients_per_round have
   // answered.
   double over_selection = 1.0;

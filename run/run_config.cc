@@ -74,6 +74,14 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
   root.adopt(section);
   run.sampling = aggregation::read_sampling(root);
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many, {kClients});
+  // md draws with replacement, so it may draw more often than there are clients.
+  const bool draws_again = run.sampling.kind == "md";
+  if (run.sampling.sized && !draws_again && run.sampling.clients_per_round > clients)
+    root.fail("sampling.clients_per_round",
+              "is " + std::to_string(run.sampling.clients_per_round) + ", but the data is partitioned over " +
+                  std::to_string(clients) + " clients; use at most " + std::to_string(clients),
+              {kClients});
+  if (!draws_again) run.sampling.clients_per_round = std::min(run.sampling.clients_per_round, clients);
   run.strategy = aggregation::read_strategy(root);
   run.tracks = read_tracks(root, clients);
   run.dissemination = read_dissemination(root);

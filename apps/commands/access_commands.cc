@@ -7,6 +7,7 @@
 
 #include "apps/commands/command_table.h"
 #include "apps/commands/listing.h"
+#include "core/platform/files.h"
 #include "protocol/join_token.h"
 #include "server/audit_log.h"
 #include "server/data_directory.h"
@@ -51,6 +52,7 @@ Result<std::vector<protocol::Address>> token_addresses(const AccessOptions& opti
 }
 
 Result<std::string> create_tokens(const AccessOptions& options) {
+  FEDGE_TRY_VOID(check_owner(options.data_directory));
   FEDGE_TRY(key, server::open_coordinator_key(options.data_directory));
   FEDGE_TRY(addresses, token_addresses(options));
   FEDGE_TRY(created,

@@ -1,5 +1,6 @@
 #include "apps/commands/policy_commands.h"
 
+#include "core/platform/files.h"
 #include "server/policy_file.h"
 #include "server/store/sqlite_store.h"
 
@@ -38,8 +39,10 @@ std::string row(const std::string& number, const std::vector<std::string>& cells
 Result<server::PolicyFile> policy_of(const PolicyOptions& options) {
   if (options.run != 0) return server::PolicyFile(options.data_directory, server::RunNumber(options.run));
   const auto path = server::run_store_path(options.data_directory);
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
+  std::error_code unreadable;
+  const bool exists = std::filesystem::exists(path, unreadable);
+  if (unreadable) return system_error("cannot open", path, unreadable.value());
+  if (!exists)
     return Error{ErrorCode::kNotFound, "there are no runs in " + options.data_directory + ": " +
                                            path.string() +
                                            " does not exist; is this the coordinator's data directory?"};

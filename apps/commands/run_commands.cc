@@ -34,8 +34,10 @@ struct RunOptions {
 // Opens the store; does not create one.
 Result<std::unique_ptr<server::RunStore>> open_store(const RunOptions& options) {
   const auto path = server::run_store_path(options.data_directory);
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
+  std::error_code unreadable;
+  const bool exists = std::filesystem::exists(path, unreadable);
+  if (unreadable) return system_error("cannot open", path, unreadable.value());
+  if (!exists) {
     FEDGE_TRY_VOID(server::check_runs_kept(options.data_directory, server::RunNumber(0)));
     return Error{ErrorCode::kNotFound, "there are no runs in " + options.data_directory + ": " +
                                            path.string() +

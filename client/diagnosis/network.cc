@@ -78,12 +78,17 @@ bool reach(const protocol::Address& address, const tcp::resolver::results_type& 
 void say_hello(boost::asio::io_context& io, const Route& route, const std::shared_ptr<protocol::Link>& link,
                std::vector<Check>& checks) {
   if (route.running) {
+    // A connection of this process would disconnect the daemon, so the daemon's own state is the answer.
     const auto status = read_status(route.options.state_directory);
-    const std::string link_name = status ? status->activity.link : "not known";
-    checks.push_back(
-        {"hello", Health::kSkipped,
-         "not tested, because a test connection would disconnect the running daemon; its connection is " +
-             link_name});
+    if (!status || status->activity.link == "starting") {
+      checks.push_back({"hello", Health::kSkipped, "the running daemon has not reported its connection yet"});
+    } else if (status->activity.link == "online") {
+      checks.push_back({"hello", Health::kGood, "the running daemon is connected"});
+    } else {
+      checks.push_back({"hello", Health::kBad,
+                        "the running daemon is not connected" +
+                            (status->link_reason.empty() ? "" : ": " + status->link_reason)});
+    }
     return;
   }
   std::optional<Result<protocol::Welcome>> answer;
