@@ -74,6 +74,16 @@ TEST_CASE("status: says what the daemon is doing, and what it did when it has en
     MESSAGE(running.output);
     CHECK(running.code == 0);
     CHECK(!contains(line(running.output, "daemon"), "not running"));
+    // A daemon that says that it is not connected: doctor does not say that this client can take part.
+    const auto file = example.state / "status.json";
+    auto status = nlohmann::json::parse(*read_file(file, 1 << 20), nullptr, false);
+    REQUIRE(status.is_object());
+    status["link"] = "offline";
+    REQUIRE(write_file_atomic(file, status.dump()));
+    const Outcome offline = test::run(program + " doctor");
+    MESSAGE(offline.output);
+    CHECK(offline.code == 1);
+    CHECK(contains(line(offline.output, "FAIL  hello"), "the running daemon is not connected"));
     client.signal(SIGCONT);
     CHECK_MESSAGE(client.wait() == 0, client.log());
   });

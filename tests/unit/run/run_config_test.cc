@@ -51,6 +51,14 @@ TEST_CASE("run file: what could never run is refused by file, line and key") {
   CHECK(contains(complaint("[run]\nchunk_size = 4098\n"), "run.chunk_size: must be a multiple of 4"));
   CHECK(contains(complaint("[run]\nwait_for_clients = 11\n"),
                  "run.wait_for_clients: must be at most data.partition.clients, which is 10"));
+  CHECK(complaint("[sampling]\nclients_per_round = 20\n") ==
+        "run.toml:2: sampling.clients_per_round: is 20, but the data is partitioned over 10 clients; use at "
+        "most 10");
+  // With replacement a client is drawn again; without the key there is a default that fits.
+  CHECK(read_run("[sampling]\nkind = \"md\"\nclients_per_round = 20\n"));
+  const auto few = read_run("[data]\npartition = { clients = 3 }\n");
+  REQUIRE(few);
+  CHECK(few->sampling.clients_per_round == 3);
   CHECK(contains(complaint("[sampling]\nmin_available = 11\n"),
                  "sampling.min_available: must be at most data.partition.clients, which is 10"));
   CHECK(contains(complaint("[run]\nround = 3\n"), "rounds"));  // did you mean
