@@ -145,8 +145,7 @@ SamplingSpec read_sampling(config::Reader& root) {
   spec.make = sampler.read(section);
   spec.clients_per_round = static_cast<std::size_t>(section.integer(
       "clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round), {1, 1'000'000},
-      "Number of updates that complete a round, at most data.partition.clients. If not set, 10 or "
-      "the number of clients."));
+      "Number of updates that complete a round. More than data.partition.clients count as that many."));
   spec.sized = section.has("clients_per_round");
   spec.over_selection = section.number(
       "over_selection", defaults.over_selection, {1.0, 10.0},

@@ -77,10 +77,9 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
   // md draws with replacement, so it may draw more often than there are clients.
   const bool draws_again = run.sampling.kind == "md";
   if (run.sampling.sized && !draws_again && run.sampling.clients_per_round > clients)
-    root.fail("sampling.clients_per_round",
-              "is " + std::to_string(run.sampling.clients_per_round) + ", but the data is partitioned over " +
-                  std::to_string(clients) + " clients; use at most " + std::to_string(clients),
-              {kClients});
+    run.notes.push_back("sampling.clients_per_round: is " + std::to_string(run.sampling.clients_per_round) +
+                        ", but the data is partitioned over " + std::to_string(clients) + " clients; " +
+                        std::to_string(clients) + " is used");
   if (!draws_again) run.sampling.clients_per_round = std::min(run.sampling.clients_per_round, clients);
   run.strategy = aggregation::read_strategy(root);
   run.tracks = read_tracks(root, clients);
@@ -215,7 +214,9 @@ Result<RunConfig> read_run_config(const config::Document& document, const ReadMo
   auto kept = config::drop_former_keys(
       document, [&](const config::Document& tried) { return read_complete(complete(tried), more).problems; });
   auto run = finish_run(complete(kept.document), more);
-  if (run) run->notes = std::move(kept.notes);
+  if (!run) return run;
+  for (std::string& note : run->notes) note = config::at_key(kept.document, invalid(std::move(note))).message;
+  run->notes.insert(run->notes.begin(), kept.notes.begin(), kept.notes.end());
   return run;
 }
 
