@@ -31,14 +31,14 @@ void add_trainer_options(CLI::App& run, ClientOptions& options) {
 }
 
 void add_swarm_options(CLI::App& run, ClientOptions& options) {
-  run.add_option(
-         "--peer-listen", options.peer_listen,
-         "Listen here for other clients, in runs whose clients exchange models; default: only connect "
-         "to others")
+  run.add_option("--peer-listen", options.peer_listen,
+                 "Address to which other clients can connect, for runs whose clients exchange models; "
+                 "default: open connections, but accept none")
       ->type_name("IP:PORT");
-  run.add_option("--peer-announce", options.peer_announce,
-                 "Address for other clients, if its port differs from --peer-listen; HOST, if given, must be "
-                 "the address that the coordinator sees")
+  run.add_option(
+         "--peer-announce", options.peer_announce,
+         "Address that the coordinator gives to other clients, if its port differs from --peer-listen; HOST, "
+         "if given, must be the address from which the coordinator sees this client connect")
       ->type_name("[HOST]:PORT");
   run.add_option("--upload-mbit", options.upload_mbit,
                  "Limit of uploads to other clients, in Mbit/s (10^6 bits); 0: no limit")
@@ -50,22 +50,22 @@ void add_swarm_options(CLI::App& run, ClientOptions& options) {
 void add_directory_options(CLI::App& command, ClientOptions& options) {
   command
       .add_option("--bootstrap", options.bootstrap,
-                  "A node of the directory in which to look up the coordinator's address")
+                  "A node of the distributed directory (DHT), in which this client looks up the "
+                  "coordinator's address")
       ->type_name("HOST:PORT");
   command
       .add_option("--directory-listen", options.directory_listen,
-                  "UDP address of this client's own node of the directory")
+                  "UDP address of this client's own node of the distributed directory (DHT)")
       ->type_name("IP:PORT")
       ->capture_default_str();
   command
       .add_option("--run", options.run_name,
-                  "Without a token: join the coordinator that announces a run of this name")
+                  "Without a token: join the coordinator that announces a run of this name in the directory")
       ->type_name("NAME");
   command
-      .add_option(
-          "--coordinator", options.coordinator,
-          "Public key (hexadecimal) of the only coordinator to trust; without a token, it is looked up "
-          "by this key")
+      .add_option("--coordinator", options.coordinator,
+                  "Public key (hexadecimal) of the only coordinator to trust; without a token, the client "
+                  "looks up this key in the directory to find the coordinator's address")
       ->type_name("KEY");
 }
 
@@ -77,38 +77,38 @@ void add_privacy_options(CLI::App& run, ClientOptions& options) {
                "updates")
       ->group(group);
   run.add_option("--min-clients", options.min_clients,
-                 "Help to reveal a sum only if it contains at least this many clients' updates")
+                 "Help to unmask a sum only if it contains the updates of at least this many clients")
       ->check(between(2, 65'536))
       ->group(group);
-  run.add_option(
-         "--corrupt", options.corrupt,
-         "Fraction of a sum's clients that may collude with the coordinator; help to reveal a sum only "
-         "if its masks are secure against that many")
+  run.add_option("--corrupt", options.corrupt,
+                 "Help to unmask a sum only if its masks stay secure when this fraction of its clients "
+                 "colludes with the coordinator")
       ->type_name("FRACTION")
       ->capture_default_str()
       ->check(between(0, 0.33))
       ->group(group);
   run.add_option("--max-epsilon", options.max_epsilon,
-                 "Take part only in runs with local differential privacy, while all updates of this client "
-                 "together stay within this epsilon")
+                 "Take part only in runs with local differential privacy, and only while the epsilon of all "
+                 "updates of this client together is at most this")
+      ->type_name("EPSILON")
+      ->check(between(1e-3, 1e6))
+      ->group(group);
+  run.add_option("--require-noise", options.require_noise,
+                 "Take part only in runs whose clients add noise, and only while the epsilon of all updates "
+                 "of this client together is at most this; the noise that other honest clients add to the "
+                 "same sum lowers that epsilon")
       ->type_name("EPSILON")
       ->check(between(1e-3, 1e6))
       ->group(group);
   run.add_option(
-         "--require-noise", options.require_noise,
-         "Take part only in runs whose clients add noise, while all updates of this client together stay "
-         "within this epsilon; the noise of other honest clients in a sum counts")
-      ->type_name("EPSILON")
-      ->check(between(1e-3, 1e6))
-      ->group(group);
-  run.add_option("--max-delta", options.max_delta,
-                 "Delta of --max-epsilon and --require-noise, whatever delta a run has")
+         "--max-delta", options.max_delta,
+         "Delta at which --max-epsilon and --require-noise apply; the delta of a run file does not change it")
       ->capture_default_str()
       ->type_name("DELTA")
       ->check(between(1e-15, 0.1))
       ->group(group);
   run.add_option("--max-updates-per-day", options.max_updates_per_day,
-                 "Refuse tasks after this many updates on one day (UTC), over all runs")
+                 "Refuse tasks after this many updates on one day (UTC), counted over all runs")
       ->check(between(1, 1'000'000))
       ->group(group);
   run.add_option(
@@ -171,8 +171,8 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       ->check(between(0.001, 1));
   run_command
       ->add_option("--data-directory", options.data_directories,
-                   "Directory of the data sets, or with NAME= of one data set; the data set \"text\" needs "
-                   "it; default: "
+                   "Directory of all data sets or, with NAME=, of one data set; the data set \"text\" needs "
+                   "this option; default: "
                    "where their packages or scripts/data.sh install them")
       ->type_name("[NAME=]DIR");
   run_command->add_flag("--once", options.once, "Exit when a run has ended and no other run is in progress");

@@ -243,12 +243,13 @@ void add_options(CLI::App& app, Options& options) {
       ->type_name("HOST:PORT");
   auto* run_file =
       app.add_option("--run", options.run_file,
-                     "Submit this run file (TOML), or continue its run, and exit when it has ended")
+                     "Submit this run file (TOML), or continue its run, and exit when the run has ended")
           ->type_name("FILE");
   fedge::apps::add_assignments(app, options.assignments);
-  app.add_option("--out", options.out,
-                 "Directory for metrics, model and report of that run; default: fedge-out, or the first of "
-                 "fedge-out-2, fedge-out-3, ... without results of another run")
+  app.add_option(
+         "--out", options.out,
+         "Directory for metrics, model and report of the run of --run; default: fedge-out, or the first of "
+         "fedge-out-2, fedge-out-3, ... without results of another run")
       ->type_name("DIR")
       ->needs(run_file);
   app.add_flag("--force", options.force,

@@ -104,7 +104,7 @@ void add_policy_options(CLI::App& add, fedge::apps::PolicyOptions& policy) {
       ->type_name("CLIENT,...")
       ->required()
       ->delimiter(',');
-  add.add_option("--against", policy.against, "Clients they disagree with")
+  add.add_option("--against", policy.against, "Clients that those of --clients disagree with")
       ->type_name("CLIENT,...")
       ->delimiter(',');
   add.add_option("--from", policy.from_round, "First round; default: the next round")->type_name("ROUND");
@@ -129,7 +129,7 @@ TracksCommands add_tracks(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(fedge::apps::one_of({"text", "json"}));
   resolve->add_flag("--strict", options.tracks.strict,
-                    "Each client trains only for tracks that exclude every client it excludes itself");
+                    "A client that excludes other clients trains only tracks that exclude those clients too");
   auto* add = tracks->add_subcommand("add");
   add_policy_options(*add, options.policy);
   auto* lift = tracks->add_subcommand("lift");

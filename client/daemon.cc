@@ -46,10 +46,14 @@ void Daemon::Impl::start() {
   for (auto& kept : files_->take_up([this](const Event& event) { report(event); })) {
     // An earlier process, which did not insist on masks or noise, may have left a plain one. One that has
     // noise is made again, and is the same.
-    const char* insists = options_.secure.required ? "the saved update is not masked (--only-secure)"
-                          : options_.max_epsilon   ? "the saved update may have no noise (--max-epsilon)"
-                          : options_.require_noise ? "the saved update may have no noise (--require-noise)"
-                                                   : nullptr;
+    const char* insists =
+        options_.secure.required
+            ? "the saved update is not masked, but this client was started with --only-secure"
+        : options_.max_epsilon
+            ? "the saved update may have no noise, but this client was started with --max-epsilon"
+        : options_.require_noise
+            ? "the saved update may have no noise, but this client was started with --require-noise"
+            : nullptr;
     if (insists != nullptr && !protocol::is_masked(kept.pending.offer.update.codec)) {
       files_->forget(kept.pending.request.run);
       report(Event{Severity::kWarning, "update.dropped", {}}.with("reason", insists));

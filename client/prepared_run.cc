@@ -142,10 +142,12 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
   const PrivateReleases::Noise noise = {spec->noise_multiplier, spec->noise_multiplier};
   FEDGE_TRY(epsilon, releases.epsilon({description.run, noise, spec->max_participations}, side.max_delta));
   if (epsilon <= *side.max_epsilon) return {};
-  return Error{ErrorCode::kRefused,
-               wanted + ", but its updates in this run and in earlier runs may reach epsilon = " +
-                   number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
-                   "; use more noise or fewer updates per client in the run file"};
+  return Error{
+      ErrorCode::kRefused,
+      wanted +
+          ", but the updates of this client in this run and in earlier runs may together reach epsilon = " +
+          number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
+          "; use more noise or fewer updates per client in the run file"};
 }
 
 // Checks that noise that clients add hides this one's updates, those of runs before among them, as far as
@@ -162,11 +164,12 @@ Result<void> check_noise(const PrivateReleases::Planned& planned, const ClientSi
   FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
   FEDGE_TRY(epsilon, releases.epsilon_in_sums(planned, side.max_delta));
   if (epsilon <= *side.require_noise) return {};
-  return Error{ErrorCode::kRefused, wanted +
-                                        ", but with the noise of this run its updates in this run and in "
-                                        "earlier runs may reach epsilon = " +
-                                        number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
-                                        "; use more noise or fewer updates per client in the run file"};
+  return Error{ErrorCode::kRefused,
+               wanted +
+                   ", but even with the noise that other clients add, the updates of this client in this run "
+                   "and in earlier runs may together reach epsilon = " +
+                   number_text(epsilon) + " at delta = " + number_text(side.max_delta) +
+                   "; use more noise or fewer updates per client in the run file"};
 }
 
 // Refuses runs that hide updates and ask for labels besides: nothing hides how many samples these come to.
@@ -187,7 +190,7 @@ Result<void> check_second_sums(const WorkSpec& work) {
                    number_text(privacy::kHidingNoise) +
                    " (differential_privacy.noise_multiplier), but this run uses " +
                    number_text(work.local_privacy->noise_multiplier) +
-                   "; with less noise, a second sum over the same update could reveal it"};
+                   "; with less noise, a second sum over the same update could reveal the update"};
 }
 
 }  // namespace

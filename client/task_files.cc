@@ -43,10 +43,11 @@ std::vector<TaskFiles::Update> TaskFiles::take_up(const std::function<void(const
   if (const auto old = directory_ / "pending"; std::filesystem::is_regular_file(old))
     drop(old, old.string() + " was written by an earlier version of this program");
   for (const auto& file : pending_updates(directory_)) {
-    auto update = updates.size() < kMaxRuns
-                      ? take_up(file)
-                      : Error{ErrorCode::kResource,
-                              file.string() + " belongs to one run more than a client may take part in"};
+    auto update =
+        updates.size() < kMaxRuns
+            ? take_up(file)
+            : Error{ErrorCode::kResource,
+                    file.string() + " belongs to a run beyond the maximum number of runs of a client"};
     if (update) {
       updates.push_back(std::move(*update));
     } else {

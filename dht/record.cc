@@ -133,7 +133,7 @@ Opened open_record(const Key& key, std::span<const std::byte> bytes, Time now) {
     return Refusal{Flaw::kMisplaced, "it is stored under another key than the one it was signed for"};
   if (record->expires <= now) return Refusal{Flaw::kExpired, "it has expired"};
   if (record->expires - now > kMaxRecordLifetime)
-    return Refusal{Flaw::kFarFetched, "its expiry time is more than a day away"};
+    return Refusal{Flaw::kFarFetched, "its expiry time is more than a day in the future"};
   if (!verify(record->signer, signed_text(envelope.record()), signature))
     return Refusal{Flaw::kForged, "its signature does not verify with its signer's key"};
   // What others may have put beside the signed bytes goes no further.

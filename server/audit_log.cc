@@ -190,7 +190,9 @@ class Chain {
   // Of a line that is not there as a whole.
   Error unfinished() {
     ++lines_;
-    return wrong("it is incomplete, as after a crash; the next entry removes it and records that");
+    return wrong(
+        "it is incomplete, as after a crash; the next entry to be written removes this line and records the "
+        "removal");
   }
   Error too_long() {
     ++lines_;
@@ -303,10 +305,11 @@ Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
   const Error closed = file->held() ? Error{} : file->error("cannot open");
   FEDGE_TRY(anchor, read_anchor(head_file_));
   const auto cut = [&](std::uint64_t entries) {
-    return Error{ErrorCode::kCorrupt,
-                 file_.string() + " has " + std::to_string(entries) + " entries, but entry " +
-                     std::to_string(anchor->sequence) +
-                     " (audit.head) is not among them; the log was truncated, moved away or replaced"};
+    return Error{
+        ErrorCode::kCorrupt,
+        file_.string() + " has " + std::to_string(entries) + " entries, but entry " +
+            std::to_string(anchor->sequence) +
+            " (recorded in audit.head) is not among them; the log was truncated, moved away or replaced"};
   };
   if (!file->held()) return anchor && closed.code == ErrorCode::kNotFound ? cut(0) : closed;
   FEDGE_TRY(size, file->size());
@@ -335,9 +338,10 @@ Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
   }
   if (!rest.empty()) return chain.unfinished();
   if (!found)
-    return Error{ErrorCode::kCorrupt, file_.string() + ": none of its " + std::to_string(chain.lines()) +
-                                          " entries has the hash " + expected +
-                                          "; the log was truncated before that entry or replaced"};
+    return Error{ErrorCode::kCorrupt,
+                 file_.string() + ": none of its " + std::to_string(chain.lines()) +
+                     " entries has the hash " + expected +
+                     "; either the hash is mistyped, or the log was truncated or replaced"};
   if (!anchored) return cut(chain.lines());
   return Summary{chain.lines(), chain.head()};
 }

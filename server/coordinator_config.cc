@@ -35,12 +35,13 @@ void read_limits(config::Reader& limits, CoordinatorConfig& config) {
   links.max_unauthorised = count(
       limits, "connections_before_hello", links.max_unauthorised,
       "Maximum number of connections that are not authenticated yet. Above it, the oldest one is closed.");
-  links.max_unauthorised_per_address = count(
-      limits, "connections_before_hello_per_address", links.max_unauthorised_per_address,
-      "The same limit for one IPv4 address or one IPv6 /64 network. Above it, new connections are closed.");
-  links.timeouts.handshake =
-      whole_seconds(limits, "handshake_seconds", protocol::kHandshakeTimeout,
-                    "Timeout in seconds of the TLS handshake, and again of the Hello message after it.");
+  links.max_unauthorised_per_address =
+      count(limits, "connections_before_hello_per_address", links.max_unauthorised_per_address,
+            "Maximum number of connections from one IPv4 address or one IPv6 /64 network that are not "
+            "authenticated yet. Above it, new connections are closed.");
+  links.timeouts.handshake = whole_seconds(
+      limits, "handshake_seconds", protocol::kHandshakeTimeout,
+      "Timeout in seconds, first for the TLS handshake and then for the Hello message after it.");
   links.timeouts.idle = whole_seconds(limits, "idle_seconds", protocol::kIdleTimeout,
                                       "A connection is closed if the peer sends nothing, or accepts no data, "
                                       "for this many seconds. A ping is sent after a third of that time.");
@@ -50,15 +51,15 @@ void read_limits(config::Reader& limits, CoordinatorConfig& config) {
   rates.wrong_tokens_per_minute = static_cast<std::size_t>(limits.integer(
       "wrong_tokens_per_minute", static_cast<std::int64_t>(rates.wrong_tokens_per_minute), {1, 1000},
       "Maximum number of wrong join tokens per minute from one IPv4 address or IPv6 /64 network. Above it, "
-      "further tokens are refused unread."));
+      "further tokens from there are refused without a check."));
   rates.enrolments_per_hour = count(limits, "enrolments_per_hour", rates.enrolments_per_hour,
                                     "Maximum number of clients that may join per hour.");
-  rates.enrolments_per_hour_per_address =
-      count(limits, "enrolments_per_hour_per_address", rates.enrolments_per_hour_per_address,
-            "The same limit for one IPv4 address or one IPv6 /64 network.");
+  rates.enrolments_per_hour_per_address = count(
+      limits, "enrolments_per_hour_per_address", rates.enrolments_per_hour_per_address,
+      "Maximum number of clients that may join per hour from one IPv4 address or one IPv6 /64 network.");
   rates.enrolments_per_hour_per_token =
       count(limits, "enrolments_per_hour_per_token", rates.enrolments_per_hour_per_token,
-            "The same limit for one token, whatever its number of uses.");
+            "Maximum number of clients that may join per hour with one token, whatever its number of uses.");
   config.swarm_upload_mbit = limits.number("swarm_upload_mbit", 0, {0, 1e6},
                                            "Upload limit in Mbit/s (10^6 bit/s) for seeding models in runs "
                                            "with dissemination.kind = \"swarm\". 0 = no limit.");
@@ -89,7 +90,7 @@ std::optional<DirectoryOptions> read_directory(config::Reader& reader) {
   options.announce =
       read_addresses(reader, "announce",
                      "Addresses HOST:PORT of the coordinator that the directory announces to clients, at "
-                     "most 4. Empty = the listen address, which must then be a single address.");
+                     "most 4. Empty = the address of the key listen, which must then not be 0.0.0.0 or ::.");
   if (options.announce.size() > dht::kMaxAddresses) reader.fail("announce", "has more than 4 addresses");
   if (!listen) {
     for (const char* key : {"bootstrap", "announce"})

@@ -81,8 +81,8 @@ Result<EnrolmentStore*> Enrolment::store() {
   if (!identity_.empty() && rows.marks.identity != identity_)
     return Error{ErrorCode::kUnavailable,
                  enrolment_path(directory_).string() +
-                     " is not the enrolment book that the running coordinator uses; restore that file, or "
-                     "restart the coordinator to use this one"};
+                     " is not the enrolment book that the running coordinator opened; put that book back, or "
+                     "restart the coordinator to use the new one"};
   identity_ = rows.marks.identity;
   store_ = std::move(opened);
   opened_anew_ = true;
@@ -143,7 +143,7 @@ Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator)
   else if (now.marks.coordinator != key)
     return Error{ErrorCode::kRefused, enrolment_path(directory_).string() +
                                           " belongs to the coordinator with key " + now.marks.coordinator +
-                                          ", but node.key is " + key +
+                                          ", but the key in node.key is " + key +
                                           "; restore the data directory from a backup"};
   return catch_up(*book);
 }

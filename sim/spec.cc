@@ -10,10 +10,10 @@ SimulationSpec read_section(config::Reader& section) {
   config::Reader device = section.section("device");
   spec.samples_per_second =
       device.number("samples_per_second", 1000.0, {1e-3, 1e12},
-                    "Median training speed of a device in samples per second. It does not depend on how "
-                    "large a part of the model, or how many ranks, a step trains.");
-  spec.speed_sigma = device.number("sigma", 0.0, {0.0, 10.0},
-                                   "Sigma of the log-normal distribution of that speed over clients.");
+                    "Median training speed of a device in samples per second. The speed is the same for "
+                    "every part of the model and every number of adapter ranks.");
+  spec.speed_sigma = device.number(
+      "sigma", 0.0, {0.0, 10.0}, "Sigma of the log-normal distribution of the training speed over clients.");
   spec.capabilities = device.numbers(
       "capabilities", spec.capabilities, {0.001, 1.0},
       "Fractions of a model that devices can train. Each device gets one of these values, drawn uniformly.");
@@ -28,8 +28,9 @@ SimulationSpec read_section(config::Reader& section) {
                                   "Median download rate of a client in Mbit/s (10^6 bit/s).");
   spec.up_mbps =
       network.number("up_mbps", 10.0, {1e-6, 1e9}, "Median upload rate of a client in Mbit/s (10^6 bit/s).");
-  spec.bandwidth_sigma = network.number("sigma", 0.0, {0.0, 10.0},
-                                        "Sigma of the log-normal distribution of both rates over clients.");
+  spec.bandwidth_sigma = network.number(
+      "sigma", 0.0, {0.0, 10.0},
+      "Sigma of the log-normal distribution of the download rate and of the upload rate over clients.");
   spec.listening = network.number("listening", 1.0, {0.0, 1.0},
                                   "Fraction of devices that accept connections from other clients in runs "
                                   "with peer-to-peer distribution. The others only open connections.");
@@ -37,8 +38,9 @@ SimulationSpec read_section(config::Reader& section) {
   config::Reader dropout = section.section("dropout");
   spec.dropout_probability =
       dropout.number("probability", 0.0, {0.0, 1.0}, "Probability that a client disconnects during a task.");
-  spec.dropout_offline = seconds(
-      dropout.number("offline_seconds", 60.0, {0.0, 1e9}, "Seconds that such a client stays disconnected."));
+  spec.dropout_offline =
+      seconds(dropout.number("offline_seconds", 60.0, {0.0, 1e9},
+                             "Seconds that a client stays disconnected after a simulated dropout."));
   section.adopt(dropout);
   config::Reader availability = section.section("availability");
   spec.availability = read_availability(availability);
@@ -96,9 +98,9 @@ Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& conf
   if (config.strategy.schedule.buffered)
     return invalid(attack + "all updates of a round, but strategy.schedule \"buffered\" has no rounds");
   if (config.task.training.partial_work > 0)
-    return invalid(
-        attack +
-        "to know how much honest clients train, but with training.partial_work that depends on their speed");
+    return invalid(attack +
+                   "to know how much honest clients train, but with training.partial_work that amount "
+                   "depends on their speed");
   return {};
 }
 

@@ -136,11 +136,13 @@ void Exchange::carry_out(const Peer::Ask& effect) {
   const auto link = links_.find(effect.peer);
   if (link == links_.end() || link->second->ask(effect.chunk)) return;
   // Other fetches on the link have taken its credit.
-  step(Peer::Refused{effect.peer,
-                     {effect.chunk.object,
-                      effect.chunk.index,
-                      1,
-                      {ErrorCode::kResource, "the connection has no credit left"}}});
+  step(Peer::Refused{
+      effect.peer,
+      {effect.chunk.object,
+       effect.chunk.index,
+       1,
+       {ErrorCode::kResource,
+        "other requests on this connection have used up the number of chunks that it may request"}}});
 }
 
 void Exchange::carry_out(const Peer::SendChunk& effect) {

@@ -46,8 +46,8 @@ Result<std::vector<protocol::Address>> token_addresses(const AccessOptions& opti
                                              : protocol::parse_address(options.address));
   if (address.host == "0.0.0.0" || address.host == "::")
     return invalid(
-        "the address of the token is missing: the coordinator listens on all addresses of this machine; name "
-        "the one that clients can reach with --address HOST:PORT");
+        "the address of the token is missing: the coordinator listens on all addresses of this machine; give "
+        "the address at which clients reach the coordinator: --address HOST:PORT");
   return std::vector{address};
 }
 

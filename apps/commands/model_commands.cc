@@ -152,7 +152,8 @@ ModelCommands::ModelCommands(CLI::App& app) {
                    "Sampling temperature; 0: always the most likely token")
       ->capture_default_str()
       ->check(between(0, 100));
-  generate_->add_option("--top", options_.top, "Sample from this many most likely tokens only; 0: from all")
+  generate_
+      ->add_option("--top", options_.top, "Sample only from this many of the most likely tokens; 0: from all")
       ->capture_default_str();
   generate_->add_option("--seed", options_.seed, "Seed of the sampling")->capture_default_str();
   evaluate_ = model->add_subcommand("evaluate");
@@ -166,7 +167,7 @@ ModelCommands::ModelCommands(CLI::App& app) {
   }
   for (auto* command : {generate_, merge_, adapters_})
     command->add_option("--ranks", options_.ranks,
-                        "Use only this many first ranks of the adapters; default: all");
+                        "Number of ranks of the adapters to use, counted from the first; default: all");
   for (auto* command : {generate_, info_, merge_, adapters_})
     command
         ->add_option("FILE", options_.file, "Model file: model.safetensors of a run, or a pretrained model")
@@ -184,8 +185,9 @@ void ModelCommands::add_evaluation() {
       ->add_option("--directory", evaluation_.directory,
                    "Directory of the data set; default: where its package or scripts/data.sh installs it")
       ->type_name("DIR");
-  evaluate_->add_option("--test-windows", evaluation_.test_windows,
-                        "Text only: held-out samples of each group; default: as in the model's run");
+  evaluate_->add_option(
+      "--test-windows", evaluation_.test_windows,
+      "Text only: number of held-out samples of each group; default: as in the model's run");
   evaluate_
       ->add_option("--ranks", evaluation_.ranks,
                    "Numbers of adapter ranks to evaluate; default: those used in training, and all")

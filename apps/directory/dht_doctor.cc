@@ -57,14 +57,17 @@ DirectoryCheck check_record(Visit& visit, const dht::NodeSettings& settings) {
   other.listen.port = 0;
   auto reader = Visit::begin(other);
   if (!reader || !(*reader)->wait_for_contact(kPatience)) {
-    check.detail = "was published, but a second node could not join the directory to look it up";
+    check.detail =
+        "the test record was published, but a second node could not join the directory to look it up";
     return check;
   }
   const auto found = (*reader)->lookup(record->key, kPatience);
   check.good = found && found->size() == 1 && found->front() == *record;
-  check.detail = check.good ? "published here and found by a second node, " + since(start)
-                            : "was published, but a second node did not find it; check the clocks of the "
-                              "nodes";
+  check.detail =
+      check.good
+          ? "the test record was published, and a second node found it after " + since(start)
+          : "the test record was published, but a second node did not find it; check the clocks of the "
+            "nodes";
   return check;
 }
 
@@ -89,7 +92,8 @@ std::vector<DirectoryCheck> examine_directory(const dht::NodeSettings& settings)
   if (!contact) return checks;
   std::string seen;
   for (const std::string& address : status.public_addresses) seen += (seen.empty() ? "" : ", ") + address;
-  checks.push_back({"seen as", true, seen.empty() ? "no node has reported it yet" : seen});
+  checks.push_back(
+      {"seen as", true, seen.empty() ? "no node has reported this machine's address yet" : seen});
   checks.push_back(check_record(**visit, settings));
   return checks;
 }

@@ -95,7 +95,7 @@ CLI::App* add_attack(CLI::App& app, AttackCommand& command) {
       ->check(between(1, 20));
   add("--rounds", command.options.rounds, "Rounds of one second; the attack starts in round 5")
       ->check(between(10, 10'000));
-  add("--seeds", command.seeds, "Number of runs of each set, each with its own seed")
+  add("--seeds", command.seeds, "Number of simulations of each set of protections, each with its own seed")
       ->check(between(1, 1000));
   add("--seed", command.options.seed, "First seed");
   add("--jobs", command.jobs, "Number of concurrent runs; does not affect the result")

@@ -102,9 +102,10 @@ void add_world(CLI::App& app, OverlayCommand& command) {
   add("--keys", run.keys, "Number of keys that random nodes publish");
   add("--value-bytes", run.value_bytes, "Size of the value of each key")->type_name("BYTES");
   add("--agent-warm-rounds", run.agent_warm_rounds,
-      "Mean time that a live node's agent stays warm; 0: always")
+      "Mean time that the agent on a live node stays warm (able to serve); 0: always")
       ->type_name("ROUNDS");
-  add("--agent-cold-rounds", run.agent_cold_rounds, "Mean time that it stays cold")->type_name("ROUNDS");
+  add("--agent-cold-rounds", run.agent_cold_rounds, "Mean time that the agent on a live node stays cold")
+      ->type_name("ROUNDS");
   add("--loss", run.overlay.loss, "Probability that a message is lost");
   add("--round-ms", command.round_ms, "Length of a round, in milliseconds")->type_name("MS");
   add("--rpc-timeout-ms", command.rpc_timeout_ms, "Timeout of a request, in milliseconds")->type_name("MS");
@@ -124,9 +125,8 @@ void add_protocols(CLI::App& app, OverlayCommand& command) {
   add("--repair", overlay.repair, "Period after which holders look for nodes that have become responsible");
   add("--maintenance-scale", overlay.maintenance_scale, "Factor for all maintenance periods below");
   add("--messages-per-round", command.comparison.messages_per_round,
-      "Choose that factor for each overlay by pilot runs, so that maintenance costs this many messages per "
-      "node "
-      "and round; 0: do not");
+      "Choose --maintenance-scale for each overlay by pilot runs, so that maintenance costs this many "
+      "messages per node and round; 0: use the given factor");
   add("--successors", overlay.chord.successors, "Chord: length of the successor list");
   add("--stabilize", overlay.chord.stabilize, "Chord: T_s, period of stabilization");
   add("--fix-finger", overlay.chord.fix_finger, "Chord: T_f, period after which one finger is corrected");

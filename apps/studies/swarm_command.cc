@@ -95,7 +95,8 @@ void print_table(const SwarmCommand& command, const sim::SwarmStudyOptions& stud
       print_row(out, figure.label, {text});
   print_row(out, "simulated slots per second and thread", {with_decimals(slots_per_second(result), 0)});
   if (const auto deadlock = swarm::deadlock_of(warmup); deadlock && !study.round.plain)
-    std::fprintf(out, "\nOwners had to send in spite of the gate, which revealed their chunks: the %s\n",
+    std::fprintf(out,
+                 "\nOwners had to send in spite of the gate, which revealed their chunks, because the %s\n",
                  deadlock->c_str());
   for (const std::string& why : result.failed_open) std::fprintf(out, "\nFailed open, %s\n", why.c_str());
 }
@@ -149,7 +150,7 @@ void add_clients(CLI::App& app, SwarmCommand& command) {
   add("--down", command.down, "Least and most chunks that a client can receive in a slot")->expected(2);
   add("--deadline", round.warmup.deadline, "s_max: slots after which the round ends")->type_name("SLOTS");
   add("--drop", round.drop, "Fraction of clients that drop out")->type_name("FRACTION");
-  add("--drop-slots", round.drop_slots, "Each dropout happens in one of this many first slots")
+  add("--drop-slots", round.drop_slots, "Dropouts happen within this many slots from the start of the round")
       ->type_name("SLOTS");
   add("--seeds", command.study.seeds, "Number of rounds, each with its own seed");
   add("--seed", round.seed, "First seed");
@@ -170,9 +171,8 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
       "alpha: fraction of chunks that each client needs from others; 0: no warm-up")
       ->type_name("FRACTION");
   add("--k-mode", command.k_mode,
-      "alpha is a fraction of: per_update: one update's chunks; per_universe: all updates' chunks; split: "
-      "one "
-      "update's chunks for the gate, all updates' for the warm-up")
+      "What --threshold is a fraction of; per_update: the chunks of one update; per_universe: the chunks of "
+      "all updates; split: for the gate those of one update, for the end of the warm-up those of all updates")
       ->type_name("MODE")
       ->check(one_of({"per_update", "per_universe", "split"}));
   add("--chunk-order", command.chunk_order, "Chunk that a receiver gets first in the warm-up")
@@ -189,7 +189,8 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
       ->group("Warm-up");
   add("--lag", warmup.lag, "T_lag: each client waits for 0 to T_lag - 1 slots")->type_name("SLOTS");
   add("--kappa", warmup.kappa, "Own chunks that a client may send in the warm-up");
-  add("--parallel", warmup.parallel, "tau: receivers that a sender serves in a slot (random_* and plain)");
+  add("--parallel", warmup.parallel,
+      "tau: receivers that a sender serves in a slot (schedulers random_*, and plain swarming)");
   add("--owner-fallback", command.owner_fallback,
       "Slots without a transfer after which owners may send in spite of the gate, or never")
       ->type_name("SLOTS");
@@ -205,18 +206,20 @@ void add_measures(CLI::App& app, SwarmCommand& command) {
       ->type_name("NAME,...")
       ->delimiter(',')
       ->check(one_of(attacks));
-  add("--early", command.study.early, "Chunks of each sender that the attack count looks at");
+  add("--early", command.study.early,
+      "Number of first chunks of each sender that the attack \"count\" looks at");
   add("--coalition", command.study.coalitions,
       "Numbers of observers that pool their observations, joined by commas")
       ->type_name("NUMBER,...")
       ->delimiter(',');
   add("--watch", command.study.round.watch,
-      "Attacks observe this many slots after the warm-up instead of the warm-up; 0: the warm-up")
+      "Attacks observe this many slots after the warm-up; 0: they observe the warm-up itself")
       ->type_name("SLOTS");
   add("--max-flow", command.study.round.max_flow,
       "Compare every Nth slot of the warm-up with its maximum flow; 0: none")
       ->type_name("N");
-  app.add_flag("--warmup-only", command.warmup_only, "End with the warm-up (and --watch)")
+  app.add_flag("--warmup-only", command.warmup_only,
+               "End the round after the warm-up (and the slots of --watch)")
       ->group("Measurements");
 }
 

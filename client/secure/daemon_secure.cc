@@ -78,7 +78,7 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
     if ((!hidden && other.origin == sum.origin) || (sum.update != Digest() && other.update == sum.update))
       return Error{ErrorCode::kRefused,
                    "this update is already being summed in run " + std::to_string(run.value()) +
-                       ", and a second sum could reveal it; use another run.seed in one of the runs"};
+                       ", and a second sum could reveal the update; use another run.seed in one of the runs"};
   }
   return {};
 }

@@ -116,15 +116,16 @@ Result<void> SummedUpdates::admit_origin(const Sum& sum) const {
   const auto& [run, task] = before->second;
   if (run == sum.run && task.track == sum.task.track && task.round < sum.task.round) return {};
   return Error{ErrorCode::kRefused,
-               "an update of the same model under the same terms was already summed in " +
+               "an update from the same model and the same run description was already summed in " +
                    name_of(run, task) +
                    ", and a second sum could reveal a single update; use another run.seed"};
 }
 
 Result<void> SummedUpdates::admit_update(const Digest& update) const {
   if (!updates_.contains(tag_of(update))) return {};
-  return Error{ErrorCode::kRefused,
-               "this update was already summed once, and a second sum could reveal it; use another run.seed"};
+  return Error{
+      ErrorCode::kRefused,
+      "this update was already summed once, and a second sum could reveal the update; use another run.seed"};
 }
 
 Result<SummedUpdates::Record> SummedUpdates::add(const Sum& sum) {

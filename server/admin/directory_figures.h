@@ -19,8 +19,9 @@ inline constexpr MetricFamily kDirectoryNodes{
     "Directory nodes that the coordinator knows. State good: the node answered recently.", "state"};
 inline constexpr MetricFamily kDirectoryRecords{"fedge_directory_stored_records", MetricType::kGauge,
                                                 "Records that the coordinator stores for the directory."};
-inline constexpr MetricFamily kDirectoryBytes{"fedge_directory_stored_bytes", MetricType::kGauge,
-                                              "Bytes of these records."};
+inline constexpr MetricFamily kDirectoryBytes{
+    "fedge_directory_stored_bytes", MetricType::kGauge,
+    "Bytes of the records that the coordinator stores for the directory."};
 inline constexpr MetricFamily kDirectoryMessages{
     "fedge_directory_messages_total", MetricType::kCounter,
     "Requests sent to other directory nodes, and messages received from them.", "direction"};

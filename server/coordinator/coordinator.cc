@@ -81,8 +81,8 @@ Result<std::vector<protocol::Address>> Coordinator::Impl::addresses_to_announce(
   const protocol::Address here = address();
   if (here.host == "0.0.0.0" || here.host == "::")
     return invalid(
-        "directory.announce: the coordinator listens on all addresses of this machine; name the address at "
-        "which clients reach it");
+        "directory.announce: the coordinator listens on all addresses of this machine, so this key must name "
+        "the address at which clients reach the coordinator");
   return std::vector{here};
 }
 
@@ -335,7 +335,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
             .with("last_entry", static_cast<std::int64_t>(made_good.back().sequence))
             .with(
                 "reason",
-                "the audit log contains changes that the enrolment book lacks, because an older copy of the "
+                "the audit log contains changes that the enrolment book lacks, as after an older copy of the "
                 "book was restored; the recorded enrolments and revocations were added to the book again"));
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));

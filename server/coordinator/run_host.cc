@@ -248,9 +248,11 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
   }
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
-             .with("reason", has_part ? answer.reason
-                                      : "the client's number is beyond the " + std::to_string(clients) +
-                                            " parts of the run's data (data.partition.clients)"));
+             .with("reason",
+                   has_part
+                       ? answer.reason
+                       : "the client's number is too high: the data of the run has parts for only " +
+                             std::to_string(clients) + " clients (data.partition.clients), numbered from 0"));
 }
 
 // What it may fetch for this task; a word about an older one must not take the next one's model away.

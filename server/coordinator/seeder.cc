@@ -13,9 +13,9 @@ Result<std::string> address_of(const protocol::Link& link, const std::string& li
   FEDGE_TRY(said, protocol::parse_listens(listens));
   FEDGE_TRY(seen, protocol::parse_address(link.peer_address()));
   if (!said.host.empty() && !protocol::same_host(said.host, seen.host))
-    return Error{ErrorCode::kRefused, "the client announces " + listens +
-                                          " to other clients, but connects from " + seen.host +
-                                          "; it may announce only a port of that address"};
+    return Error{ErrorCode::kRefused,
+                 "the client announces " + listens + " to other clients, but connects from " + seen.host +
+                     "; a client may announce only a port of the address from which it connects"};
   return protocol::to_string({seen.host, said.port});
 }
 

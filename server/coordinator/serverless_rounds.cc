@@ -143,7 +143,7 @@ void ServerlessRounds::offered(const RunEngine::Fetch& fetch) {
   if (!known && !seeder_.watch(update)) {
     const RunEngine::Damaged damaged{
         fetch.client, fetch.offer.task(),
-        invalid("the offered object is not an update, because the clients exchange it as a model")};
+        invalid("the clients already exchange the offered object as a model, so it cannot be an update")};
     protocol::post(io_, [weak = weak_from_this(), damaged] {
       if (const auto self = weak.lock()) self->callbacks_.on_outcome(damaged);
     });

@@ -34,8 +34,11 @@ Result<void> check_participation(const RoundRules& rules, const TrackBook& track
   const std::uint64_t each = rules.max_participations / sharing;
   if (wanted * rules.rounds <= static_cast<double>(clients) * static_cast<double>(each)) return {};
   return invalid("differential_privacy.max_participations: " + std::to_string(rules.max_participations) +
-                 " is divided among " + std::to_string(sharing) + " tracks, " + std::to_string(each) +
-                 " for each, too few for run.rounds rounds of sampling.clients_per_round clients; raise it");
+                 " divided among " + std::to_string(sharing) + " tracks allows each of " +
+                 std::to_string(clients) + " clients " + std::to_string(each) +
+                 " rounds of a track, too few for " + std::to_string(rules.rounds) +
+                 " rounds (run.rounds) with " + std::to_string(static_cast<std::uint64_t>(wanted)) +
+                 " clients each; raise it");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::optional<Error> check_offer(const RoundRules& rules, const Asked& asked,
   if (offer.samples.value() == 0 || offer.samples > asked.said)
     return invalid(
         "the update claims " + std::to_string(offer.samples.value()) +
-        " samples; according to the sample count that the client reported for this run, the task has 1 to " +
+        " samples; by the sample count that the client reported for this run, it must be from 1 to " +
         std::to_string(asked.said.value()));
   if (offer.steps == 0 || offer.steps > most_steps(rules, offer.samples))
     return invalid("the update claims " + std::to_string(offer.steps) + " steps over " +

@@ -76,8 +76,8 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
   if (offer.run != rules_.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   const std::string round = std::to_string(offer.round.value());
   if (offer.task() != current() && offer.round == round_ && phase_ == Phase::kCollecting)
-    return Error{ErrorCode::kStale, "the phase of track " + std::to_string(offer.track.value()) +
-                                        " in round " + round + " is not the current one"};
+    return Error{ErrorCode::kStale, "round " + round + " is not training track " +
+                                        std::to_string(offer.track.value()) + " at present"};
   if (offer.round != round_ || phase_ != Phase::kCollecting)
     return Error{ErrorCode::kStale,
                  "round " + round + " is closed; the current round is " + std::to_string(round_.value())};

@@ -85,7 +85,7 @@ std::string RunVerdict::cause() const {
            "); if values are too large or not finite, try a lower training.optimizer.learning_rate";
   if (causes.lost > 0)
     return counted(causes.lost, "task was", "tasks were") + " lost (the last: " + *causes.loss +
-           "); the log of that client says more";
+           "); see the log of that client";
   if (causes.not_aggregated)
     return "no update was aggregated (the last reason: " + *causes.not_aggregated + ")";
   if (idle_.selected > 0) return "no selected client answered in time; try a longer run.round_deadline";

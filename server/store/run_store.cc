@@ -30,7 +30,7 @@ Result<RunRecord> transition(RunRecord run, RunStatus wanted, const std::string&
                                           name_of(run.status) +
                                           (wanted == RunStatus::kPending ? ", not paused"
                                            : open                        ? " already"
-                                                                         : " and has ended")};
+                                                                         : " and can no longer be changed")};
   run.status = wanted;
   run.reason = reason;
   if (wanted == RunStatus::kStopped && run.started == 0) run.ended = now;

@@ -55,18 +55,22 @@ void check_longest(config::Reader& section, const char* key, const IntervalLengt
 void read_diurnal(config::Reader& section, AvailabilitySpec& spec) {
   spec.up.mu = section.number("up_mu", spec.up.mu, {0.0, 20.0},
                               "diurnal: mean of the logarithm of the seconds that a device is available.");
-  spec.up.sigma = section.number("up_sigma", spec.up.sigma, {0.0, 10.0},
-                                 "diurnal: standard deviation of that logarithm.");
-  spec.up.longest = section.number("up_longest_seconds", spec.up.longest, {1.0, 1e9},
-                                   "diurnal: maximum length of such an interval in seconds.");
+  spec.up.sigma = section.number(
+      "up_sigma", spec.up.sigma, {0.0, 10.0},
+      "diurnal: standard deviation of the logarithm of the seconds that a device is available.");
+  spec.up.longest =
+      section.number("up_longest_seconds", spec.up.longest, {1.0, 1e9},
+                     "diurnal: maximum length in seconds of an interval in which a device is available.");
   check_longest(section, "up_longest_seconds", spec.up);
   spec.down.mu =
       section.number("down_mu", spec.down.mu, {0.0, 20.0},
                      "diurnal: mean of the logarithm of the seconds that a device is unavailable.");
-  spec.down.sigma = section.number("down_sigma", spec.down.sigma, {0.0, 10.0},
-                                   "diurnal: standard deviation of that logarithm.");
-  spec.down.longest = section.number("down_longest_seconds", spec.down.longest, {1.0, 1e9},
-                                     "diurnal: maximum length of such an interval in seconds.");
+  spec.down.sigma = section.number(
+      "down_sigma", spec.down.sigma, {0.0, 10.0},
+      "diurnal: standard deviation of the logarithm of the seconds that a device is unavailable.");
+  spec.down.longest =
+      section.number("down_longest_seconds", spec.down.longest, {1.0, 1e9},
+                     "diurnal: maximum length in seconds of an interval in which a device is unavailable.");
   check_longest(section, "down_longest_seconds", spec.down);
   const std::vector<double> hours =
       section.numbers("hours", std::vector<double>(spec.hours.begin(), spec.hours.end()), {0.0, 1e6},

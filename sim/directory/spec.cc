@@ -6,8 +6,8 @@ DirectorySpec read_directory(config::Reader& section) {
   DirectorySpec spec;
   const std::size_t kind =
       section.choice("kind", {"none", "memory", "chord", "pastry", "kademlia"}, 0,
-                     "The directory that devices search for the coordinator before they connect. With "
-                     "status.via = \"directory\" they also publish their node records in it. memory: one "
+                     "Devices look up the coordinator in this directory before they connect. With "
+                     "status.via = \"directory\" they also publish their node records there. memory: one "
                      "table without delays. chord, pastry, kademlia: a simulated overlay of all devices and "
                      "the coordinator, with the delays of docs/experiments/overlays.md. With --mode "
                      "concrete, any kind but none starts a real directory on loopback.");

@@ -89,7 +89,7 @@ Result<void> check_gossip_options(const GossipOptions& options, std::size_t clie
   if (clients < 2) return invalid("degree: gossip needs at least 2 clients, but data.partition.clients is 1");
   if (options.degree < 1 || options.degree >= clients)
     return invalid("degree must be 1 to " + std::to_string(clients - 1) +
-                   ", less than data.partition.clients, not " + std::to_string(options.degree));
+                   " (data.partition.clients - 1), not " + std::to_string(options.degree));
   if (options.most_tested < 1) return invalid("tested must be at least 1");
   return {};
 }

@@ -68,7 +68,7 @@ void Peer::on_message(ClientId peer, const protocol::SealedChunk& message, Step&
   const auto known = warmups_.find(message.swarm);
   if (known == warmups_.end()) return;
   if (!known->second.may_relay(peer, message.to))
-    return strike(peer, "it asked this peer to relay chunks that it may not relay", step);
+    return strike(peer, "it asked this peer to relay chunks to a client to which it may not send", step);
   if (!neighbours_.contains(message.to)) return;
   figures_.sent += message.sealed.size();
   pace_.spend(message.sealed.size(), step.now());

@@ -74,13 +74,14 @@ std::optional<std::string> deadlock_of(const WarmupConfig& config) {
   const std::size_t after = (sigma + config.kappa) * others;
   if (!config.gating) return std::nullopt;
   if (const std::size_t k = gate_size(config); k > before)
-    return "threshold is out of reach: k <= kappa + sigma (n - 1) does not hold, " + text(k) +
-           " <= " + text(config.kappa) + " + " + text(sigma) + " * " + text(others) + " = " + text(before) +
-           ": with gating, only sprayed chunks circulate until a client holds k chunks";
+    return "threshold is out of reach: k = " + text(k) +
+           " is more than kappa + sigma (n - 1) = " + text(config.kappa) + " + " + text(sigma) + " * " +
+           text(others) + " = " + text(before) +
+           ", and with gating only sprayed chunks circulate until a client holds k chunks";
   if (const std::size_t k = cover_size(config); k > after)
-    return "threshold is out of reach: k <= (sigma + kappa) (n - 1) does not hold, " + text(k) + " <= (" +
+    return "threshold is out of reach: k = " + text(k) + " is more than (sigma + kappa) (n - 1) = (" +
            text(sigma) + " + " + text(config.kappa) + ") * " + text(others) + " = " + text(after) +
-           ": with gating, no other chunks circulate in the warm-up";
+           ", and with gating no other chunks circulate in the warm-up";
   return std::nullopt;
 }
 

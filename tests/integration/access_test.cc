@@ -380,8 +380,9 @@ TEST_CASE("access: fedge audit verifies the log, names the line that is wrong, a
   const auto file = site.data() + "/audit.log";
   const std::string text = *read_file(file, kLarge);
   std::ofstream(file) << text.substr(0, text.find('\n') + 1);
-  CHECK(site.fedge("audit verify").output.find("has 1 entries, but entry 2 (audit.head) is not") !=
-        std::string::npos);
+  CHECK(
+      site.fedge("audit verify").output.find("has 1 entries, but entry 2 (recorded in audit.head) is not") !=
+      std::string::npos);
   const Outcome cut = site.fedge("audit verify --expect " + head);
   CHECK(cut.code == 1);
   CHECK(cut.output.find("none of its 1 entries has the hash " + head) != std::string::npos);

@@ -92,8 +92,7 @@ TEST_CASE("an update for one track cannot be handed in for another") {
   forged.track = TrackId(1);
   peer.send_update(forged, update);
   CHECK_FALSE(peer.verdict->accepted);
-  CHECK(peer.verdict->reason.find("the phase of track 1 in round 1 is not the current one") !=
-        std::string::npos);
+  CHECK(peer.verdict->reason.find("round 1 is not training track 1 at present") != std::string::npos);
   peer.send_update(peer.offer(update), update);
   CHECK(peer.verdict->accepted);
   // The other track's turn comes, and it has no part in it.

@@ -124,7 +124,7 @@ TEST_CASE("run ls, run show: a run while it waits for its client, and the same o
   CHECK_MESSAGE(contains(other.output, "there is no run 2 "), other.output);
   const Outcome stopped = site.fedge("run stop 1");
   CHECK(stopped.code == 1);
-  CHECK(stopped.output == "fedge: run 1 is finished and has ended\n");
+  CHECK(stopped.output == "fedge: run 1 is finished and can no longer be changed\n");
 }
 
 TEST_CASE("run log: nothing before the first round, then the rounds that are in the results") {
@@ -180,7 +180,7 @@ TEST_CASE("run stop: a run ends with the model of its last round, and with it co
   CHECK(site.fedge("audit verify").code == 0);
   const Outcome again = site.fedge("run stop 1");
   CHECK(again.code == 1);
-  CHECK(again.output == "fedge: run 1 is stopped and has ended\n");
+  CHECK(again.output == "fedge: run 1 is stopped and can no longer be changed\n");
 }
 
 TEST_CASE("run submit: what is wrong with a run file is said to whoever hands it in, and nothing is kept") {

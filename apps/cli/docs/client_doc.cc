@@ -26,7 +26,7 @@ ProgramDoc client_doc() {
             "Commands",
             "Run the daemon: stay connected and train when asked",
             {{"Run the daemon", "fedge-client run"},
-             {"Join first unless this device has joined already, for containers",
+             {"In a container: join with the token unless this device has joined already, then run",
               "fedge-client run --token-file token.txt"},
              {"Train with your own program (docs/reference/trainer-protocol.md)",
               "fedge-client run --trainer \"python3 train.py data.safetensors\""}}},

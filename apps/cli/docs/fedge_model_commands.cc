@@ -34,7 +34,7 @@ done > docs/reference/command-line.md
 
 std::vector<CommandDoc> data_docs() {
   return {
-      {"data", kModelGroup, "Show and export the clients' samples of a run file", {}},
+      {"data", kModelGroup, "Show and export the samples that each client of a run file gets", {}},
       {"data ls",
        "",
        "List the number of samples of each client, by class",
@@ -50,7 +50,7 @@ std::vector<CommandDoc> data_docs() {
        "",
        "Learn a byte-pair encoding (BPE) from a corpus",
        {{"Learn 1024 tokens", "fedge data tokenizer sotu --vocabulary 1024 --out sotu.bpe"}},
-       {"Name the file in the run file's key data.tokenizer.file."}},
+       {"To train with the encoding, set the run file's key data.tokenizer.file to the output file."}},
   };
 }
 
@@ -68,7 +68,8 @@ std::vector<CommandDoc> model_docs() {
          "fedge model evaluate out/fashion/model.safetensors"},
         {"Add ROUGE-L of two held-out lines from each group",
          "fedge model evaluate out/wordnet/model.safetensors --rouge 2"}},
-       {"A model with adapters is evaluated with all ranks, and with the first ranks only."}},
+       {"A model with adapters is evaluated several times: with all ranks of its adapters, and with only the "
+        "first ranks (see --ranks)."}},
       {"model generate",
        "",
        "Continue a text with a language model",

@@ -7,35 +7,38 @@ constexpr const char* kRuns = "Run files";
 constexpr const char* kStudies = "Studies without a run file";
 
 CommandDoc attack_doc() {
-  return {"attack",
-          kStudies,
-          "Simulate hostile nodes in a Kademlia directory, with and without protections",
-          {{"Compare no protection, OpenDHT's and all protections", "fedge-sim attack crowd --jobs 2"},
-           {"Compare two sets of protections",
-            "fedge-sim attack crowd --protect ids --protect ids,groups --ground-bits 16"},
-           {"Print JSON",
-            "fedge-sim attack poison --protect signatures --protect signatures,all-holders --format json"}},
-          {"The simulation runs in virtual time. It measures how many lookups succeed, the damage, and the "
-           "cost of "
-           "each protection."},
-          {{"Attacks",
-            {{"crowd", "Sybil nodes take the places nearest to a key, so that they keep its records"},
-             {"eclipse", "Victims hear from hostile nodes only, also after a restart"},
-             {"poison", "Holders return forged or old records and fill other nodes with useless records"},
-             {"reflect", "Requests carry a victim's address, so that the answers hit the victim"}}},
-           {"Protections",
-            {{"none", "No protection"},
-             {"ids", "A node's id is the hash of its public key (but see --ground-bits)"},
-             {"groups", "Accept one node of each address group in a bucket and in a lookup"},
-             {"paths", "Follow three disjoint paths in a lookup"},
-             {"stable", "Keep an old contact that answers instead of a new one"},
-             {"all-holders", "Ask all responsible nodes, not only the first with a record"},
-             {"tokens", "Answer a request with a token only, until the requester returns that token"},
-             {"signatures", "Store and believe signed records only, and the latest of them"},
-             {"bootstraps", "Bootstrap from three addresses instead of one; the first is hostile"},
-             {"saved", "Remember known nodes over a restart"},
-             {"opendht", "What OpenDHT does, with Fedge's records: all but ids, groups and paths"},
-             {"all", "All protections"}}}}};
+  return {
+      "attack",
+      kStudies,
+      "Simulate hostile nodes in a Kademlia directory, with and without protections",
+      {{"Compare no protection, the protections of OpenDHT, and all protections",
+        "fedge-sim attack crowd --jobs 2"},
+       {"Compare two sets of protections",
+        "fedge-sim attack crowd --protect ids --protect ids,groups --ground-bits 16"},
+       {"Print JSON",
+        "fedge-sim attack poison --protect signatures --protect signatures,all-holders --format json"}},
+      {"The simulation runs in virtual time. It measures how many lookups succeed, the damage, and the "
+       "cost of "
+       "each protection."},
+      {{"Attacks",
+        {{"crowd",
+          "Hostile (Sybil) nodes join nearest to a key, so that the records of the key are stored on them"},
+         {"eclipse", "Victims hear from hostile nodes only, also after a restart"},
+         {"poison", "Holders return forged or old records and fill other nodes with useless records"},
+         {"reflect", "Requests carry a victim's address, so that the answers hit the victim"}}},
+       {"Protections",
+        {{"none", "No protection"},
+         {"ids", "A node's id is the hash of its public key (but see --ground-bits)"},
+         {"groups", "Accept at most one node of each address group in a bucket, and in a lookup"},
+         {"paths", "Follow three disjoint paths in a lookup"},
+         {"stable", "Keep an old contact that answers instead of a new one"},
+         {"all-holders", "Ask all responsible nodes, not only the first with a record"},
+         {"tokens", "Answer a request with a token only, until the requester returns that token"},
+         {"signatures", "Store and accept only signed records, and of several only the latest"},
+         {"bootstraps", "Bootstrap from three addresses instead of one; the first is hostile"},
+         {"saved", "Remember known nodes across a restart"},
+         {"opendht", "What OpenDHT does with Fedge's records: all protections except ids, groups and paths"},
+         {"all", "All protections"}}}}};
 }
 
 CommandDoc swarm_doc() {
@@ -48,7 +51,8 @@ CommandDoc swarm_doc() {
             "fedge-sim swarm --warmup pre-round,lags --warmup-only"},
            {"Compare a scheduler with the maximum flow of each slot",
             "fedge-sim swarm --scheduler random_fifo --max-flow 1"},
-           {"Let owners help when the gate blocks", "fedge-sim swarm --spray-ratio 0 --owner-fallback 3"},
+           {"Let owners send their own chunks when the gate blocks all transfers",
+            "fedge-sim swarm --spray-ratio 0 --owner-fallback 3"},
            {"Simulate what client daemons do", "fedge-sim swarm --relayed-spray --blended --warmup-only"},
            {"Two sizes of coalition, as JSON", "fedge-sim swarm --coalition 5,25 --jobs 2 --format json"}},
           {"A warm-up hides which client owns which chunk. The simulation measures the cost of the warm-up "
@@ -70,7 +74,8 @@ CommandDoc overlay_doc() {
       kStudies,
       "Simulate the overlay networks Chord, Pastry and Kademlia and compare them",
       {{"A first look, in seconds", "fedge-sim overlay --nodes 256 --rounds 60 --seeds 2"},
-       {"The default: 4096 nodes that stay, after a warm-up", "fedge-sim overlay --jobs 2"},
+       {"The default: 4096 nodes that never leave, with lookups after a warm-up",
+        "fedge-sim overlay --jobs 2"},
        {"Start lookups as soon as the last node has started to join", "fedge-sim overlay --warm-up 0"},
        {"Churn: nodes stay up for 300 rounds on average", "fedge-sim overlay --session-rounds 300"},
        {"Choose the periods so that each overlay has the same maintenance cost",
@@ -94,8 +99,8 @@ CommandDoc gossip_doc() {
            "becomes the weighted sum of its own and its neighbours' models. The weight between neighbours i "
            "and j is 1 / (1 + max(d_i, d_j)), where d is a client's number of neighbours; sample counts do "
            "not matter.",
-           "The run file must sample all clients in each round. Models are evaluated in the rounds of "
-           "run.evaluate_every and in the last round."}};
+           "The run file must sample all clients in each round. Models are evaluated as often as "
+           "run.evaluate_every says, and in the last round."}};
 }
 
 }  // namespace
@@ -143,11 +148,11 @@ ProgramDoc sim_doc() {
          "differs; the error names the first difference. See docs/reference/replay.md."}},
        {"coordinator",
         kRuns,
-        "Run a coordinator with the parts of this program; takes the options of fedge-coordinator",
+        "Run a coordinator that also has the aggregators and samplers that this program registers",
         {{"Run a coordinator", "fedge-sim coordinator --data-dir /var/lib/fedge --listen 0.0.0.0:7433"}},
-        {"A program of your own that registers an aggregator or a sampler and calls sim_main() has this "
-         "command "
-         "too. Use it instead of fedge-coordinator. See docs/guide/extend.md."}},
+        {"The options are those of fedge-coordinator. A program of your own that registers an aggregator or "
+         "a sampler and calls sim_main() also has this command: use it instead of fedge-coordinator. See "
+         "docs/guide/extend.md."}},
        overlay_doc(),
        attack_doc(),
        swarm_doc()}};

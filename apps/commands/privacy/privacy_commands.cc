@@ -46,7 +46,8 @@ struct NumberDoc {
   const char* doc;
 };
 constexpr NumberDoc kNumbers[] = {
-    {"sampling-rate", "Probability that a client is in a round; of a fixed cohort, its share of all clients"},
+    {"sampling-rate",
+     "Probability that a client is in a round; with a fixed cohort, the cohort's share of all clients"},
     {"noise-multiplier",
      "Standard deviation of the noise in the sum, divided by the clipping norm (fixed cohort: by twice the "
      "norm)"},
@@ -56,13 +57,15 @@ constexpr NumberDoc kNumbers[] = {
      "distributed-discrete-gaussian: standard deviation of each client's noise, in grid units"},
     {"clients", "distributed-discrete-gaussian: number of clients whose noise is in the sum"},
     {"l2", "skellam, distributed-discrete-gaussian: clipping norm in grid units, before rounding"},
-    {"l1", "skellam, distributed-discrete-gaussian: L1 norm; with it, both norms are those after rounding"},
+    {"l1",
+     "skellam, distributed-discrete-gaussian: L1 norm in grid units; if given, --l1 and --l2 are the norms "
+     "after rounding"},
     {"dimension", "skellam, distributed-discrete-gaussian: number of parameters in an update; default: 1"},
     {"beta",
      "skellam, distributed-discrete-gaussian: the beta of conditional rounding; 0: unconditional; default: "
      "0.6065"},
     {"max-participations", "tree: largest number of rounds in which a client takes part; default: 1"},
-    {"min-separation", "tree: smallest number of steps between two of them; default: 0"},
+    {"min-separation", "tree: smallest number of steps between two rounds of the same client; default: 0"},
 };
 
 std::string plain(double value) {

@@ -134,8 +134,8 @@ TEST_CASE(
   OwnersScene scene({"differential_privacy.kind=local", "differential_privacy.epsilon=4",
                      "differential_privacy.max_participations=2"});
   const auto strict = scene.start("strict", {"--max-epsilon", "3.9"});
-  CHECK_MESSAGE(strict->wait_for("started with --max-epsilon 3.9, but its updates in this run and in earlier "
-                                 "runs may reach epsilon = "),
+  CHECK_MESSAGE(strict->wait_for("started with --max-epsilon 3.9, but the updates of this client in this run "
+                                 "and in earlier runs may together reach epsilon = "),
                 strict->log());
   const auto willing = scene.start("willing", {"--max-epsilon", "4"});
   CHECK_MESSAGE(willing->wait() == 0, willing->log());

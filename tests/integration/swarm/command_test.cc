@@ -56,8 +56,8 @@ TEST_CASE("swarm: a deadlock that owners are let out of is said, and one that th
   const std::string small = "fedge-sim swarm --nodes 25 --chunks 40 --seeds 2 --spray-ratio 0 --attack none";
   const Outcome refused = run(small);
   CHECK(refused.code == 1);
-  CHECK(refused.output.find("fedge-sim: --threshold is out of reach: k <= kappa + sigma (n - 1) does not "
-                            "hold, 100 <= 1 + 0 * 24 = 1") == 0);
+  CHECK(refused.output.find("fedge-sim: --threshold is out of reach: k = 100 is more than kappa + sigma (n - "
+                            "1) = 1 + 0 * 24 = 1") == 0);
   const Outcome helped = run(small + " --owner-fallback 2");
   CHECK(helped.code == 0);
   CHECK(helped.output.find("Owners had to send in spite of the gate") != std::string::npos);

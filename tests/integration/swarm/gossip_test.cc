@@ -72,7 +72,7 @@ TEST_CASE("gossip: what it cannot do gets one sentence that names the key or the
                          "no server; use \"sgd\" with learning_rate 1 and no momentum\n");
   const Outcome degree = example.gossip("");
   CHECK(degree.code == 1);
-  CHECK(degree.output == "fedge-sim: --degree must be 1 to 9, less than data.partition.clients, not 10\n");
+  CHECK(degree.output == "fedge-sim: --degree must be 1 to 9 (data.partition.clients - 1), not 10\n");
   CHECK(example.gossip("--topology star").code == 2);
   CHECK(example.gossip("--evaluate both").code == 2);
   CHECK(run("fedge-sim gossip").code == 2);

@@ -127,7 +127,8 @@ TEST_CASE("swarm: who announces a third party's address is named to nobody, and 
   CHECK(Federation::count(
             f.events,
             "peer.announce_failed client=0 reason=\"the client announces 192.0.2.9:7 to other clients, but "
-            "connects from 127.0.0.1; it may announce only a port of that address\"") == 1);
+            "connects from 127.0.0.1; a client may announce only a port of the address from which it "
+            "connects\"") == 1);
 }
 
 TEST_CASE("swarm: who announces a port of its own address is named with that") {

@@ -113,7 +113,7 @@ TEST_CASE("serverless, A2: who offers the round's model as its update takes it f
   scene.hostile.link->send(offered);
   scene.f.run_until([&] { return scene.hostile.verdict.has_value(); });
   CHECK_FALSE(scene.hostile.verdict->accepted);
-  CHECK(scene.hostile.verdict->reason.find("exchange it as a model") != std::string::npos);
+  CHECK(scene.hostile.verdict->reason.find("exchange the offered object as a model") != std::string::npos);
   scene.f.run_to_the_end();
   CHECK(scene.f.rounds.front().clients_completed == kServerlessClients - 1);
 }

@@ -90,7 +90,9 @@ TEST_CASE(
   keep_update(site);
   site.secure.required = true;
   site.begin();
-  CHECK(site.has_said("update.dropped reason=\"the saved update is not masked (--only-secure)\""));
+  CHECK(
+      site.has_said("update.dropped reason=\"the saved update is not masked, but this client was started "
+                    "with --only-secure\""));
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
   site.link->send(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
@@ -117,7 +119,9 @@ TEST_CASE(
     return !std::holds_alternative<protocol::RunDescription>(message);
   };
   site.begin();
-  CHECK(site.has_said("update.dropped reason=\"the saved update may have no noise (" + option + ")\""));
+  CHECK(site.has_said(
+      "update.dropped reason=\"the saved update may have no noise, but this client was started with " +
+      option + "\""));
   REQUIRE(site.run_until([&] { return site.link && site.greeted; }));
   site.link->send(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
@@ -162,13 +166,15 @@ TEST_CASE("daemon: a coordinator that ends a run and begins it anew gets no seco
   SUBCASE("a second run of the same file") {
     run = kSecond;
     reason =
-        "an update of the same model under the same terms was already summed in round 1 of run 7, and a "
+        "an update from the same model and the same run description was already summed in round 1 of run 7, "
+        "and a "
         "second sum could reveal a single update; use another run.seed";
     site.link->send(protocol::RunEnded{kFirst, "done"});
   }
   SUBCASE("a second run whose description differs in what changes no update") {
     run = kSecond;
-    reason = "this update was already summed once, and a second sum could reveal it; use another run.seed";
+    reason =
+        "this update was already summed once, and a second sum could reveal the update; use another run.seed";
     site.link->send(protocol::RunEnded{kFirst, "done"});
     site.work.text += "# another\n";
   }
@@ -197,7 +203,7 @@ TEST_CASE("daemon: of two runs at once one alone gets a sum of the same update")
   REQUIRE(site.hears<protocol::RunAnswer>(kSecond));
   MaskedTurn second(site, 1, 1, kSecond);
   CHECK(why_not(site) ==
-        "this update is already being summed in run 7, and a second sum could reveal it; use another "
+        "this update is already being summed in run 7, and a second sum could reveal the update; use another "
         "run.seed in one of the runs");
   CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
   first.next = 0;  // of what has been heard since

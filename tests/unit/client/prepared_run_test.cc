@@ -81,9 +81,8 @@ TEST_CASE(
   const auto too_much = take_part(text + noise, 4.37);
   REQUIRE_FALSE(too_much);
   CHECK(too_much.error().code == ErrorCode::kRefused);
-  CHECK(too_much.error().message.find(
-            "--max-epsilon 4.37, but its updates in this run and in earlier runs may reach epsilon = 4.37") !=
-        std::string::npos);
+  CHECK(too_much.error().message.find("--max-epsilon 4.37, but the updates of this client in this run and in "
+                                      "earlier runs may together reach epsilon = 4.37") != std::string::npos);
   // The coordinator's delta does not make the limit weaker; the owner's does.
   const std::string sloppy = std::string(noise).replace(noise.find("1e-5"), 4, "0.1");
   const auto careless = take_part(text + sloppy, 4.37);

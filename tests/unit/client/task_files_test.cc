@@ -348,7 +348,7 @@ TEST_CASE("pending: at most sixteen updates are taken up, and a file of an earli
   CHECK(taken.updates.size() == 16);
   const auto last = state.path() / "pending" / "0000000000000011";
   CHECK(taken.said == "update.dropped reason=\"" + last.string() +
-                          " belongs to one run more than a client may take part in\"");
+                          " belongs to a run beyond the maximum number of runs of a client\"");
   CHECK(!std::filesystem::exists(last));
 }
 

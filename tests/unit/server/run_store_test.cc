@@ -134,11 +134,11 @@ TEST_CASE("run store: what an operator asks of a run is done where its state all
   for (const Wish& wish :
        {Wish{kPending, kPaused, nullptr}, Wish{kRunning, kPaused, nullptr},
         Wish{kPaused, kPaused, "run 1 is paused already"},
-        Wish{kFinished, kPaused, "run 1 is finished and has ended"},
+        Wish{kFinished, kPaused, "run 1 is finished and can no longer be changed"},
         Wish{kPending, kPending, "run 1 is pending, not paused"}, Wish{kPaused, kPending, nullptr},
         Wish{kStopped, kPending, "run 1 is stopped, not paused"}, Wish{kPending, kStopped, nullptr},
         Wish{kRunning, kStopped, nullptr}, Wish{kPaused, kStopped, nullptr},
-        Wish{kFailed, kStopped, "run 1 is failed and has ended"}})
+        Wish{kFailed, kStopped, "run 1 is failed and can no longer be changed"}})
     with_each_store([&](const Reopen& reopen) {
       const auto store = reopen();
       const RunNumber run = *store->submit(some_run("one"));

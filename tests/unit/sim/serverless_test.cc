@@ -135,8 +135,8 @@ TEST_CASE("serverless, simulated: a threshold that no warm-up could reach is ref
   const auto engine = server::make_engine(*state);
   REQUIRE_FALSE(engine);
   CHECK(
-      engine.error().message.starts_with("dissemination.warmup: threshold is out of reach: k <= kappa + "
-                                         "sigma (n - 1) does not hold, 32 <= 1 + 0 * 9 = 1"));
+      engine.error().message.starts_with("dissemination.warmup: threshold is out of reach: k = 32 is more "
+                                         "than kappa + sigma (n - 1) = 1 + 0 * 9 = 1"));
 }
 
 }  // namespace fedge::sim

@@ -50,7 +50,7 @@ TEST_CASE("warm-up: a threshold that gating can never reach is refused with the 
   config.chunks = 40;
   config.degree = 4;
   config.spray_ratio = 0.1;  // sigma = 4: 1 + 4 * 9 = 37 < 40
-  CHECK(contains(refusal(config), "k <= kappa + sigma (n - 1) does not hold, 40 <= 1 + 4 * 9 = 37"));
+  CHECK(contains(refusal(config), "k = 40 is more than kappa + sigma (n - 1) = 1 + 4 * 9 = 37"));
   config.threshold = 0.0925;  // k = 37
   CHECK(refusal(config).empty());
   config.threshold = 0.1;
@@ -72,7 +72,7 @@ TEST_CASE("warm-up: nor may k exceed what is sprayed and what owners may send to
   config.threshold = 0.1125;
   CHECK(refusal(config).empty());
   config.threshold = 0.115;
-  CHECK(contains(refusal(config), "k <= (sigma + kappa) (n - 1) does not hold, 46 <= (4 + 1) * 9 = 45"));
+  CHECK(contains(refusal(config), "k = 46 is more than (sigma + kappa) (n - 1) = (4 + 1) * 9 = 45"));
   config.kappa = 2;
   CHECK(refusal(config).empty());
 }
@@ -86,9 +86,9 @@ TEST_CASE("warm-up: the meanings of k have names, and nothing else is one") {
 TEST_CASE("warm-up: without sprayed chunks gating deadlocks and is refused") {
   WarmupConfig config;
   config.spray_ratio = 0;
-  CHECK(contains(refusal(config), "2060 <= 1 + 0 * 99 = 1"));
+  CHECK(contains(refusal(config), "k = 2060 is more than kappa + sigma (n - 1) = 1 + 0 * 99 = 1"));
   config.k_mode = KMode::kPerUpdate;
-  CHECK(contains(refusal(config), "21 <= 1 + 0 * 99 = 1"));
+  CHECK(contains(refusal(config), "k = 21 is more than kappa + sigma (n - 1) = 1 + 0 * 99 = 1"));
   config.threshold = 0;
   CHECK(refusal(config).empty());
 }

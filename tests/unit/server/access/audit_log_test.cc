@@ -128,7 +128,7 @@ TEST_CASE("row 8: audit log: a cut at every byte is detected, also at the end of
   CHECK(trail.log().verify(head));
   CHECK(trail.log().verify(std::string(64, 'a')).error().message ==
         trail.file().string() + ": none of its 4 entries has the hash " + std::string(64, 'a') +
-            "; the log was truncated before that entry or replaced");
+            "; either the hash is mistyped, or the log was truncated or replaced");
 }
 
 TEST_CASE("audit log: lines that are swapped, left out, doubled or foreign are named with their number") {
@@ -274,9 +274,10 @@ TEST_CASE("a log that was moved away, cut off or put back from a backup does not
     trail.write(backup);
     lost = 1;
   }
-  CHECK_MESSAGE(trail.fault().find("has " + std::to_string(lost) +
-                                   " entries, but entry 3 (audit.head) is not") != std::string::npos,
-                trail.fault());
+  CHECK_MESSAGE(
+      trail.fault().find("has " + std::to_string(lost) +
+                         " entries, but entry 3 (recorded in audit.head) is not") != std::string::npos,
+      trail.fault());
   // Nor with what is written afterwards, which continues what was lost: put together it verifies again.
   trail.add("client 3");
   CHECK(trail.fault() != "none");

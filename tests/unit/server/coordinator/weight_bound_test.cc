@@ -16,8 +16,8 @@ TEST_CASE("round: a client that was told to train on 200 samples cannot offer a 
   h.feed(RunEngine::Offered{ClientId(0), h.offer(1, 100'000'000)});
   REQUIRE(h.sent_to<protocol::UpdateVerdict>(0));
   CHECK(h.sent_to<protocol::UpdateVerdict>(0)->reason ==
-        "the update claims 100000000 samples; according to the sample count that the client reported for "
-        "this run, the task has 1 to 200");
+        "the update claims 100000000 samples; by the sample count that the client reported for this run, it "
+        "must be from 1 to 200");
   CHECK_FALSE(h.one<RunEngine::Fetch>());
   h.feed(RunEngine::Offered{ClientId(1), h.offer(1, 200)});
   CHECK(h.one<RunEngine::Fetch>());

@@ -285,7 +285,7 @@ TEST_CASE("gossip: options out of bounds are named") {
     return checked ? "" : checked.error().message;
   };
   CHECK(refused({.degree = 9}, 10).empty());
-  CHECK(refused({.degree = 10}, 10) == "degree must be 1 to 9, less than data.partition.clients, not 10");
+  CHECK(refused({.degree = 10}, 10) == "degree must be 1 to 9 (data.partition.clients - 1), not 10");
   CHECK(refused({.degree = 0}, 10).find("degree must be 1 to 9") == 0);
   CHECK(refused({.degree = 1}, 1).find("degree: gossip needs at least 2 clients") == 0);
   CHECK(refused({.degree = 3, .most_tested = 0}, 10).find("tested must be") == 0);
